@@ -68,7 +68,7 @@ static pb_bpf_fn *const calls[] = { lookup, update };
 static bool make_map(int n, uint32_t type)
 {
 	struct pb_bpf_map_spec spec = { .attr = { .type = type, .key_size = 4, .value_size = 8, .max_entries = ELEMENTS },
-		.types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1 };
+		.types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 };
 	union bpf_attr a = { .map_type = type, .key_size = 4, .value_size = 8, .max_entries = ELEMENTS };
 	uint64_t size, span;
 	void *block;

@@ -107,7 +107,7 @@ static void on_cpu(uint32_t cpu)
 static void *work(void *arg)
 {
 	struct job *j = arg;
-	struct pb_bpf_run run = { .lane = j->cpu, .thread = (uint32_t)gettid() };
+	struct pb_bpf_run run = { .cpu_slot = j->cpu, .thread = (uint32_t)gettid() };
 	double from;
 
 	on_cpu(j->cpu);
@@ -320,7 +320,7 @@ struct row {
 static bool open_row(struct row *r)
 {
 	uint32_t key_size = r->number == BPF_MAP_TYPE_ARRAY || r->number == BPF_MAP_TYPE_PERCPU_ARRAY ? 4 : 8;
-	struct pb_bpf_map_spec spec = { .attr = { r->number, key_size, r->value_size, 2 * KEYS, 0 }, .lanes = 2,
+	struct pb_bpf_map_spec spec = { .attr = { r->number, key_size, r->value_size, 2 * KEYS, 0 }, .cpu_slots = 2,
 		.types = { .spin_lock_off = -1, .timer_off = -1 } };
 	struct pb_bpf_run run = { 0 };
 

@@ -145,7 +145,7 @@ static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
 }
 
 /* Where the bytes that a slot adds begin, as an offset from the recipe. */
-static inline uint32_t pb_recipe_behind(const struct pb_recipe *r)
+static inline uint32_t pb_recipe_padded_size(const struct pb_recipe *r)
 {
 	return (pb_recipe_size(r) + 7u) & ~7u;
 }
@@ -153,7 +153,7 @@ static inline uint32_t pb_recipe_behind(const struct pb_recipe *r)
 /* The slot's PB_JUMP_LEN bytes; only with via, and without PB_FUNC_CODE_SLOT. */
 static inline const uint8_t *pb_recipe_slot(const struct pb_recipe *r)
 {
-	return (const uint8_t *)r + pb_recipe_behind(r);
+	return (const uint8_t *)r + pb_recipe_padded_size(r);
 }
 
 /* The recipe of the code that the slot displaces, or NULL. */
@@ -164,7 +164,7 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 
 	if (!(f->flags & PB_FUNC_CODE_SLOT))
 		return 0;
-	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
+	return (const struct pb_recipe *)((const char *)r + pb_recipe_padded_size(r));
 }
 
 /* The original instruction of a PC at code + offset, as an offset from the window's
@@ -275,7 +275,7 @@ static inline const struct pb_recipe *pb_window_second(const struct pb_analysis 
 
 	if (w->how != PB_EXIT_CODE_SLOT && w->how != PB_EXIT_SHARED)
 		return 0;
-	return (const struct pb_recipe *)((const char *)r + pb_recipe_behind(r));
+	return (const struct pb_recipe *)((const char *)r + pb_recipe_padded_size(r));
 }
 
 /* If the window has the first of two shared jumps and a function's entry the second: that

@@ -99,8 +99,8 @@ static bool recipes_ok(const struct pb_analysis *a, const struct pb_func *f)
 	CHECK(recipe_ok(r, left) && r->window_len == f->window_len);
 	if (!f->via)
 		return !(f->flags & PB_FUNC_CODE_SLOT);
-	CHECK(left >= pb_recipe_behind(r));
-	left -= pb_recipe_behind(r);
+	CHECK(left >= pb_recipe_padded_size(r));
+	left -= pb_recipe_padded_size(r);
 	return f->flags & PB_FUNC_CODE_SLOT ? code_slot_ok(pb_func_code_recipe(a, f), left) :
 	       left >= PB_JUMP_LEN;
 }
@@ -250,8 +250,8 @@ static bool second_ok(const struct pb_analysis *a, const struct pb_exit_window *
 
 	if (w->how == PB_EXIT_WINDOW || w->how == PB_EXIT_PADDED || w->how == PB_EXIT_NEXT)
 		return true;
-	CHECK(left >= pb_recipe_behind(r));
-	left -= pb_recipe_behind(r);
+	CHECK(left >= pb_recipe_padded_size(r));
+	left -= pb_recipe_padded_size(r);
 	if (w->how == PB_EXIT_PADDING_SLOT)
 		return left >= PB_JUMP_LEN;
 	if (w->how == PB_EXIT_CODE_SLOT)

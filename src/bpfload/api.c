@@ -14,18 +14,18 @@
 #include "bpf/run/test_run.h"
 #include "bpfload/load_make.h"
 
-#define LANE_WORDS	(PB_BPF_MAX_LANES / 64)
+#define CPU_SLOT_WORDS	(PB_BPF_MAX_CPU_SLOTS / 64)
 
 struct pb_bpf_machine {
 	struct pb_bpf_machine_opts opts;
 	struct pb_bpf_object *object;
 	struct pb_bpf_made *made;
 	struct pb_bpf_host host;
-	uint32_t lanes;
+	uint32_t cpu_slots;
 	bool *asked;			/* programs that pb_bpf_machine_load() has loaded */
 	bool locks;			/* some map has spin locks: a run needs the number of its
 					 * thread */
-	uint64_t busy[LANE_WORDS];	/* per-CPU slots (lanes) that a run owns */
+	uint64_t busy[CPU_SLOT_WORDS];	/* per-CPU slots that a run owns */
 };
 
 /* --- opening ------------------------------------------------------------------------ */
@@ -55,7 +55,8 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 	if (opts)
 		memcpy(&m->opts, opts, opts->size && opts->size < sizeof(*opts) ? opts->size :
 		       sizeof(*opts));
-	m->lanes = cpus < 1 ? 1 : cpus > PB_BPF_MAX_LANES ? PB_BPF_MAX_LANES : (uint32_t)cpus;
+	m->cpu_slots = cpus < 1 ? 1 : cpus > PB_BPF_MAX_CPU_SLOTS ? PB_BPF_MAX_CPU_SLOTS :
+		       (uint32_t)cpus;
 	m->host = *pb_bpf_host_linux();
 	m->host.arg = m;
 	if (m->opts.trace)
@@ -87,7 +88,7 @@ static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machi
 {
 	struct pb_bpf_make_size *sizes = calloc(m->opts.nr_sizes + 1, sizeof(*sizes));
 	struct pb_bpf_make_opts opts = {
-		.caps = m->opts.unprivileged ? 0 : PB_BPF_CAP_ALL, .lanes = m->lanes,
+		.caps = m->opts.unprivileged ? 0 : PB_BPF_CAP_ALL, .cpu_slots = m->cpu_slots,
 		.adjust = adjust, .arg = m, .sizes = sizes, .nr_sizes = (uint32_t)m->opts.nr_sizes,
 	};
 
@@ -206,23 +207,24 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 }
 
 /* Takes a free per-CPU slot, a bit of `busy`. UINT32_MAX: none is free, the run shares the last. */
-static uint32_t lane_take(struct pb_bpf_machine *m, uint32_t first)
+static uint32_t cpu_slot_take(struct pb_bpf_machine *m, uint32_t first)
 {
-	for (uint32_t i = 0; i < m->lanes; i++) {
-		uint32_t lane = (first + i) % m->lanes;
-		uint64_t bit = 1ull << lane % 64;
+	for (uint32_t i = 0; i < m->cpu_slots; i++) {
+		uint32_t cpu_slot = (first + i) % m->cpu_slots;
+		uint64_t bit = 1ull << cpu_slot % 64;
 
-		if (!(__atomic_load_n(&m->busy[lane / 64], __ATOMIC_RELAXED) & bit) &&
-		    !(__atomic_fetch_or(&m->busy[lane / 64], bit, __ATOMIC_ACQUIRE) & bit))
-			return lane;
+		if (!(__atomic_load_n(&m->busy[cpu_slot / 64], __ATOMIC_RELAXED) & bit) &&
+		    !(__atomic_fetch_or(&m->busy[cpu_slot / 64], bit, __ATOMIC_ACQUIRE) & bit))
+			return cpu_slot;
 	}
 	return UINT32_MAX;
 }
 
-static void lane_give(struct pb_bpf_machine *m, uint32_t lane)
+static void cpu_slot_give(struct pb_bpf_machine *m, uint32_t cpu_slot)
 {
-	if (lane != UINT32_MAX)
-		__atomic_fetch_and(&m->busy[lane / 64], ~(1ull << lane % 64), __ATOMIC_RELEASE);
+	if (cpu_slot != UINT32_MAX)
+		__atomic_fetch_and(&m->busy[cpu_slot / 64], ~(1ull << cpu_slot % 64),
+				   __ATOMIC_RELEASE);
 }
 
 static bool sees_packets(uint32_t type)
@@ -236,7 +238,7 @@ static bool sees_packets(uint32_t type)
 int pb_bpf_machine_run(struct pb_bpf_machine *m, uint32_t nr, void *ctx, uint64_t *result)
 {
 	struct pb_bpf_run run = { .host = &m->host, .ctx = ctx };
-	uint32_t lane;
+	uint32_t cpu_slot;
 
 	if (nr >= m->object->nr_progs)
 		return -EINVAL;
@@ -245,11 +247,11 @@ int pb_bpf_machine_run(struct pb_bpf_machine *m, uint32_t nr, void *ctx, uint64_
 		return -ENOENT;
 	if (sees_packets(m->object->progs[nr].type))
 		return -EOPNOTSUPP;
-	lane = lane_take(m, m->host.cpu(&run));
-	run.lane = lane == UINT32_MAX ? m->lanes - 1 : lane;
+	cpu_slot = cpu_slot_take(m, m->host.cpu(&run));
+	run.cpu_slot = cpu_slot == UINT32_MAX ? m->cpu_slots - 1 : cpu_slot;
 	run.thread = m->locks ? (uint32_t)syscall(SYS_gettid) : 0;
 	*result = pb_bpf_enter(&run);
-	lane_give(m, lane);
+	cpu_slot_give(m, cpu_slot);
 	return 0;
 }
 
@@ -262,7 +264,7 @@ int pb_bpf_machine_test(struct pb_bpf_machine *m, uint32_t nr, struct pb_bpf_mac
 		.data_out = test->data_out, .ctx_out = test->ctx_out,
 		.data_size_out = test->data_size_out, .ctx_size_out = test->ctx_size_out,
 	};
-	uint32_t lane;
+	uint32_t cpu_slot;
 	int err;
 
 	if (nr >= m->object->nr_progs)
@@ -271,10 +273,10 @@ int pb_bpf_machine_test(struct pb_bpf_machine *m, uint32_t nr, struct pb_bpf_mac
 	t.attach_type = m->object->progs[nr].attach_type;
 	if (!t.prog)
 		return -ENOENT;
-	lane = lane_take(m, 0);
-	t.lane = lane == UINT32_MAX ? m->lanes - 1 : lane;
+	cpu_slot = cpu_slot_take(m, 0);
+	t.cpu_slot = cpu_slot == UINT32_MAX ? m->cpu_slots - 1 : cpu_slot;
 	err = pb_bpf_test_run(&t);
-	lane_give(m, lane);
+	cpu_slot_give(m, cpu_slot);
 	test->retval = t.retval;
 	test->duration = t.duration;
 	test->data_size_out = t.data_size_out;

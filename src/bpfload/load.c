@@ -102,7 +102,7 @@ const char *load_printf(struct load *l, const char *format, ...)
 	return text;
 }
 
-void load_spoil(struct load *l, const char **why, const char *format, ...)
+void load_error(struct load *l, const char **why, const char *format, ...)
 {
 	va_list ap;
 
@@ -119,7 +119,7 @@ bool load_work(struct load *l, uint64_t n, const char **why)
 {
 	if (n > l->work) {
 		l->work = 0;
-		load_spoil(l, why, "the object's types refer to each other too often");
+		load_error(l, why, "the object's types refer to each other too often");
 		return false;
 	}
 	l->work -= n;

@@ -15,9 +15,9 @@ struct core {
 	bool found;
 };
 
-static void spoil(struct core *c, const char *what)
+static void core_error(struct core *c, const char *what)
 {
-	load_spoil(c->l, &c->f->why, "%s: CO-RE relocation %s at instruction %u: %s", c->f->name,
+	load_error(c->l, &c->f->why, "%s: CO-RE relocation %s at instruction %u: %s", c->f->name,
 		   core_path_text(c->l, &c->from), c->insn, what);
 }
 
@@ -28,7 +28,7 @@ static bool take(struct core *c, const struct core_path *to)
 	struct core_value v;
 
 	if (core_value_of(to, c->from.kind, &v)) {
-		spoil(c, "the target's member can't be read so");
+		core_error(c, "the target's member can't be read so");
 		return false;
 	}
 	if (!c->found) {
@@ -38,7 +38,7 @@ static bool take(struct core *c, const struct core_path *to)
 		return true;
 	}
 	if (to->bits != c->to.bits || v.value != c->value.value || v.poison != c->value.poison) {
-		spoil(c, "types of that name in the target don't agree");
+		core_error(c, "types of that name in the target don't agree");
 		return false;
 	}
 	return true;
@@ -91,7 +91,8 @@ static struct core_candidates *list_candidates(struct core *c)
 		ok = fill(c, list, target);
 	if (list && ok && list->types)
 		return list;
-	spoil(c, list && ok && !types ? c->l->no_target : "there are too many types of that name");
+	core_error(c, list && ok && !types ? c->l->no_target :
+		   "there are too many types of that name");
 	return NULL;
 }
 
@@ -108,7 +109,7 @@ static bool look_up(struct core *c)
 	uint32_t kept = 0;
 
 	if (!pb_bpf_btf_name(own, pb_bpf_btf_type(own, c->from.root))[0]) {
-		spoil(c, "the type has no name");
+		core_error(c, "the type has no name");
 		return false;
 	}
 	list = list_candidates(c);
@@ -120,7 +121,7 @@ static bool look_up(struct core *c)
 			  core_find_path(c->l, &c->from, list->btf, list->types[i], &to);
 
 		if (ret < 0)
-			spoil(c, "the target's types can't be followed");
+			core_error(c, "the target's types can't be followed");
 		if (ret < 0 || (ret && !take(c, &to)))
 			return false;
 		if (ret)
@@ -129,7 +130,7 @@ static bool look_up(struct core *c)
 	if (kept)
 		list->nr = kept;
 	if (!c->found && core_value_of(NULL, c->from.kind, &c->value)) {
-		spoil(c, "the kind isn't known");
+		core_error(c, "the kind isn't known");
 		return false;
 	}
 	return true;
@@ -158,7 +159,7 @@ int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct b
 	if (core_read_path(b, relo->type_id, relo->kind, pb_bpf_btf_str(b, relo->access_str_off),
 			   &c.from) ||
 	    core_value_of(&c.from, relo->kind, &c.old)) {
-		load_spoil(l, &f->why, "%s: a CO-RE relocation at instruction %u makes no sense",
+		load_error(l, &f->why, "%s: a CO-RE relocation at instruction %u makes no sense",
 			   f->name, insn);
 		return 0;
 	}
@@ -169,7 +170,7 @@ int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct b
 	/* the object's type, not the target's, decides whether the old value is checked */
 	c.value.checked = c.old.checked;
 	if (core_patch(f, insn, &c.from, &c.old, c.found ? &c.to : NULL, &c.value, &why)) {
-		spoil(&c, why);
+		core_error(&c, why);
 		return 0;
 	}
 	return c.value.poison ? note_poison(&c) : 0;

@@ -67,7 +67,7 @@ int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);
 int core_matches(struct load *l, const struct pb_bpf_btf *a, uint32_t x, const struct pb_bpf_btf *b,
-		 uint32_t y, bool behind_pointer, int depth);
+		 uint32_t y, bool past_pointer, int depth);
 int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 			   const struct pb_bpf_btf *b, uint32_t y);
 bool core_same_name(const char *a, const char *b);

@@ -28,7 +28,7 @@ bool core_same_name(const char *a, const char *b)
 }
 
 /* Skips modifiers and typedefs; *t NULL is void. false: the chain is too long. */
-static bool behind(const struct pb_bpf_btf *b, uint32_t id, const struct btf_type **t, uint32_t *to)
+static bool strip(const struct pb_bpf_btf *b, uint32_t id, const struct btf_type **t, uint32_t *to)
 {
 	*t = pb_bpf_btf_skip(b, id, true, to);
 	return *t || !*to;
@@ -45,7 +45,7 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 	const struct btf_type *s, *t;
 
 	for (int depth = 0; depth < PB_BPF_BTF_DEPTH; depth++) {
-		if (!behind(a, x, &s, &x) || !behind(b, y, &t, &y) || !s || !t)
+		if (!strip(a, x, &s, &x) || !strip(b, y, &t, &y) || !s || !t)
 			return -EINVAL;
 		if (pb_btf_is_composite(s) && pb_btf_is_composite(t))
 			return 1;
@@ -74,13 +74,13 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 /* Compares each parameter. */
 static int params(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		  const struct pb_bpf_btf *b, const struct btf_type *t, bool match,
-		  bool behind_pointer, int depth)
+		  bool past_pointer, int depth)
 {
 	if (pb_btf_vlen(s) != pb_btf_vlen(t))
 		return 0;
 	for (uint32_t i = 0; i < pb_btf_vlen(s); i++) {
 		uint32_t x = pb_btf_params(s)[i].type, y = pb_btf_params(t)[i].type;
-		int ret = match ? core_matches(l, a, x, b, y, behind_pointer, depth - 1) :
+		int ret = match ? core_matches(l, a, x, b, y, past_pointer, depth - 1) :
 			  core_compatible(l, a, x, b, y, depth - 1);
 
 		if (ret <= 0)
@@ -98,7 +98,7 @@ int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		const struct btf_type *s, *t;
 		int ret;
 
-		if (!behind(a, x, &s, &x) || !behind(b, y, &t, &y) || !load_work(l, 1, &spent))
+		if (!strip(a, x, &s, &x) || !strip(b, y, &t, &y) || !load_work(l, 1, &spent))
 			return -EINVAL;
 		if (!core_same_kind(s, t))
 			return 0;
@@ -205,7 +205,7 @@ static int ints_match(const struct btf_type *s, const struct btf_type *t)
 /* Like core_matches(), for one step. Returns 2 if the types that s and t refer to must match,
  * too. */
 static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
-		      const struct pb_bpf_btf *b, const struct btf_type *t, bool behind_pointer,
+		      const struct pb_bpf_btf *b, const struct btf_type *t, bool past_pointer,
 		      int depth)
 {
 	uint32_t k = kind_of(s);
@@ -217,7 +217,7 @@ static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct b
 	case BTF_KIND_ENUM: case BTF_KIND_ENUM64:
 		return enums_match(l, a, s, b, t);
 	case BTF_KIND_FWD: case BTF_KIND_STRUCT: case BTF_KIND_UNION:
-		if (behind_pointer)
+		if (past_pointer)
 			return composite_or_fwd(s, t);
 		if (k == BTF_KIND_FWD || k != kind_of(t))
 			return k == kind_of(t) && composite_or_fwd(s, t);
@@ -230,7 +230,7 @@ static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct b
 		return k == kind_of(t) && pb_btf_array(s)->nelems == pb_btf_array(t)->nelems ? 2 :
 		       0;
 	case BTF_KIND_FUNC_PROTO:
-		ret = k == kind_of(t) ? params(l, a, s, b, t, true, behind_pointer, depth) : 0;
+		ret = k == kind_of(t) ? params(l, a, s, b, t, true, past_pointer, depth) : 0;
 		return ret == 1 ? 2 : ret;
 	default:
 		return 0;
@@ -243,7 +243,7 @@ static const char *name_of(const struct pb_bpf_btf *b, const struct btf_type *t)
 }
 
 int core_matches(struct load *l, const struct pb_bpf_btf *a, uint32_t x, const struct pb_bpf_btf *b,
-		 uint32_t y, bool behind_pointer, int depth)
+		 uint32_t y, bool past_pointer, int depth)
 {
 	const char *spent = NULL;
 
@@ -251,14 +251,14 @@ int core_matches(struct load *l, const struct pb_bpf_btf *a, uint32_t x, const s
 		const struct btf_type *s, *t;
 		int ret;
 
-		if (!behind(a, x, &s, &x) || !behind(b, y, &t, &y) || !load_work(l, 1, &spent))
+		if (!strip(a, x, &s, &x) || !strip(b, y, &t, &y) || !load_work(l, 1, &spent))
 			return -EINVAL;
 		if (!core_same_name(name_of(a, s), name_of(b, t)))
 			return 0;
-		ret = match_once(l, a, s, b, t, behind_pointer, depth);
+		ret = match_once(l, a, s, b, t, past_pointer, depth);
 		if (ret != 2)
 			return ret;
-		behind_pointer |= kind_of(s) == BTF_KIND_PTR;
+		past_pointer |= kind_of(s) == BTF_KIND_PTR;
 		x = kind_of(s) == BTF_KIND_ARRAY ? pb_btf_array(s)->type : s->type;
 		y = kind_of(t) == BTF_KIND_ARRAY ? pb_btf_array(t)->type : t->type;
 	}

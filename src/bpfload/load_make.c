@@ -79,14 +79,14 @@ static struct pb_bpf_map_attr attr_of(const struct making *m, const struct pb_bp
 		a.value_size = s->value_size ? s->value_size : a.value_size;
 		a.max_entries = s->max_entries ? s->max_entries : a.max_entries;
 	}
-	return pb_bpf_map_attr_settle(a, m->opts.lanes);
+	return pb_bpf_map_attr_settle(a, m->opts.cpu_slots);
 }
 
 static int make_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
 	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types,
-		.lanes = m->opts.lanes };
+		.cpu_slots = m->opts.cpu_slots };
 	int err = -ENOENT;
 
 	/* the object's types describe keys and values of the declared sizes. With other sizes the
@@ -94,7 +94,7 @@ static int make_map(struct making *m, uint32_t nr)
 	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
 		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 	if (o->inner)
-		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.lanes);
+		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.cpu_slots);
 	/* the NUMA node of the memory is only a hint */
 	spec.attr.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	spec.inner.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
@@ -213,8 +213,8 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 		}
 	m->made.object = object;
 	m->opts = *opts;
-	if (!m->opts.lanes)
-		m->opts.lanes = cpus > 0 ? (uint32_t)cpus : 1;
+	if (!m->opts.cpu_slots)
+		m->opts.cpu_slots = cpus > 0 ? (uint32_t)cpus : 1;
 	m->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, m };
 	m->made.maps = calloc(object->nr_maps + 1, sizeof(m->made.maps[0]));
 	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));

@@ -40,7 +40,7 @@ struct pb_bpf_make_size {
 #define PB_BPF_MAP_IS_NEW 1
 struct pb_bpf_make_opts {
 	uint32_t caps, flags;		/* enum pb_bpf_caps; BPF_F_ of programs */
-	uint32_t lanes;			/* per-CPU slots; 0: as many as there are processors */
+	uint32_t cpu_slots;		/* per-CPU slots; 0: as many as there are processors */
 	const struct pb_bpf_make_size *sizes;
 	uint32_t nr_sizes;
 	/* Called before a map is made; may change *spec (the number of entries). May be NULL */

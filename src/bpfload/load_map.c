@@ -51,10 +51,10 @@ static int add_legacy(struct load *l, const Elf64_Sym *s, const uint8_t *p, uint
 	map->attr = (struct pb_bpf_map_attr){ def.type, def.key_size, def.value_size,
 		def.max_entries, def.flags };
 	if (size < 16)
-		load_spoil(l, &map->why, "map %s is shorter than a definition", map->name);
+		load_error(l, &map->why, "map %s is shorter than a definition", map->name);
 	for (uint64_t i = sizeof(def); i < size; i++)
 		if (p[i])
-			load_spoil(l, &map->why, "map %s has a definition longer than libbpf's",
+			load_error(l, &map->why, "map %s has a definition longer than libbpf's",
 				   map->name);
 	return 0;
 }
@@ -162,7 +162,7 @@ static int add_variables(struct load *l, uint32_t section, int kind)
 		return -ENOMEM;
 	map->contents = pb_bpf_elf_data(&l->elf, section, &size);
 	if (bytes > INT32_MAX) {
-		load_spoil(l, &map->why, "section %s is too large for a map", name);
+		load_error(l, &map->why, "section %s is too large for a map", name);
 		bytes = 0;
 	}
 	map->types.btf_value =

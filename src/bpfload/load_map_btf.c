@@ -139,15 +139,15 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 		const char *name = pb_bpf_btf_str(l->object.btf, pb_btf_members(t)[i].name_off);
 
 		if (!load_work(l, 1, &map->why) || !read_member(l, t, i, map, &d, inner))
-			load_spoil(l, &map->why, "map %s: attribute %s isn't understood", map->name,
+			load_error(l, &map->why, "map %s: attribute %s isn't understood", map->name,
 				   name);
 	}
 	if (!d.type)
-		load_spoil(l, &map->why, "map %s has no type", map->name);
+		load_error(l, &map->why, "map %s has no type", map->name);
 	if (d.pinning > 1 || (inner && d.pinning))
-		load_spoil(l, &map->why, "map %s: pinning %u isn't known", map->name, d.pinning);
+		load_error(l, &map->why, "map %s: pinning %u isn't known", map->name, d.pinning);
 	if (map->inner && map->inner->why)
-		load_spoil(l, &map->why, "%s", map->inner->why);
+		load_error(l, &map->why, "%s", map->inner->why);
 	map->attr = (struct pb_bpf_map_attr){ d.type, d.key_size, d.value_size, d.max_entries,
 		d.map_flags };
 	map->numa_node = d.numa_node;
@@ -199,7 +199,7 @@ static int add_map(struct load *l, uint32_t section, const struct btf_var_secinf
 	if (t && pb_btf_kind(t) == BTF_KIND_STRUCT)
 		read_def(l, t, map, false);
 	else
-		load_spoil(l, &map->why, "map %s isn't declared by a structure", map->name);
+		load_error(l, &map->why, "map %s isn't declared by a structure", map->name);
 	return 0;
 }
 
@@ -277,7 +277,7 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	at = rel->r_offset - l->places[number].off;
 	if (at < values || (at - values) % 8 ||
 	    !slot_of(l, &s, map->attr.type == BPF_MAP_TYPE_PROG_ARRAY, &slot)) {
-		load_spoil(l, &map->why, "map %s: %s can't be in it", map->name,
+		load_error(l, &map->why, "map %s: %s can't be in it", map->name,
 			   pb_bpf_elf_sym_name(&l->elf, &s));
 		return 0;
 	}

@@ -20,7 +20,7 @@ static bool inside(struct value *v, uint32_t at, uint32_t size)
 {
 	if (at <= v->map->attr.value_size && v->map->attr.value_size - at >= size)
 		return true;
-	load_spoil(v->l, &v->map->why, "map %s: byte %u is outside its values", v->map->name, at);
+	load_error(v->l, &v->map->why, "map %s: byte %u is outside its values", v->map->name, at);
 	return false;
 }
 
@@ -31,10 +31,10 @@ static void found(struct value *v, int32_t *off, uint32_t at, uint32_t size, con
 	if (!inside(v, at, size))
 		return;
 	if (*off >= 0)
-		load_spoil(v->l, &v->map->why, "map %s has more than one %s in a value",
+		load_error(v->l, &v->map->why, "map %s has more than one %s in a value",
 			   v->map->name, what);
 	if (at % align)
-		load_spoil(v->l, &v->map->why, "map %s: its %s isn't aligned", v->map->name, what);
+		load_error(v->l, &v->map->why, "map %s: its %s isn't aligned", v->map->name, what);
 	*off = (int32_t)at;
 }
 
@@ -58,14 +58,14 @@ static void find_kptr(struct value *v, uint32_t type, uint32_t at)
 	target = load_target(v->l);
 	if (types->nr_kptrs == PB_BPF_MAX_KPTRS || at % 8 || !to ||
 	    pb_btf_kind(to) != BTF_KIND_STRUCT || !target) {
-		load_spoil(v->l, &v->map->why, "map %s: a kernel pointer at byte %u can't be used",
+		load_error(v->l, &v->map->why, "map %s: a kernel pointer at byte %u can't be used",
 			   v->map->name, at);
 		return;
 	}
 	types->kptrs[types->nr_kptrs++] = (struct pb_bpf_kptr){ .off = at, .referenced = referenced,
 		.btf_id = pb_bpf_btf_find(target, pb_bpf_btf_name(b, to), BTF_KIND_STRUCT) };
 	if (!types->kptrs[types->nr_kptrs - 1].btf_id)
-		load_spoil(v->l, &v->map->why, "map %s: struct %s isn't among the target's types",
+		load_error(v->l, &v->map->why, "map %s: struct %s isn't among the target's types",
 			   v->map->name, pb_bpf_btf_name(b, to));
 }
 

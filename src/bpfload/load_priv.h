@@ -112,7 +112,7 @@ int load_refuse(struct load *l, const char *format, ...) __attribute__((format(p
 void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t size);
 
 /* Sets *why, unless there is a reason already. */
-void load_spoil(struct load *l, const char **why, const char *format, ...)
+void load_error(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Takes n steps of the work that an object may cost. This ends the work on files whose parts refer

@@ -24,7 +24,7 @@ static bool add_func(struct chain *c, struct load_func *f)
 	struct pb_bpf_object_prog *p = c->prog;
 
 	if (f->nr > c->l->room) {
-		load_spoil(c->l, &p->why, "the object's programs are too large together");
+		load_error(c->l, &p->why, "the object's programs are too large together");
 		return false;
 	}
 	c->l->room -= f->nr;
@@ -36,7 +36,7 @@ static bool add_func(struct chain *c, struct load_func *f)
 	p->nr_funcs += f->btf != 0;
 	if (f->why && !p->why) {
 		p->err = f->err;
-		load_spoil(c->l, &p->why, "%s", f->why);
+		load_error(c->l, &p->why, "%s", f->why);
 	}
 	c->funcs[c->nr++] = f;
 	c->path[c->depth].f = f;
@@ -203,10 +203,10 @@ static void check_maps(struct chain *c)
 			continue;
 		if ((insn->src_reg == BPF_PSEUDO_MAP_FD || insn->src_reg == BPF_PSEUDO_MAP_VALUE)) {
 			if (insn->imm < 0 || (uint32_t)insn->imm >= o->nr_maps)
-				load_spoil(c->l, &p->why, "%s: instruction %u has no map", p->name,
+				load_error(c->l, &p->why, "%s: instruction %u has no map", p->name,
 					   i);
 			else if (o->maps[insn->imm].why)
-				load_spoil(c->l, &p->why, "%s", o->maps[insn->imm].why);
+				load_error(c->l, &p->why, "%s", o->maps[insn->imm].why);
 		}
 		i++;
 	}

@@ -20,7 +20,7 @@ static int add_ref(struct load *l, struct load_func *f, uint32_t insn, uint32_t 
 	struct load_ref *refs;
 
 	if (!to || target != to->start) {
-		load_spoil(l, &f->why, "%s: instruction %u refers to a place that is no function",
+		load_error(l, &f->why, "%s: instruction %u refers to a place that is no function",
 			   f->name, insn);
 		return 0;
 	}
@@ -39,14 +39,14 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	const struct load_extern *e = load_extern_of(l, sym);
 
 	if (insn->src_reg != BPF_PSEUDO_CALL && insn->src_reg != BPF_PSEUDO_KFUNC_CALL) {
-		load_spoil(l, &f->why, "%s: a helper's call has a relocation", f->name);
+		load_error(l, &f->why, "%s: a helper's call has a relocation", f->name);
 		return 0;
 	}
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
 	/* a call of a weak function stays: a program that can reach the call is rejected */
 	if (!e->weak && !e->kfunc)
-		load_spoil(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
+		load_error(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
 			   "%s calls %s, which isn't defined", f->name, e->name);
 	insn->src_reg = BPF_PSEUDO_KFUNC_CALL;
 	insn->imm = e->kfunc;
@@ -106,7 +106,7 @@ static int relocate_imm64(struct load *l, struct load_func *f, uint32_t at, cons
 		off += (uint64_t)insn->imm;
 	map = map_at(l, s->st_shndx, off);
 	if (!map) {
-		load_spoil(l, &f->why, "%s refers to %s, which is no map, variable or function",
+		load_error(l, &f->why, "%s refers to %s, which is no map, variable or function",
 			   f->name, pb_bpf_elf_sym_name(&l->elf, s));
 		return 0;
 	}
@@ -136,13 +136,13 @@ static int relocate(struct load *l, uint32_t section, const Elf64_Rel *rel)
 		return -ENOMEM;
 	f->relocated[at / 8] |= (uint8_t)(1 << at % 8);
 	if (rel->r_offset % 8)
-		load_spoil(l, &f->why, "%s: a relocation isn't at an instruction", f->name);
+		load_error(l, &f->why, "%s: a relocation isn't at an instruction", f->name);
 	else if (f->insns[at].code == CALL)
 		return relocate_call(l, f, at, &s, sym);
 	else if (f->insns[at].code == LD_IMM64 && at + 1 < f->nr)
 		return relocate_imm64(l, f, at, &s, sym);
 	else
-		load_spoil(l, &f->why, "%s: instruction %u can't have a relocation", f->name, at);
+		load_error(l, &f->why, "%s: instruction %u can't have a relocation", f->name, at);
 	return 0;
 }
 
@@ -177,7 +177,7 @@ static int near_calls(struct load *l, struct load_func *f)
 			ret = add_ref(l, f, i, f->section, f->start + i + (uint64_t)insn->imm + 1);
 		else if (insn->code == LD_IMM64 && insn->src_reg == BPF_PSEUDO_FUNC &&
 			 !has_ref(f, nr, &next, i))
-			load_spoil(l, &f->why, "%s: a callback has no relocation", f->name);
+			load_error(l, &f->why, "%s: a callback has no relocation", f->name);
 		i += insn->code == LD_IMM64;
 	}
 	if (f->nr_refs)
@@ -207,7 +207,7 @@ static void own_descriptors(struct load *l, struct load_func *f)
 		     insn->src_reg == BPF_PSEUDO_MAP_VALUE) &&
 		    !(f->relocated && f->relocated[i / 8] & 1 << i % 8) && !f->why) {
 			f->err = index ? -EPROTO : -EBADF;
-			load_spoil(l, &f->why, index ? "fd_idx without fd_array is invalid" :
+			load_error(l, &f->why, index ? "fd_idx without fd_array is invalid" :
 				   "fd %d is not pointing to valid bpf_map", insn->imm);
 		}
 		i++;

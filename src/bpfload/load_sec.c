@@ -186,7 +186,7 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 		prog->guessed = false;
 		prog->type = default_type;
 		if (!default_type)
-			load_spoil(l, &prog->why, "section \"%s\" names no type of programs", name);
+			load_error(l, &prog->why, "section \"%s\" names no type of programs", name);
 		return;
 	}
 	prog->type = s->type;
@@ -199,7 +199,7 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 	prog->flags = (s->flags & SLEEPS ? BPF_F_SLEEPABLE : 0) |
 		      (s->flags & FRAGS ? BPF_F_XDP_HAS_FRAGS : 0);
 	if (!(s->flags & OURS))
-		load_spoil(l, &prog->why,
+		load_error(l, &prog->why,
 			   "programs of section \"%s\" aren't run here: only the kernel calls them",
 			   s->name);
 }

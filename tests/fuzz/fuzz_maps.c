@@ -228,7 +228,7 @@ static void operate(struct ground *g, const struct op *op)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pb_bpf_objects objects = { find, get, put, NULL };
-	struct ground g = { .run = { .lane = 1, .thread = 1 } };
+	struct ground g = { .run = { .cpu_slot = 1, .thread = 1 } };
 	struct op op;
 	uint16_t nr;
 
@@ -261,7 +261,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static void seed(struct fuzz_rng *r, struct pb_bpf_map_attr attr)
 {
-	struct pb_bpf_map_spec spec = { .attr = attr, .inner = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .lanes = 2,
+	struct pb_bpf_map_spec spec = { .attr = attr, .inner = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .cpu_slots = 2,
 		.types = { .spin_lock_off = -1, .timer_off = -1 } };
 	uint16_t nr = 160;
 	size_t ops = nr * sizeof(struct op);

@@ -25,7 +25,7 @@
 				 * condition */
 #endif
 
-#define PB_BPF_MAX_TURNS	(8 << 20)	/* iterations of one loop: bpf_loop, may_goto, an
+#define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* iterations of one loop: bpf_loop, may_goto, an
 						 * iterator of numbers */
 
 /* What an operation does with its fields. dst and src are registers; fields that aren't named are
@@ -52,7 +52,7 @@ enum pb_bpf_form {
 	PB_BPF_GOTO,		/* pc += off */
 	PB_BPF_GOTOL,		/* pc += imm */
 	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have allowed
-				 * PB_BPF_MAX_TURNS iterations */
+				 * PB_BPF_MAX_ITERATIONS iterations */
 	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */

@@ -121,7 +121,7 @@ struct pb_bpf_run {
 	void *ctx;
 	const struct pb_bpf_host *host;
 	uint64_t cookie;		/* of the attachment */
-	uint32_t lane;			/* the per-CPU slot that it owns */
+	uint32_t cpu_slot;		/* the per-CPU slot that it owns */
 	uint32_t thread;		/* the thread's id, for spin locks in values */
 	uint32_t tail_calls;		/* so far */
 	bool lock_missed;		/* the run goes on without a lock that it couldn't take */

@@ -54,9 +54,9 @@ PB_BPF_HELPER(map_lookup_percpu_elem)
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
 	struct pb_bpf_run other = *run;
 
-	if ((uint32_t)r3 >= map->lanes)
+	if ((uint32_t)r3 >= map->cpu_slots)
 		return 0;
-	other.lane = (uint32_t)r3;
+	other.cpu_slot = (uint32_t)r3;
 	return (uint64_t)map->ops->lookup(map, PB_BPF_PTR(r2), &other);
 }
 

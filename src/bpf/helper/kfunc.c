@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Iterators over numbers. The iterator is on the program's stack; the verifier lets only these
- * functions change it. It gives start ... end - 1, at most PB_BPF_MAX_TURNS numbers, so that a
+ * functions change it. It gives start ... end - 1, at most PB_BPF_MAX_ITERATIONS numbers, so that a
  * loop that calls `next` ends.
  */
 #include <errno.h>
@@ -22,7 +22,7 @@ static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint
 	*n = (struct numbers){ 0, 0 };
 	if (start > end)
 		return PB_BPF_ERR(EINVAL);
-	if ((int64_t)end - start > PB_BPF_MAX_TURNS)
+	if ((int64_t)end - start > PB_BPF_MAX_ITERATIONS)
 		return PB_BPF_ERR(E2BIG);
 	/* one less than the first number; wraps around below INT32_MIN */
 	*n = (struct numbers){ (int32_t)((uint32_t)start - 1), end };

@@ -61,7 +61,8 @@ static int spec_check(const struct pb_bpf_map_spec *s)
 {
 	if (!pb_bpf_map_ops_of(s->attr.type))
 		return -EINVAL;
-	if (!s->lanes || s->lanes > PB_BPF_MAX_LANES || !types_fit(&s->types, s->attr.value_size))
+	if (!s->cpu_slots || s->cpu_slots > PB_BPF_MAX_CPU_SLOTS ||
+	    !types_fit(&s->types, s->attr.value_size))
 		return -EINVAL;
 	if ((s->attr.flags & (BPF_F_RDONLY | BPF_F_WRONLY)) == (BPF_F_RDONLY | BPF_F_WRONLY))
 		return -EINVAL;
@@ -151,7 +152,7 @@ int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size)
 	memcpy(map->name, spec.name, sizeof(map->name));
 	map->id = map->head->id;
 	map->frozen = map->head->frozen;
-	map->lanes = percpu(spec.attr.type) ? spec.lanes : 1;
+	map->cpu_slots = percpu(spec.attr.type) ? spec.cpu_slots : 1;
 	map->value_room = pb_align_up(spec.attr.value_size, 8u);
 	map->size = pb_bpf_map_size(&spec, &err);
 	map->access = (spec.attr.flags & BPF_F_WRONLY ? 0 : PB_BPF_MAP_READ) |

@@ -45,9 +45,9 @@ struct pb_bpf_map_spec {
 					 * the map is no map of maps */
 	struct pb_bpf_map_types types;	/* spin_lock_off and timer_off must be set */
 	char name[BPF_OBJ_NAME_LEN];
-	uint32_t lanes;			/* number of per-CPU slots: possible processors */
+	uint32_t cpu_slots;		/* number of per-CPU slots: possible processors */
 };
-#define PB_BPF_MAX_LANES	1024
+#define PB_BPF_MAX_CPU_SLOTS	1024
 
 #define PB_BPF_MAP_MAGIC	0x3150414d46504250ull	/* "PBPFMAP1" */
 #define PB_BPF_MAP_VERSION	2
@@ -76,11 +76,11 @@ struct pb_bpf_run;
 typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key, void *value);
 
 /*
- * The operations of a map type. `run` gives the per-CPU slot (run->lane) and the thread that takes
- * locks (run->thread). It may be NULL in calls from outside: then slot 0 is used, and a system call
- * finds the thread. If runs in two processes use the same per-CPU slot of a shared map, they may
- * lose each other's increments. An operation that a type doesn't support returns the kernel's
- * error. Only the last three members may be NULL.
+ * The operations of a map type. `run` gives the per-CPU slot (run->cpu_slot) and the thread that
+ * takes locks (run->thread). It may be NULL in calls from outside: then slot 0 is used, and a
+ * system call finds the thread. If runs in two processes use the same per-CPU slot of a shared map,
+ * they may lose each other's increments. An operation that a type doesn't support returns the
+ * kernel's error. Only the last three members may be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Returns the bytes that the map's block needs; 0: the spec is invalid, and *err says
@@ -89,7 +89,7 @@ struct pb_bpf_map_ops {
 	/* Makes an empty map of a block that is all zeros after its header. */
 	void (*format)(void *block);
 	/* Sets the type's members of map. Returns whether the block, which another process may
-	 * have formatted, can be used. map->attr, inner, types and lanes are already copied and
+	 * have formatted, can be used. map->attr, inner, types and cpu_slots are already copied and
 	 * checked, and fit the block's size. */
 	bool (*open)(struct pb_bpf_map *map);
 	/* Returns the value, or the object itself for maps of maps and of programs; NULL: none */
@@ -183,11 +183,11 @@ struct pb_bpf_map {
 	uint64_t dev, ino;		/* of the block's file */
 	uint64_t mapped;		/* bytes of address space */
 	/* set by the type's open() */
-	uint32_t lanes;			/* 1, except in per-CPU types */
+	uint32_t cpu_slots;		/* 1, except in per-CPU types */
 	uint32_t value_room;		/* bytes of a value, rounded up to 8 */
-	uint64_t lane_size;		/* bytes from a per-CPU slot's values to the next one's */
+	uint64_t cpu_slot_size;		/* bytes from a per-CPU slot's values to the next one's */
 	char *elems;			/* arrays: element i is at elems + i * elem_size; in
-					 * per-CPU slot l at elems + l * lane_size + i *
+					 * per-CPU slot l at elems + l * cpu_slot_size + i *
 					 * elem_size */
 	char *values;			/* per-CPU hashes: the values of slot 0 */
 	uint64_t *buckets;

@@ -29,7 +29,7 @@ static int check(const struct pb_bpf_map_attr *a)
 	return 0;
 }
 
-static uint64_t lane_size(const struct pb_bpf_map_attr *a)
+static uint64_t cpu_slot_size(const struct pb_bpf_map_attr *a)
 {
 	return pb_align_up((uint64_t)a->max_entries * pb_align_up((uint64_t)a->value_size,
 								  (uint64_t)8), (uint64_t)64);
@@ -37,12 +37,12 @@ static uint64_t lane_size(const struct pb_bpf_map_attr *a)
 
 static uint64_t array_size(const struct pb_bpf_map_spec *s, int *err)
 {
-	uint64_t values = lane_size(&s->attr);
+	uint64_t values = cpu_slot_size(&s->attr);
 
 	*err = check(&s->attr);
 	if (!*err && values > 1ull << 46)
 		*err = -ENOMEM;
-	return *err ? 0 : PAGE + pb_align_up(values * (is_percpu(s->attr.type) ? s->lanes : 1),
+	return *err ? 0 : PAGE + pb_align_up(values * (is_percpu(s->attr.type) ? s->cpu_slots : 1),
 					     PAGE);
 }
 
@@ -55,7 +55,7 @@ static bool array_open(struct pb_bpf_map *m)
 	m->elems = (char *)m->head + PAGE;
 	m->elem_size = m->value_room;
 	m->nr_elems = m->attr.max_entries;
-	m->lane_size = lane_size(&m->attr);
+	m->cpu_slot_size = cpu_slot_size(&m->attr);
 	return true;
 }
 
@@ -106,13 +106,13 @@ int pb_bpf_array_next_key(struct pb_bpf_map *m, const void *key, void *next)
 static int64_t array_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg,
 			  struct pb_bpf_run *run)
 {
-	char *lane = m->elems + (is_percpu(m->attr.type) ? pb_bpf_map_lane(m, run) * m->lane_size :
-				 0);
+	char *values = m->elems + (is_percpu(m->attr.type) ? pb_bpf_map_cpu_slot(m, run) *
+				   m->cpu_slot_size : 0);
 
 	for (uint32_t i = 0; i < m->attr.max_entries; i++) {
 		uint32_t key = i;
 
-		if (fn(arg, m, &key, lane + i * m->elem_size))
+		if (fn(arg, m, &key, values + i * m->elem_size))
 			return (int64_t)i + 1;
 	}
 	return m->attr.max_entries;
@@ -129,7 +129,7 @@ static void *percpu_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_
 {
 	char *value = at(m, key);
 
-	return value ? value + pb_bpf_map_lane(m, run) * m->lane_size : NULL;
+	return value ? value + pb_bpf_map_cpu_slot(m, run) * m->cpu_slot_size : NULL;
 }
 
 static int percpu_check(const char *to, uint64_t flags)
@@ -146,7 +146,8 @@ static int percpu_update(struct pb_bpf_map *m, const void *key, const void *valu
 	int err = percpu_check(to, flags);
 
 	if (!err)
-		memcpy(to + pb_bpf_map_lane(m, run) * m->lane_size, value, m->attr.value_size);
+		memcpy(to + pb_bpf_map_cpu_slot(m, run) * m->cpu_slot_size, value,
+		       m->attr.value_size);
 	return err;
 }
 
@@ -156,7 +157,7 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 	int err = percpu_check(to, flags);
 
 	if (!err)
-		pb_bpf_lanes_in(m, to, value);
+		pb_bpf_cpu_slots_in(m, to, value);
 	return err;
 }
 
@@ -166,7 +167,7 @@ static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint6
 
 	if (!from)
 		return -ENOENT;
-	pb_bpf_lanes_out(m, value, from);
+	pb_bpf_cpu_slots_out(m, value, from);
 	return 0;
 }
 

@@ -223,7 +223,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 	return true;
 }
 
-bool pb_bpf_somebody_died(struct pb_bpf_map *m)
+bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
 	struct lives l = { .m = m };

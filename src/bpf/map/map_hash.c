@@ -286,7 +286,7 @@ static void *percpu_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_
 {
 	uint32_t link = lookup_link(m, key, run);
 
-	return link ? lane_value(m, link, pb_bpf_map_lane(m, run)) : NULL;
+	return link ? cpu_slot_value(m, link, pb_bpf_map_cpu_slot(m, run)) : NULL;
 }
 
 static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
@@ -295,7 +295,7 @@ static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint6
 
 	if (!link)
 		return -ENOENT;
-	pb_bpf_lanes_out(m, value, lane_value(m, link, 0));
+	pb_bpf_cpu_slots_out(m, value, cpu_slot_value(m, link, 0));
 	return 0;
 }
 
@@ -314,18 +314,18 @@ static bool take_room(struct pb_bpf_map *m, uint32_t shard)
 	for (int tries = 0; tries < 64; tries++) {
 		if (pb_bpf_hash_take_room(m, shard))
 			return true;
-		if (!(is_lru(m) ? pb_bpf_lru_evict(m, shard) : pb_bpf_somebody_died(m)))
+		if (!(is_lru(m) ? pb_bpf_lru_evict(m, shard) : pb_bpf_repair_after_deaths(m)))
 			break;
 	}
 	return false;
 }
 
-static void fill_lanes(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
+static void fill_cpu_slots(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
 {
 	if (c->all)
-		pb_bpf_lanes_in(m, lane_value(m, link, 0), c->value);
+		pb_bpf_cpu_slots_in(m, cpu_slot_value(m, link, 0), c->value);
 	else
-		memcpy(lane_value(m, link, pb_bpf_map_lane(m, c->run)), c->value,
+		memcpy(cpu_slot_value(m, link, pb_bpf_map_cpu_slot(m, c->run)), c->value,
 		       m->attr.value_size);
 }
 
@@ -339,9 +339,9 @@ static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change 
 	else
 		memcpy(e->key, c->key, m->attr.key_size);
 	if (is_percpu(m->attr.type)) {
-		for (uint32_t l = 0; !c->all && l < m->lanes; l++)
-			memset(lane_value(m, link, l), 0, m->value_room);
-		fill_lanes(m, link, c);
+		for (uint32_t l = 0; !c->all && l < m->cpu_slots; l++)
+			memset(cpu_slot_value(m, link, l), 0, m->value_room);
+		fill_cpu_slots(m, link, c);
 		return;
 	}
 	if (pb_unlikely(m->special || m->value_room <= SMALL))
@@ -384,7 +384,7 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	if (c->flags & BPF_F_LOCK)
 		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
 	else
-		fill_lanes(m, old.link, c);
+		fill_cpu_slots(m, old.link, c);
 	if (is_lru(m))
 		touch(e);
 	next = pb_load(&e->next);
@@ -524,7 +524,7 @@ static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t 
 		if (!f.link)
 			return -ENOENT;
 		if (out && is_percpu(m->attr.type))
-			pb_bpf_lanes_out(m, out, lane_value(m, f.link, 0));
+			pb_bpf_cpu_slots_out(m, out, cpu_slot_value(m, f.link, 0));
 		else if (out && flags & BPF_F_LOCK)
 			err = pb_bpf_value_out_locked(m, out, value_of(m, f.link));
 		else if (out)

@@ -109,12 +109,12 @@ static inline char *value_of(const struct pb_bpf_map *m, uint32_t link)
 /* The shard whose stack and room an operation uses first. */
 static inline uint32_t shard_of(const struct pb_bpf_map *m, const struct pb_bpf_run *run)
 {
-	return ((run ? run->lane : 0) + m->owner * 5) % SHARDS;
+	return ((run ? run->cpu_slot : 0) + m->owner * 5) % SHARDS;
 }
 
-static inline char *lane_value(const struct pb_bpf_map *m, uint32_t link, uint32_t lane)
+static inline char *cpu_slot_value(const struct pb_bpf_map *m, uint32_t link, uint32_t cpu_slot)
 {
-	return m->values + lane * m->lane_size + (uint64_t)(link - 1) * m->value_room;
+	return m->values + cpu_slot * m->cpu_slot_size + (uint64_t)(link - 1) * m->value_room;
 }
 
 static inline bool is_lru(const struct pb_bpf_map *m)
@@ -145,7 +145,7 @@ void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
 /* Asks the kernel, but not often, whether a process that has the map died. If so, or if the
  * number of keys is in doubt, repairs the map and returns true. */
-bool pb_bpf_somebody_died(struct pb_bpf_map *m);
+bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m);
 
 /* map_hash.c */
 struct pb_bpf_found {

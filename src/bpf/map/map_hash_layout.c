@@ -6,7 +6,7 @@
 
 struct layout {
 	uint32_t key_room, nr_buckets, nr_elems, max;
-	uint64_t elem_size, elems, values, lane_size, size;
+	uint64_t elem_size, elems, values, cpu_slot_size, size;
 };
 
 static int check(const struct pb_bpf_map_attr *a)
@@ -28,7 +28,7 @@ static int check(const struct pb_bpf_map_attr *a)
 	return 0;
 }
 
-static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layout *l)
+static int lay_out(const struct pb_bpf_map_attr *a, uint32_t cpu_slots, struct layout *l)
 {
 	uint64_t buckets = 1;
 	int err = check(a);
@@ -52,10 +52,10 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t lanes, struct layou
 	l->elems = pb_align_up(sizeof(struct pb_bpf_map_head) + sizeof(struct hash_top) +
 			       buckets * 8, (uint64_t)128);
 	l->values = pb_align_up(l->elems + l->nr_elems * l->elem_size, (uint64_t)64);
-	l->lane_size = is_percpu(a->type) ?
+	l->cpu_slot_size = is_percpu(a->type) ?
 		       pb_align_up((uint64_t)l->nr_elems * pb_align_up(a->value_size, 8u),
 				   (uint64_t)64) : 0;
-	l->size = l->values + l->lane_size * lanes;
+	l->size = l->values + l->cpu_slot_size * cpu_slots;
 	return 0;
 }
 
@@ -63,7 +63,7 @@ uint64_t pb_bpf_hash_size(const struct pb_bpf_map_spec *s, int *err)
 {
 	struct layout l;
 
-	*err = lay_out(&s->attr, s->lanes, &l);
+	*err = lay_out(&s->attr, s->cpu_slots, &l);
 	return *err ? 0 : l.size;
 }
 
@@ -73,7 +73,7 @@ void pb_bpf_hash_format(void *block)
 	uint64_t *buckets = (uint64_t *)((struct hash_top *)(head + 1) + 1);
 	struct layout l;
 
-	if (lay_out(&head->spec.attr, head->spec.lanes, &l))
+	if (lay_out(&head->spec.attr, head->spec.cpu_slots, &l))
 		return;
 	for (uint32_t b = 0; b < l.nr_buckets; b++)
 		buckets[b] = END | b;
@@ -84,12 +84,12 @@ bool pb_bpf_hash_open(struct pb_bpf_map *m)
 {
 	struct layout l;
 
-	if (lay_out(&m->attr, m->lanes, &l))
+	if (lay_out(&m->attr, m->cpu_slots, &l))
 		return false;
 	m->buckets = (uint64_t *)(hash_top(m) + 1);
 	m->elems = (char *)m->head + l.elems;
 	m->values = (char *)m->head + l.values;
-	m->lane_size = l.lane_size;
+	m->cpu_slot_size = l.cpu_slot_size;
 	m->elem_size = l.elem_size;
 	m->nr_elems = l.nr_elems;
 	m->mask = l.nr_buckets - 1;

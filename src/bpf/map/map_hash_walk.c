@@ -112,7 +112,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 
 int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run)
 {
-	uint32_t lane = pb_bpf_map_lane(m, run);
+	uint32_t cpu_slot = pb_bpf_map_cpu_slot(m, run);
 	int64_t nr = 0;
 	struct seen s = { .all = 0 };
 
@@ -129,7 +129,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 					continue;
 				nr++;
 				if (fn(arg, m, elem(m, after)->key, is_percpu(m->attr.type) ?
-				       lane_value(m, after, lane) : value_of(m, after)))
+				       cpu_slot_value(m, after, cpu_slot) : value_of(m, after)))
 					return nr;
 			}
 		} while (s.more);

@@ -180,7 +180,7 @@ static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 
 /* The node after k in the order of leftmost(), or the first one if k isn't there. NULL: k is the
  * last. */
-static struct node *behind(const struct pb_bpf_map *m, struct key k)
+static struct node *node_after(const struct pb_bpf_map *m, struct key k)
 {
 	uint32_t root = pb_load32(&top(m)->root), link = root;
 	struct node *n, *next = NULL;
@@ -212,7 +212,7 @@ static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		uint32_t gone = pb_load32(&top(m)->gone), len;
 
-		n = key && key_of(key).len <= most_bits(m) ? behind(m, key_of(key)) :
+		n = key && key_of(key).len <= most_bits(m) ? node_after(m, key_of(key)) :
 		    leftmost(m, pb_load32(&top(m)->root));
 		if (n) {
 			len = len_of(m, n);

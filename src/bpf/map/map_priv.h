@@ -40,25 +40,26 @@ static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uin
 	return pb_cpu_replace16(p, old0, old1, new0, new1);
 }
 
-static inline uint32_t pb_bpf_map_lane(const struct pb_bpf_map *m, const struct pb_bpf_run *run)
+static inline uint32_t pb_bpf_map_cpu_slot(const struct pb_bpf_map *m, const struct pb_bpf_run *run)
 {
-	uint32_t lane = run ? run->lane : 0;
+	uint32_t cpu_slot = run ? run->cpu_slot : 0;
 
-	return lane < m->lanes ? lane : m->lanes - 1;
+	return cpu_slot < m->cpu_slots ? cpu_slot : m->cpu_slots - 1;
 }
 
-/* Copy the values of all per-CPU slots: lane_size apart in the map, consecutive outside of it. */
-static inline void pb_bpf_lanes_out(const struct pb_bpf_map *m, void *out, const char *lane0)
+/* Copy the values of all per-CPU slots: cpu_slot_size apart in the map, consecutive outside of
+ * it. */
+static inline void pb_bpf_cpu_slots_out(const struct pb_bpf_map *m, void *out, const char *slot0)
 {
-	for (uint32_t l = 0; l < m->lanes; l++)
-		memcpy((char *)out + (uint64_t)l * m->value_room, lane0 + l * m->lane_size,
+	for (uint32_t l = 0; l < m->cpu_slots; l++)
+		memcpy((char *)out + (uint64_t)l * m->value_room, slot0 + l * m->cpu_slot_size,
 		       m->value_room);
 }
 
-static inline void pb_bpf_lanes_in(const struct pb_bpf_map *m, char *lane0, const void *in)
+static inline void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, const void *in)
 {
-	for (uint32_t l = 0; l < m->lanes; l++)
-		memcpy(lane0 + l * m->lane_size, (const char *)in + (uint64_t)l * m->value_room,
+	for (uint32_t l = 0; l < m->cpu_slots; l++)
+		memcpy(slot0 + l * m->cpu_slot_size, (const char *)in + (uint64_t)l * m->value_room,
 		       m->value_room);
 }
 

@@ -29,7 +29,7 @@ uint64_t pb_bpf_map_value_size(const struct pb_bpf_map *m)
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 	case BPF_MAP_TYPE_PERCPU_HASH:
 	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
-		return (uint64_t)m->value_room * m->lanes;
+		return (uint64_t)m->value_room * m->cpu_slots;
 	default:
 		return m->attr.value_size;
 	}

@@ -6,56 +6,57 @@
 
 /* ---- copies --------------------------------------------------------------- */
 
-struct hole {
+struct special {
 	uint32_t off, size;
 };
 
 /* The special fields, in ascending order of offset. Returns their number. */
-static int holes(const struct pb_bpf_map *m, struct hole *h)
+static int specials(const struct pb_bpf_map *m, struct special *s)
 {
 	const struct pb_bpf_map_types *t = &m->types;
 	int n = 0;
 
 	if (t->spin_lock_off >= 0)
-		h[n++] = (struct hole){ (uint32_t)t->spin_lock_off, sizeof(struct bpf_spin_lock) };
+		s[n++] = (struct special){ (uint32_t)t->spin_lock_off,
+					   sizeof(struct bpf_spin_lock) };
 	if (t->timer_off >= 0)
-		h[n++] = (struct hole){ (uint32_t)t->timer_off, sizeof(struct bpf_timer) };
+		s[n++] = (struct special){ (uint32_t)t->timer_off, sizeof(struct bpf_timer) };
 	for (uint32_t i = 0; i < t->nr_kptrs && i < PB_BPF_MAX_KPTRS; i++)
-		h[n++] = (struct hole){ t->kptrs[i].off, 8 };
+		s[n++] = (struct special){ t->kptrs[i].off, 8 };
 	for (int i = 1; i < n; i++)
-		for (int j = i; j && h[j].off < h[j - 1].off; j--) {
-			struct hole other = h[j];
+		for (int j = i; j && s[j].off < s[j - 1].off; j--) {
+			struct special other = s[j];
 
-			h[j] = h[j - 1];
-			h[j - 1] = other;
+			s[j] = s[j - 1];
+			s[j - 1] = other;
 		}
 	return n;
 }
 
 void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void *src)
 {
-	struct hole h[PB_BPF_MAX_KPTRS + 2];
-	int n = holes(m, h);
+	struct special s[PB_BPF_MAX_KPTRS + 2];
+	int n = specials(m, s);
 	uint32_t at = 0;
 
 	for (int i = 0; i <= n; i++) {
-		uint32_t to = i < n ? h[i].off : m->attr.value_size;
+		uint32_t to = i < n ? s[i].off : m->attr.value_size;
 
 		if (to > at)
 			memcpy((char *)dst + at, (const char *)src + at, to - at);
-		if (i < n && to + h[i].size > at)
-			at = to + h[i].size;
+		if (i < n && to + s[i].size > at)
+			at = to + s[i].size;
 	}
 }
 
 void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 {
-	struct hole h[PB_BPF_MAX_KPTRS + 2];
+	struct special s[PB_BPF_MAX_KPTRS + 2];
 
 	pb_bpf_value_copy(m, dst, src);
 	if (pb_unlikely(m->special))
-		for (int i = holes(m, h) - 1; i >= 0; i--)
-			memset((char *)dst + h[i].off, 0, h[i].size);
+		for (int i = specials(m, s) - 1; i >= 0; i--)
+			memset((char *)dst + s[i].off, 0, s[i].size);
 }
 
 /* ---- locks ---------------------------------------------------------------- */

@@ -318,7 +318,7 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 static void emit_counter(struct out *o)
 {
 	emit(o, INSN(BPF_ST | BPF_MEM | BPF_DW, 10, 0, -(int32_t)stack_of(o, o->from),
-		     PB_BPF_MAX_TURNS));
+		     PB_BPF_MAX_ITERATIONS));
 }
 
 static void emit_may_goto(struct out *o, const struct bpf_insn *insn)

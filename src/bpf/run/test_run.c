@@ -109,7 +109,7 @@ static int write_ctx(struct pb_bpf_test_run *t, const void *ctx, uint32_t size)
 static void run_all(struct pb_bpf_test_run *t, void *ctx)
 {
 	uint32_t repeat = t->repeat ? t->repeat : 1;
-	struct pb_bpf_run run = { .host = t->host, .cookie = t->cookie, .lane = t->lane };
+	struct pb_bpf_run run = { .host = t->host, .cookie = t->cookie, .cpu_slot = t->cpu_slot };
 	uint64_t begin, each;
 
 	run.thread = (uint32_t)t->host->pid_tgid(&run);
@@ -157,7 +157,7 @@ static int take_fields(struct pb_bpf_skb *skb, const struct __sk_buff *in)
 }
 
 /* Copies out the fields that the kernel returns. */
-static void tell_fields(const struct pb_bpf_skb *skb, struct __sk_buff *out)
+static void copy_fields_out(const struct pb_bpf_skb *skb, struct __sk_buff *out)
 {
 	const struct __sk_buff *s = &skb->s;
 
@@ -262,7 +262,7 @@ static int finish_skb(struct pb_bpf_test_run *t, struct pb_bpf_skb *skb, struct 
 	if (t->flags & BPF_F_TEST_SKB_CHECKSUM_COMPLETE &&
 	    pb_csum_fold(skb->csum) != pb_csum_fold(sum_of(skb)))
 		return -EBADMSG;
-	tell_fields(skb, ctx);
+	copy_fields_out(skb, ctx);
 	t->redirect_ifindex = skb->redirect_ifindex;
 	err = write_out(t->data_out, &t->data_size_out, skb->pkt.data,
 			(uint32_t)(skb->pkt.data_end - skb->pkt.data));

@@ -21,7 +21,7 @@ struct pb_bpf_test_run {
 	const struct pb_bpf_prog *prog;
 	const struct pb_bpf_host *host;
 	bool interpret;			/* use the interpreter even if there is native code */
-	uint32_t attach_type, lane;
+	uint32_t attach_type, cpu_slot;
 	uint32_t ctx_needed;		/* the context must have at least this many bytes, even
 					 * if the program needs fewer */
 	const void *data_in, *ctx_in;

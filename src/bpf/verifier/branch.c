@@ -57,7 +57,7 @@ static int decide_packet(const struct reg *dst, const struct reg *src, unsigned 
 	}
 	if (p->range >= 0)
 		return UNKNOWN;
-	if ((op == BPF_JLE || op == BPF_JGT) && p->range == BEHIND_END)
+	if ((op == BPF_JLE || op == BPF_JGT) && p->range == AFTER_END)
 		return op == BPF_JGT;
 	if (op == BPF_JLT || op == BPF_JGE)
 		return op == BPF_JGE;
@@ -80,7 +80,7 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 /* ---- what a branch implies ----------------------------------------------------------------- */
 
 /* r becomes a copy of `known`, plus the difference of their deltas. */
-static void tell_copy(struct reg *r, const struct reg *known)
+static void propagate_to_copy(struct reg *r, const struct reg *known)
 {
 	int64_t delta = (int64_t)r->delta - known->delta;
 	const struct reg link = *r;
@@ -98,13 +98,13 @@ static void tell_copy(struct reg *r, const struct reg *known)
 }
 
 /* Passes what is known of a scalar on to its copies. */
-static void tell_copies(struct state *st, const struct reg *known)
+static void propagate_to_copies(struct state *st, const struct reg *known)
 {
 	if (!known->id)
 		return;
 	for_each_reg(st, f, r)
 		if (r != known && r->type == SCALAR && r->id == known->id)
-			tell_copy(r, known);
+			propagate_to_copy(r, known);
 }
 
 /* Records copies for the backward walk, the innermost frame's first. Unlinks the copies for which
@@ -250,12 +250,12 @@ static void found_bytes(struct state *st, const struct reg *p, bool one_more)
 			r->range = range;
 }
 
-static void found_end(struct state *st, unsigned n, bool behind)
+static void found_end(struct state *st, unsigned n, bool after)
 {
 	struct reg *r = &st->frames[st->cur]->regs[n];
 
 	if (r->type == TO_PACKET)
-		r->range = behind ? BEHIND_END : AT_END;
+		r->range = after ? AFTER_END : AT_END;
 }
 
 static bool at_start(const struct reg *r)
@@ -329,8 +329,8 @@ static int note_stack(struct env *env, const struct reg *dst, const struct reg *
 	return 0;
 }
 
-static int go_one_way(struct env *env, const struct bpf_insn *insn, bool taken,
-		      const struct reg *dst, const struct reg *src)
+static int follow_one_branch(struct env *env, const struct bpf_insn *insn, bool taken,
+			     const struct reg *dst, const struct reg *src)
 {
 	uint32_t target = env->insn + 1 + (uint32_t)(int32_t)insn->off;
 	int err = dst->type == SCALAR ? pbv_precise_reg(env, insn->dst_reg) : 0;
@@ -352,7 +352,7 @@ int pbv_check_branch(struct env *env, const struct bpf_insn *insn)
 {
 	struct reg *regs = cur_regs(env), *dst = &regs[insn->dst_reg], *regs2, known[2];
 	struct reg *src = BPF_SRC(insn->code) == BPF_X ? &regs[insn->src_reg] : NULL;
-	int bits = BPF_CLASS(insn->code) == BPF_JMP32 ? 32 : 64, way,
+	int bits = BPF_CLASS(insn->code) == BPF_JMP32 ? 32 : 64, outcome,
 		err = check_operands(env, insn);
 	unsigned op = BPF_OP(insn->code);
 	struct state *there;
@@ -364,9 +364,9 @@ int pbv_check_branch(struct env *env, const struct bpf_insn *insn)
 	memset(known, 0, sizeof known);
 	pbv_reg_make_const(&known[0], (uint64_t)(int64_t)insn->imm);
 	pbv_reg_make_const(&known[1], (uint64_t)(int64_t)insn->imm);
-	way = decide_insn(dst, src ? src : known, op, bits);
-	if (way != UNKNOWN)
-		return go_one_way(env, insn, way, dst, src);
+	outcome = decide_insn(dst, src ? src : known, op, bits);
+	if (outcome != UNKNOWN)
+		return follow_one_branch(env, insn, outcome, dst, src);
 	err = note_copies(env, dst, src);
 	if (err)
 		return err;
@@ -381,11 +381,11 @@ int pbv_check_branch(struct env *env, const struct bpf_insn *insn)
 		if (err)
 			return err;
 		if (src) {
-			tell_copies(env->cur, src);
-			tell_copies(there, &regs2[insn->src_reg]);
+			propagate_to_copies(env->cur, src);
+			propagate_to_copies(there, &regs2[insn->src_reg]);
 		}
-		tell_copies(env->cur, dst);
-		tell_copies(there, &regs2[insn->dst_reg]);
+		propagate_to_copies(env->cur, dst);
+		propagate_to_copies(there, &regs2[insn->dst_reg]);
 	}
 	if (!src && bits == 64 && !insn->imm && (op == BPF_JEQ || op == BPF_JNE) &&
 	    dst->flags & MAYBE_NULL) {

@@ -204,9 +204,9 @@ int pbv_check_funcs(struct env *env)
 
 /* ---- all instructions, each once ----------------------------------------------------------- */
 
-/* A depth-first walk. An instruction is new, on the present path (ON_WAY + the number of its
+/* A depth-first walk. An instruction is new, on the present path (ON_PATH + the number of its
  * exits that have been followed), or done. */
-enum { NEW, ON_WAY = 0x10, DONE = 0x20 };
+enum { NEW, ON_PATH = 0x10, DONE = 0x20 };
 
 struct walk {
 	uint8_t *mark;
@@ -216,7 +216,7 @@ struct walk {
 static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth,
 		bool branch)
 {
-	if (w->mark[from] >= (ON_WAY | nth))
+	if (w->mark[from] >= (ON_PATH | nth))
 		return 0;
 	if (to < 0 || to >= env->nr) {
 		pbv_log_line(env, from, "%d: ", (int)from);
@@ -226,8 +226,8 @@ static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsi
 	if (branch)
 		env->aux[to].prune_point = env->aux[to].jump_point = true;
 	if (w->mark[to] == NEW) {
-		w->mark[from] = (uint8_t)(ON_WAY | nth);
-		w->mark[to] = ON_WAY;
+		w->mark[from] = (uint8_t)(ON_PATH | nth);
+		w->mark[to] = ON_PATH;
 		w->stack[w->depth++] = (uint32_t)to;
 		return 1;
 	}
@@ -237,7 +237,7 @@ static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsi
 		return refuse(env, EINVAL, "back-edge from insn %d to %d\n", (int)from, (int)to);
 	}
 	if (w->mark[to] == DONE)
-		w->mark[from] = (uint8_t)(ON_WAY | nth);
+		w->mark[from] = (uint8_t)(ON_PATH | nth);
 	return 0;
 }
 
@@ -317,7 +317,7 @@ int pbv_check_cfg(struct env *env)
 	int r = w.mark && w.stack ? 0 : -ENOMEM;
 
 	if (!r) {
-		w.mark[0] = ON_WAY;
+		w.mark[0] = ON_PATH;
 		w.stack[w.depth++] = 0;
 	}
 	while (r >= 0 && w.depth) {

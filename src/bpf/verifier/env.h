@@ -46,7 +46,7 @@
 #define FP		10
 #define MAX_STEPS	40	/* if a path has more steps since its last kept state, the next
 				 * prune point keeps a state */
-#define LONG_WAY	1000	/* after this many instructions without a kept state, the next
+#define LONG_PATH	1000	/* after this many instructions without a kept state, the next
 				 * instruction keeps one, prune point or not */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
 				 * instructions */
@@ -145,7 +145,7 @@ struct state {
 				 * (pending.c) */
 	bool all_precise;	/* of an explored state: all its scalars, and those of all its
 				 * ancestors, are marked as precise */
-	uint16_t way;		/* instructions since `first`; saturates */
+	uint16_t path_len;	/* instructions since `first`; saturates */
 	/* the end of facts */
 	struct step *steps;	/* of the path since `first`, in order */
 	uint32_t nr_steps, room_steps;
@@ -163,7 +163,7 @@ struct explored {
 	struct state st;	/* first; at rest */
 	struct explored *next;
 	uint16_t hits, misses;	/* these saturate */
-	bool aside;		/* not compared any more, but part of the tree */
+	bool unlisted;		/* not compared any more, but part of the tree */
 };
 
 /* What the verifier notes of an instruction. */

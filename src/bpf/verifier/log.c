@@ -112,7 +112,7 @@ static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 		is_small(l->smin) ? l->smin : (uint32_t)l->smin, is_small(l->smax) ? l->smax :
 		(uint32_t)l->smax, (int64_t)l->umin, (int64_t)l->umax,
 	};
-	bool said[] = {
+	bool shown[] = {
 		w->smin == INT64_MIN, w->smax == INT64_MAX, !w->umin, w->umax == UINT64_MAX,
 		l->smin == INT32_MIN, l->smax == INT32_MAX, !l->umin, l->umax == UINT32_MAX,
 	};
@@ -120,14 +120,14 @@ static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 	for (int i = 0; i < 8; i++) {
 		bool is_signed = !(i & 2), negative = is_signed && values[i] < 0;
 
-		if (said[i])
+		if (shown[i])
 			continue;
 		attribute("%s=", names[i]);
 		for (int j = i + 2; j < 8; j += 2) {
-			if (said[j] || values[j] != values[i] ||
+			if (shown[j] || values[j] != values[i] ||
 			    (!(j & 2) && values[j] < 0) != negative)
 				continue;
-			said[j] = true;
+			shown[j] = true;
 			say(env, "%s=", names[j]);
 		}
 		if (is_signed)

@@ -18,7 +18,7 @@
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
  *   until           its own paths were pruned by a state with incomplete needs: its needs are
  *                   complete when state number `until` is done
- *   aside           in no list and never compared again, but needed as a parent: usually only
+ *   unlisted        in no list and never compared again, but needed as a parent: usually only
  *                   its marks are left
  *
  * Which states are kept decides how fast the verifier is, never whether it is right. So a state
@@ -26,7 +26,7 @@
  * short (oldest first). Some states are not kept at all: at a prune point soon after the last one,
  * and in most iterations of a loop.
  *
- * Two rules keep backward walks short: a state is kept once a path exceeds LONG_WAY instructions,
+ * Two rules keep backward walks short: a state is kept once a path exceeds LONG_PATH instructions,
  * and at each visit of a loop's head. If there is no memory for such a state, all scalars of the
  * states above are marked as precise, and backward walks end there.
  */
@@ -128,21 +128,21 @@ static struct explored **kept_at(struct env *env)
 	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr_lists];
 }
 
-/* Frees a state that was taken out of its list, or sets it aside while others need it. */
+/* Frees a state that was taken out of its list, or leaves it unlisted while others need it. */
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
 		/* Paths from the state may still mark it. Three kinds of state keep more than their
 		 * marks: a loop's head, to widen later iterations; a function's first state (last <
 		 * 0), since a backward walk needs its function; and a whole state. */
-		e->aside = true;
+		e->unlisted = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* the kernel's peak_states counts states that are set aside, and states of other call
+	/* the kernel's peak_states counts states that are unlisted, and states of other call
 	 * chains */
-	if (!e->aside && !e->st.whole && same_calls(&e->st, env->cur))
+	if (!e->unlisted && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
 	pbv_pool_put(&env->pool, e, sizeof *e);
@@ -208,7 +208,7 @@ void pbv_prune_done(struct env *env, struct state *st)
 
 	if (st->whole && st->until)
 		err = pbv_pending_done(env, st);
-	else if (e->aside)
+	else if (e->unlisted)
 		drop(env, e);
 	else
 		pbv_state_trim(env, st);
@@ -270,11 +270,11 @@ static int go_on_without(struct env *env)
 {
 	struct state *cur = env->cur;
 
-	if (cur->way <= LONG_WAY && !(cur->parent && cur->parent->all_precise))
+	if (cur->path_len <= LONG_PATH && !(cur->parent && cur->parent->all_precise))
 		return pbv_step_jump(env);
 	env->marks_made += pbv_precise_all(cur);
 	cur->first = env->insn;
-	cur->nr_steps = cur->way = 0;
+	cur->nr_steps = cur->path_len = 0;
 	return 0;
 }
 
@@ -301,12 +301,12 @@ static int keep(struct env *env, bool compare)
 	e->st.whole = env->v->whole;
 	cur->parent = &e->st;
 	cur->first = env->insn;
-	cur->nr_steps = cur->way = 0;
+	cur->nr_steps = cur->path_len = 0;
 	if (compare) {
 		e->next = *list;
 		*list = e;
 	} else {
-		e->aside = true;
+		e->unlisted = true;
 		pbv_state_only_marks(env, &e->st);
 	}
 	link_state(cur);
@@ -420,12 +420,12 @@ int pbv_prune_visit(struct env *env)
 	struct explored **link;
 
 	env->cur->last = env->prev_insn;
-	env->cur->way += env->cur->way < UINT16_MAX;
+	env->cur->path_len += env->cur->path_len < UINT16_MAX;
 	if (env->aux[env->insn].calls_back && !env->returned)
 		cur_frame(env)->series = ++env->budgets;
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
-		return env->cur->way > LONG_WAY ? keep(env, false) : pbv_step_jump(env);
+		return env->cur->path_len > LONG_PATH ? keep(env, false) : pbv_step_jump(env);
 	/* comparing with a state at every prune point would cost more than it saves */
 	if (env->jumps_processed - env->prev_jumps >= 2 &&
 	    env->processed - env->prev_processed >= 8)

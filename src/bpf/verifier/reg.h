@@ -66,7 +66,7 @@ enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
 /* The range of a packet pointer that was found to be at, or after, the packet's end. */
-enum { AT_END = -1, BEHIND_END = -2 };
+enum { AT_END = -1, AFTER_END = -2 };
 
 struct reg {
 	/* compared as one block */

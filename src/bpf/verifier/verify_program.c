@@ -161,7 +161,7 @@ static uint32_t map_number(const struct env *env, const struct pb_bpf_map *m)
 	return 0;	/* an inner map, which is known only at run time */
 }
 
-static void tell_fact(const struct env *env, uint32_t i, struct pb_bpf_fact *fact)
+static void report_fact(const struct env *env, uint32_t i, struct pb_bpf_fact *fact)
 {
 	const struct aux *aux = &env->aux[i];
 
@@ -178,7 +178,7 @@ static void tell_fact(const struct env *env, uint32_t i, struct pb_bpf_fact *fac
 	fact->mask = aux->alu_state;
 }
 
-static int tell_facts(struct env *env)
+static int report_facts(struct env *env)
 {
 	struct pb_bpf_verify *v = env->v;
 	size_t insns = sizeof(struct pb_bpf_fact) * env->nr,
@@ -199,7 +199,7 @@ static int tell_facts(struct env *env)
 	f->stack = v->stats.stack;
 	f->ctx_needed = env->ctx_needed;
 	for (uint32_t i = 0; i < env->nr; i++)
-		tell_fact(env, i, &f->insns[i]);
+		report_fact(env, i, &f->insns[i]);
 	for (uint32_t i = 0; i < env->nr_subs; i++) {
 		bool counts = pbv_has_may_goto(env, i);
 
@@ -282,7 +282,7 @@ static int verify(struct pb_bpf_verify *v)
 			     (int)(MAX_POOL >> 20));
 	pbv_log_stats(env);
 	if (!err)
-		err = tell_facts(env);
+		err = report_facts(env);
 	pool = env->pool;	/* env itself lies in it */
 	pbv_pool_end(&pool);
 	return err;

@@ -24,7 +24,7 @@
 					 * an object's map, which begin with the object's name, or
 					 * have no prefix */
 #define COUNTS		"bpf_counts"
-#define LANES		16		/* per-CPU slots, at least */
+#define CPU_SLOTS	16		/* per-CPU slots, at least */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
@@ -56,13 +56,13 @@ static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
 		.attr = { .type = BPF_MAP_TYPE_RINGBUF, .max_entries = OUTPUT_SIZE },
-		.name = OUTPUT, .lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
+		.name = OUTPUT, .cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	struct pb_bpf_map_spec counts = {
 		.attr = { .type = BPF_MAP_TYPE_ARRAY, .key_size = 4,
 			  .value_size = sizeof(struct pb_progs_counts), .max_entries = 1 },
 			  .name = COUNTS,
-		.lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
+		.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
 	int err = bpf_object_pin(&a->session, &output, &a->output);
 
@@ -331,12 +331,12 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 
 /* The number of per-CPU slots: more than processors. A thread owns a slot while its program runs.
  * If the thread is preempted meanwhile, other threads need other slots. */
-static uint32_t lanes(void)
+static uint32_t cpu_slots(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
 
-	return n < LANES / 2 ? LANES : n < PB_BPF_MAX_LANES / 2 ? 2 * (uint32_t)n :
-	       PB_BPF_MAX_LANES;
+	return n < CPU_SLOTS / 2 ? CPU_SLOTS : n < PB_BPF_MAX_CPU_SLOTS / 2 ? 2 * (uint32_t)n :
+	       PB_BPF_MAX_CPU_SLOTS;
 }
 
 /* Applies settings of --set here, too, as programs are made before the agent reads its control
@@ -362,7 +362,7 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o)
 
 	apply_settings(o);
 	bpf_session_init(&a->session, a->command);
-	a->session.lanes = lanes();
+	a->session.cpu_slots = cpu_slots();
 	for (unsigned i = 0; i < o->nr_map_sizes; i++)
 		if (bpf_sizes_add(&a->session.sizes, a->command, o->map_sizes[i]))
 			return 2;

@@ -79,7 +79,7 @@ struct bpf_session {
 	uint32_t nr_maps;
 	const char *map_dir;		/* directory for files of an object's maps; NULL: the maps
 					 * have no files */
-	uint32_t lanes;			/* per-CPU slots; 0: one for each processor */
+	uint32_t cpu_slots;		/* per-CPU slots; 0: one for each processor */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;

@@ -76,7 +76,7 @@ static void spread(const struct pb_bpf_map *map, uint8_t *value)
 {
 	uint32_t each = (map->attr.value_size + 7) / 8 * 8;
 
-	for (uint32_t i = 1; bpf_map_is_per_cpu(map) && i < map->lanes; i++)
+	for (uint32_t i = 1; bpf_map_is_per_cpu(map) && i < map->cpu_slots; i++)
 		memcpy(value + (size_t)i * each, value, map->attr.value_size);
 }
 

@@ -63,10 +63,10 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 {
 	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
 	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0, .types = s->btf };
-	struct pb_bpf_make_opts make = { .caps = s->caps, .flags = s->flags, .lanes = s->lanes,
-		.find = make_pinned,
-					 .arg = s, .sizes = s->sizes.list,
-					 .nr_sizes = s->sizes.nr };
+	struct pb_bpf_make_opts make = {
+		.caps = s->caps, .flags = s->flags, .cpu_slots = s->cpu_slots, .find = make_pinned,
+		.arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr,
+	};
 	char why[512] = "";
 	int err;
 

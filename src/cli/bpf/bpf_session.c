@@ -116,7 +116,7 @@ static int make_map(struct bpf_session *s, const char *text)
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	int err;
 
-	spec.lanes = cpus > 0 ? (uint32_t)cpus : 1;
+	spec.cpu_slots = cpus > 0 ? (uint32_t)cpus : 1;
 	if (sscanf(text, "%u,%u,%u,%u,%u", &a->type, &a->key_size, &a->value_size, &a->max_entries,
 		   &a->flags) < 4) {
 		pb_error(s->command, "-m %s: TYPE,KEY,VALUE,ENTRIES[,FLAGS] are numbers", text);

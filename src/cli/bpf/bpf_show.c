@@ -51,14 +51,14 @@ static bool is_zero(const uint8_t *p, uint32_t n)
 
 /* Prints the value of each per-CPU slot. If values are printed by type, slots of zeros are left
  * out: there are more slots than processors. */
-static void show_lanes(const struct pb_bpf_map *map, const struct bpf_words *w,
-		       const uint8_t *value)
+static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words *w,
+			   const uint8_t *value)
 {
 	uint32_t size = map->attr.value_size, each = (size + 7) / 8 * 8;
 	bool typed = is_typed(map, w);
 	char what[32];
 
-	for (uint32_t cpu = 0; cpu < map->lanes; cpu++, value += each) {
+	for (uint32_t cpu = 0; cpu < map->cpu_slots; cpu++, value += each) {
 		if (typed && is_zero(value, size))
 			continue;
 		printf(typed ? "  " : "\n");
@@ -105,7 +105,7 @@ void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, cons
 	}
 	short_key = show_part("key", w, map->types.btf_key, key, map->attr.key_size);
 	if (bpf_map_is_per_cpu(map)) {
-		show_lanes(map, w, value);
+		show_cpu_slots(map, w, value);
 		return;
 	}
 	if (!short_key || (size > 16 && !is_typed(map, w)))

@@ -34,7 +34,7 @@
 struct link {
 	const struct pb_progs_link *link;
 	const struct pb_bpf_prog *prog;
-	bool lanes;			/* it uses per-CPU maps */
+	bool per_cpu;			/* it uses per-CPU maps */
 };
 
 #define GONE ((struct pb_site *)1)
@@ -43,7 +43,7 @@ static struct pb_bpf_map maps[PB_PROGS_MAX_MAPS];
 static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
 static struct link links[PB_PROGS_MAX_LINKS];
 bool pb_prog_returns;
-static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_lanes;
+static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_cpu_slots;
 static struct prog_site *table[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
 static const struct pb_bpf_host *host;
@@ -83,7 +83,7 @@ static const struct pb_bpf_objects objects = { find_object, get_object, put_obje
 
 static bool is_per_cpu(const struct pb_bpf_map *m)
 {
-	return m->lanes > 1;
+	return m->cpu_slots > 1;
 }
 
 static int open_maps(const struct pb_prog_file *f)
@@ -96,8 +96,8 @@ static int open_maps(const struct pb_prog_file *f)
 			return err;
 		m->id = nr_maps + 1;
 		m->objects = &objects;
-		if (m->lanes > nr_lanes)
-			nr_lanes = m->lanes;
+		if (m->cpu_slots > nr_cpu_slots)
+			nr_cpu_slots = m->cpu_slots;
 	}
 	return 0;
 }
@@ -111,7 +111,7 @@ static void make_links(const struct pb_prog_file *f)
 		l->prog = progs[l->link->prog];
 		pb_prog_returns |= l->link->returns;
 		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
-			l->lanes |= is_per_cpu(l->prog->maps[i]);
+			l->per_cpu |= is_per_cpu(l->prog->maps[i]);
 	}
 }
 
@@ -303,7 +303,7 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 {
 	r->run.host = host;
 	r->run.thread = t->w.tid;
-	r->run.lane = 0;
+	r->run.cpu_slot = 0;
 	r->at = p;
 	r->overridden = false;
 }
@@ -331,8 +331,8 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	r->run.tail_calls = 0;
 	r->run.lock_missed = false;
 	r->open = pb_prog_open(t, pb_regs_sp(regs));
-	if (l->lanes)
-		r->run.lane = pb_prog_lane(r->open, host->cpu(&r->run), nr_lanes);
+	if (l->per_cpu)
+		r->run.cpu_slot = pb_prog_cpu_slot(r->open, host->cpu(&r->run), nr_cpu_slots);
 	ret = pb_unlikely(pb_bpf_settings.stats) ? run_counted(r, l->prog) :
 						   pb_prog_call(regs, &r->run, l->prog->enter);
 	pb_prog_close(t, r->open);

@@ -61,7 +61,7 @@ int pb_prog_runs_start(void);		/* before the first run; 0 or -errno */
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes one of nr (> 0) per-CPU slots, which no other run has. If all are taken: the last one. */
-uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
+uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
 /* For struct pb_bpf_host. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);

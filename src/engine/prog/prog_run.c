@@ -31,7 +31,7 @@
 struct pb_prog_open {
 	uint64_t slot;
 	const struct pb_stack *stack;
-	uint32_t lane;			/* number of its per-CPU slot, plus 1; 0: none */
+	uint32_t cpu_slot;		/* number of its per-CPU slot, plus 1; 0: none */
 	uint32_t nr_held;
 	bool handler;			/* a handler was called in the middle of it */
 	struct {
@@ -47,7 +47,7 @@ static struct thread_runs {
 	uint64_t mask;			/* the thread's mask, restored when that run is over */
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;
-static uint8_t lane_taken[PB_BPF_MAX_LANES];
+static uint8_t cpu_slot_taken[PB_BPF_MAX_CPU_SLOTS];
 
 int pb_prog_runs_start(void)
 {
@@ -62,26 +62,26 @@ int pb_prog_runs_start(void)
 
 /* Takes a free per-CPU slot; the search begins at `first`. Returns its number plus 1; 0: all are
  * taken. */
-static uint32_t take_lane(uint32_t first, uint32_t nr)
+static uint32_t take_cpu_slot(uint32_t first, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t lane = (first + i) % nr;
+		uint32_t cpu_slot = (first + i) % nr;
 
-		if (!lane_taken[lane] &&
-		    !__atomic_exchange_n(&lane_taken[lane], 1, __ATOMIC_ACQUIRE))
-			return lane + 1;
+		if (!cpu_slot_taken[cpu_slot] &&
+		    !__atomic_exchange_n(&cpu_slot_taken[cpu_slot], 1, __ATOMIC_ACQUIRE))
+			return cpu_slot + 1;
 	}
 	return 0;
 }
 
-static void give_lane(struct pb_prog_open *o)
+static void give_cpu_slot(struct pb_prog_open *o)
 {
-	uint32_t lane = o->lane;
+	uint32_t cpu_slot = o->cpu_slot;
 
-	o->lane = 0;
+	o->cpu_slot = 0;
 	pb_barrier();
-	if (lane)
-		__atomic_store_n(&lane_taken[lane - 1], 0, __ATOMIC_RELEASE);
+	if (cpu_slot)
+		__atomic_store_n(&cpu_slot_taken[cpu_slot - 1], 0, __ATOMIC_RELEASE);
 }
 
 /* Gives back what a run that was left holds. */
@@ -97,7 +97,7 @@ static void abandon(struct pb_prog_open *o)
 		else
 			pb_bpf_map_unlock(map, what);
 	}
-	give_lane(o);
+	give_cpu_slot(o);
 }
 
 /* Whether the run was left. A handler's hits lie below the interrupted run, or on another stack. */
@@ -196,7 +196,7 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 	o = &r->runs[r->depth];
 	o->slot = slot;
 	o->stack = t->stack;
-	o->lane = 0;
+	o->cpu_slot = 0;
 	o->nr_held = 0;
 	o->handler = false;
 	pb_barrier();
@@ -204,12 +204,12 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 	return o;
 }
 
-uint32_t pb_prog_lane(struct pb_prog_open *o, uint32_t cpu, uint32_t nr)
+uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr)
 {
 	if (!o)
 		return nr - 1;
-	o->lane = take_lane(cpu % nr, nr);
-	return o->lane ? o->lane - 1 : nr - 1;
+	o->cpu_slot = take_cpu_slot(cpu % nr, nr);
+	return o->cpu_slot ? o->cpu_slot - 1 : nr - 1;
 }
 
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
@@ -218,8 +218,8 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 
 	if (!o)
 		return;
-	if (o->lane)
-		give_lane(o);
+	if (o->cpu_slot)
+		give_cpu_slot(o);
 	pb_barrier();
 	if (r->depth && o == &r->runs[r->depth - 1])
 		r->depth--;
@@ -258,6 +258,6 @@ void pb_prog_forget_runs(void)
 	for (uint32_t i = 0; i < PB_MAX_THREADS; i++)
 		if (thread_runs[i].depth)
 			thread_runs[i].depth = thread_runs[i].deferred = 0;
-	for (uint32_t i = 0; i < PB_BPF_MAX_LANES; i++)
-		lane_taken[i] = 0;
+	for (uint32_t i = 0; i < PB_BPF_MAX_CPU_SLOTS; i++)
+		cpu_slot_taken[i] = 0;
 }

@@ -75,7 +75,7 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
-	size_t from = w->recipe + pb_recipe_behind(r), n = PB_JUMP_LEN;
+	size_t from = w->recipe + pb_recipe_padded_size(r), n = PB_JUMP_LEN;
 
 	if (w->second_len)
 		n = pb_recipe_size((const struct pb_recipe *)(an->recipes.v + from));

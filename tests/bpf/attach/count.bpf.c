@@ -17,7 +17,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, int);
 	__type(value, long);
-} lanes SEC(".maps");
+} cpu_slots SEC(".maps");
 
 enum { ADD, ADD_SUM, NINE, NINE_SUM, FORBIDDEN, FIRST, SECOND, FIRST_RET, SECOND_RET, DEEP, DEEP_RET, HALF_RET,
        HANDLER, IP };
@@ -37,11 +37,11 @@ static void more(int what, long by)
 SEC("uprobe/target:add") int on_add(struct pt_regs *ctx)
 {
 	int zero = 0;
-	long *lane = bpf_map_lookup_elem(&lanes, &zero);
+	long *cpu_slot = bpf_map_lookup_elem(&cpu_slots, &zero);
 
 	more(ADD, 1);
-	if (lane)
-		(*lane)++;	/* no other run uses this per-CPU slot meanwhile */
+	if (cpu_slot)
+		(*cpu_slot)++;	/* no other run uses this per-CPU slot meanwhile */
 	return 1;
 }
 

@@ -10,7 +10,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, int);
 	__type(value, long);
-} lanes SEC(".maps");
+} cpu_slots SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -20,7 +20,7 @@ struct {
 SEC("uprobe/jumping:often") int on_often(struct pt_regs *ctx)
 {
 	int zero = 0;
-	long *n = bpf_map_lookup_elem(&lanes, &zero), *r;
+	long *n = bpf_map_lookup_elem(&cpu_slots, &zero), *r;
 
 	if (n)
 		++*n;

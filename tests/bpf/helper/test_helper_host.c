@@ -258,7 +258,7 @@ static void stacks(void **state)
 	struct pt_regs regs = { .rip = 0x10, .rbp = P(frames) };
 	struct pb_bpf_map_spec spec = {
 		.attr = { BPF_MAP_TYPE_STACK_TRACE, 4, 24, 16, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 },
-		.lanes = 1,
+		.cpu_slots = 1,
 	};
 	struct pb_bpf_map map;
 	int64_t id;
@@ -312,7 +312,7 @@ static void make_objects(struct pb_bpf_map *map, uint32_t type)
 {
 	static const struct pb_bpf_objects objects = { objects_find, objects_get, objects_put, NULL };
 	struct pb_bpf_map_spec spec = {
-		.attr = { type, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1,
+		.attr = { type, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1,
 	};
 
 	assert_int_equal(pb_bpf_map_create(map, &spec), 0);
@@ -382,7 +382,7 @@ static void events(void **state)
 static void locks(void **state)
 {
 	struct pb_bpf_map_spec spec = {
-		.attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .types = { .spin_lock_off = 4, .timer_off = -1 }, .lanes = 1,
+		.attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .types = { .spin_lock_off = 4, .timer_off = -1 }, .cpu_slots = 1,
 	};
 	struct pb_bpf_map map, *maps[] = { &map };
 	struct pb_bpf_run inner;

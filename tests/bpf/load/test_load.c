@@ -319,7 +319,7 @@ static int find_kept(void *arg, const struct pb_bpf_object_map *map, const struc
 static void made(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
-	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .lanes = 2 };
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 2 };
 	uint32_t zero = 0, one = 1, id, tail = (uint32_t)pb_bpf_object_prog(o, "tail");
 	struct pb_bpf_made *m;
 	int v;
@@ -351,9 +351,9 @@ static void made(void **state)
 static void found(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
-	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .lanes = 1, .find = find_kept, .arg = "first" };
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 1, .find = find_kept, .arg = "first" };
 	struct pb_bpf_map_spec spec = {
-		.attr = { BPF_MAP_TYPE_ARRAY, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1,
+		.attr = { BPF_MAP_TYPE_ARRAY, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1,
 	};
 	struct pb_bpf_made *m;
 	uint32_t zero = 0;

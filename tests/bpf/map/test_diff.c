@@ -14,13 +14,13 @@
 #include "bpf/map/map_sys.h"
 #include "kernel.h"
 
-#define LANES_MOST	64
+#define CPU_SLOTS_MOST	64
 #define VALUE_MOST	64
 #define KEY_MOST	32
 #define MAX_MOST	24
-#define VALUES		(VALUE_MOST * LANES_MOST)
+#define VALUES		(VALUE_MOST * CPU_SLOTS_MOST)
 
-static uint32_t lanes;
+static uint32_t cpu_slots;
 static uint64_t rng, failures, checks;
 
 static uint32_t rnd(uint32_t below)
@@ -507,7 +507,7 @@ static uint32_t kernel_map_id(int fd)
 static void make_inner(struct pair *p)
 {
 	for (uint32_t i = 0; i < NR_INNER; i++) {
-		struct pb_bpf_map_spec s = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, i < 2 ? 4 : 5, 0 }, .lanes = 1,
+		struct pb_bpf_map_spec s = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, i < 2 ? 4 : 5, 0 }, .cpu_slots = 1,
 			.types = { .spin_lock_off = -1, .timer_off = -1 } };
 
 		p->inner_fd[i] = kernel_create(&s, -1);
@@ -676,8 +676,8 @@ int main(int argc, char **argv)
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 0x9e3779b97f4a7c15ull;
 	size_t nr_types = sizeof(types) / sizeof(*types);
 
-	lanes = possible_cpus();
-	if (!kernel_is_there() || lanes > LANES_MOST)
+	cpu_slots = possible_cpus();
+	if (!kernel_is_there() || cpu_slots > CPU_SLOTS_MOST)
 		return 77;
 	for (int round = 0; round < rounds; round++)
 		for (size_t t = 0; t < nr_types; t++)
@@ -685,7 +685,7 @@ int main(int argc, char **argv)
 				static struct pair p;
 
 				memset(&p, 0, sizeof(p));
-				p.spec.lanes = lanes;
+				p.spec.cpu_slots = cpu_slots;
 				p.spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 				seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 				rng = p.seed = seed | 1;

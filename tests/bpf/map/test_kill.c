@@ -87,12 +87,12 @@ static bool queued(const struct pb_bpf_map *m)
 
 static bool percpu(const struct pb_bpf_map *m)
 {
-	return m->lanes > 1;
+	return m->cpu_slots > 1;
 }
 
 static struct pb_bpf_map_spec spec_of(const struct type *t)
 {
-	struct pb_bpf_map_spec s = { .attr = t->attr, .lanes = 2, .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map_spec s = { .attr = t->attr, .cpu_slots = 2, .types = { .spin_lock_off = -1, .timer_off = -1 } };
 
 	return s;
 }

@@ -24,7 +24,7 @@
 
 static struct pb_bpf_map_spec spec_of(uint32_t type, uint32_t key, uint32_t value, uint32_t max, uint32_t flags)
 {
-	return (struct pb_bpf_map_spec){ .attr = { type, key, value, max, flags }, .lanes = 4,
+	return (struct pb_bpf_map_spec){ .attr = { type, key, value, max, flags }, .cpu_slots = 4,
 		.types = { .spin_lock_off = -1, .timer_off = -1 } };
 }
 
@@ -41,7 +41,7 @@ static void make(struct pb_bpf_map *m, uint32_t type, uint32_t key, uint32_t val
 
 struct worker {
 	struct pb_bpf_map *map;
-	uint32_t lane;
+	uint32_t cpu_slot;
 	pthread_t thread;
 };
 
@@ -49,8 +49,8 @@ struct worker {
 static void *change_keys(void *arg)
 {
 	struct worker *w = arg;
-	struct pb_bpf_run run = { .lane = w->lane, .thread = (uint32_t)gettid() };
-	uint64_t x = w->lane + 1, bad = 0;
+	struct pb_bpf_run run = { .cpu_slot = w->cpu_slot, .thread = (uint32_t)gettid() };
+	uint64_t x = w->cpu_slot + 1, bad = 0;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t key, value[4], *at;
@@ -126,7 +126,7 @@ static void hash_threads(void **state)
 static void *count_up(void *arg)
 {
 	struct worker *w = arg;
-	struct pb_bpf_run run = { .lane = w->lane, .thread = (uint32_t)gettid() };
+	struct pb_bpf_run run = { .cpu_slot = w->cpu_slot, .thread = (uint32_t)gettid() };
 
 	for (uint64_t i = 0; i < ROUNDS; i++) {
 		uint32_t key = i % 4;
@@ -140,7 +140,7 @@ static void *count_up(void *arg)
 	return NULL;
 }
 
-static void lanes(void **state)
+static void cpu_slots(void **state)
 {
 	static const uint32_t types[] = { BPF_MAP_TYPE_PERCPU_ARRAY, BPF_MAP_TYPE_PERCPU_HASH, BPF_MAP_TYPE_LRU_PERCPU_HASH };
 
@@ -167,7 +167,7 @@ static volatile uint64_t handled, refused;
 
 static void handler(int sig)
 {
-	struct pb_bpf_run run = { .lane = 1, .thread = (uint32_t)gettid() };
+	struct pb_bpf_run run = { .cpu_slot = 1, .thread = (uint32_t)gettid() };
 	uint64_t key = handled % 8, value[4] = { key, key, key, key }, prefix = 8 | key << 32;
 	void *to;
 
@@ -192,7 +192,7 @@ static int none(void *arg, const void *data, uint64_t size)
 static void handlers(void **state)
 {
 	struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { 0 };
-	struct pb_bpf_run run = { .lane = 0, .thread = (uint32_t)gettid() };
+	struct pb_bpf_run run = { .cpu_slot = 0, .thread = (uint32_t)gettid() };
 	uint64_t records = 0, put = 0;
 
 	make(&in_handler[0], BPF_MAP_TYPE_HASH, 8, 32, 16, 0);
@@ -336,7 +336,7 @@ static void *produce(void *arg)
 	struct worker *w = arg;
 
 	for (uint64_t i = 0; i < ROUNDS; ) {
-		uint64_t record[2] = { w->lane, i };
+		uint64_t record[2] = { w->cpu_slot, i };
 
 		i += !pb_bpf_ringbuf_output(w->map, record, 16, 0);
 	}
@@ -397,7 +397,7 @@ static void direct(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hash_threads), cmocka_unit_test(lanes), cmocka_unit_test(handlers),
+		cmocka_unit_test(hash_threads), cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers),
 		cmocka_unit_test(locks), cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct),
 	};

@@ -38,7 +38,7 @@ static uint32_t rnd(uint32_t below)
 	return (uint32_t)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
 }
 
-static const struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_HASH, 4, 8, 100, 0 }, .lanes = 1,
+static const struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_HASH, 4, 8, 100, 0 }, .cpu_slots = 1,
 	.types = { .spin_lock_off = -1, .timer_off = -1 } };
 
 /* ---- the kernel's rules -------------------------------------------------------------- */

@@ -61,7 +61,7 @@ static const char zeros[64];
 static bool make_maps(void)
 {
 	for (int k = 0; k < GEN_NR_MAPS; k++) {
-		struct pb_bpf_map_spec spec = { .attr = attrs[k], .types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1 };
+		struct pb_bpf_map_spec spec = { .attr = attrs[k], .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 };
 		union bpf_attr a = { .map_type = attrs[k].type, .key_size = 4, .value_size = attrs[k].value_size,
 			.max_entries = attrs[k].max_entries };
 

@@ -193,7 +193,7 @@ static void show_map(const struct bpf_map *m)
 {
 	size_t key_size = bpf_map__key_size(m), size = bpf_map__value_size(m), each = (size + 7) / 8 * 8;
 	enum bpf_map_type type = bpf_map__type(m);
-	bool lanes = type == BPF_MAP_TYPE_PERCPU_ARRAY || type == BPF_MAP_TYPE_PERCPU_HASH ||
+	bool cpu_slots = type == BPF_MAP_TYPE_PERCPU_ARRAY || type == BPF_MAP_TYPE_PERCPU_HASH ||
 		     type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 	char *key = calloc(2, key_size + 1), *value = calloc((size_t)nr_cpus, each + 8);
 	int fd = bpf_map__fd(m);
@@ -205,7 +205,7 @@ static void show_map(const struct bpf_map *m)
 			continue;
 		printf("element ");
 		show_hex(key, key_size);
-		for (int i = 0; i < (lanes ? nr_cpus : 1); i++) {
+		for (int i = 0; i < (cpu_slots ? nr_cpus : 1); i++) {
 			putchar(' ');
 			show_hex(value + (size_t)i * each, size);
 		}

@@ -253,7 +253,7 @@ static void show_xlated(const char *key, const struct pb_bpf_prog *prog)
 static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct wish *w, bool unpriv)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
-	struct pb_bpf_make_opts opts = { .caps = unpriv ? 0 : PB_BPF_CAP_ALL, .flags = w->flags, .lanes = 2 };
+	struct pb_bpf_make_opts opts = { .caps = unpriv ? 0 : PB_BPF_CAP_ALL, .flags = w->flags, .cpu_slots = 2 };
 	struct pb_bpf_text log = { .buf = log_text, .size = LOG_SIZE };
 	struct pb_bpf_made *made;
 	int err;
@@ -282,7 +282,7 @@ static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct w
 static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
-	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .lanes = 2 };
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 2 };
 	static char why[512];
 	struct pb_bpf_made *made;
 

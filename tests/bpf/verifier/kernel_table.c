@@ -69,7 +69,7 @@ static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 /* ---- maps: what the verifier sees of them, and real ones of types that exist here ----- */
 
 #define MAP(type_, key, value, max, flags_, ...) { .attr = { (type_), (key), (value), (max), (flags_) }, \
-	.name = "test_map", .lanes = 1, .types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
+	.name = "test_map", .cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
 
 static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 	MAP(BPF_MAP_TYPE_HASH, 8, 8, 1, BPF_F_NO_PREALLOC),
@@ -79,7 +79,7 @@ static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0),
 	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 8, 0),
 	{ .attr = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0 }, .inner = { BPF_MAP_TYPE_ARRAY, 4, 4, 1, 0 },
-	  .types = { .spin_lock_off = -1, .timer_off = -1 }, .lanes = 1 },
+	  .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 },
 	MAP(BPF_MAP_TYPE_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
 	MAP(BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
 	MAP(BPF_MAP_TYPE_SOCKMAP, 4, 4, 1, 0),

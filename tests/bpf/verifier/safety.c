@@ -128,7 +128,7 @@ static void calm(struct pb_bpf_resolved *r)
 	struct bpf_insn *insns = (struct bpf_insn *)r->spec.insns;
 
 	for (uint32_t i = 0; i < r->spec.nr; i++)
-		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 && insns[i].imm == PB_BPF_MAX_TURNS)
+		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 && insns[i].imm == PB_BPF_MAX_ITERATIONS)
 			insns[i].imm = 40;
 
 	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
