@@ -27,7 +27,7 @@
 #define SLICE_NS	20000000ull
 #define RUN_OUT_STOPS	16		/* a minute; a thread still in our code then stays there */
 
-static bool may_wait;		/* whether to wait on for threads to leave our code */
+static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
 
 static bool in_our_code(uint64_t pc)

@@ -26,7 +26,7 @@ struct pb_wire {
 	bool gave_up;		/* for good: nothing is sent, nothing comes */
 	uint64_t heartbeat;	/* the last heartbeat that was seen */
 	uint64_t silent_ns;	/* time waited since that heartbeat */
-	uint32_t recorder;	/* its process; 0: unknown */
+	uint32_t recorder;	/* the recorder's process; 0: unknown */
 	/* If not NULL, waits have no end, and this is called every PB_WIRE_IDLE_MS. */
 	void (*idle)(void);
 	uint8_t *buffer;	/* PB_WIRE_BUFFER bytes, for one message */

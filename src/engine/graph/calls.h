@@ -65,8 +65,8 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 /* For the assembly: a call begins. mode: PB_ENTER_*. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 /* For the assembly: a call ends. call: the call if its exit is under way, else NULL. from: where
- * the exit's stub goes on; NULL at a plain return. If the call has eBPF programs at its return, it
- * is returned, and pb_prog_returned() is to run them. */
+ * the exit's stub goes on; NULL at a plain return. Returns the call if eBPF programs are to run at
+ * its return, by pb_prog_returned(); else NULL. */
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
 #endif

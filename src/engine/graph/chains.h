@@ -26,7 +26,8 @@ void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);
 bool pb_chain_is_empty(const struct pb_stack *s);
-/* Leaves a stack without memory: its calls are recorded without their returns. */
+/* Marks a stack as having no memory for open calls: its calls are recorded without their
+ * returns. */
 void pb_chain_none(struct pb_stack *s);
 /* The outermost call that is open on the stack; NULL: there is none. */
 struct pb_open_call *pb_chain_first(const struct pb_stack *s);

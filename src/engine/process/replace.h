@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replaces functions by the agent's, wherever they are called. A replaced function
- * is traced as any other: its replacement ends the call as the function's own exits do.
- * Context: start, the loader's hook; in the open batch.
+ * Replaces functions by the agent's, wherever they are called. A replaced function is traced like
+ * any other function: its replacement ends the call as the function's own exits do. Context: start,
+ * the loader's hook; in the open batch.
  */
 #ifndef PB_ENGINE_PROCESS_REPLACE_H
 #define PB_ENGINE_PROCESS_REPLACE_H

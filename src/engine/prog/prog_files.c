@@ -6,7 +6,8 @@
 #include "engine/files.h"
 #include "engine/prog/prog.h"
 
-/* As in the kernel (Documentation/admin-guide/sysctl/kernel.rst), 1 can't be changed back. */
+/* As in the kernel (Documentation/admin-guide/sysctl/kernel.rst), the value 1 can't be changed
+ * back. */
 static int unprivileged_changed(uint32_t before, bool live)
 {
 	if (before != 1 || pb_bpf_settings.unprivileged_disabled == 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the parts of text share. */
+/* Declarations that the sources of this folder share. */
 #ifndef PB_ENGINE_TEXT_TEXT_PRIV_H
 #define PB_ENGINE_TEXT_TEXT_PRIV_H
 #include "abi/analysis_place.h"
