@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Turns a compiled .bpf.o into programs whose instructions need nothing but maps.
- * All relocation is done here: maps and variables become numbers of the object's maps,
- * subprograms are placed after the program that calls them, and CO-RE is resolved
+ * All relocation is done here. A reference to a map or variable becomes the number of one of the
+ * object's maps. Subprograms are placed after the program that calls them. CO-RE is resolved
  * against the types of a target.
  *
  * An object opens if its file is consistent. If a program or a map can't be used, its `why` has the

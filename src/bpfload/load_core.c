@@ -22,7 +22,7 @@ static void core_error(struct core *c, const char *what)
 }
 
 /* Takes the value of a candidate that matches. Returns false if the value can't be read, or differs
- * from that of an earlier candidate. */
+ * from an earlier candidate's value. */
 static bool take(struct core *c, const struct core_path *to)
 {
 	struct core_value v;

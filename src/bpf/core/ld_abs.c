@@ -4,8 +4,8 @@
 #include "bpf/core/packet.h"
 #include "bpf/core/program.h"
 
-/* Returns the address that an offset is relative to, and makes *off relative to it. A negative
- * offset is in a header, as in classic filters (linux/filter.h). NULL: there is no such
+/* Returns the base address for the offset *off, and makes *off relative to the base. A negative
+ * offset refers to a header, as in classic filters (linux/filter.h). NULL: there is no such
  * header. */
 static const uint8_t *origin(const struct pb_bpf_skb *skb, int64_t *off)
 {

@@ -81,8 +81,8 @@ struct pb_bpf_helper {
 	uint32_t ret, flags;
 	uint32_t arg[5];
 	uint16_t size[5];		/* with PB_BPF_FIXED_SIZE */
-	const char *btf[5];		/* for PTR_TO_BTF_ID: the structure's name; NULL: that of
-					 * the map's kptr */
+	const char *btf[5];		/* for PTR_TO_BTF_ID: the structure's name; NULL: the
+					 * structure is the one of the map's kptr */
 	const char *ret_btf;
 };
 

@@ -110,8 +110,8 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * The helper can't return an error. If the lock can't be taken, for example in a handler that has
- * interrupted the lock's holder, the program goes on without it, and spin_unlock leaves it alone.
+ * The helper can't return an error. A handler that has interrupted the lock's holder, for example,
+ * can't take the lock. The program then goes on without the lock, and spin_unlock leaves it alone.
  */
 PB_BPF_HELPER(spin_lock)
 {

@@ -8,11 +8,10 @@
  * the bucket's number. Every change of a list is one cmpxchg of one such word. Elements are
  * reused at once, so a word may come to hold the same link again; its tag then differs.
  *
- * Lookup (find). During a walk an element may be freed, and reused in another list. So a step
- * from one word to an element counts only if the word has no mark, and still has its value after
- * the element's own word and key were read: then the element was in the list at that moment. A
- * walk that sees a changed word starts again. A walk that meets a deleted element first unlinks
- * it (sweep).
+ * Lookup (find). During a walk an element may be freed, and reused in another list. So after a
+ * walk has read an element's word and key, it rereads the word that led to the element. If that
+ * word has no mark and hasn't changed, the element was in the list at that moment. A walk that sees
+ * a changed word starts again. A walk that meets a deleted element first unlinks it (sweep).
  *
  * Update, if the key is absent:
  *   1. read the bucket's word, search the whole list, find no such key
@@ -182,8 +181,8 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
-	/* at: the word that leads to the element: the bucket's, or that of an element that isn't
-	 * deleted */
+	/* at: the word that leads to the element: the bucket's word, or the word of an element that
+	 * isn't deleted */
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		uint32_t link = LINK(word);
 		uint64_t next, new;

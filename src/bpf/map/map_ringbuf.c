@@ -7,8 +7,8 @@
  *
  * A reservation has three steps:
  *
- *   1. claim: {position, length, owner} is written by one cmpxchg of 16 bytes, if the last claim
- *      is finished, that is, if the producers' position differs from that claim's
+ *   1. claim: {position, length, owner} is written by one cmpxchg of 16 bytes. This requires that
+ *      the last claim is finished: the producers' position differs from that claim's position
  *   2. the record's header becomes BUSY, if the producers' position is still the claim's
  *   3. the producers' position moves to the end of the record
  *

@@ -253,7 +253,8 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 /* ---- arithmetic ---------------------------------------------------------------------------- */
 
 /*
- * Emits AX = n if the number n is in 0 ... limit, else AX = 0. A negative number is negated first.
+ * Emits AX = n if the number n is in 0 ... limit, otherwise AX = 0. If mask says that the number is
+ * negative, it is negated first.
  * There is no branch: outside of the range, (limit - n) | n has the sign bit set. If n is known, AX
  * = limit.
  */

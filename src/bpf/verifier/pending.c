@@ -6,10 +6,10 @@
  * the path from the kept state to the jump are pending (`whole`): they are compared in full.
  *
  * So each jump back is recorded with the state that jumped. When the target is done and depends
- * on no pending state above it, the target's needs are propagated to each state that jumped,
+ * on no pending state above it, its needs are propagated to each state that jumped. This repeats
  * until no mark is new. From then on these states are compared by their needs, as all others are.
- * A state may also depend on a state further up, to which another of its paths jumped: `until` is
- * the number of the topmost state that it depends on.
+ * A state may also depend on a state further up, to which another of its paths jumped. `until` is
+ * the number of the topmost state on which it depends.
  *
  * Marks are only added, so this ends. After MAX_ROUNDS rounds, or with more than MAX_JUMPS jumps,
  * everything counts as needed, for good (`until` 0).

@@ -29,9 +29,9 @@
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all states above are
  * marked. That is always safe; it only prunes less.
  *
- * Bound: a walk covers the present state's path, of about LONG_PATH instructions at most
- * (prune.c), and then another such path for each state in which it makes a new mark. So all walks
- * of a verification together cover at most LONG_PATH instructions for each walk and for each mark.
+ * Bound: a walk covers the path to the present state from its parent, at most about LONG_PATH
+ * instructions (prune.c). It covers another such path for each state in which it makes a new mark.
+ * So all walks together cover at most LONG_PATH instructions for each walk and for each mark.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"

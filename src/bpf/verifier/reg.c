@@ -63,8 +63,8 @@ void pbv_reg_copy(struct reg *dst, const struct reg *src)
 	dst->live = live;
 }
 
-/* The 64-bit range becomes that of the zero-extended low half. The signed bounds of the low half
- * hold only if neither is negative. */
+/* Sets the 64-bit range to the range of the zero-extended low half. The signed bounds of the low
+ * half hold only if neither is negative. */
 static void assign_low(struct reg *r)
 {
 	r->wide.umin = r->low.umin;

@@ -275,7 +275,8 @@ static void load_known(struct env *env, struct reg *value, bool zero)
 	value->live |= LIVE_WRITTEN;
 }
 
-/* Loads bytes that aren't one spilled register. The value is 0 if all are zero, else unknown. */
+/* Loads bytes that aren't one spilled register. If all are zero, the value is 0; otherwise it is
+ * unknown. */
 static void load_bytes(struct env *env, struct frame *f, int least, int most, int n)
 {
 	struct reg *value = &cur_regs(env)[n];

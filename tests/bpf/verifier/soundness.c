@@ -4,9 +4,9 @@
  * that their descriptions allow, the description of the result must allow the result. A comparison must not go to a
  * path that was ruled out, and what is learned on its path must hold for both operands.
  *
- * The known bits are checked with all numbers of four bits. Everything is checked with all pairs of descriptions of one
- * or two numbers at the edges of 8, 16, 32 and 64 bits, and with random descriptions around random numbers. The random
- * test reads SEED and ROUNDS from the environment.
+ * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything with all pairs of
+ * descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random() checks everything with random
+ * descriptions around random numbers. It reads SEED and ROUNDS from the environment.
  */
 #include <setjmp.h>
 #include <stdarg.h>
