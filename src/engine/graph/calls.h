@@ -65,8 +65,8 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 /* For the assembly: a call begins. mode: PB_ENTER_*. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 /* For the assembly: a call ends. call: the call if its exit is under way, else NULL. from: where
- * the exit's stub goes on; NULL at a plain return. Returns the call if eBPF programs are to run at
- * its return, by pb_prog_returned(); else NULL. */
+ * the exit's stub goes on; NULL at a plain return. Returns the first call through this slot that
+ * has eBPF programs at its return, for pb_prog_returned(); NULL: there is none. */
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
 #endif
