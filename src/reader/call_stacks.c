@@ -8,7 +8,7 @@
 #define MAX_DEPTH	(1u << 22)
 #define MAX_STACKS	(1u << 20)
 #define BUDGET		(1u << 22)	/* steps that the failed searches of one stack may take */
-#define BUDGET_SHORT	64		/* steps of each search after that */
+#define BUDGET_SHORT	64		/* steps that a search may take when BUDGET is used up */
 #define MAX_NESTED	64		/* stacks in a chain of `from` that are looked at */
 #define OWN_STACK	(1ull << 63)	/* bit of an id: a thread's own stack
 					 * (doc/design/record-format.md) */
@@ -130,7 +130,7 @@ void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to)
 
 	if (pb_stack_is_own(to))
 		return;
-	/* `to` is in the chain already: the thread returns to an outer stack */
+	/* if `to` is in the chain already, the thread returns to an outer stack */
 	for (int n = 0; s && n < MAX_NESTED; s = s->from, n++)
 		if (s->from == to)
 			return;

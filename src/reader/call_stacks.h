@@ -18,8 +18,8 @@ struct pb_open_call {
 	uint32_t site;
 	uint32_t view;		/* for the view; 0 when pushed */
 	uint32_t select;	/* for the view: the result of pb_select() */
-	bool elsewhere;		/* a list of open calls named the call, but the data also has its
-				 * ENTRY, and the call is counted there */
+	bool elsewhere;		/* a list of open calls named the call, but the data also has the
+				 * call's ENTRY, at which it is counted */
 };
 
 /* Whether the call counts here. It doesn't if the process inherited it by fork (aux is set), or if
@@ -34,20 +34,20 @@ struct pb_call_stack {
 	uint32_t depth, room;
 	uint32_t base;		/* number of open calls around calls[0]; nothing else is known of
 				 * them */
-	bool base_inherited;	/* these calls began in the process that forked this one */
+	bool base_inherited;	/* the `base` calls began in the process that forked this one */
 	uint32_t user;		/* for the view (graph_text.c: its first entry that waits) */
 	uint32_t counted;	/* for the view (report.c: the first call that it counted) */
 	uint32_t shift;		/* for the view (select.h: the depth of its calls) */
-	uint32_t pid, serial;	/* serial: that of the thread that used the stack last */
+	uint32_t pid, serial;	/* serial: of the thread that used the stack last */
 	uint64_t id;
 	/* The stack from which the thread switched to this one: its innermost call
 	 * waits for the code on this stack. NULL for a thread's own stack. Switching
 	 * back from an inner stack doesn't change it. */
 	struct pb_call_stack *from;
 	bool entered;		/* `from` was set; the view clears it */
-	uint64_t budget;	/* steps that failed searches may still cost */
+	uint64_t budget;	/* steps that pb_stack_find() may still spend on failed searches */
 	size_t image;
-	/* a call without a traced callee that runs on this stack when the data ends */
+	/* The leaf: a call without a traced callee that runs on this stack when the data ends */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* for the view */

@@ -13,7 +13,7 @@
 
 struct pb_call_walk {
 	struct pb_data *data;
-	const uint32_t *tids;		/* only these threads; nr_tids 0: all */
+	const uint32_t *tids;		/* the threads to walk; nr_tids 0: all threads */
 	size_t nr_tids;
 	bool by_time;
 	void *arg;

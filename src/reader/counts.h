@@ -35,7 +35,7 @@ struct pb_counts {
 	uint64_t running;	/* leaves that ran at their thread's end */
 	uint64_t inherited;	/* calls in leaves and begins that a child inherited by fork */
 	uint64_t records;	/* all records that are events of the program */
-	uint64_t chunks_missing; /* most of them were overwritten */
+	uint64_t chunks_missing; /* most missing chunks were overwritten */
 };
 
 /* Adds a chunk's records. The words may change meanwhile. */
@@ -44,15 +44,15 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 /* Notes a chunk that was written at that offset of its file. */
 void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
 
-/* Called at the end. Reads each thread's first and last chunk from chunks_fd and decodes them, for
- * the counts that need it. */
+/* Called at the end. Reads and decodes each thread's first and last chunk from chunks_fd, as some
+ * counts need them. */
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 
 /*
- * The number of calls. Each counts once, even if only its beginning or only its end
- * was kept. A chunk lists a limited number of open calls: if more were open when the
- * oldest chunk began, only the ends of the others are known.
+ * The number of calls. Each call counts once, even if only its beginning or only its end was kept.
+ * A chunk lists a limited number of open calls: if more calls were open when the oldest chunk
+ * began, only the ends of the unlisted calls are known.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

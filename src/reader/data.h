@@ -31,15 +31,16 @@ struct pb_thread {
 	uint32_t serial, pid, tid;
 	char comm[20];		/* "" if unknown */
 	size_t first, nr;	/* the thread's chunks in data->chunks */
-	uint64_t start;		/* clock of its first chunk; without chunks, of its first hit */
-	uint64_t born;		/* clock of its first hit; 0: unknown */
+	uint64_t start;		/* when its first chunk began; if it has no chunks, when its first
+				 * hit was */
+	uint64_t born;		/* when its first hit was; 0: unknown */
 	uint64_t parent;	/* serial of the thread that forked it */
-	uint64_t lost, no_return, missed; /* numbers that the thread itself counted */
+	uint64_t lost, no_return, missed; /* as the thread itself counted them */
 };
 
 struct pb_module_map {
 	uint32_t image, module, pid, first_site, nr_funcs, flags;
-	uint64_t bias, from, to;	/* from, to: clock when it was mapped and unmapped */
+	uint64_t bias, from, to;	/* from, to: when it was mapped and unmapped */
 	char *path;
 };
 
@@ -94,8 +95,7 @@ struct pb_data {
 	/* Called from time to time while chunks are read. NULL: not called. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
-	uint64_t bytes_read, bytes_to_read;	/* counted in the pass over the chunks that is under
-						 * way */
+	uint64_t bytes_read, bytes_to_read;	/* progress of the current pass over the chunks */
 	unsigned reads;
 
 	char **notes;			/* lines for the user: what is missing, and why */

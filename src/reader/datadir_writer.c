@@ -72,7 +72,8 @@ int pb_datadir_remove(const char *dir)
 
 	if (fd < 0)	/* an empty directory can still be removed */
 		return errno == ENOENT || rmdir(dir) ? -errno : 0;
-	/* first the step that needs one more descriptor: if it fails, nothing was removed */
+	/* remove_modules() comes first, as it needs one more descriptor: if it fails, nothing was
+	 * removed */
 	int ret = remove_modules(fd);
 
 	if (!ret) {

@@ -88,7 +88,7 @@ static void use_stack(struct pb_cursor *c, uint64_t id)
 	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
 
 	if (!s)
-		return;		/* no memory: its calls go to the current stack */
+		return;		/* no memory: the calls go to the current stack */
 	if (s->serial != c->thread->serial) {
 		c->shared = true;
 		s->serial = c->thread->serial;
@@ -363,8 +363,8 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 	pb_cursor_consume(c, len);
 }
 
-/* After a thread's last record: returns an event for a leaf that still runs, then one for losses
- * that no record reported. False: there are no more events, and the cursor is freed. */
+/* After a thread's last record: returns an event for a leaf that still runs, then an event for
+ * losses that no record reported. False: there are no more events, and the cursor is freed. */
 static bool finish(struct pb_cursor *c, struct pb_event *ev)
 {
 	const struct pb_chunk *h = &c->chunk;

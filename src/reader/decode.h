@@ -47,15 +47,17 @@ enum pb_event_kind {
 };
 
 #define PB_EV_SKIPPED	1	/* END: an outer call ended first */
-#define PB_EV_GAP	2	/* END: its end is among lost records. LOST: count unknown */
+#define PB_EV_GAP	2	/* END: the record of the call's end was lost. LOST: the number of
+				 * calls is unknown */
 
 /* On OPEN, and on EXIT or END without `call`: the call began in the process that forked this one,
  * and is counted there */
 #define PB_EV_INHERITED	4
 /* On EXIT or END without `call`, if no chunk is missing: the call began on a stack that the engine
- * took for another one, or a STACK record is missing. It is counted where it began. */
+ * took for a different stack, or a STACK record is missing. It is counted where it began. */
 #define PB_EV_ELSEWHERE	8
-#define PB_EV_TAIL	16	/* EXIT, LEAF: it ended by a jump to another function, at `time` */
+#define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
+				 * `time` */
 #define PB_EV_COUNTED	(PB_EV_INHERITED | PB_EV_ELSEWHERE)
 
 struct pb_event {
@@ -64,8 +66,8 @@ struct pb_event {
 	uint32_t site;
 	uint32_t depth;			/* number of calls that are open around this call on its
 					 * stack */
-	uint64_t start, time;		/* clock. start: when the call began, 0 if unknown. time:
-					 * when the event happened */
+	uint64_t start, time;		/* start: when the call began; 0: unknown. time: when the
+					 * event happened. Both in ticks of the records' clock */
 	uint64_t value;			/* FUNC: parent_ip. LOST: number of calls */
 	struct pb_open_call *call;	/* ENTRY, OPEN: the call, now on the stack. EXIT, END: the
 					 * call, popped, but readable until the next event. NULL:
@@ -94,21 +96,23 @@ struct pb_cursor {
 
 	uint64_t *window;		/* words of the chunk's data */
 	uint32_t window_words;		/* the window's size */
-	uint32_t pos, end;		/* positions in the window: pos of the next word, end after
-					 * the last word */
-	uint64_t file_at, file_left;	/* what follows the window in the chunk: its offset in the
+	uint32_t pos, end;		/* indexes of words in the window: pos is the next word, end
+					 * is after the last word */
+	uint64_t file_at, file_left;	/* the part of the chunk after the window: its offset in the
 					 * file, and its length */
 
 	/* The list of open calls at a chunk's start: its OPEN records */
-	bool gap;			/* records are missing before it: the list must be used */
+	bool gap;			/* records are missing before the chunk: the list must be
+					 * used */
 	uint32_t open_seen;		/* number of the stack's calls that agree with the list */
 	uint32_t open_left;		/* number of the list's records that still must be used */
 	uint32_t open_at;		/* index of the list's next record */
 	uint64_t open_unwritten[2];	/* a bit for each record of a call whose ENTRY wasn't
 					 * written yet */
-	uint32_t base_due;		/* open calls around the list of which nothing is known */
-	uint32_t opened;		/* calls up to this depth may have been opened by the
-					 * list */
+	uint32_t base_due;		/* number of open calls around the listed calls; nothing
+					 * else is known of them */
+	uint32_t opened;		/* the list may have opened calls on `opened_on`, up to this
+					 * depth */
 	struct pb_call_stack *opened_on;
 	uint64_t lost_seen, lost_due;
 	bool gap_due;

@@ -12,8 +12,8 @@
 /* The OPEN records at a chunk's start. */
 struct list {
 	struct { uint64_t start; uint32_t site; } call[PB_CHUNK_OPEN_MAX];
-	uint32_t listed, nr;		/* nr: the same, or one less if the last call isn't open
-					 * yet */
+	uint32_t listed, nr;		/* nr: like `listed`, or one less if the last call isn't
+					 * open yet */
 };
 
 /* If the chunk was opened to write the ENTRY of a call, that call may be the last
@@ -73,9 +73,9 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 	}
 }
 
-/* After a gap, finds the known open call with which the list begins. A list that isn't
- * full has all calls whose ENTRY was written, though more may be open. A full list has
- * the innermost of `depth` calls. */
+/* After a gap, finds the known open call with which the list begins. A list that isn't full has all
+ * open calls whose ENTRY was written; further open calls may have no ENTRY. A full list has the
+ * innermost of `depth` calls. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;

@@ -30,8 +30,8 @@ static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum p
 	ev->image = c->image;
 }
 
-/* Whether a call that began at `start` began in the process that forked this one. If the start of
- * this process is unknown, all calls that its first chunk lists count as such. */
+/* Whether a call with this start began in the process that forked this one. If the start of this
+ * process is unknown, all calls that its first chunk lists count as inherited. */
 static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 {
 	if (c->chunk.pid != c->chunk.tid)

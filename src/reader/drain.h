@@ -47,9 +47,9 @@ struct pb_drain {
 	struct pb_ring geometry;	/* trusted: made by us */
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* largest size of the chunks file; 0: no limit */
-	/* Sets `alive' of the threads that live or may live. Returns false if it can't find that
-	 * out. Returns soon once *stop is set. The reaper calls it, for suspects only. NULL: all
-	 * suspects are dead. */
+	/* Sets `alive' of the threads that live or may live. Returns false if the search was
+	 * incomplete. Returns soon once *stop is set. The reaper calls it, for suspects only. NULL:
+	 * all suspects are dead. */
 	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			      const _Atomic bool *stop);
 	void *arg;
@@ -60,9 +60,11 @@ struct pb_drain {
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed for good */
 	struct pb_counts counts;	/* counts of the records that were kept */
-	uint64_t discarded_calls;	/* not written because of max_size, a full disk, or a chunk
-					 * without a valid thread */
-	uint64_t overwritten_calls;	/* overwrite mode: older than what max_size has room for */
+	uint64_t discarded_calls;	/* calls in chunks that weren't written: max_size was
+					 * reached, the disk was full, or the chunk named no valid
+					 * thread */
+	uint64_t overwritten_calls;	/* overwrite mode: calls in the oldest chunks, for which
+					 * max_size leaves no room */
 	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
 
 	/* private */
@@ -70,7 +72,8 @@ struct pb_drain {
 	_Atomic bool stop;
 	_Atomic uint32_t high;		/* only chunks below this one may have been used */
 	uint32_t ahead;			/* the buffer's chunks below this one have memory */
-	uint32_t serials[2];		/* next_serial as it was 250 and 500 ms ago at most */
+	uint32_t serials[2];		/* next_serial as it was at most 250 ms ago, and at most 500
+					 * ms ago */
 	uint32_t most_usable;		/* the most chunks that engines might use since memory was
 					 * last given back */
 	struct robust_list_head robust;	/* by this list the kernel notifies engines of the

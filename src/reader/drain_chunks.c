@@ -47,8 +47,8 @@ static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
 	return b->iov[2 * i].iov_len + b->iov[2 * i + 1].iov_len;
 }
 
-/* Writes the batch. Returns how many of its chunks were written: all, or as many as
- * there was room for before the limit or an error. */
+/* Writes the batch. Returns how many of its chunks were written: all of them, or those before the
+ * limit or an error. */
 static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 {
 	uint64_t bytes = 0;
@@ -268,7 +268,8 @@ static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 	static const uint32_t states[] = { PB_CHUNK_FULL, PB_CHUNK_HELD, PB_CHUNK_OPEN };
 	uint32_t nr = 0;
 
-	/* twice: an OPEN chunk may have become FULL or HELD before we got to it */
+	/* goes over all chunks twice: an OPEN chunk may become FULL or HELD before its state is
+	 * changed */
 	for (uint32_t n = 0; n < 2 * d->high; n++) {
 		uint32_t i = n % d->high;
 		struct pb_chunk *c = pb_drain_chunk(d, i);

@@ -37,7 +37,7 @@
 struct suspect {
 	uint32_t serial;	/* the owner of the chunk; 0: none */
 	uint8_t missing;	/* number of looks in a row that haven't found the owner */
-	bool misleading;	/* tgkill() doesn't find it, but it lives */
+	bool misleading;	/* tgkill() doesn't find the owner, but the owner lives */
 	uint64_t seen;		/* when this owner was first seen, CLOCK_BOOTTIME */
 };
 
@@ -150,8 +150,8 @@ static void look_at(struct pb_drain *d, uint32_t i, bool all)
 		return;
 	gone = is_missing(pid, tid);
 	if (!all && !s->missing) {
-		/* if the thread is gone, ask at the next look: most such chunks are closed by
-		 * then */
+		/* If the thread is gone, ask at the next look: most chunks of such threads are
+		 * closed by then */
 		s->missing = gone;
 		return;
 	}

@@ -29,7 +29,7 @@ static inline uint32_t pb_drain_state(struct pb_chunk *c)
 	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
 }
 
-/* Changes the state to READING: from then on, nobody else changes it. */
+/* Changes the state to READING: from then on, only the drain thread changes the state. */
 static inline bool pb_drain_take(struct pb_chunk *c, uint32_t from)
 {
 	return __atomic_compare_exchange_n(&c->state, &from, PB_CHUNK_READING, false,
@@ -42,8 +42,8 @@ void pb_drain_fini(struct pb_drain *d);	/* leaves the results */
 /* Updates `high`: how far chunks were ever used. */
 void pb_drain_look(struct pb_drain *d);
 
-/* One round: takes all FULL chunks and returns how many. Then tells the engines how many
- * chunks they may use. */
+/* One round: takes all FULL chunks, sets how many chunks the engines may use, and returns the
+ * number of chunks taken. */
 unsigned pb_drain_full(struct pb_drain *d);
 /* Like pb_drain_full(), but FULL chunks stay in the ring (overwrite mode). */
 void pb_drain_count(struct pb_drain *d);
@@ -67,8 +67,8 @@ struct pb_drain_round {
 	uint32_t held;		/* TAKEN, OPEN or HELD: threads hold these */
 };
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
-/* Called every 250 ms. A thread that has just started may hold no chunk yet. It counts in addition
- * to the chunks that threads hold. */
+/* Called every 250 ms. A thread that has just started may hold no chunk yet. So new threads count
+ * in addition to the chunks that threads hold. */
 void pb_drain_serials(struct pb_drain *d);
 /* Moves a chunk from READING to next_state. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);

@@ -55,7 +55,7 @@ static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* chunks from `ahead` on were given no memory: look only at those below */
+	/* chunks from `ahead` on were given no memory: look only at chunks below `ahead` */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)

@@ -170,8 +170,8 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 	}
 }
 
-/* The losses in meta are losses of the main buffer. A thread without chunks in another buffer does
- * not belong to that buffer. */
+/* The losses in meta are losses of the main buffer. If a buffer other than the main one has no
+ * chunks of a thread, the thread does not belong to that buffer. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)

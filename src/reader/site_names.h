@@ -35,8 +35,8 @@ const struct pb_analysis *pb_symbols_module(struct pb_symbols *s, uint32_t numbe
 /* `image` is an index of data->images. */
 struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t site);
 
-/* Writes to buf what was at an address at that time: the function's name, "MODULE+0x12" if no
- * function is known there, or the address in hex. */
+/* Writes to buf the name of the function that was at the address at the time `clock`; "MODULE+0x12"
+ * if no function is known there; the address in hex if no module is known there. */
 void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
 			uint64_t address, char *buf, size_t len);
 #endif

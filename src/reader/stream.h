@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The events of all threads as one stream: merged by time, or one thread after the other. One
- * thread after the other is faster. Sums are then correct if no call stack moves between threads.
- * If a stack does, `shared` becomes true, and the caller must start again with by_time. Memory: a
- * window for each thread that lives at the same time, and the open calls.
+ * thread after the other is faster, but sums are correct only if no call stack moves between
+ * threads. If a stack moves, `shared` becomes true, and the caller must start again with by_time.
+ * Memory: a window for each thread that lives at the same time, and the open calls.
  *
  * Context: the observer, one thread.
  */
