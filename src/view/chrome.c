@@ -214,8 +214,8 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Prints the last name of each thread; a process has the name of its first thread. After an
- * exec, one thread is several entries of data->threads. */
+/* Prints the last name of each thread; a process has the name of its first thread. A thread that
+ * has called exec has several entries in data->threads. */
 static void print_names(struct chrome *c)
 {
 	const struct pb_data *d = c->v->data;

@@ -78,8 +78,8 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-/* The function to be shown. Addresses are looked up in the modules of the present run only, so a
- * function of the other run gets an id that no module has. */
+/* The function to be shown. Addresses are looked up in the modules of `now` only, so a function
+ * that only `base` has gets an id that no module has. */
 static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;

@@ -16,8 +16,8 @@ struct pb_distinct {
 	size_t nr;
 };
 
-/* Lengthens equal names of the list, and orders the list by name. A function may be in it
- * only once. If memory is short, names stay as they are. */
+/* Lengthens equal names of the list, and orders the list by name. No function may be in the list
+ * twice. If memory is short, names stay as they are. */
 void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_function **list,
 		       size_t nr);
 void pb_distinct_free(struct pb_distinct *d);

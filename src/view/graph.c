@@ -84,8 +84,8 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_char(v->out, '\n');
 }
 
-/* Merges the trees below each outermost node of the function. `mark` is a node's copy
- * in the merged tree; parents come before their children. -D counts levels from the
+/* Merges the trees below each outermost node of the function. `mark` of a node is the index of the
+ * node's copy in the merged tree. Parents come before their children. -D counts levels from the
  * function: deeper nodes have the mark HIDDEN. */
 static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
@@ -149,7 +149,7 @@ int pb_view_graph(const struct pb_view *v, bool focus)
 	struct pb_tree t;
 	int ret;
 
-	/* -D counts from the function, which may be called at a deeper level */
+	/* -D counts from the function, so calls of the function at any depth have to be read */
 	if (focus)
 		all.max_depth = 0;
 	ret = pb_tree_make(&t, &all);

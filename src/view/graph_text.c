@@ -20,8 +20,8 @@
  * call that waits for that stack, so that no line seems to be inside a wrong call
  * (view/select.h).
  *
- * With a minimal time, an entry is held back until any later record shows that its
- * call has lasted long enough; `stack->user` is the first entry that waits.
+ * With -t, the line of an entry is held back until some later record shows that the call has lasted
+ * long enough; `stack->user` is the first entry that waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,9 +36,9 @@
 #define PROC_WIDTH	14
 
 /* pb_open_call.view */
-#define V_SHOWN		1u	/* the line of its entry was printed */
-#define V_OPENED	2u	/* the line of its entry is never printed, as its beginning isn't in
-				 * the data */
+#define V_SHOWN		1u	/* the line of the call's entry was printed */
+#define V_OPENED	2u	/* the line of the call's entry is never printed, as the data lacks
+				 * the call's beginning */
 
 struct printer {
 	const struct pb_view *v;
@@ -283,8 +283,8 @@ static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32
 	pb_out_str(p->o, " */\n");
 }
 
-/* Prints the entries whose calls have lasted long enough; they are the outermost of those that
- * wait. */
+/* Of the entries that wait, prints those whose calls have lasted long enough. These are the
+ * outermost ones. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
 	struct pb_call_stack *s = ev->stack;
@@ -330,7 +330,7 @@ static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select
 		return;
 	}
 	if (p->v->min_ns && !shown) {
-		/* its entry was never printed, as all its callees were short */
+		/* the call's entry was never printed, as all its callees were short */
 		if (!ev->start || comment || !pb_select_long(p->v, ev->start, ev->time))
 			return;
 		if (!ev->call || !(ev->call->view & V_OPENED)) {

@@ -74,7 +74,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* a command that takes arguments has consumed its own before this */
+		/* a command that takes arguments has already consumed them */
 		if (o->selects)
 			argp_failure(state, 2, 0,
 				     "%s: %s takes no argument; for a function say -F %s, for a "
@@ -250,7 +250,7 @@ static const char *option_of(unsigned mark)
 }
 
 /* `other`: v is the directory to compare with. The patterns were looked up in the first directory,
- * so a pattern that matches nothing in this one is no error. */
+ * so a pattern that matches nothing in the other directory is no error. */
 static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool other)
 {
 	char err[600];

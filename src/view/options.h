@@ -52,8 +52,8 @@ struct pb_view_command {
 	int (*check)(void *input);
 	int (*show)(void *input, struct pb_view *v);
 };
-/* Opens another directory for a comparison, with the same selection. Functions and threads of the
- * selection that it lacks are ignored. 0, or 1 after one line of error. */
+/* Opens another directory for a comparison, with the same selection. If the other directory lacks
+ * functions or threads of the selection, they are ignored. 0, or 1 after one line of error. */
 int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		       struct pb_out *out);
 void pb_view_close_other(struct pb_view *v);

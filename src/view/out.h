@@ -36,8 +36,8 @@ struct pb_out {
 /* Prepares output to stdout; with `pager`, through $PAGER (or less -FRX) if stdout is
  * a terminal. `command` is named in the progress line. */
 void pb_out_open(struct pb_out *o, const char *command, bool pager);
-/* Reports how far the view has read. After some time, prints it to stderr if that is a terminal,
- * but not once there is output on the same terminal. */
+/* Reports how far the view has read. After some time, prints a progress line to stderr if that is a
+ * terminal and the view hasn't printed to the same terminal yet. */
 void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total);
 /* Writes what is left and waits for the pager. 0 or -errno; -EPIPE counts as 0. */
 int pb_out_close(struct pb_out *o);

@@ -6,7 +6,7 @@
  * stack. For that, `active` is the number of the function's open calls on the stack of the last
  * event. When the stack changes, the calls of the old stack are subtracted and those of the new
  * stack are added. That is too costly if each record switches to a deep stack. In that case only
- * the stack's innermost calls are counted: those from index `stack->counted` on.
+ * the stack's innermost calls are counted in `active`: those from index `stack->counted` on.
  *
  * A call that a child inherited by fork is counted in the parent; in the child, its time begins at
  * the fork (`call->aux`).

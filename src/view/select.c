@@ -5,7 +5,7 @@
 
 #include "view/filter.h"
 
-#define DEPTH_MAX 256	/* at most so many unknown outer calls count for the depth */
+#define DEPTH_MAX 256	/* at most this many unknown outer calls count for the depth */
 
 bool pb_view_selects(const struct pb_view *v)
 {
@@ -23,7 +23,8 @@ static uint32_t outside(const struct pb_call_stack *s)
 	return (select & (PB_SEL_IN | PB_SEL_OUT)) | base << PB_SEL_DEPTH_SHIFT;
 }
 
-/* The thread has switched to this stack: shows its calls below the call that waits for it. */
+/* Called when a thread has switched to the stack: the stack's calls are to be shown below the call
+ * that waits for the stack. */
 static void place_stack(struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;

@@ -4,7 +4,7 @@
  *
  *   -F, -N    a call is "in" if it, or a call around it, matches -F. It is "out" if it,
  *             or a call around it, matches -N
- *   -D        limits the depth, which counts visible calls from the outermost one
+ *   -D        limits the depth; only visible calls count, from the outermost one inwards
  *   -t        selects by a call's duration, which is known only at its end
  *   --range   cuts a call to the part that is inside the range
  *
@@ -17,7 +17,7 @@
 #define PB_VIEW_SELECT_H
 #include "view/view.h"
 
-/* Bits of pb_open_call.select, and of pb_select() for calls that aren't on a stack */
+/* Bits of pb_open_call.select, and of the result of pb_select() */
 #define PB_SEL_VISIBLE	1u
 #define PB_SEL_IN	2u	/* inside a function of -F */
 #define PB_SEL_OUT	4u	/* inside a function of -N */
@@ -27,8 +27,8 @@
 /* Whether any option selects calls. */
 bool pb_view_selects(const struct pb_view *v);
 
-/* The selection of the event's call, by the filters. Must be called for each event, in
- * order: while the call is open, call->select keeps the result. */
+/* Returns the selection of the event's call, by the filters. Must be called for each event, in
+ * order, because it keeps the result in call->select while the call is open. */
 uint32_t pb_select(const struct pb_view *v, const struct pb_event *ev);
 
 /* The depth at which the call itself is shown, without `stack->shift`. */

@@ -20,7 +20,7 @@
 
 struct pb_tree_node {
 	uint32_t number;		/* the function's number (view/site_numbers.h) */
-	uint32_t parent;		/* always below the node's own index */
+	uint32_t parent;		/* the parent's index, which is lower than the node's own */
 	uint32_t child, next;		/* first child, next sibling; 0: none */
 	uint32_t depth;
 	uint32_t mark;			/* for the tree's user */

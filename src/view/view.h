@@ -56,7 +56,8 @@ struct pb_report_row {
 	const char *name, *module, *raw;	/* raw: the name in the symbol table */
 	uint64_t id;
 	uint64_t calls, timed;		/* timed: calls whose time is known */
-	uint64_t total, self, sum, min, max;	/* ns; total: outermost activations only */
+	uint64_t total, self, sum, min, max;	/* ns; total: without calls inside a call of the
+						 * same function */
 };
 
 struct pb_report {
@@ -64,7 +65,7 @@ struct pb_report {
 	size_t nr;
 	uint64_t calls;			/* sum over all rows */
 	struct pb_stream_totals totals;
-	uint64_t open;			/* number of these calls that were still open at the end */
+	uint64_t open;			/* how many of `calls` were still open at the end */
 	bool by_time;			/* the calls were summed by time, as stacks moved between
 					 * threads */
 };
