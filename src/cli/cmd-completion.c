@@ -188,7 +188,8 @@ static void offer_options(const struct argp *argp, const char *cur)
 		offer_options(c->argp, cur);
 }
 
-/* The option that the word is, if its value is the next word: "-F", "--filter"; else NULL. */
+/* If the word is an option whose value is the next word ("-F", "--filter"), returns the option,
+ * else NULL. */
 static const struct argp_option *waits_for_value(const struct line *l, const char *word)
 {
 	const struct argp_option *o = NULL;
@@ -237,8 +238,8 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	close(fd[1]);
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
-		/* leave out the heading of csv, and names made from addresses unless the user began
-		 * one */
+		/* leave out the heading of csv. Leave out names made from addresses, unless the
+		 * user has begun to type such a name */
 		if (strncmp(text, "function,module,", 16) &&
 		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);

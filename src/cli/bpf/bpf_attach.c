@@ -20,9 +20,9 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-#define OUTPUT		"bpf_output"	/* names of maps that are made here. They can't be those of
-					 * an object's map, which begin with the object's name, or
-					 * have no prefix */
+#define OUTPUT		"bpf_output"	/* names of the maps that are made here. The name of an
+					 * object's map differs: it begins with the object's name,
+					 * or has no prefix */
 #define COUNTS		"bpf_counts"
 #define CPU_SLOTS	16		/* per-CPU slots, at least */
 
@@ -50,8 +50,8 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* Makes two more maps. Programs print into a ring buffer. In an array agents count, for example,
- * output that found no room in the ring buffer. */
+/* Makes two more maps. Programs print into one, a ring buffer. The other is an array, in which
+ * agents count, for example, output that found no room in the ring buffer. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {

@@ -14,7 +14,8 @@
 #include "bpfload/load_make.h"
 #include "cli/cli.h"
 
-/* Exit statuses of verify and run. A tool that asks the kernel has the same (bpf_run.c). */
+/* Exit statuses of verify and run. A tool that asks the kernel has the same statuses
+ * (bpf_run.c). */
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
@@ -101,11 +102,12 @@ void bpf_session_end(struct bpf_session *s);
 
 /*
  * Adds the sizes of a --map NAME:ATTRIBUTE=NUMBER[,...]: max_entries, key_size and value_size of an
- * object's map. Several --map for one map are joined. Returns 0, or -EINVAL after a message.
+ * object's map. If several --map options name one map, their sizes are joined. Returns 0, or
+ * -EINVAL after a message.
  */
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
-/* Has the text of a --map the form NAME:ATTRIBUTE=NUMBER? Otherwise it has the numbers of a map for
- * raw instructions. */
+/* Does the text of a --map have the form NAME:ATTRIBUTE=NUMBER? If not, it has the numbers of a map
+ * for raw instructions. */
 bool bpf_is_size(const char *text);
 /* Checks that the object has all maps whose sizes are set. Returns 0, or -ENOENT after a
  * message. */
@@ -164,8 +166,8 @@ bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *pa
 /* How elements of maps are shown; NULL, or all zero: as bytes. */
 struct bpf_words {
 	const struct pb_bpf_btf *btf;	/* types of the object that declares the map; NULL: none */
-	/* Finds the name of an address in the program whose stacks are in a map. NULL: names are
-	 * not known */
+	/* Finds the name of an address in the traced program, whose stacks are in a map. NULL:
+	 * names are not known */
 	void (*name)(void *arg, uint64_t address, char *to, size_t size);
 	void *arg;
 };

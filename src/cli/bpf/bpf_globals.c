@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `--global NAME=VALUE`: sets variables of an object, above all constants. */
+/* `--global NAME=VALUE`: sets variables of an object, mostly constants. */
 #include <errno.h>
 #include <string.h>
 

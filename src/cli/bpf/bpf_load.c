@@ -76,7 +76,7 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* no loaded program uses the map, as the program would have
+		if (err == -E2BIG)	/* no loaded program uses the map: such a program would have
 					 * been rejected */
 			err = 0;
 	}

@@ -209,7 +209,7 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	       m->kind != PB_BPF_MAP_INNER;
 }
 
-/* Writes the name of an address. Of the images that were mapped there, the last one in the
+/* Writes the name of an address. If several images had the address mapped, the last image in the
  * recording counts. */
 static void name_address(void *arg, uint64_t address, char *to, size_t size)
 {

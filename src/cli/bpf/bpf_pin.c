@@ -340,8 +340,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 
 /* ---- what maps refer to -------------------------------------------------------------- */
 
-/* Loads the pinned program of that id. If the program is gone, its slot counts as empty, as the
- * slot of a map that is gone does. */
+/* Loads the pinned program of that id. If the program is gone, its slot counts as empty. (So does
+ * the slot of a map that is gone.) */
 static int load_id(struct bpf_session *s, uint32_t id)
 {
 	struct bpf_pin_prog *file;

@@ -67,7 +67,7 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 /* Reads the program in that file as a unit, and opens its maps. Returns 0, or 1 after a message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
-/* Called before a run. Loads the programs and opens the maps that the session's maps hold. Also
- * does so for the maps that it opens. Returns 0, or 1 after a message. */
+/* Called before a run. Loads the programs and opens the maps that the session's maps hold, and
+ * those that the maps opened here hold. Returns 0, or 1 after a message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

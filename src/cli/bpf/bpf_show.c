@@ -68,8 +68,8 @@ static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words 
 	putchar('\n');
 }
 
-/* Prints a stack, the innermost address first. All further addresses are return addresses, each of
- * which is after a call. */
+/* Prints a stack, the innermost address first. All addresses but the innermost are return
+ * addresses, each of which is after a call. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #define DEPTH	16		/* nested structures; deeper ones are printed as "..." */
-#define PIECES	100000		/* printed pieces of one value: types of size 0 could go on without
-				 * end */
-#define REPEATS	4		/* if so many elements in a row are equal, they are printed once */
+#define PIECES	100000		/* at most this many pieces of one value are printed: elements of
+				 * size 0 could go on without end */
+#define REPEATS	4		/* if this many elements in a row are equal, they are printed
+				 * once */
 
 struct printer {
 	FILE *to;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include "bpfload/load_btf.h"
 
-/* Has a value of that type `size` bytes, so that it can be printed? */
+/* Does a value of that type have `size` bytes, so that it can be printed? */
 bool bpf_typed_is(const struct pb_bpf_btf *btf, uint32_t type, uint32_t size);
 /* Is the type a section of variables? */
 bool bpf_typed_is_section(const struct pb_bpf_btf *btf, uint32_t type);
