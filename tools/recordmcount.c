@@ -2,7 +2,7 @@
 /*
  * recordmcount FILE.o...: adds a section __mcount_loc to an object that was built with -pg, as the
  * kernel's tool of that name does. The section has the addresses of the object's calls of mcount
- * and __fentry__. For compilers without -mrecord-mcount.
+ * and __fentry__. This is for compilers without -mrecord-mcount.
  *
  * A text section gets a table of its own, ordered after it and in the same
  * group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards it with the
@@ -82,8 +82,8 @@ static bool is_hook(struct object *o, size_t symbol)
 }
 
 /* Finds a symbol in the section, from which the section's offsets can be counted: the section's own
- * symbol if there is one, otherwise a local one, or a global one that no other object can define.
- * 0: there is none. */
+ * symbol if there is one, otherwise a local symbol, or a global symbol that no other object can
+ * define. 0: there is none. */
 static size_t anchor(struct object *o, size_t section, uint64_t *value)
 {
 	size_t best = 0;
