@@ -102,7 +102,7 @@ void pb_ring_call_lost(void)
 	__atomic_add_fetch(&pb_ring_map.ring->calls_lost, 1, __ATOMIC_RELAXED);
 }
 
-static void missed(struct pb_writer *w)
+void pb_writer_missed(struct pb_writer *w)
 {
 	if (w->thread)
 		pb_count_local(&w->thread->missed);
@@ -257,7 +257,7 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 {
 	if (put(w, word, time, bits, payload, nr, ending))
 		return true;
-	missed(w);
+	pb_writer_missed(w);
 	return false;
 }
 
@@ -296,6 +296,6 @@ bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 {
 	if (put_plain(w, pb_ext_record(STACK, 0, 0), w->last, &stack, 1))
 		return true;
-	missed(w);
+	pb_writer_missed(w);
 	return false;
 }

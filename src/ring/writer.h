@@ -121,6 +121,8 @@ bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
  * and however often a handler leaves between a reservation and its test. */
 void pb_writer_stay(struct pb_writer *w);
 void pb_writer_no_return(struct pb_writer *w);
+/* Counts a record that isn't written, of a call that isn't lost. */
+void pb_writer_missed(struct pb_writer *w);
 /* Counts a call that isn't recorded: there is no room for its record, or for its parents'. */
 void pb_writer_lost(struct pb_writer *w);
 /* Like pb_writer_lost(), but for a thread that has no writer. */

@@ -193,7 +193,7 @@ static void on_cut(void *context, const struct pb_open_call *c)
 	if (c->record == PB_OPEN_UNRESERVED || c->record == PB_OPEN_RESERVED)
 		on_skipped(context, c);
 	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
-		t->w.missed++;
+		pb_writer_missed(&t->w);
 	else if (c->record == PB_OPEN_UNKNOWN && c->state <= PB_ENTRY_LATE)
 		pb_writer_lost(&t->w);
 }
