@@ -160,13 +160,12 @@ enum pb_exit_kind {
 	X(NONE,   "not hooked") \
 	X(WINDOW, "a window of its own") \
 	X(PADDED, "a window that reaches into padding") \
-	X(JOINED, "in the window before it, of another exit") \
+	X(JOINED, "in the window of the exit right before it") \
 	X(ENTRY,  "in the copy of its function's entry") \
 	X(PADDING_SLOT, "a short jump to a trampoline slot in padding") \
 	X(CODE_SLOT, "a short jump to a trampoline slot in code") \
-	X(SHARED, "a jump that shares its displacement with the next one") \
-	X(NEXT, \
-	  "the same, and the next one is that of the next function's entry or of another exit")
+	X(SHARED, "a jump that shares its displacement with the next jump") \
+	X(NEXT,   "a jump that shares its displacement with another site's jump")
 
 enum pb_exit_how {
 #define X(name, text) PB_EXIT_##name,
@@ -187,8 +186,8 @@ enum pb_exit_how {
 	X(COMPUTED, "a jump to a computed address") \
 	X(WRITES,   "its return address is written to") \
 	X(FRAME,    "a jump out of it with its frame in place") \
-	X(LOST,     "a jump to what isn't known to be code") \
-	X(FALLS,    "runs on into what isn't known to be code") \
+	X(LOST,     "a jump to bytes that may not be code") \
+	X(FALLS,    "runs on into bytes that may not be code") \
 	X(LIMIT,    "too much to follow") \
 	X(SHORT,    "no room for a jump at an exit") \
 	X(NO_SLOT,  "no trampoline slot within reach of an exit")

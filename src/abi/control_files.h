@@ -27,7 +27,7 @@
 	X("available_filter_functions", AVAILABLE_FILTER_FUNCTIONS, AGENT, R, TEXT, 0, \
 	  "functions that can be traced") \
 	X("enabled_functions", ENABLED_FUNCTIONS, AGENT, R, TEXT, 0, \
-	  "functions with callbacks, and which") \
+	  "functions that have callbacks, with the callbacks") \
 	X("dyn_ftrace_total_info", DYN_FTRACE_TOTAL_INFO, AGENT, R, TEXT, 0, \
 	  "how many sites, patched, refused") \
 	X("set_ftrace_filter", SET_FTRACE_FILTER, AGENT, RW, PATTERNS, 0, \
@@ -39,22 +39,22 @@
 	X("set_graph_notrace", SET_GRAPH_NOTRACE, AGENT, RW, PATTERNS, 0, \
 	  "don't trace these nor what they call") \
 	X("max_graph_depth", MAX_GRAPH_DEPTH, AGENT, RW, NUMBER, 0x7fffffff, \
-	  "trace only so deep; 0 is no limit") \
+	  "the greatest depth that is traced; 0: no limit") \
 	X("tracing_on", TRACING_ON, AGENT, RW, NUMBER, 1, "0 stops recording") \
 	X("tracing_thresh", TRACING_THRESH, AGENT, RW, TIME, 0, \
 	  "microseconds: only calls that took longer") \
 	X("trace_options", TRACE_OPTIONS, AGENT, RW, TEXT, 0, \
-	  "options, one a line; 'no' in front clears") \
-	X("trace_clock", TRACE_CLOCK, AGENT, RW, CLOCK, 0, "the clock in use stands in brackets") \
+	  "options, one per line; the prefix 'no' clears one") \
+	X("trace_clock", TRACE_CLOCK, AGENT, RW, CLOCK, 0, "clocks; the one in use is in brackets") \
 	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, NUMBER, 0xffffffff, "the ring's size") \
 	X("graph_callers", GRAPH_CALLERS, AGENT, RW, PATTERNS, 0, \
-	  "trace only these and what leads to them (-C)") \
+	  "trace only these functions and their callers (-C)") \
 	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, NUMBER, 0xffffffff, \
 	  "only functions of at least so many bytes (-Z)") \
 	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \
-	  "native code for eBPF: 0, 1, 2: and show it") \
+	  "native code for eBPF: 0: no, 1: yes, 2: yes, and show it") \
 	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, NUMBER, 2, \
-	  "its constants blinded: 1: without privilege, 2: all") \
+	  "blind constants in it: 1: of unprivileged programs, 2: of all") \
 	X("bpf_stats_enabled", BPF_STATS_ENABLED, AGENT, RW, NUMBER, 1, \
 	  "1: count eBPF programs' runs and their time") \
 	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, NUMBER, 2, \

@@ -159,7 +159,7 @@ int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct b
 	if (core_read_path(b, relo->type_id, relo->kind, pb_bpf_btf_str(b, relo->access_str_off),
 			   &c.from) ||
 	    core_value_of(&c.from, relo->kind, &c.old)) {
-		load_error(l, &f->why, "%s: a CO-RE relocation at instruction %u makes no sense",
+		load_error(l, &f->why, "%s: the CO-RE relocation at instruction %u is malformed",
 			   f->name, insn);
 		return 0;
 	}

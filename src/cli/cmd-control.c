@@ -265,7 +265,7 @@ static int control_run(int argc, char **argv)
 	/* the verb may be left out: one word reads, two write */
 	bool verb = !strcmp(w[0], "read") || !strcmp(w[0], "write");
 	if (!verb && o.nr_words > 2)
-		return usage("that makes no sense");
+		return usage("too many arguments; give FILE, or FILE and a value");
 	bool write = verb ? *w[0] == 'w' : o.nr_words == 2;
 	w += verb;
 	if (o.nr_words != 1u + verb + write)

@@ -121,7 +121,7 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 	if (ret < 0)
 		return ret;
 	if (ret != PB_MSG_REPLY || m->len < sizeof(*f)) {
-		snprintf(err, errlen, "%s: an answer that makes no sense", path);
+		snprintf(err, errlen, "%s: the recorder's answer is damaged", path);
 		return -EPROTO;
 	}
 	memcpy(f, m + 1, sizeof(*f));

@@ -146,7 +146,7 @@ static int validate_number(const char *value, uint64_t max, char *err, size_t er
 
 	if (!pb_control_parse_u64(value, max, &n))
 		return 0;
-	snprintf(text, sizeof(text), "is no number from 0 to %llu", (unsigned long long)max);
+	snprintf(text, sizeof(text), "is not a number from 0 to %llu", (unsigned long long)max);
 	return invalid(value, text, err, errlen);
 }
 

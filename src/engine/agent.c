@@ -13,7 +13,6 @@
 #include "engine/detach.h"
 #include "engine/process/exec.h"
 #include "engine/graph/calls.h"
-#include "engine/graph/chains.h"
 #include "engine/clock.h"
 #include "engine/files.h"
 #include "engine/text/ftrace.h"
@@ -165,7 +164,7 @@ static int agent_thread(void *arg)
  * written at once. */
 static bool start_progs(struct pb_session *s)
 {
-	const char *why = "the programs didn't come";
+	const char *why = "the recorder sent no eBPF programs";
 	const void *file;
 	uint64_t size;
 	int err = pb_session_progs(s, &file, &size);

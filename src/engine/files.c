@@ -60,7 +60,7 @@ static int write_word(const struct pb_file *f, const char *text, bool live)
 	int err;
 
 	if (n < 0 || n > most) {
-		pb_put_str(error, sizeof(error), &at, "is no number from 0 to ");
+		pb_put_str(error, sizeof(error), &at, "is not a number from 0 to ");
 		pb_put_u64(error, sizeof(error), &at, most);
 		pb_file_error = error;
 		return -EINVAL;

@@ -127,7 +127,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	struct pb_prog_file f;
 	int err = -EINVAL;
 
-	*why = "the file of programs makes no sense";
+	*why = "the file of eBPF programs is damaged";
 	if (!pb_prog_file_check(&f, file, size))
 		return err;
 	*why = "a map can't be mapped";
@@ -149,7 +149,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 			continue;
 		err = pb_prog_make(&f, nr_progs, maps, nr_maps, &progs[nr_progs]);
 		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" :
-		       "a program is refused";
+		       "a program can't be loaded";
 		if (err)
 			break;
 	}

@@ -10,7 +10,6 @@
 #include "base/pages.h"
 #include "base/sys.h"
 
-
 struct pb_module pb_modules[PB_MAX_MODULES];
 uint32_t pb_nr_modules;
 
