@@ -44,8 +44,8 @@
 	X("tracing_thresh", TRACING_THRESH, AGENT, RW, TIME, 0, \
 	  "microseconds: only calls that took longer") \
 	X("trace_options", TRACE_OPTIONS, AGENT, RW, TEXT, 0, \
-	  "options, one per line; the prefix 'no' clears one") \
-	X("trace_clock", TRACE_CLOCK, AGENT, RW, CLOCK, 0, "clocks; the one in use is in brackets") \
+	  "options, one per line; 'no' before one clears it") \
+	X("trace_clock", TRACE_CLOCK, AGENT, RW, CLOCK, 0, "clocks; brackets show the one in use") \
 	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, NUMBER, 0xffffffff, "the ring's size") \
 	X("graph_callers", GRAPH_CALLERS, AGENT, RW, PATTERNS, 0, \
 	  "trace only these functions and their callers (-C)") \

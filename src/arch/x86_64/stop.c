@@ -23,7 +23,9 @@
  * too. So the program's wait calls don't see the helper.
  *
  * A stop is given up before anything is written if a thread doesn't stop within
- * STOP_NS, for example because it waits for its vfork child. The first times
+ * STOP_NS, for example because it waits for its vfork child. Each further try waits
+ * longer for a thread that is runnable, and so only needs a processor: up to
+ * STOP_MOST_NS. The first times
  * (PATIENT_TRIES) it is also given up if a signal handler has interrupted bytes
  * that are about to be replaced.
  */
@@ -47,6 +49,7 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
+#define STOP_MOST_NS	200000000ull	/* the limit of a later try while a thread is runnable */
 #define LATE_NS		50000000ull	/* wait for late threads after a failed stop, in all */
 #define LATE_MOST_NS	2000000000ull	/* the limit while a late thread is runnable */
 #define GROUP		6000		/* patches per stop: about a millisecond */
@@ -84,6 +87,7 @@ struct job {
 	size_t nr;
 	uint32_t pid, tid, go;	/* tid: the thread that requested the stop */
 	bool patient;		/* fail if a handler has interrupted bytes to be replaced */
+	uint64_t most;		/* ns for which the stop waits for runnable threads */
 	int result;
 	const char *why;
 };
@@ -175,12 +179,28 @@ static int wait_task(struct task *t, uint64_t deadline)
 	return 0;
 }
 
-static int wait_stopped(uint64_t deadline)
+/* Waits for a thread until the deadline, and until `most` while the thread is runnable. A runnable
+ * thread stops as soon as it gets a processor. A thread that waits in the kernel, for example for
+ * its vfork child, may not stop for a long time. */
+static int wait_runnable(const char *dir, struct task *t, uint64_t deadline, uint64_t most)
+{
+	int err;
+
+	while ((err = wait_task(t, deadline)) && deadline < most &&
+	       pb_task_state(dir, t->tid) == 'R') {
+		deadline = pb_now_ns() + STOP_NS;
+		if (deadline > most)
+			deadline = most;
+	}
+	return err;
+}
+
+static int wait_stopped(const char *dir, uint64_t deadline, uint64_t most)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < nr_tasks && !err; i++)
-		err = wait_task(&tasks[i], deadline);
+		err = wait_runnable(dir, &tasks[i], deadline, most);
 	return err;
 }
 
@@ -192,7 +212,7 @@ static int shared(struct job *job)
 
 static int stop_all(struct job *job)
 {
-	uint64_t deadline = pb_now_ns() + STOP_NS;
+	uint64_t start = pb_now_ns();
 	char dir[64];
 	bool any;
 
@@ -202,7 +222,7 @@ static int stop_all(struct job *job)
 		int err = seize_new(dir, &any);
 
 		if (!err)
-			err = wait_stopped(deadline);
+			err = wait_stopped(dir, start + STOP_NS, start + job->most);
 		if (err)
 			return err;
 	} while (any);
@@ -345,19 +365,6 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, regs.rsp, true);
 }
 
-/* Waits for a late thread. A runnable thread stops as soon as it gets a processor. A thread that
- * waits in the kernel, for example for its vfork child, may not stop for a long time. */
-static int wait_late(const char *dir, struct task *t, uint64_t start)
-{
-	uint64_t deadline = start + LATE_NS;
-	int err;
-
-	while ((err = wait_task(t, deadline)) && deadline < start + LATE_MOST_NS &&
-	       pb_task_state(dir, t->tid) == 'R')
-		deadline = pb_now_ns() + STOP_NS;
-	return err;
-}
-
 /* Looks after threads that got no processor before the stop was given up. The interrupt that they
  * were sent still ends epoll_wait and similar calls with EINTR. So the helper waits for each of
  * them alone, and restarts its call. */
@@ -370,7 +377,8 @@ static void mend_late(const struct job *job)
 	for (unsigned i = 0; i < nr_tasks; i++) {
 		struct task *t = &tasks[i];
 
-		if (!t->seized || t->stopped || t->gone || wait_late(dir, t, start) || t->gone)
+		if (!t->seized || t->stopped || t->gone ||
+		    wait_runnable(dir, t, start + LATE_NS, start + LATE_MOST_NS) || t->gone)
 			continue;
 		fix_thread(job, t);
 		trace(PTRACE_DETACH, t->tid, NULL, (void *)(uint64_t)t->signal);
@@ -417,7 +425,7 @@ static int stop_and_write(struct job *job)
 	if (!err && pb_vm_users_new(job->pid))
 		err = shared(job);
 	if (!err && job->nr && job->patient && handlers_inside(job)) {
-		job->why = "a signal handler has interrupted what is to change";
+		job->why = "a signal handler has interrupted the code that is to change";
 		err = -EAGAIN;
 	}
 	if (err)
@@ -541,6 +549,7 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 		struct job job = {
 			.s = s, .p = s->p + s->done, .nr = nr, .patient = tries < PATIENT_TRIES,
 			.pid = (uint32_t)pb_sys(SYS_getpid), .tid = (uint32_t)pb_sys(SYS_gettid),
+			.most = tries < 4 ? STOP_NS << tries : STOP_MOST_NS,
 			.why = "a thread could not be stopped",
 		};
 
