@@ -408,6 +408,14 @@ F call_pops
 	ret
 E call_pops
 
+/* What the kernel calls at a step where the handler is installed through libc: it notes what was interrupted, which the
+ * tracer shows otherwise, and goes on where the kernel would have gone. */
+F note_pc
+	mov	40 + 16 * 8(%rdx), %rax		/* uc_mcontext.gregs[REG_RIP] */
+	mov	%rax, interrupted_pc(%rip)
+	jmp	*noted_goes_on(%rip)
+E note_pc
+
 /* void run_stepped(long (*f)(long), long x, uint64_t registers[16]): calls f(x) with the trap flag set
  * and all registers known, and reports all of them after its return. */
 F run_stepped
