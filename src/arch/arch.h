@@ -41,6 +41,36 @@ static inline uint64_t pb_xadd_local(uint64_t *p, uint64_t add);
 /* Adds one to *p. */
 static inline void pb_count_local(uint64_t *p);
 
+/* ---- stores that only their owner makes (doc/design/ring.md) -------------- */
+
+/*
+ * The ring is shared with forked children. A child goes on with code that a handler interrupted,
+ * if the handler forks, and that code may be about to store into a chunk. So each store of C code
+ * into the ring names its owner: the serial that the thread's writer had when the code began. In a
+ * child `*now` is another one, and nothing is stored: there is no instruction at which a fork comes
+ * too late for that (pb_own_resume()).
+ */
+struct pb_owner {
+	const uint32_t *now;
+	uint32_t serial;
+};
+
+/* Stores, or zeroes n words, in a chunk that must be the owner's: its header has the serial. Was it
+ * done? */
+bool pb_own_store(struct pb_owner o, uint64_t *at, uint64_t value)
+	__attribute__((visibility("hidden")));
+void pb_own_zero(struct pb_owner o, uint64_t *at, size_t n) __attribute__((visibility("hidden")));
+/* Any word: from `old` to `new`, against all threads, acquire and release. Was it done? */
+bool pb_own_change(struct pb_owner o, uint64_t *at, uint64_t old, uint64_t new)
+	__attribute__((visibility("hidden")));
+/* Adds one, against handlers, to a word of the ring, then to a word of the writer's. */
+void pb_own_count(struct pb_owner o, uint64_t *shared, uint64_t *own)
+	__attribute__((visibility("hidden")));
+
+/* In a child, when a handler returns to code that it interrupted before the fork: what of the hit
+ * path or of the functions above stores into the `size` bytes of the ring does so no more. */
+void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
+
 /* ---- writing text (doc/design/text.md) ----------------------------------- */
 
 /* Context: start (one thread), the loader's hook (text that no thread runs yet), or the helper of

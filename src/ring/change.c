@@ -52,28 +52,30 @@ static uint64_t *words_at(uint64_t chunk, uint64_t offset)
 /* For a chunk that is reserved to its limit. If the last words before the limit aren't
  * written, stores a PAD in the chunk's very last word, which no record reaches. It shows a
  * reader that those words were reserved. */
-static void mark_end(const struct pb_writer *w, uint64_t chunk)
+static void mark_end(struct pb_owner o, uint64_t chunk)
 {
 	const uint64_t *end = words_at(chunk, PB_CHUNK_LIMIT);
 
 	for (const uint64_t *p = end - 1; p < end + RECORD_WORDS; p++)
 		if (pb_likely(*p))
 			return;
-	if (chunk != pb_no_chunk && pb_change_owns(w, (void *)chunk))
-		*words_at(chunk, PB_CHUNK_SIZE - 8) = pb_ext_word(PB_EXT_PAD, 1, 0, 0);
+	if (chunk != pb_no_chunk)
+		pb_own_store(o, words_at(chunk, PB_CHUNK_SIZE - 8),
+			     pb_ext_word(PB_EXT_PAD, 1, 0, 0));
 }
 
 /* If the record that was reserved last isn't written yet, it may never be. Then this stores
  * a PAD after it, which shows that it was reserved. */
 static void mark_reserved(struct pb_writer *w)
 {
+	struct pb_owner o = pb_writer_owner(w);
 	uint64_t pos = w->pos, chunk = pb_chunk_of(pos);
 
 	if (pos - chunk >= PB_CHUNK_LIMIT)
-		mark_end(w, chunk);
+		mark_end(o, chunk);
 	else if (pos - chunk > PB_CHUNK_HEADER && !*words_at(pos, -8ul) &&
-		 pb_cmpxchg_local(&w->pos, pos, pos + 8))
-		*words_at(pos, 0) = pb_ext_word(PB_EXT_PAD, 1, 0, 0);
+		 pb_own_change(o, &w->pos, pos, pos + 8))
+		pb_own_store(o, words_at(pos, 0), pb_ext_word(PB_EXT_PAD, 1, 0, 0));
 }
 
 /* --- what was interrupted ------------------------------------------------ */
@@ -205,9 +207,9 @@ static bool must_hold(const struct pb_writer *w, const struct pb_chunk *c)
 
 /* --- chunks that were left ------------------------------------------------- */
 
-static bool change_own(const struct pb_writer *w, struct pb_chunk *c, uint32_t from, uint32_t to)
+static bool change_own(struct pb_owner o, struct pb_chunk *c, uint32_t from, uint32_t to)
 {
-	return pb_chunk_change_state(c, from, w->serial, to, w->serial);
+	return pb_chunk_change_state(o, c, from, o.serial, to);
 }
 
 static bool is_ours(const struct pb_writer *w, const struct pb_chunk *c)
@@ -215,10 +217,10 @@ static bool is_ours(const struct pb_writer *w, const struct pb_chunk *c)
 	return c->serial == w->serial && (c->state == PB_CHUNK_OPEN || c->state == PB_CHUNK_HELD);
 }
 
-static void hand_over(const struct pb_writer *w, struct pb_chunk *c)
+static void hand_over(struct pb_owner o, struct pb_chunk *c)
 {
-	if (!change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_FULL))
-		change_own(w, c, PB_CHUNK_HELD, PB_CHUNK_FULL);
+	if (!change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_FULL))
+		change_own(o, c, PB_CHUNK_HELD, PB_CHUNK_FULL);
 }
 
 static bool is_left(const struct pb_writer *w, const struct pb_chunk *c)
@@ -258,7 +260,7 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 
 /* Hands over chunks that were left. The cmpxchg that removes a chunk from left[] lets only
  * one activation hand it over: this one, or one of a handler that interrupts it. */
-static void tidy(struct pb_writer *w)
+static void tidy(struct pb_writer *w, struct pb_owner o)
 {
 	prune_pending(w);
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
@@ -268,11 +270,11 @@ static void tidy(struct pb_writer *w)
 			continue;
 		if (is_ours(w, c) && (is_taken(w, c) || must_hold(w, c))) {
 			if (!is_taken(w, c))
-				change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_HELD);
+				change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_HELD);
 			continue;
 		}
 		if (pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0))
-			hand_over(w, c);
+			hand_over(o, c);
 	}
 }
 
@@ -287,14 +289,14 @@ static uint32_t place(const struct pb_writer *w)
 	return on_own_stack(w, w->slot) && words < ~0u ? (uint32_t)words : ~0u;
 }
 
-static void give_back(const struct pb_writer *w, struct pb_chunk *c)
+static void give_back(struct pb_owner o, struct pb_chunk *c)
 {
-	if (!change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_FREE))
-		change_own(w, c, PB_CHUNK_TAKEN, PB_CHUNK_FREE);
+	if (!change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_FREE))
+		change_own(o, c, PB_CHUNK_TAKEN, PB_CHUNK_FREE);
 }
 
 /* Takes over the chunk that an activation had taken before a jump ended it. NULL: none. */
-static struct pb_chunk *take_over(struct pb_writer *w)
+static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 {
 	uint64_t taken = w->taken;
 	struct pb_chunk *c;
@@ -312,19 +314,19 @@ static struct pb_chunk *take_over(struct pb_writer *w)
 	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))
 		return NULL;
-	change_own(w, c, PB_CHUNK_OPEN, PB_CHUNK_TAKEN);
-	return c->serial == w->serial && c->state == PB_CHUNK_TAKEN ? c : NULL;
+	change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_TAKEN);
+	return c->serial == o.serial && c->state == PB_CHUNK_TAKEN ? c : NULL;
 }
 
-static struct pb_chunk *take(struct pb_writer *w)
+static struct pb_chunk *take(struct pb_writer *w, struct pb_owner o)
 {
-	struct pb_chunk *c = take_over(w);
+	struct pb_chunk *c = take_over(w, o);
 
 	if (!c)
-		c = pb_supply_take(w->serial);
+		c = pb_supply_take(o);
 	if (!c)
 		return NULL;
-	pb_cmpxchg_local(&w->taken, 0, (chunk_index(c) + 1ull) << 32 | place(w));
+	pb_own_change(o, &w->taken, 0, (chunk_index(c) + 1ull) << 32 | place(w));
 	forget_left(w, c);
 	return c;
 }
@@ -346,37 +348,35 @@ static uint64_t next_number(const struct pb_writer *w, uint64_t full)
 	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
 }
 
+/* Two members of 4 bytes, the first one at *low. */
+static void put_pair(struct pb_owner o, uint32_t *low, uint32_t a, uint32_t b)
+{
+	pb_own_store(o, (uint64_t *)low, (uint64_t)b << 32 | a);
+}
+
 /* Fills the header and the list of open calls of a chunk that is TAKEN, and makes it OPEN.
- * Returns where records begin. A chunk that isn't w's (pb_change_owns()) isn't changed. */
-static uint64_t *fill_header(struct pb_writer *w, struct pb_chunk *c, uint64_t full,
-			     const void *ending)
+ * Returns where records begin. A chunk that isn't o's isn't changed. */
+static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c, uint64_t full,
+		      const void *ending)
 {
 	uint64_t *data = (uint64_t *)(c + 1);
 	uint32_t depth = 0;
 
-	if (!pb_change_owns(w, c))
-		return data;
-	c->leaf_start = 0;
+	pb_own_store(o, &c->leaf_start, 0);
 	if (c->uses)
-		pb_cpu_zero_words(data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
-	if (!pb_change_owns(w, c))
-		return data;
-	c->uses++;
-	c->buffer = w->buffer;
-	c->image = w->image;
-	c->pid = w->pid;
-	c->tid = w->tid;
-	c->seq = next_number(w, full);
-	c->start = w->last;
-	c->stack = w->stack;
-	c->lost = w->lost;
-	c->missed = (uint32_t)w->missed;
-	c->no_return = w->no_return;
-	c->leaf_site = 0;
-	data += pb_ring_open_calls(w, data, OPEN_MAX_WORDS, &depth, ending);
-	c->depth = depth;
-	c->used = (uint32_t)((uint64_t)data - (uint64_t)(c + 1));
-	change_own(w, c, PB_CHUNK_TAKEN, PB_CHUNK_OPEN);
+		pb_own_zero(o, data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
+	put_pair(o, &c->uses, c->uses + 1, 0);
+	put_pair(o, &c->buffer, w->buffer, w->image);
+	put_pair(o, &c->pid, w->pid, w->tid);
+	pb_own_store(o, &c->seq, next_number(w, full));
+	pb_own_store(o, &c->start, w->last);
+	pb_own_store(o, &c->stack, w->stack);
+	pb_own_store(o, &c->lost, w->lost);
+	pb_own_store(o, &c->no_return, w->no_return);
+	put_pair(o, &c->leaf_site, 0, (uint32_t)w->missed);
+	data += pb_ring_open_calls(w, o, data, OPEN_MAX_WORDS, &depth, ending);
+	put_pair(o, &c->used, (uint32_t)((uint64_t)data - (uint64_t)(c + 1)), depth);
+	change_own(o, c, PB_CHUNK_TAKEN, PB_CHUNK_OPEN);
 	return data;
 }
 
@@ -391,6 +391,7 @@ static bool still_full(uint64_t pos, uint64_t chunk)
  * here can't restore the base and leaf of a chunk that a handler has left since. */
 void pb_change_mend(struct pb_writer *w)
 {
+	struct pb_owner o = pb_writer_owner(w);
 	uint64_t c;
 
 	w->base = 0;
@@ -399,13 +400,13 @@ void pb_change_mend(struct pb_writer *w)
 	c = pb_chunk_of(w->pos);
 	if (c == pb_no_chunk)
 		return;
-	pb_cmpxchg_local(&w->base, 0, c);
+	pb_own_change(o, &w->base, 0, c);
 	c = pb_chunk_of(w->pos);
-	pb_cmpxchg_local((uint64_t *)&w->leaf, (uint64_t)pb_no_leaf,
-			 (uint64_t)&((struct pb_chunk *)c)->leaf_start);
+	pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf,
+		      (uint64_t)&((struct pb_chunk *)c)->leaf_start);
 }
 
-bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
+bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending)
 {
 	struct pb_chunk *c;
 	uint64_t pos, start;
@@ -415,8 +416,8 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 		w->backoff--;
 		return !still_full(w->pos, full);
 	}
-	tidy(w);
-	c = take(w);
+	tidy(w, o);
+	c = take(w, o);
 	if (!c) {
 		/* a handler may have taken the last chunk and put it in force */
 		if (!still_full(w->pos, full))
@@ -425,33 +426,34 @@ bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending)
 			w->backoff = BACKOFF;
 		return false;
 	}
-	start = (uint64_t)fill_header(w, c, full, ending);
-	mark_end(w, full);
+	start = (uint64_t)fill(w, o, c, full, ending);
+	mark_end(o, full);
 	entered = full == pb_no_chunk || enter_left(w, (void *)full);
 	w->base = 0;
 	w->leaf = pb_no_leaf;
 	pb_barrier();
 	do {
 		pos = w->pos;
-		if (!still_full(pos, full) || !pb_change_owns(w, c)) {
+		if (!still_full(pos, full) || !pb_writer_is(o)) {
 			forget_taken(w, c);
-			give_back(w, c);
+			give_back(o, c);
 			pb_change_mend(w);
 			return true;
 		}
-	} while (!pb_cmpxchg_local(&w->pos, pos, start));
+	} while (!pb_own_change(o, &w->pos, pos, start));
 	pb_change_mend(w);
 	forget_taken(w, c);
 	/* by now a handler may have changed chunks again */
-	tidy(w);
+	tidy(w, o);
 	if (!entered && !must_hold(w, (void *)full))
-		hand_over(w, (void *)full);
+		hand_over(o, (void *)full);
 	return true;
 }
 
 void pb_change_close(struct pb_writer *w)
 {
 	struct pb_chunk *c = (void *)pb_chunk_of(w->pos);
+	struct pb_owner o = pb_writer_owner(w);
 
 	w->base = 0;
 	w->leaf = pb_no_leaf;
@@ -460,16 +462,16 @@ void pb_change_close(struct pb_writer *w)
 	if (c && (uint64_t)c != pb_no_chunk) {
 		if (is_ours(w, c))
 			w->seq = c->seq + 1;
-		hand_over(w, c);
+		hand_over(o, c);
 	}
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
 		if (w->left[i])
-			hand_over(w, w->left[i]);
+			hand_over(o, w->left[i]);
 		w->left[i] = NULL;
 	}
 	if (w->taken) {
 		c = (void *)(pb_ring_map.chunks + ((w->taken >> 32) - 1) * PB_CHUNK_SIZE);
 		w->taken = 0;
-		give_back(w, c);
+		give_back(o, c);
 	}
 }

@@ -22,16 +22,9 @@ static inline uint64_t pb_chunk_of(uint64_t pos)
 	return pos & -(uint64_t)PB_CHUNK_SIZE;
 }
 
-/* Does the chunk belong to the thread? In a child that a handler forked, the code that the handler
- * interrupted still holds a chunk of the parent, and the parent writes to it. */
-static inline bool pb_change_owns(const struct pb_writer *w, const struct pb_chunk *c)
-{
-	return *(const volatile uint32_t *)&c->serial == *(const volatile uint32_t *)&w->serial;
-}
-
 /* Puts a new chunk in force in place of the one at `full`. True also if a handler did
  * so meanwhile. False: there is no chunk. `ending`: see pb_writer_put_end(). */
-bool pb_change_chunk(struct pb_writer *w, uint64_t full, const void *ending);
+bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending);
 /* Sets base and leaf for the chunk in force. A handler that left by a jump may have
  * interrupted the code that sets them. */
 void pb_change_mend(struct pb_writer *w);

@@ -14,39 +14,35 @@
 
 uint64_t (*pb_supply_ticks)(void);
 
-bool pb_chunk_change_state(struct pb_chunk *c, uint32_t state, uint32_t serial, uint32_t new_state,
-			   uint32_t new_serial)
+bool pb_chunk_change_state(struct pb_owner o, struct pb_chunk *c, uint32_t state, uint32_t serial,
+			   uint32_t new_state)
 {
-	uint64_t old = (uint64_t)serial << 32 | state;
-
-	return __atomic_compare_exchange_n((uint64_t *)c, &old,
-					   (uint64_t)new_serial << 32 | new_state, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return pb_own_change(o, (uint64_t *)c, (uint64_t)serial << 32 | state,
+			     (uint64_t)o.serial << 32 | new_state);
 }
 
-static struct pb_chunk *take_chunk(uint32_t index, uint32_t from, uint32_t serial)
+static struct pb_chunk *take_chunk(struct pb_owner o, uint32_t index, uint32_t from)
 {
 	struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)index * PB_CHUNK_SIZE);
 	uint64_t word = __atomic_load_n((uint64_t *)c, __ATOMIC_RELAXED);
 
 	if ((uint32_t)word != from)
 		return NULL;
-	return pb_chunk_change_state(c, from, (uint32_t)(word >> 32), PB_CHUNK_TAKEN, serial) ? c :
-	       NULL;
+	return pb_chunk_change_state(o, c, from, (uint32_t)(word >> 32), PB_CHUNK_TAKEN) ? c : NULL;
 }
 
 /* --- free chunks -------------------------------------------------------- */
 
 /* Takes the chunk of a bit that is clear. If the chunk isn't FREE, the bit was
  * wrong. It stays set, because another thread has the chunk. */
-static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
+static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 {
 	uint64_t *word = &pb_ring_map.taken[at], mask = 1ull << bit;
 	struct pb_chunk *c;
 
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
-	c = take_chunk(at * 64 + bit, PB_CHUNK_FREE, serial);
+	c = take_chunk(o, at * 64 + bit, PB_CHUNK_FREE);
 	/* the reader may have cleared the bit since: it does so if the thread is stopped before it
 	 * has taken the chunk */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
@@ -54,10 +50,11 @@ static struct pb_chunk *claim(uint32_t at, unsigned bit, uint32_t serial)
 	return c;
 }
 
-static struct pb_chunk *claim_any(uint32_t at, uint64_t free, uint32_t serial)
+static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 {
-	for (; free; free &= free - 1) {
-		struct pb_chunk *c = claim(at, (unsigned)__builtin_ctzll(free), serial);
+	/* a child would set all bits, and get no chunk */
+	for (; free && pb_writer_is(o); free &= free - 1) {
+		struct pb_chunk *c = claim(o, at, (unsigned)__builtin_ctzll(free));
 
 		if (c)
 			return c;
@@ -67,7 +64,7 @@ static struct pb_chunk *claim_any(uint32_t at, uint64_t free, uint32_t serial)
 
 /* Takes the first free chunk, beginning where the reader last freed chunks. Such a chunk
  * was used lately, so its memory is present, and in the cache. */
-static struct pb_chunk *find_free(uint32_t nr, uint32_t serial)
+static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
 	uint32_t words = (uint32_t)pb_ring_taken_words(nr);
@@ -82,7 +79,7 @@ static struct pb_chunk *find_free(uint32_t nr, uint32_t serial)
 
 		if (at == words - 1 && nr % 64)
 			free &= (1ull << nr % 64) - 1;
-		c = free ? claim_any(at, free, serial) : NULL;
+		c = free ? claim_any(o, at, free) : NULL;
 		if (c) {
 			if (k)
 				__atomic_store_n(&ring->free_word, at, __ATOMIC_RELAXED);
@@ -93,11 +90,11 @@ static struct pb_chunk *find_free(uint32_t nr, uint32_t serial)
 }
 
 /* Overwrite mode: the next chunk that is FULL, which is the oldest. */
-static struct pb_chunk *take_over(uint32_t nr, uint32_t serial)
+static struct pb_chunk *take_over(struct pb_owner o, uint32_t nr)
 {
-	for (uint32_t tries = 0; tries <= nr; tries++) {
+	for (uint32_t tries = 0; tries <= nr && pb_writer_is(o); tries++) {
 		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
-		struct pb_chunk *c = take_chunk(i % nr, PB_CHUNK_FULL, serial);
+		struct pb_chunk *c = take_chunk(o, i % nr, PB_CHUNK_FULL);
 
 		if (!c)
 			continue;
@@ -217,16 +214,16 @@ static bool reader_lives(struct wait *w)
 	return !starved;
 }
 
-static struct pb_chunk *wait_for_free(uint32_t serial)
+static struct pb_chunk *wait_for_free(struct pb_owner o)
 {
 	struct wait w = { .heartbeat = ~0ull };
 
-	while (reader_lives(&w)) {
+	while (pb_writer_is(o) && reader_lives(&w)) {
 		struct pb_chunk *c;
 
 		for (int i = 0; i < PAUSES; i++)
 			pb_cpu_pause();
-		c = find_free(pb_ring_usable(pb_ring_map.ring, pb_ring_map.nr_chunks), serial);
+		c = find_free(o, pb_ring_usable(pb_ring_map.ring, pb_ring_map.nr_chunks));
 		if (c) {
 			end_in_vain(&w);
 			return c;
@@ -235,13 +232,13 @@ static struct pb_chunk *wait_for_free(uint32_t serial)
 	return NULL;
 }
 
-struct pb_chunk *pb_supply_take(uint32_t serial)
+struct pb_chunk *pb_supply_take(struct pb_owner o)
 {
 	uint32_t nr = pb_ring_usable(pb_ring_map.ring, pb_ring_map.nr_chunks);
 	uint32_t mode = __atomic_load_n(&pb_ring_map.mode, __ATOMIC_RELAXED);
-	struct pb_chunk *c = find_free(nr, serial);
+	struct pb_chunk *c = find_free(o, nr);
 
 	if (c || mode == PB_RING_DISCARD)
 		return c;
-	return mode == PB_RING_OVERWRITE ? take_over(nr, serial) : wait_for_free(serial);
+	return mode == PB_RING_OVERWRITE ? take_over(o, nr) : wait_for_free(o);
 }

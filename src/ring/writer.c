@@ -22,8 +22,8 @@
 
 struct pb_ring_map pb_ring_map;
 uint8_t pb_ring_unseen = PB_UNSEEN_PROGRAM;
-size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
-			     const void *ending);
+size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *out, size_t max,
+			     uint32_t *depth, const void *ending);
 uint64_t (*pb_ring_clock)(void);
 
 /* The position points here while a thread has no chunk. Nothing is written here. There is
@@ -46,7 +46,8 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 		return -EINVAL;
 	pb_no_chunk = pb_align_up((uint64_t)no_chunk_space, (uint64_t)PB_CHUNK_SIZE);
 	pb_ring_map = (struct pb_ring_map){
-		.ring = ring, .nr_threads = nr_threads, .nr_chunks = nr_chunks, .mode = mode,
+		.ring = ring, .size = mapped, .mode = mode,
+		.nr_threads = nr_threads, .nr_chunks = nr_chunks,
 		.threads = (void *)((uint8_t *)base + threads_offset),
 		.taken = (void *)((uint8_t *)base +
 				  pb_ring_taken_offset(threads_offset, nr_threads)),
@@ -86,15 +87,32 @@ void pb_writer_void(struct pb_writer *w)
 	w->leaf = pb_no_leaf;
 }
 
+void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start)
+{
+	struct pb_owner o = pb_writer_owner(w);
+	uint64_t *leaf = w->leaf;
+
+	if (leaf == pb_no_leaf)
+		return;
+	/* with `missed`, which is written when a chunk begins only */
+	pb_own_store(o, leaf + 1, (leaf[1] >> 32) << 32 | site);
+	pb_own_store(o, leaf, start);
+}
+
+/* Stands for a word in the table of a thread that has no entry there. Its value means nothing. */
+static uint64_t no_entry;
+
 void pb_writer_lost(struct pb_writer *w)
 {
-	*w->leaf = 0;		/* the chunk's header may name this call as the open leaf */
-	/* the table first: if a handler jumps away in between, chunks must not count more */
-	if (w->thread)
-		pb_count_local(&w->thread->lost);
-	else
+	struct pb_owner o = pb_writer_owner(w);
+
+	/* the chunk's header may name this call as the open leaf */
+	if (*w->leaf)
+		pb_own_store(o, w->leaf, 0);
+	if (!w->thread)
 		pb_ring_call_lost();
-	pb_count_local(&w->lost);
+	/* the table first: if a handler jumps away in between, chunks must not count more */
+	pb_own_count(o, w->thread ? &w->thread->lost : &no_entry, &w->lost);
 }
 
 void pb_ring_call_lost(void)
@@ -102,20 +120,22 @@ void pb_ring_call_lost(void)
 	__atomic_add_fetch(&pb_ring_map.ring->calls_lost, 1, __ATOMIC_RELAXED);
 }
 
+static void missed(struct pb_writer *w, struct pb_owner o)
+{
+	pb_own_count(o, w->thread ? &w->thread->missed : &no_entry, &w->missed);
+}
+
 void pb_writer_missed(struct pb_writer *w)
 {
-	if (w->thread)
-		pb_count_local(&w->thread->missed);
-	pb_count_local(&w->missed);
+	missed(w, pb_writer_owner(w));
 }
 
 void pb_writer_no_return(struct pb_writer *w)
 {
-	if (w->thread)
-		pb_count_local(&w->thread->no_return);
-	else
+	if (!w->thread)
 		__atomic_add_fetch(&pb_ring_map.ring->calls_no_return, 1, __ATOMIC_RELAXED);
-	pb_count_local(&w->no_return);
+	pb_own_count(pb_writer_owner(w), w->thread ? &w->thread->no_return : &no_entry,
+		     &w->no_return);
 }
 
 void pb_writer_stay(struct pb_writer *w)
@@ -126,7 +146,8 @@ void pb_writer_stay(struct pb_writer *w)
 		pb_cmpxchg_local(&w->pos, pos, chunk + PB_CHUNK_LIMIT);
 }
 
-static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending)
+static uint64_t *reserve(struct pb_writer *w, struct pb_owner o, unsigned words,
+			 const void *ending)
 {
 	for (int tries = 0; tries < 4; tries++) {
 		uint64_t pos = pb_xadd_local(&w->pos, words * 8);
@@ -140,7 +161,7 @@ static uint64_t *reserve(struct pb_writer *w, unsigned words, const void *ending
 			return (uint64_t *)pos;
 		}
 		pb_writer_stay(w);
-		if (!pb_change_chunk(w, chunk, ending))
+		if (!pb_change_chunk(w, o, chunk, ending))
 			break;
 	}
 	pb_writer_stay(w);
@@ -164,77 +185,79 @@ static bool time_fits(const struct pb_writer *w, uint64_t time, unsigned bits)
 
 /* Marks n words at p as UNDONE before they are written. If a handler then leaves by a
  * jump, nothing in them can be taken for a record. Returns end_words()'s `before`. */
-static uint64_t begin_words(struct pb_writer *w, uint64_t *p, unsigned n)
+static uint64_t begin_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, unsigned n)
 {
 	uint64_t before = w->undone;
 
 	w->undone = pb_chunk_of((uint64_t)p);
 	pb_barrier();
-	*p = pb_ext_word(PB_EXT_UNDONE, n, 0, 0);
+	pb_own_store(o, p, pb_ext_word(PB_EXT_UNDONE, n, 0, 0));
 	pb_barrier();
 	return before;
 }
 
 /* Stores the first word, which makes the words a record. If no code is interrupted, no
  * other words are undone, whatever `before` says. */
-static void end_words(struct pb_writer *w, uint64_t *p, uint64_t first, uint64_t before)
+static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint64_t first,
+		      uint64_t before)
 {
-	pb_barrier();
-	*p = first;
-	pb_barrier();
+	pb_own_store(o, p, first);
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
-/* Makes a PAD of reserved words that aren't used. In a child that a handler forked, they may be in
- * a chunk of the parent, which writes there itself: then they are left alone. */
-static void leave_words(struct pb_writer *w, uint64_t *p, unsigned n)
+/* A child doesn't write the record, which is its parent's. p: the words, or NULL. The fork came
+ * before or after they were reserved, so they are the child's or the parent's. Even the parent's
+ * may be in a chunk that is the child's by now. So a PAD is stored only into words that the child
+ * has reserved and not written. */
+static void leave_words(struct pb_writer *w, const uint64_t *p, unsigned n)
 {
-	if (pb_change_owns(w, (void *)pb_chunk_of((uint64_t)p)))
-		*p = pb_ext_word(PB_EXT_PAD, n, 0, 0);
-}
+	struct pb_owner now = pb_writer_owner(w);
 
-static uint32_t serial_now(const struct pb_writer *w)
-{
-	return *(const volatile uint32_t *)&w->serial;
+	w->backoff = 0;		/* that there is no chunk was found for the parent */
+	for (unsigned i = 0; p && i < n; i++) {
+		uint64_t at = (uint64_t)(p + i), pos = w->pos;
+
+		if (!p[i] && (at < pos || pb_chunk_of(at) != pb_chunk_of(pos)))
+			pb_own_store(now, (uint64_t *)at, pb_ext_word(PB_EXT_PAD, 1, 0, 0));
+	}
 }
 
 static bool put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
 		const uint64_t *payload, unsigned nr, const void *ending)
 {
 	unsigned escape = time_fits(w, time, bits) ? 0 : PB_EXT_TIME_WORDS;
-	uint32_t serial = serial_now(w);
+	struct pb_owner o = pb_writer_owner(w);
 	uint64_t *p, before;
 
 	for (;;) {
-		p = reserve(w, escape + 1 + nr, ending);
-		if (!p)
-			return false;
-		/* a handler forked, and this is the child: the record is the parent's */
-		if (pb_unlikely(serial_now(w) != serial)) {
+		p = reserve(w, o, escape + 1 + nr, ending);
+		if (pb_unlikely(!pb_writer_is(o))) {
 			leave_words(w, p, escape + 1 + nr);
 			return true;
 		}
+		if (!p)
+			return false;
 		if (escape || time_fits(w, time, bits))
 			break;
 		/* a handler's record has changed `last`: reserve again, with a TIME */
-		leave_words(w, p, 1 + nr);
+		pb_own_store(o, p, pb_ext_word(PB_EXT_PAD, 1 + nr, 0, 0));
 		escape = PB_EXT_TIME_WORDS;
 	}
 	w->last = time;
 	word |= time << time_shift(bits);
 	if (!escape && !nr) {
-		*p = word;
+		pb_own_store(o, p, word);
 		return true;
 	}
-	before = begin_words(w, p, escape + 1 + nr);
+	before = begin_words(w, o, p, escape + 1 + nr);
 	for (unsigned i = 0; i < nr; i++)
-		p[escape + 1 + i] = payload[i];
+		pb_own_store(o, &p[escape + 1 + i], payload[i]);
 	if (escape) {
-		p[1] = time;
-		p[escape] = word;
+		pb_own_store(o, &p[1], time);
+		pb_own_store(o, &p[escape], word);
 		word = pb_ext_record(TIME, 0, 0);
 	}
-	end_words(w, p, word, before);
+	end_words(w, o, p, word, before);
 	return true;
 }
 
@@ -255,9 +278,11 @@ bool pb_writer_put_entry(struct pb_writer *w, uint64_t word, uint64_t time)
 bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits,
 		       const uint64_t *payload, unsigned nr, const void *ending)
 {
+	struct pb_owner o = pb_writer_owner(w);
+
 	if (put(w, word, time, bits, payload, nr, ending))
 		return true;
-	pb_writer_missed(w);
+	missed(w, o);
 	return false;
 }
 
@@ -265,20 +290,20 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 static bool put_plain(struct pb_writer *w, uint64_t word, uint64_t last, const uint64_t *payload,
 		      unsigned nr)
 {
-	uint32_t serial = serial_now(w);
-	uint64_t *p = reserve(w, 1 + nr, NULL), before;
+	struct pb_owner o = pb_writer_owner(w);
+	uint64_t *p = reserve(w, o, 1 + nr, NULL), before;
 
-	if (!p)
-		return false;
-	if (pb_unlikely(serial_now(w) != serial)) {
+	if (pb_unlikely(!pb_writer_is(o))) {
 		leave_words(w, p, 1 + nr);
 		return true;
 	}
+	if (!p)
+		return false;
 	w->last = last;
-	before = begin_words(w, p, 1 + nr);
+	before = begin_words(w, o, p, 1 + nr);
 	for (unsigned i = 0; i < nr; i++)
-		p[1 + i] = payload[i];
-	end_words(w, p, word, before);
+		pb_own_store(o, &p[1 + i], payload[i]);
+	end_words(w, o, p, word, before);
 	return true;
 }
 
@@ -294,8 +319,10 @@ bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint
 
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 {
+	struct pb_owner o = pb_writer_owner(w);
+
 	if (put_plain(w, pb_ext_record(STACK, 0, 0), w->last, &stack, 1))
 		return true;
-	pb_writer_missed(w);
+	missed(w, o);
 	return false;
 }

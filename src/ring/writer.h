@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "abi/record.h"
 #include "abi/ring.h"
+#include "arch/arch.h"
 
 #define PB_WRITER_LEFT		8	/* chunks that a writer has left and not handed over yet */
 #define PB_WRITER_PENDING	16	/* interrupted activations that are tracked one by one */
@@ -59,6 +60,7 @@ struct pb_ring_map {
 	struct pb_ring_thread *threads;
 	uint64_t *taken;
 	uint8_t *chunks;
+	uint64_t size;		/* of the mapping */
 	uint32_t nr_threads, nr_chunks;
 	uint32_t mode;		/* PB_RING_*; PB_RING_DISCARD once this process's reader is known
 				 * to be gone */
@@ -72,12 +74,25 @@ extern struct pb_ring_map pb_ring_map;
 					 * traced calls */
 extern uint8_t pb_ring_unseen;
 
-/* Writes PB_EXT_OPEN records of the open calls to out, and zeros to the rest of its
- * max words. Returns the number of words that are records. *depth: how many calls are
+/* The owner of what code stores that begins now. */
+static inline struct pb_owner pb_writer_owner(const struct pb_writer *w)
+{
+	return (struct pb_owner){ &w->serial, *(const volatile uint32_t *)&w->serial };
+}
+
+/* False: a handler that interrupted the code has forked, and this is the child. The record that
+ * the code was about to write is the parent's. */
+static inline bool pb_writer_is(struct pb_owner o)
+{
+	return *(const volatile uint32_t *)o.now == o.serial;
+}
+
+/* Writes PB_EXT_OPEN records of the open calls to out, in a chunk of o's, and zeros to the rest of
+ * its max words. Returns the number of words that are records. *depth: how many calls are
  * open in all. ending: the call of pb_writer_put_end(), which counts as open, or NULL.
  * Registered by the engine. */
-extern size_t (*pb_ring_open_calls)(struct pb_writer *w, uint64_t *out, size_t max,
-				    uint32_t *depth, const void *ending);
+extern size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *out,
+				    size_t max, uint32_t *depth, const void *ending);
 extern uint64_t (*pb_ring_clock)(void);
 
 /* Checks the sizes against `mapped` bytes, and sets pb_ring_map. 0 or -EINVAL. Context: start. */
@@ -120,6 +135,8 @@ bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
 /* Keeps the position in a full chunk's dead zone, however often the assembly tries,
  * and however often a handler leaves between a reservation and its test. */
 void pb_writer_stay(struct pb_writer *w);
+/* Notes in the chunk which call was entered last. */
+void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start);
 void pb_writer_no_return(struct pb_writer *w);
 /* Counts a record that isn't written, of a call that isn't lost. */
 void pb_writer_missed(struct pb_writer *w);

@@ -28,6 +28,7 @@ __thread struct pb_unblocked pb_unblocked;
 struct pb_process *pb_process;
 struct pb_thread *pb_threads;
 bool pb_latched, pb_detached;
+struct pb_ring_map pb_ring_map;
 
 static struct pb_process process;
 static struct pb_thread thread;
@@ -36,7 +37,7 @@ static struct pb_open_segment calls_on[3] __attribute__((aligned(PB_OPEN_SEGMENT
 #define own_calls	calls_on[0]
 #define coro_calls	calls_on[1]
 #define handler_calls	calls_on[2]
-static unsigned nr_pending, pending_at_close, nr_closed, made_anew;
+static unsigned nr_pending, pending_at_close, nr_closed, made_anew, nr_resumed;
 static jmp_buf left;
 static bool leaves;
 static bool follows = true;
@@ -45,6 +46,11 @@ static bool follows = true;
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 {
 	return nr_pending++;
+}
+
+void pb_own_resume(ucontext_t *uc, uint64_t begin, uint64_t size)
+{
+	nr_resumed++;
 }
 
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
@@ -138,7 +144,7 @@ static int begin(void **state)
 {
 	pb_process = &process;
 	pb_threads = &thread;
-	process = (struct pb_process){ .pid = 1, .nr_threads = 1 };
+	process = (struct pb_process){ .pid = 1, .epoch = 1, .nr_threads = 1 };
 	pb_stacks = stacks;
 	pb_tls = &thread;
 	thread = (struct pb_thread){
@@ -151,12 +157,14 @@ static int begin(void **state)
 	thread.top = thread.own.top = call(own_calls.call, OWN + 0x8000);
 	pb_stack_add(&thread, CORO, CORO + SIZE);
 	pb_stack_add(&thread, HANDLER, HANDLER + SIZE);
-	nr_pending = 0;
+	nr_pending = nr_resumed = 0;
 	return 0;
 }
 
 static int end(void **state)
 {
+	/* the others go on in the process that was interrupted */
+	assert_int_equal(nr_resumed, process.epoch == 1 ? 0 : 3);
 	leaves = false;
 	stacks[0] = stacks[1] = (struct pb_stack){ 0 };
 	return 0;
@@ -332,9 +340,10 @@ static void a_child_has_its_state_again(void **state)
 	assert_int_equal(made_anew, 1);
 	assert_non_null(thread.top);
 	/* the handler has made calls in the child: the state exists already */
-	process.pid = 2;
+	process.epoch = 2;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
 	assert_int_equal(made_anew, 1);
+	assert_int_equal(nr_resumed, 3);
 }
 
 int main(void)

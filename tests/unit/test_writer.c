@@ -10,6 +10,9 @@
  * If no chunk is free, the handler may get one that was freed in the meantime. Then the
  * interrupted record has room, too.
  *
+ * Or the handler forks. The child goes on with the same record after its parent has filled
+ * the chunk. No byte of the parent's chunks may change then.
+ *
  * The argument "all" tests each instruction for each kind of record. Without it, only some are tested.
  */
 #include <setjmp.h>
@@ -21,7 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "ring/change.h"
@@ -34,7 +39,7 @@
 #define TRAP_FLAG	0x100
 #define TIME		1000
 
-enum nested { NOTHING, RECORD, CHANGE, SUPPLY };
+enum nested { NOTHING, RECORD, CHANGE, SUPPLY, FORK, FORK_RECORD };
 enum kind { SHORT, ENTRY, LONG, ESCAPE };
 
 static uint8_t *ring;
@@ -44,18 +49,23 @@ static uint8_t done[MAX_RECORDS], seen[MAX_RECORDS];
 static sigjmp_buf out;
 static long step, step_at, at;	/* at: the handler's step, for messages */
 static enum nested nested;
-static bool jump, all;
+static bool jump, all, is_child;
+static int go_on[2];
+static pid_t child;
+
+/* The hit path has this section, which isn't linked. */
+static const uint32_t no_words[3] __attribute__((section("pb_forked_words"), used));
 
 static uint64_t no_time(void)
 {
 	return TIME;
 }
 
-static size_t one_open_call(struct pb_writer *writer, uint64_t *data, size_t max, uint32_t *depth,
-			    const void *ending)
+static size_t one_open_call(struct pb_writer *writer, struct pb_owner o, uint64_t *data, size_t max,
+			    uint32_t *depth, const void *ending)
 {
-	data[0] = pb_ext_record(OPEN, 1, 0);
-	data[1] = TIME;
+	pb_own_store(o, &data[0], pb_ext_record(OPEN, 1, 0));
+	pb_own_store(o, &data[1], TIME);
 	*depth = 1;
 	return 2;
 }
@@ -66,9 +76,8 @@ static struct pb_chunk *chunk(int i)
 }
 
 /* Writes a record, which is identified by its site. */
-static __attribute__((noinline)) void put(enum kind kind)
+static __attribute__((noinline)) void put_as(uint32_t n, enum kind kind)
 {
-	uint32_t n = __atomic_fetch_add(&next_record, 1, __ATOMIC_RELAXED);
 	uint64_t site = (uint64_t)n << PB_SITE_SHIFT;
 	bool ok = false;
 
@@ -91,12 +100,40 @@ static __attribute__((noinline)) void put(enum kind kind)
 	done[n] = ok;
 }
 
+static void put(enum kind kind)
+{
+	put_as(__atomic_fetch_add(&next_record, 1, __ATOMIC_RELAXED), kind);
+}
+
 static void fill_chunk(void)
 {
 	uint64_t at = pb_chunk_of(w.pos);
 
 	while (pb_chunk_of(w.pos) == at && (w.pos & (PB_CHUNK_SIZE - 1)) < PB_CHUNK_LIMIT - 8)
 		put(SHORT);
+}
+
+/* As the engine's end of a handler does it: the thread of the child has a new state. */
+static void fork_here(ucontext_t *uc)
+{
+	char c;
+
+	assert_int_equal(pipe(go_on), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child) {
+		close(go_on[0]);
+		return;
+	}
+	is_child = true;
+	close(go_on[1]);
+	if (read(go_on[0], &c, 1))
+		_exit(2);
+	memset(done, 0, next_record);
+	pb_writer_init(&w, 2, 2, 1);
+	for (int i = 0; nested == FORK_RECORD && i < 1000; i++)
+		put(SHORT);
+	pb_own_resume(uc, (uint64_t)ring, SIZE);
 }
 
 static void on_step(int sig, siginfo_t *info, void *context)
@@ -107,6 +144,10 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	if (++step != step_at)
 		return;
 	uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (nested >= FORK) {
+		fork_here(uc);
+		return;
+	}
 	nr = pb_writer_interrupted(&w, (uint64_t)uc->uc_mcontext.gregs[REG_RSP],
 				   (uint64_t)__builtin_frame_address(0) + 8);
 	if (nested == SUPPLY) {
@@ -448,6 +489,138 @@ static void a_handler_gets_the_last_chunk(void **state)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
 
+/* Records in the chunk but for the one that was interrupted, which may be the child's or the parent's. What is no
+ * record of this test is counted in *others. */
+static uint32_t records_in(const struct pb_chunk *c, uint32_t interrupted, uint32_t *others)
+{
+	const uint64_t *data = (const uint64_t *)(c + 1);
+	uint32_t nr = 0, end = (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8, len;
+
+	for (uint32_t i = 2; i < end; i += len) {
+		unsigned type = data[i] >> PB_EXT_TYPE_SHIFT & 0x3f;
+
+		len = 1;
+		if (data[i] & PB_TAG_MASK) {
+			nr += (data[i] >> PB_SITE_SHIFT & PB_SITE_MASK) != interrupted;
+		} else if (data[i]) {
+			len = data[i] >> PB_EXT_LEN_SHIFT & 0xff;
+			*others += (type != PB_EXT_PAD && type != PB_EXT_TIME && type != PB_EXT_LONG) || !len ||
+				   (type == PB_EXT_LONG && (data[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK) != interrupted);
+			len += !len;
+		}
+	}
+	return nr;
+}
+
+/* In the child: its records are in chunks of its own, and nothing else is. Else the exit status says what. */
+static int childs_chunks(uint32_t interrupted)
+{
+	uint32_t records = 0, others = 0, written = 0;
+
+	for (int i = 0; i < CHUNKS; i++)
+		if (chunk(i)->serial == w.serial)
+			records += records_in(chunk(i), interrupted, &others);
+	for (uint32_t i = 0; i < next_record; i++)
+		written += i != interrupted && done[i];
+	if (((struct pb_chunk *)pb_chunk_of(w.pos))->serial != w.serial)
+		return 3;
+	return records != written ? 4 : others ? 5 : 0;
+}
+
+/* In the parent: it has gone on until its chunk was full; FORK_RECORD: and was drained, so that the child gets it. */
+static void check_child(long k, enum kind kind)
+{
+	static uint8_t before[CHUNKS * PB_CHUNK_SIZE];
+	uint8_t numbers[256] = { 0 };
+	int status = 0;
+
+	put(LONG);
+	fill_chunk();
+	put(SHORT);
+	put(SHORT);
+	if (nested == FORK_RECORD)
+		drain(numbers);
+	for (int i = 0; i < CHUNKS && nested == FORK_RECORD; i++)
+		if (chunk(i)->state == PB_CHUNK_FREE)
+			pb_ring_map.taken[0] &= ~(1ul << i);
+	memcpy(before, ring + CHUNKS_AT, sizeof(before));
+	close(go_on[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (status)
+		fail_msg("the child of step %ld of kind %d ends with %x", k, kind, status);
+	for (int i = 0; i < CHUNKS; i++) {
+		const struct pb_chunk *was = (void *)(before + (size_t)i * PB_CHUNK_SIZE);
+
+		if (was->serial == w.serial && was->state != PB_CHUNK_FREE &&
+		    memcmp(was, chunk(i), PB_CHUNK_SIZE))
+			fail_msg("the child of step %ld of kind %d has changed its parent's chunk %lu", k, kind, was->seq);
+		if (chunk(i)->serial != w.serial)
+			chunk(i)->state = PB_CHUNK_FREE;
+	}
+	check_all(numbers);
+}
+
+/* first: the thread has no chunk yet. left: so many bytes are left of its chunk. False: the record takes fewer steps. */
+static bool forked_at_step(long k, enum kind kind, bool zeroing, bool first, uint64_t left)
+{
+	uint32_t interrupted;
+
+	begin(zeroing);
+	if (!first)
+		put(SHORT);
+	while (!first && (w.pos & (PB_CHUNK_SIZE - 1)) < PB_CHUNK_LIMIT - left)
+		put(SHORT);
+	interrupted = next_record++;
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	put_as(interrupted, kind);
+	trap_flag(false);
+	if (is_child) {
+		put(SHORT);
+		put(SHORT);
+		_exit(childs_chunks(interrupted));
+	}
+	if (step < k)
+		return false;
+	step_at = 0;
+	check_child(k, kind);
+	return true;
+}
+
+static void forks(enum nested how)
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+	sigaction(SIGTRAP, &sa, NULL);
+	nested = how;
+	jump = false;
+	for (enum kind kind = SHORT; kind <= ESCAPE; kind++) {
+		long k, stride = all ? 1 : kind == SHORT ? 13 : 61;
+
+		for (k = 1 + how % stride; forked_at_step(k, kind, false, false, 0); k += stride)
+			;
+		assert_true(k > 100);
+		for (k = 1 + how % stride; forked_at_step(k, kind, false, true, 0); k += stride)
+			;
+		for (k = 1; forked_at_step(k, kind, false, false, 4000); k += all ? 1 : 5)
+			;
+		/* a step for each word that is zeroed */
+		for (k = 1; kind == SHORT && forked_at_step(k, kind, true, false, 0); k += 511)
+			;
+	}
+}
+
+static void a_child_goes_on(void **state)
+{
+	forks(FORK);
+}
+
+static void a_child_with_its_parents_chunk_goes_on(void **state)
+{
+	forks(FORK_RECORD);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -460,11 +633,15 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_never_written_is_seen),
 		cmocka_unit_test(many_jumps_at_the_limit),
 		cmocka_unit_test(a_handler_gets_the_last_chunk),
+		cmocka_unit_test(a_child_goes_on),
+		cmocka_unit_test(a_child_with_its_parents_chunk_goes_on),
 	};
 
 	all = argc > 1 && !strcmp(argv[1], "all");
-	ring = aligned_alloc(PB_CHUNK_SIZE, SIZE);
-	memset(ring, 0, SIZE);
+	/* shared with children */
+	ring = mmap(NULL, SIZE + PB_CHUNK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(ring != MAP_FAILED);
+	ring += -(uint64_t)ring % PB_CHUNK_SIZE;
 	pb_ring_clock = no_time;
 	pb_ring_open_calls = one_open_call;
 	pb_ring_unseen = 0;

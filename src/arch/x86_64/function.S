@@ -18,6 +18,7 @@ pb_function:
 	clock
 	mov	$16, %edx
 	xadd	%rdx, T_POS(%rdi)
+.Lfunction_reserved:
 	unless_in_chunk rdx, rdi, rsi, .Lfunction_full
 	mov	%rax, %rsi
 	sub	T_LAST(%rdi), %rsi
@@ -33,6 +34,8 @@ pb_function:
 	lea	FUNC_WORD(%rax, %rsi), %rax
 	mov	%rcx, 8(%rdx)
 	mov	%rax, (%rdx)
+.Lfunction_written:
+	forked_words rdx, .Lfunction_reserved, .Lfunction_written
 	jmp	pb_graph_reject
 .Lfunction_full:
 	pad_unless_full rdx, si, .Lfunction_slow, PAD_2

@@ -67,8 +67,11 @@
 	clock
 	.if !\lazy
 	mov	T_LEAF(%rdi), %rdx
+.Lopen_leaf_\name:
 	mov	%esi, L_SITE(%rdx)
 	mov	%rax, L_START(%rdx)
+.Lopen_leaf_end_\name:
+	forked_words rdx, .Lopen_leaf_\name, .Lopen_leaf_end_\name
 	.endif
 	mov	%rax, O_START(%rcx)
 	open_live rcx
@@ -90,6 +93,7 @@
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdi)
+.Lentry_\name:
 	unless_in_chunk rax, rdi, rsi, .Lemit_full_\name
 	mov	O_START(%rcx), %rsi
 	mov	%rsi, %rdx
@@ -102,6 +106,8 @@
 	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
 	or	%rdx, %rsi
 	mov	%rsi, (%rax)
+.Lentry_written_\name:
+	forked_words rax, .Lentry_\name, .Lentry_written_\name
 	jmp	.Lemitted_\name
 .Lemit_far_\name:
 	pad_own	rax, si, .Lslow_\name

@@ -182,8 +182,8 @@
 	hot_unreserved .Lemitted_\name, .Lexit_\name
 	hot_unreserved .Lother_state_\name, .Lother_\name
 	hot_unreserved .Lfull_\name, .Lend_\name
-	hot_reserved .Lleaf_\name, .Lwritten_\name
-	hot_reserved .Lexit_\name, .Lother_state_\name
+	hot_reserved rdx, .Lleaf_\name, .Lwritten_\name
+	hot_reserved rdx, .Lexit_\name, .Lother_state_\name
 	.size \name, . - \name
 	.endm
 

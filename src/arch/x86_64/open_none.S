@@ -56,10 +56,13 @@
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdx)
+.Lentry_\name:
 	unless_in_chunk_of rdx, rax, .Lfull_\name
 	mov	O_SITE(%rcx), %edx
 	lea	PB_TAG_ENTRY(, %rdx, 4), %rdx
 	mov	%rdx, (%rax)
+.Lentry_written_\name:
+	forked_words rax, .Lentry_\name, .Lentry_written_\name
 	load_thread rdx
 	jmp	.Lemitted_\name
 
@@ -169,7 +172,7 @@
 .Lexit_written_\name:
 	jmp	.Lwritten_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
-	hot_reserved .Lexit_\name, .Lexit_written_\name
+	hot_reserved rax, .Lexit_\name, .Lexit_written_\name
 	.endif
 
 .Lother_state_\name:
@@ -211,7 +214,7 @@
 	mov	pb_frozen_clock(%rip), %rax
 	call_exit \jump
 	hot_unreserved .Lleft_\name, .Lleaf_\name
-	hot_reserved .Lleaf_\name, .Lwritten_\name
+	hot_reserved rax, .Lleaf_\name, .Lwritten_\name
 	.if \jump
 	hot_unreserved .Lfull_leaf_\name, .Lend_\name
 	.else

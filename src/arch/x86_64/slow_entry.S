@@ -97,6 +97,8 @@ pb_enter_cramped:
 	jmp	pb_graph_reject
 	.cfi_endproc
 .Lcramped_end:
+	/* the parent counts it */
+	forked_to .Lcount, .Lcramped_end, pb_graph_reject
 	hot_range pb_enter_cramped, pb_enter_cramped, .Lcramped_end
 	.size pb_enter_cramped, . - pb_enter_cramped
 

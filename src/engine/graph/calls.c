@@ -401,10 +401,8 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	c->watch = !watch && waiting ? PB_WATCH_BELOW : watch;
 	c->ret = ret;
 	c->start = pb_clock();
-	if (state == PB_ENTRY_LEAF) {
-		((uint32_t *)t->w.leaf)[2] = site->id;
-		*t->w.leaf = c->start;
-	}
+	if (state == PB_ENTRY_LEAF)
+		pb_writer_leaf(&t->w, site->id, c->start);
 	/* a later segment's foot stands for the call below it, so it has that call's state */
 	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
 	    !unemitted(parent))

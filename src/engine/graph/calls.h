@@ -44,8 +44,8 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 extern bool pb_calls_watching;
 /* For pb_ring_open_calls: lists the calls that are open when a chunk begins, outermost first.
  * ending: a call that is listed although its exit is under way, or NULL. */
-size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
-		     const void *ending);
+size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size_t max,
+		     uint32_t *depth, const void *ending);
 
 /* The compiler's hooks report that a call begins, or that it ends. at: the return slot of the call
  * of the hook. */

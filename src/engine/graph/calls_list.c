@@ -18,8 +18,8 @@ static uint32_t depth_of(const struct pb_open_call *call)
 	return depth;
 }
 
-size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *depth,
-		     const void *ending)
+size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size_t max,
+		     uint32_t *depth, const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
 	/* without a top the thread's state is still being made */
@@ -33,14 +33,14 @@ size_t pb_calls_open(struct pb_writer *w, uint64_t *out, size_t max, uint32_t *d
 			continue;
 		if (p == end)
 			*depth = depth_of(c);
-		*--p = c->start;
-		*--p = pb_ext_word(PB_EXT_OPEN, 2, c->site, 0);
+		pb_own_store(o, --p, c->start);
+		pb_own_store(o, --p, pb_ext_word(PB_EXT_OPEN, 2, c->site, 0));
 	}
 	/* the walk has filled the array from its end: move the list to the front */
 	nr = (size_t)(end - p);
 	for (size_t i = 0; i < nr && p > out; i++)
-		out[i] = p[i];
+		pb_own_store(o, &out[i], p[i]);
 	for (p = out + nr > p ? out + nr : p; p < end; p++)
-		*p = 0;
+		pb_own_store(o, p, 0);
 	return nr;
 }

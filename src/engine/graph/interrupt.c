@@ -25,7 +25,7 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 	struct pb_interrupted i = {
-		.stack = t->top ? t->stack : NULL, .pid = pb_process->pid,
+		.stack = t->top ? t->stack : NULL, .epoch = pb_process->epoch,
 		.known = pb_unblocked.known,
 	};
 
@@ -41,13 +41,19 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	return i;
 }
 
+/* Has the handler forked, or one that interrupted it, and is this the child? */
+static bool is_child(const struct pb_interrupted *i)
+{
+	return i->epoch != pb_process->epoch;
+}
+
 /* Takes the thread back to its stack, and closes the calls that jumps inside the handler
  * left open there. In a child that the handler forked there is nothing to go back to. */
 static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (!i->stack || !t->top || i->pid != pb_process->pid || pb_latched)
+	if (!i->stack || !t->top || is_child(i) || pb_latched)
 		return;
 	t->w.slot = slot - 8;	/* a slot of the handler, so that the interrupted code doesn't count
 				 * as gone */
@@ -60,18 +66,20 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 /* A child that the handler forked goes on with the interrupted code. That code may hold the address
  * of the thread's state, which is zeros in the child. So the state is made again here. If it can't
- * be, or children aren't followed, records that the code writes are discarded. */
-static void be_again(const struct pb_interrupted *i, uint64_t slot)
+ * be, or children aren't followed, records that the code writes are discarded. It stores nothing
+ * into the parent's chunks. */
+static void be_again(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc)
 {
-	if (i->pid == pb_process->pid || pb_tls->top)
+	if (!is_child(i))
 		return;
-	if ((pb_latched || !pb_thread_get(slot)) && !pb_thread_is_new())
+	if (!pb_tls->top && (pb_latched || !pb_thread_get(slot)) && !pb_thread_is_new())
 		pb_writer_void(&pb_tls->w);
+	pb_own_resume(uc, (uint64_t)pb_ring_map.ring, pb_ring_map.size);
 }
 
-void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc)
+void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc)
 {
-	be_again(i, slot);
+	be_again(i, slot, uc);
 	go_back(i, slot);
 	/* not before go_back(), which may change chunks */
 	if (i->inside) {

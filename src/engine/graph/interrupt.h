@@ -19,7 +19,7 @@ struct pb_thread;
 
 struct pb_interrupted {
 	struct pb_stack *stack;
-	uint32_t pid;
+	uint32_t epoch;		/* of the process */
 	bool known;		/* pb_unblocked.known */
 	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted; else
 					 * NULL, and nr and hit are unused */
@@ -31,7 +31,7 @@ struct pb_interrupted {
  * handler's return slot. */
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
 /* After the handler has returned. uc: where the thread goes on. */
-void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, const ucontext_t *uc);
+void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc);
 /* Whether the mask that the handler's return restores blocks neither SIGSEGV nor SIGBUS. */
 bool pb_unblocked_in(const ucontext_t *uc);
 #endif

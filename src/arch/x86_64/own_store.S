@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Stores that a forked child must not repeat (arch.h, "stores that only their owner makes").
+ *
+ * Each function compares the owner's serial, and then stores by one instruction. A handler may come
+ * between the two, fork, and return to them in the child, too. So pb_own_resume() sends the child
+ * back to the comparison, which fails there. That is possible at any instruction from the
+ * comparison up to the store, as none of them changes an argument.
+ */
+#include "abi/ring.h"
+#include "arch/layout.h"
+#include "arch/x86_64/forked.inc"
+
+	.section pb_own, "ax", @progbits
+
+	.macro own_range again, stored
+	forked_to \again, \stored, \again
+	.endm
+
+	.macro own_function name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign 16
+\name:
+	.cfi_startproc
+	.endm
+
+	.macro own_end name
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+/* bool pb_own_store({const uint32_t *now (rdi), uint32_t serial (esi)}, uint64_t *at, value) */
+	own_function pb_own_store
+	cmp	%esi, (%rdi)
+	jne	1f
+	mov	%rdx, %rax
+	and	$-PB_CHUNK_SIZE, %rax
+	cmp	%esi, L_SERIAL(%rax)
+	jne	1f
+	mov	%rcx, (%rdx)
+.Lstored:
+	mov	$1, %eax
+	ret
+1:	xor	%eax, %eax
+	ret
+	own_range pb_own_store, .Lstored
+	own_end pb_own_store
+
+/* void pb_own_zero(owner, uint64_t *at, size_t n) */
+	own_function pb_own_zero
+	mov	%rdi, %r8
+	mov	%rcx, %r9
+.Lzero:
+	cmp	%esi, (%r8)
+	jne	1f
+	mov	%rdx, %rax
+	and	$-PB_CHUNK_SIZE, %rax
+	cmp	%esi, L_SERIAL(%rax)
+	jne	1f
+	mov	%rdx, %rdi
+	mov	%r9, %rcx
+	xor	%eax, %eax
+	rep stosq
+.Lzeroed:
+1:	ret
+	own_range .Lzero, .Lzeroed
+	own_end pb_own_zero
+
+/* bool pb_own_change(owner, uint64_t *at, uint64_t old, uint64_t new) */
+	own_function pb_own_change
+	cmp	%esi, (%rdi)
+	jne	1f
+	mov	%rcx, %rax
+	lock cmpxchg %r8, (%rdx)
+.Lchanged:
+	sete	%al
+	movzbl	%al, %eax
+	ret
+1:	xor	%eax, %eax
+	ret
+	own_range pb_own_change, .Lchanged
+	own_end pb_own_change
+
+/* void pb_own_count(owner, uint64_t *shared, uint64_t *own): in a child of a fork between the two
+ * `own` is its own, and isn't counted up */
+	own_function pb_own_count
+	cmp	%esi, (%rdi)
+	jne	1f
+	incq	(%rdx)
+.Lcounted:
+	incq	(%rcx)
+1:	ret
+	own_range pb_own_count, .Lcounted
+	forked_to .Lcounted, 1b, 1b
+	own_end pb_own_count
+
+	.section .note.GNU-stack,"",@progbits
