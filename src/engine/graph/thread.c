@@ -308,11 +308,13 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 static struct pb_thread *thread_start(uint64_t slot)
 {
 	uint64_t tcb = pb_cpu_thread_pointer();
-	uint32_t tid = current_tid(tcb);
 	struct pb_thread *t = pb_tls;
+	uint32_t tid, epoch;
 	bool forked;
 
-	process_begin(tid);
+	process_begin(current_tid(tcb));
+	epoch = *(volatile uint32_t *)&pb_process->epoch;
+	tid = current_tid(tcb);
 	/* An earlier run of this function, at the slot `starting`, wasn't finished. If this hit
 	 * is well below that slot, a handler has interrupted the earlier run. Otherwise a
 	 * handler has left it by a jump, and the state is made anew. */
@@ -332,6 +334,11 @@ static struct pb_thread *thread_start(uint64_t slot)
 	t->tcb = tcb;
 	pb_tls = t;
 	fill_state(t, forked, tid, slot);
+	if (pb_unlikely(*(volatile uint32_t *)&pb_process->epoch != epoch)) {
+		/* a handler has forked, and this is the child: the state has its parent's TID */
+		t->top = NULL;
+		return pb_follow_fork ? thread_start(slot) : NULL;
+	}
 	free_dead(t, false);
 	return t;
 }
