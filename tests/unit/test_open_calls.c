@@ -31,6 +31,7 @@
 
 #define TRAP_FLAG	0x100
 #define NR_WORDS	(1 << 16)
+#define MOST_STEPS	500000
 #define NR_SEGMENTS	64
 #define OUTER		1
 #define INNER		2
@@ -263,11 +264,26 @@ static void handler_acts(enum act what)
 	doing = outer;
 }
 
+static bool leaves_calls, hangs;
+static struct pb_open_call *enter(uint64_t slot);
+
+/* A call that a jump inside of the handler leaves. */
+static void leave_call(ucontext_t *uc)
+{
+	step_pos = words;
+	enter(0x300);
+	hangs = step > MOST_STEPS;
+	if (hangs)
+		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
 static void on_step(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
 	step++;
+	if (leaves_calls)
+		leave_call(uc);
 	if (step == step_at) {
 		if (second_at) {
 			/* this handler will be interrupted, too */
@@ -470,12 +486,34 @@ static void test_left_in_the_same_slot(void **state)
 	assert_int_equal(step_pos - words, 0);
 }
 
+/* A handler leaves a call at each instruction of what closes them: that ends, without an entry for the call. */
+static void test_left_at_each_step(void **state)
+{
+	install();
+	step_pos = words;
+	begin();
+	enter(0x1000)->ret = 5;
+	leaves_calls = true;
+	trap_flag(true);
+	pb_open_enter(&step_top, 0x700, &hooks);
+	pb_open_close(&step_top, 0x700, &hooks);
+	pb_open_at(&step_top, 0x1000, 5, &hooks);
+	trap_flag(false);
+	leaves_calls = false;
+	assert_false(hangs);
+	assert_true(step > 1000);
+	step_pos = words;
+	pb_open_close(&step_top, 0x700, &hooks);
+	assert_int_equal(step_top->word, 0x1000);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_left_in_the_same_slot),
 		cmocka_unit_test(test_another_call_returns),
 		cmocka_unit_test(test_left_above),
+		cmocka_unit_test(test_left_at_each_step),
 		cmocka_unit_test(test_each_step),
 		cmocka_unit_test(test_segments),
 		cmocka_unit_test(test_two_handlers),

@@ -11,6 +11,12 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
+/* Handlers may leave calls by jumps to places inside themselves, at each instruction of the code
+ * that closes such calls, and so faster than it closes them. That code gives up after closing so
+ * many more than were open, or after so many entries that a handler took first. */
+#define MOST_LEFT	256
+#define MOST_TRIES	16
+
 /* The states of an entry, which its word shows. */
 enum open_state {
 	OPEN_FREE, OPEN_END, OPEN_FOOT, OPEN_LIVE, OPEN_CLAIMED, OPEN_LEAVING, OPEN_CLOSING
@@ -150,11 +156,16 @@ static bool descends(const struct pb_open_call *c, int64_t word)
 }
 
 /* Closes all calls that `slot` shows to be gone: those in lower slots and, with `itself`, the call
- * in `slot`, unless is_shared(). Returns the innermost entry that stays. */
+ * in `slot`, unless is_shared(). Returns the innermost entry that stays; NULL: handlers leave more
+ * than it closes. */
 static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
 					const struct pb_open_hooks *hooks)
 {
-	for (c = pb_open_innermost(c); !pb_open_is_root(c); c = pb_open_innermost(c)) {
+	uint32_t most;
+
+	c = pb_open_innermost(c);
+	most = pb_open_depth(c) + MOST_LEFT;
+	for (; !pb_open_is_root(c); c = pb_open_innermost(c)) {
 		int64_t word = read_word(c);
 
 		if (word == PB_OPEN_FREE)
@@ -168,6 +179,8 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 				break;
 			}
 		}
+		if (!most--)
+			return NULL;
 		close_call(c, word, slot, hooks);
 	}
 	return c;
@@ -192,9 +205,12 @@ struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks)
 {
 	struct pb_open_call *c, *mine;
+	int tries = 0;
 
 	do {
 		c = close_above(*top, slot, true, hooks);
+		if (!c || tries++ == MOST_TRIES)
+			return NULL;
 		mine = pb_open_above(c);
 		if (!mine)
 			mine = grown(c, hooks);
@@ -239,7 +255,10 @@ bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot)
 
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks)
 {
-	set_top(top, close_above(*top, slot, true, hooks));
+	struct pb_open_call *c = close_above(*top, slot, true, hooks);
+
+	if (c)
+		set_top(top, c);
 }
 
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks)
@@ -264,8 +283,11 @@ struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64
 {
 	for (;;) {
 		struct pb_open_call *c = close_above(*top, slot, false, hooks);
-		int64_t word = read_word(c);
+		int64_t word;
 
+		if (!c)
+			return NULL;
+		word = read_word(c);
 		if (pb_open_is_root(c) || word != (int64_t)slot) {
 			set_top(top, c);
 			return NULL;

@@ -72,7 +72,8 @@ struct pb_open_hooks {
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
 /* Opens a call in `slot`: closes what was skipped, claims an entry and makes it
- * innermost; the caller fills it and ends with pb_open_commit(). NULL: no segment. */
+ * innermost; the caller fills it and ends with pb_open_commit(). NULL: no segment, or handlers
+ * leave calls there faster than they can be closed. */
 struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks);
 void pb_open_commit(struct pb_open_call *call, uint64_t slot);
@@ -108,7 +109,7 @@ void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_ope
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
 /* Closes the calls in slots lower than `slot`. Returns the call that returns through `slot` to
- * `ret`; NULL: none is open there. */
+ * `ret`; NULL: none is open there, or handlers leave calls faster than they can be closed. */
 struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				const struct pb_open_hooks *hooks);
 /* Like pb_open_at(), and marks the call as leaving: its exit is under way. */
