@@ -5,12 +5,20 @@
 #include "cli/cli.h"
 #include "view/options.h"
 
+/* The formats but the default: X(name, view, what help says of it). */
+#define FORMATS(X) \
+	X("chrome", pb_view_chrome, " (Trace Event JSON)") \
+	X("flame-graph", pb_view_flame, " (folded stacks, self time in ns)") \
+	X("graphviz", pb_view_dot, "")
+
 static const struct {
 	const char *name;
 	int (*view)(const struct pb_view *v);
 } formats[] = {
-	{ "raw", pb_view_raw }, { "text", pb_view_raw }, { "chrome", pb_view_chrome },
-	{ "flame-graph", pb_view_flame }, { "graphviz", pb_view_dot },
+	{ "raw", pb_view_raw }, { "text", pb_view_raw },
+#define X(name, view, what) { name, view },
+	FORMATS(X)
+#undef X
 };
 
 const char *pb_dump_format(size_t i)
@@ -24,9 +32,9 @@ struct dump {
 };
 
 static const struct argp_option options[] = {
-	{ "format", 'f', "FORMAT", 0,
-		"raw, chrome (Trace Event JSON), flame-graph (folded stacks, self "
-	  "time in ns), graphviz (raw)", 1 },
+#define X(name, view, what) ", " name what
+	{ "format", 'f', "FORMAT", 0, "raw (the default)" FORMATS(X), 1 },
+#undef X
 	{ 0 }
 };
 
@@ -44,8 +52,9 @@ static error_t dump_parse(int key, char *arg, struct argp_state *state)
 				d->view = formats[i].view;
 				return 0;
 			}
-		argp_failure(state, 2, 0,
-			     "--format=%s: choose raw, chrome, flame-graph or graphviz", arg);
+#define X(name, view, what) ", " name
+		argp_failure(state, 2, 0, "--format=%s: choose one of raw" FORMATS(X), arg);
+#undef X
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

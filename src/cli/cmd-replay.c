@@ -9,10 +9,11 @@ struct replay {
 	size_t nr_options;
 };
 
+#define DASH_NAME(flag, bit, name) " -" name
 static const struct argp_option options[] = {
 	{ "option", 'O', "NAME", 0,
-		"A trace option: funcgraph-abstime, -proc, -tail, -overhead, -duration, -tid; "
-	  "the prefix no switches it off (nofuncgraph-tid)", 1 },
+		"A trace option: funcgraph and one of" PB_FG_OPTIONS(DASH_NAME)
+		"; the prefix no switches it off (nofuncgraph-tid)", 1 },
 	{ 0 }
 };
 

@@ -389,7 +389,7 @@ static void print_event(struct printer *p, const struct pb_event *ev)
 	case PB_EV_LOST:
 		on_lost(p, ev);
 		break;
-	case PB_EV_NONE:
+	default:
 		break;
 	}
 }
@@ -428,10 +428,10 @@ static const struct {
 	const char *name;		/* a name without "no" switches the option on */
 	unsigned flag;
 } options[] = {
-	{ "nofuncgraph-overhead", PB_FG_OVERHEAD }, { "nofuncgraph-duration", PB_FG_DURATION },
-	{ "nofuncgraph-tid", PB_FG_TID }, { "nofuncgraph-cpu", PB_FG_TID },
-	{ "nofuncgraph-proc", PB_FG_PROC }, { "nofuncgraph-abstime", PB_FG_ABSTIME },
-	{ "nofuncgraph-tail", PB_FG_TAIL },
+#define X(flag, bit, name) { "nofuncgraph-" name, PB_FG_##flag },
+	PB_FG_OPTIONS(X)
+#undef X
+	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name of the same column */
 };
 
 bool pb_fg_set(unsigned *flags, const char *name)

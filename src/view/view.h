@@ -27,14 +27,20 @@ struct pb_view {
 	size_t notes_shown;		/* number of data->notes that were printed to stderr */
 };
 
-/* Flags of the function_graph text, the kernel's options/funcgraph-*. */
-#define PB_FG_OVERHEAD	1
-#define PB_FG_DURATION	2
-#define PB_FG_TID	4	/* funcgraph-cpu */
-#define PB_FG_PROC	8
-#define PB_FG_ABSTIME	16
-#define PB_FG_TAIL	32
-#define PB_FG_DEFAULT	(PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID)
+/*
+ * Options of the function_graph text, the kernel's options/funcgraph-*: X(flag, bit, name).
+ * The parser, the completion and the help of -O are made from these rows.
+ */
+#define PB_FG_OPTIONS(X) \
+	X(OVERHEAD, 0, "overhead") X(DURATION, 1, "duration") X(TID, 2, "tid") \
+	X(PROC, 3, "proc") X(ABSTIME, 4, "abstime") X(TAIL, 5, "tail")
+
+enum pb_fg_flag {
+#define X(flag, bit, name) PB_FG_##flag = 1 << (bit),
+	PB_FG_OPTIONS(X)
+#undef X
+	PB_FG_DEFAULT = PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID
+};
 
 /* Sets the flag of an option such as "funcgraph-tail", or clears it for "nofuncgraph-tail". False:
  * no such option. */
