@@ -10,7 +10,7 @@
 #define PB_RED_ZONE		128	/* bytes below the stack pointer that signals leave alone */
 /* Bytes of the stack below the slot that must be left for the C code of a slow path.
  * scripts/check-stack adds up what that code needs. */
-#define PB_HIT_ROOM		1664
+#define PB_HIT_ROOM		1920
 /* Bytes that must be left for pb_prog_room(), which checks whether PB_HIT_ROOM bytes are left. */
 #define PB_LOOK_ROOM		384
 
