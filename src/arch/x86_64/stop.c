@@ -24,7 +24,7 @@
  *
  * A stop is given up before anything is written if a thread doesn't stop within
  * STOP_NS, for example because it waits for its vfork child. Each further try waits
- * longer for a thread that is runnable, and so only needs a processor: up to
+ * twice as long for a thread that is runnable, and so only needs a processor: up to
  * STOP_MOST_NS. The first times
  * (PATIENT_TRIES) it is also given up if a signal handler has interrupted bytes
  * that are about to be replaced.
@@ -49,7 +49,7 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
-#define STOP_MOST_NS	200000000ull	/* the limit of a later try while a thread is runnable */
+#define STOP_MOST_NS	1000000000ull	/* the limit of a later try while a thread is runnable */
 #define LATE_NS		50000000ull	/* wait for late threads after a failed stop, in all */
 #define LATE_MOST_NS	2000000000ull	/* the limit while a late thread is runnable */
 #define GROUP		6000		/* patches per stop: about a millisecond */
@@ -88,6 +88,7 @@ struct job {
 	uint32_t pid, tid, go;	/* tid: the thread that requested the stop */
 	bool patient;		/* fail if a handler has interrupted bytes to be replaced */
 	uint64_t most;		/* ns for which the stop waits for runnable threads */
+	bool late;		/* the stop failed as a thread came too late */
 	int result;
 	const char *why;
 };
@@ -223,6 +224,7 @@ static int stop_all(struct job *job)
 
 		if (!err)
 			err = wait_stopped(dir, start + STOP_NS, start + job->most);
+		job->late = err == -EAGAIN;
 		if (err)
 			return err;
 	} while (any);
@@ -543,13 +545,14 @@ static int one_stop(struct job *job)
 static int stop_for_group(const struct pb_stop *s, size_t nr)
 {
 	struct { long sec, nsec; } pause = { 0, RETRY_NS };
+	uint64_t most = STOP_NS;
 	int err = 0;
 
 	for (int tries = 0; tries < RETRIES; tries++) {
 		struct job job = {
 			.s = s, .p = s->p + s->done, .nr = nr, .patient = tries < PATIENT_TRIES,
 			.pid = (uint32_t)pb_sys(SYS_getpid), .tid = (uint32_t)pb_sys(SYS_gettid),
-			.most = tries < 4 ? STOP_NS << tries : STOP_MOST_NS,
+			.most = most,
 			.why = "a thread could not be stopped",
 		};
 
@@ -558,6 +561,8 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 		if (err != -EAGAIN)
 			break;
 		pb_stop_why = job.why;
+		if (job.late)
+			most = 2 * most < STOP_MOST_NS ? 2 * most : STOP_MOST_NS;
 		pb_sys(SYS_nanosleep, &pause, NULL);
 	}
 	return err;
