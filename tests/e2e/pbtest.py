@@ -2,7 +2,7 @@
 """Shared by the end-to-end, torture and real-program tests: runs programs bare (untraced)
 and under Patchbay, reads recordings, and prints results.
 
-Only this file depends on the form of the command line and of the views' text."""
+No other test depends on the form of the command line or of the views' text."""
 import collections
 import csv
 import functools
@@ -29,29 +29,30 @@ PATCHBAY = find_patchbay()
 
 
 def sanitized():
-    """Whether this is a sanitizer's build of Patchbay, which needs more address space,
-    time and memory."""
+    """Returns whether this is a sanitizer build of Patchbay, which needs more address space, time
+    and memory."""
     with open(PATCHBAY, "rb") as f:
         data = f.read()
     return b"__asan_init" in data or b"__tsan_init" in data
 
 
-# A background job of a shell ignores SIGINT and SIGQUIT, and its children would inherit that.
+# If this test is a shell's background job, it ignores SIGINT and SIGQUIT. Its children would
+# inherit the ignored signals.
 for _sig in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_sig) is signal.SIG_IGN:
         signal.signal(_sig, signal.default_int_handler)
 
 
 class Failure(Exception):
-    """A test that failed; the text says what was seen."""
+    """A test failed. The text says what the test found."""
 
 
 class Skip(Exception):
-    """A test that can't run here; the text says why."""
+    """A test can't run on this machine. The text says why."""
 
 
 def clean_env(**more):
-    """The same small environment for bare and traced runs."""
+    """Returns a small environment, the same one for bare and traced runs."""
     env = {k: os.environ[k] for k in ("PATH", "HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
            if k in os.environ}
     env.update(LANG="C.UTF-8", LC_ALL="C.UTF-8")
@@ -59,8 +60,8 @@ def clean_env(**more):
     return env
 
 
-# Time-outs only catch programs that hang. Callers give a time that an idle machine never
-# needs. It is multiplied by PATIENCE for busy machines and slow builds.
+# Time-outs only catch programs that hang. A caller gives a time that is long enough on any idle
+# machine. PATIENCE multiplies this time, for busy machines and slow builds.
 PATIENCE = 5
 
 
@@ -72,11 +73,11 @@ Result = collections.namedtuple("Result", "status out err seconds")
 
 
 def run(argv, timeout=60, stdin=None, cwd=None, env=None):
-    """Runs a program until it and all processes that hold its stdout have ended. If that
-    takes longer than the time-out, its process group is killed: a Failure.
+    """Runs a program until the program and all processes that hold its stdout have ended. If that
+    takes longer than the time-out, kills the program's process group and raises Failure.
 
-    A recorder that gets no processor for 200 ms leaves the program untraced, and reports that.
-    Such a run proves nothing, so it is repeated."""
+    A recorder that gets no processor for 200 ms leaves the program untraced, and reports that. A
+    run that was reported as late proves nothing, so it is repeated."""
     for _ in range(5):
         r = run_once(argv, timeout, stdin, cwd, env)
         if argv[0] != PATCHBAY or not again_if_late or not unanswered(r.err):
@@ -102,7 +103,7 @@ def run_once(argv, timeout, stdin, cwd, env):
 
 
 def kill_group(p):
-    """Kills a process that was started as the leader of a process group, and its group."""
+    """Kills a process that leads a process group, with its whole group."""
     try:
         os.killpg(p.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -117,7 +118,8 @@ def tail(data, lines=8):
 # --- the tool ---------------------------------------------------------------
 
 def shell_status(status):
-    """The exit statuses by which `record` may report a program's end: -11 or 139 after SIGSEGV."""
+    """The exit statuses with which `record` may report how a program ended. For SIGSEGV: -11 or
+    139."""
     return (status, 128 - status) if status < 0 else (status,)
 
 
@@ -131,7 +133,8 @@ def record(data, program, *options, timeout=60, stdin=None, cwd=None, env=None):
 
 
 def bpf_object(source, work, *flags):
-    """Compiles the source for eBPF. None: there is no compiler for it."""
+    """Compiles the source for eBPF, and returns the object's path. None: there is no compiler for
+    eBPF."""
     if not shutil.which("clang") or not os.path.exists("/usr/include/bpf/bpf_helpers.h"):
         return None
     out = os.path.join(work, os.path.basename(source)[:-2] + ".o")
@@ -141,12 +144,13 @@ def bpf_object(source, work, *flags):
 
 
 def unanswered(err):
-    """Whether `record` reports that a program was not or only partly traced because the recorder answered too late."""
+    """Returns whether `record` reports that the recorder answered too late, so that the program was
+    traced only partly or not at all."""
     return b"too slow to answer within" in err
 
 
 def closing_line(err):
-    """(calls, lost calls, calls without their return) from the closing line of `record`."""
+    """Returns (calls, lost calls, calls without their return) from the closing line of `record`."""
     m = re.search(r"^patchbay: (?:killed by \S+ )?(?:about )?([\d,]+) calls, ([\d,]+) lost(.*?), [\d.]+ \S+ in ",
                   err.decode(errors="replace"), re.M)
     if not m:
@@ -171,7 +175,7 @@ def info(data):
 
 
 def report(data, *options):
-    """Rows of `report --format=csv`, numbers as int."""
+    """Returns the rows of `report --format=csv`, with numbers as int."""
     text = view("report", "-d", data, "--format=csv", *options).decode(errors="replace")
     rows = list(csv.DictReader(io.StringIO(text)))
     for r in rows:
@@ -189,8 +193,8 @@ def calls_by_function(data):
     return calls
 
 
-# A line of function_graph text: "  1234)   0.5 us  |    name() {", also with
-# other columns before the last '|'.
+# A line of function_graph text: " 1234) 0.5 us
+# name() {". Other columns may come before the last '|'.
 INDENT_LEVELS = 256     # replay doesn't indent deeper calls any further
 TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
@@ -199,14 +203,16 @@ Event = collections.namedtuple("Event", "tid kind depth name")
 
 @functools.lru_cache(maxsize=1 << 12)
 def tid_in(column):
-    """The thread in a line's first columns, which end with ')' or '|'. None: the line shows no call."""
+    """Returns the tid in a line's first columns, which end with ')' or '|'. None: the line shows no
+    call."""
     m = TID_COLUMN.match(column.decode(errors="replace"))
     return int(m.group(1)) if m else None
 
 
 @functools.lru_cache(maxsize=1 << 17)
 def event(column, right):
-    """The event of a line, from its first columns and from the text right of its last '|'. None for remarks."""
+    """Returns the event of a line, from its first columns and from the text after its last '|'.
+    None: the line is a remark."""
     tid = tid_in(column)
     text = right.lstrip(b" ")
     depth = max(0, len(right) - len(text) - 2) // 2
@@ -224,7 +230,7 @@ def event(column, right):
 
 
 def parse_replay(lines):
-    """open, leaf and close events of function_graph text."""
+    """Yields the open, leaf and close events of function_graph text."""
     for line in lines:
         if line.startswith(b"#"):
             continue
@@ -245,12 +251,12 @@ def function_name(text):
     if text.endswith("()"):
         text = text[:-2]
     text = re.sub(r" \[[^\]]*\]$", "", text)        # module
-    # C++: the tests' own names are identified by their last part without arguments
+    # C++: only the last part of a name counts, without arguments
     return re.sub(r"\(.*\)(?: const)?$", "", text).split("::")[-1] or text
 
 
 def replay_events(data, *options):
-    """Streams the events of a data directory."""
+    """Yields the events of a data directory."""
     p = subprocess.Popen([PATCHBAY, "replay", "-d", data, *options], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                          env=clean_env(PAGER="cat"), start_new_session=True)
@@ -268,7 +274,7 @@ def replay_events(data, *options):
 
 
 def chrome_events(data):
-    """Like events(), but from `dump --format=chrome` (B and E, or complete X events)."""
+    """Like replay_events(), but from `dump --format=chrome` (B and E, or complete X events)."""
     try:
         doc = json.loads(view("dump", "-d", data, "--format=chrome"))
     except ValueError as e:
@@ -315,13 +321,12 @@ def is_handler(name):
 
 
 def marker_errors(events, paths, limit=5):
-    """Checks each marker_begin of the stream: its ancestors must end in one of
-    `paths`, and below it must be marker_a { marker_b } and marker_c, and nothing
-    else. The calls of a signal handler don't count as children of the interrupted
-    call, but markers in them are checked, too.
+    """Checks each call of marker_begin among the events. Its ancestors must end in one of `paths`.
+    Its callees must be exactly marker_a { marker_b } and marker_c. The calls of a signal handler
+    don't count as callees of the interrupted call, but markers in handlers are checked, too.
     Returns (number of markers, complaints)."""
     want = [("marker_a", 0), ("marker_b", 1), ("marker_c", 0)]
-    current = {}                        # tid -> list of [depth, path, calls below it]
+    current = {}                        # tid -> [depth, path, callees] of each open marker_begin
     seen, errors = 0, []
 
     def complain(text):
@@ -359,15 +364,15 @@ def marker_errors(events, paths, limit=5):
 
 
 def path_ends(stack, path):
-    """Whether the stack ends in path. '?' stands for a call that was open when
-    the view of this thread or stack began."""
+    """Returns whether the stack ends in path. '?' stands for a call that was open when the view of
+    this thread or stack began."""
     return len(stack) >= len(path) and all(a in (b, "?") for a, b in zip(stack[-len(path):], path))
 
 
 # --- control of a running session -------------------------------------------
 
 def descendant(pid, exe):
-    """The process that runs exe, below pid; None if there is none."""
+    """Returns the pid of a descendant of pid that runs exe. None: there is no such process."""
     exe = os.path.realpath(exe)
     todo = [pid]
     while todo:
@@ -384,7 +389,7 @@ def descendant(pid, exe):
 
 
 class Session:
-    """A program under `record --serve`, and its control files."""
+    """A program that runs under `record --serve`, with its control files."""
 
     def __init__(self, data, program, *options, cwd=None, stdin=subprocess.PIPE, env=None):
         shutil.rmtree(data, ignore_errors=True)
@@ -445,7 +450,8 @@ class Session:
 
 
 def toggles(seed=1):
-    """Yields, without end, (file, value) pairs to write: they change which functions are patched and how."""
+    """Yields (file, value) pairs without end. The caller writes each value to the control file,
+    which changes which functions are patched and how."""
     state = seed
     steps = [("current_tracer", "nop"), ("current_tracer", "function_graph"), ("set_ftrace_filter", "m*"),
              ("current_tracer", "function"), ("set_ftrace_filter", ""), ("current_tracer", "function_graph"),
@@ -455,19 +461,19 @@ def toggles(seed=1):
     while True:
         yield steps[i % len(steps)]
         state = (state * 1103515245 + 12345) & 0x7fffffff
-        # mostly in order, sometimes skipping steps; a seed always gives the same sequence
+        # mostly goes to the next step, sometimes skips steps; a seed always gives the same sequence
         i += 1 if state % 4 else state % len(steps)
 
 
 # --- program text -----------------------------------------------------------
 
-# files of stubs in the cache (src/abi/stubs.h): agents change private copies of them
+# files of stubs in the cache (src/abi/stubs.h); agents change only private copies of them
 STUBS = re.compile(r"-v\d+\.\d+\.s\d+$")
 
 
 def text_differences(pid):
     """Compares the program's executable memory with the mapped files. Returns the number of
-    bytes compared, and {(path, offset): (byte in memory, byte in file)} of those that differ."""
+    compared bytes, and {(path, offset): (byte in memory, byte in file)} of the differing bytes."""
     compared, bad = 0, {}
     with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as mem:
         for line in maps:
@@ -483,7 +489,7 @@ def text_differences(pid):
                     f.seek(offset)
                     want = f.read(end - start)
             except OSError:
-                continue        # a memfd or a deleted file
+                continue        # the mapping is of a memfd or a deleted file
             mem.seek(start)
             got = mem.read(end - start)[:len(want)]
             compared += len(want)
@@ -531,7 +537,7 @@ def keeps_files():
 
 
 def scratch(prefix):
-    """A new directory, which is removed at the end unless PATCHBAY_TEST_KEEP is set."""
+    """Makes a directory. It is removed at the end unless PATCHBAY_TEST_KEEP is set."""
     path = tempfile.mkdtemp(prefix="patchbay-%s-" % prefix)
     if not keeps_files():
         import atexit
@@ -542,7 +548,8 @@ def scratch(prefix):
 
 
 def same_end(bare, traced):
-    """Whether the traced program ended as the bare one; a signal may be given as a shell gives it."""
+    """Returns whether the traced program ended as the bare one. A signal may be reported as a shell
+    reports it."""
     return traced.status in shell_status(bare.status)
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads whose first traced call is on a foreign stack: their start routine is libc's setcontext(). In the first such
- * thread, the thread's own stack and its struct pthread end where readable memory ends.
+ * Threads whose first traced call is on a foreign stack, because their start routine is libc's
+ * setcontext(). The first of these threads has its own stack and its struct pthread at the end of
+ * readable memory.
  * @markers 20 body
  * @calls body 20
  */
@@ -20,7 +21,7 @@ static KEEP void body(int n)
 {
 	marker_begin(n);
 	__atomic_add_fetch(&over, 1, __ATOMIC_RELEASE);
-	/* the thread ends with the process */
+	/* the thread ends when the process ends */
 	for (;;)
 		pause();
 }

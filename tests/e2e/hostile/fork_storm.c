@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Forks at every depth of a recursion. Parent and child both return through
- * all calls that were open, and check the results of these calls.
+ * Forks at every depth of a recursion. The parent and the child return through all calls that were
+ * open at the fork, and check their results.
  * @markers 1000 main/one_storm
  * @timeout 40
  */
@@ -26,7 +26,7 @@ static KEEP long tree(int depth, int *forks, int *child_of)
 			int status;
 
 			r = opaque(tree(depth - 1, forks, child_of));
-			/* a child of a deeper fork returns through here, too */
+			/* true in a child of a deeper fork, which returns through this call, too */
 			if (getpid() != me)
 				return r + 1;
 			check(waitpid(pid, &status, 0) == pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fork from a thread while others run; the child returns through the calls
- * that were open, starts a thread of its own, and ends.
+ * A thread forks while other threads run. The child returns through the calls that were open at the
+ * fork. Then it starts a thread and ends.
  * @markers 300 fork_deep child_thread
  * @timeout 40
  */

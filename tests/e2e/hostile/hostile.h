@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Used by all hostile programs: checks that end the program with a message, and
- * the marker pattern by which run_hostile sees that the call tree is right:
+ * Used by all hostile programs. Has checks that end the program with a message, and the marker
+ * pattern. By the marker pattern run_hostile sees that the call tree is right:
  *
  *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
  *
- * The comment at the top of a program says what run_hostile is to do with it:
+ * The comment at the top of a program tells run_hostile how to run and check the program:
  *
  *   @flags F...	compiler flags besides -O2 -g -pthread -fno-optimize-sibling-calls
  *   @libs L...		libraries
@@ -13,24 +13,26 @@
  *   @args A...		arguments
  *   @needs root
  *   @status N		exit status of the bare run (-N: killed by signal N)
- *   @markers N PATH	N marker_begin calls in a traced run that lost nothing; their
+ *   @markers N PATH	N calls of marker_begin in a traced run that lost nothing; their
  *			ancestors end in PATH (a/b: b's caller is a); several
  *			PATHs are alternatives, none means any
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
- *   @serve N		run it with control files, too, and change the text N times while it runs (see may_end())
+ *   @serve N		also run it with control files, and change the text N times during that run
+ *			(see may_end())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
- *			seconds count as a hang. Traced runs may take four times as long
- *   @stdin wait S	it ends when it gets a byte, which is sent S seconds after it has printed "ready"
+ *			seconds count as a hang. A traced run may take four times that time
+ *   @stdin wait S	it ends when it gets a byte. run_hostile sends the byte S seconds after
+ *			the program has printed "ready"
  *   @buffer SIZE	record's -b
  *   @quick F...	compiler flags of quick runs
- *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out; without W they leave out
- *			the program
+ *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out. Without
+ *			W, quick runs leave out the program
  *
  * Functions called on_* are signal handlers: they may appear anywhere in the tree.
  *
- * The output on stdout must not differ from run to run; figures go to stderr.
+ * The output on stdout must be the same in all runs. So measured values go to stderr.
  */
 #ifndef HOSTILE_H
 #define HOSTILE_H
@@ -54,7 +56,7 @@
 #define HOSTILE_UNUSED __attribute__((unused))
 #endif
 
-/* The value of x. The compiler must evaluate x, and can't predict its value. */
+/* The value of x. The compiler must evaluate x, and can't predict the value. */
 #define opaque(x) ({ __typeof__(x) opaque_ = (x); __asm__ volatile("" : "+r"(opaque_)); opaque_; })
 
 #define die(...) do { \
@@ -85,8 +87,9 @@ HOSTILE_UNUSED static KEEP int marker_begin(int n)
 	return opaque(v);
 }
 
-/* Whether the program may end. With @serve, it must go on until run_hostile has made its
- * changes and sends a byte to stdin. In other runs may_end() is true at once. */
+/* Returns whether the program may end. With @serve, the program must go on until run_hostile has
+ * made all changes of the text. Then run_hostile sends a byte to stdin. In other runs, may_end() is
+ * true at once. */
 static inline int may_end(void)
 {
 	struct pollfd p = { 0, POLLIN, 0 };
@@ -102,7 +105,7 @@ static inline uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* A small deterministic generator (the program that uses it prints the seed). */
+/* A small deterministic random-number generator. The program prints the seed. */
 static inline uint32_t next_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * longjmp out of deep recursion, out of a leaf that never returns otherwise,
- * out of a signal handler, and over frames that have jumped themselves.
+ * longjmp out of deep recursion, out of a leaf that never returns, out of a signal handler, and
+ * over frames of functions that have called longjmp, too.
  * @markers 101500 main/deep_jump main/leaf_jump main/handler_jump main/nested_jump
  * @calls leaf_that_jumps 100000
  */

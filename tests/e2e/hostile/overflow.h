@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread that runs into the guard page of its stack again and again: the handler, on an alternate
- * stack, jumps back to one_overflow(). For stack_guard.c and stack_overflow.c, which say how the
- * stack overflows and what the handler sees.
+ * A thread that runs into the guard page of its stack again and again. The SIGSEGV handler runs on
+ * an alternate stack and jumps back to one_overflow(). stack_guard.c and stack_overflow.c include
+ * this file. They define one_overflow() and the handler.
  */
 #ifndef OVERFLOW_H
 #define OVERFLOW_H
@@ -16,9 +16,9 @@
 #define GUARD	65536
 
 static sigjmp_buf env;
-static char *volatile stack_low;	/* the guard is below it */
+static char *volatile stack_low;	/* the stack's lowest address; the guard ends here */
 
-/* One round: overflows the stack, comes back by `env`. */
+/* Makes one round: overflows the stack, and returns after the handler's jump to `env`. */
 static KEEP void one_overflow(int n);
 
 static KEEP void *thread_main(void *rounds)
@@ -37,7 +37,7 @@ static bool in_guard(const char *address)
 	return address < stack_low && address >= stack_low - GUARD;
 }
 
-/* Runs that many rounds in a thread with a stack of `size` bytes. */
+/* Makes `rounds` rounds in a thread with a stack of `size` bytes. */
 static void overflow(int rounds, size_t size, void (*on_segv)(int, siginfo_t *, void *))
 {
 	struct sigaction sa = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK };

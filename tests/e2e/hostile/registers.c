@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An entry or a return must not change any register. A caller in assembly fills
- * all of them (and the flags), calls a hooked function that changes none, and
- * compares them. The same is done for xmm, ymm, zmm and mask registers, mxcsr and
- * the x87 stack. Also tests results in the flags, -fipa-ra callers, nested
- * functions with their static chain in r10, and %al of variadic calls. The first
- * calls take slow paths (new thread, deep), so all checks are done there, too.
+ * An entry or a return must not change any register. A caller in assembly fills all general
+ * registers and the flags, calls a hooked function that changes none of them, and compares their
+ * values. Other callers do the same with xmm, ymm, zmm and mask registers, mxcsr and the x87 stack.
+ * Also tests results in the flags, callers built with -fipa-ra, nested functions with their static
+ * chain in r10, and %al of variadic calls. All checks also run as the first calls of a new thread,
+ * which take slow paths.
  * @flags -fipa-ra
  * @markers 400 all_checks
  * @calls asm_leaf >=2400
@@ -53,7 +53,7 @@ __asm__(".text; .p2align 4; .type asm_leaf,@function\n"
 	".globl carry_if_positive; .type carry_if_positive,@function\n"
 	"carry_if_positive: .cfi_startproc\n test %rdi, %rdi\n jg 1f\n nop; nop; clc\n ret\n1: stc\n ret\n"
 	".cfi_endproc; .size carry_if_positive, . - carry_if_positive\n"
-	/* long al_seen(...) returns how many vector registers the caller uses, as the caller put it into al */
+	/* long al_seen(...) returns al: the number of vector registers that the caller uses */
 	".globl al_seen; .type al_seen,@function\n"
 	"al_seen: .cfi_startproc\n movzbl %al, %eax\n nop; nop; nop\n ret\n .cfi_endproc; .size al_seen, . - al_seen\n");
 long al_seen(int, ...);
@@ -104,7 +104,8 @@ static KEEP void x87_and_mxcsr(void)
 	check_eq(cw, cw_want);
 }
 
-/* 16 ymm or 32 zmm and 8 mask registers, loaded, kept over a call, stored. */
+/* Loads 16 ymm registers, or 32 zmm and 8 mask registers, makes a call, and stores the
+ * registers. */
 #define V(k) "vmovdqu64 " #k "*64(%%rax), %%zmm" #k "\n"
 #define W(k) "vmovdqu64 %%zmm" #k ", " #k "*64(%%rax)\n"
 #define EACH32(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) \
@@ -149,7 +150,8 @@ static KEEP __attribute__((target("avx"))) void ymm(uint64_t *seed)
 			die("byte %zu of ymm%zu changed", i, i / 32);
 }
 
-/* gcc knows which registers these functions leave alone, and keeps values in them. */
+/* gcc knows which registers these functions don't change, so the callers keep values in those
+ * registers. */
 static __attribute__((noinline)) int ra_leaf(int x) { __asm__ volatile(""); return x + 1; }
 static __attribute__((noinline)) int ra_middle(int x) { return ra_leaf(x) * 2; }
 static KEEP long ipa_ra(long a, long b, long c, long d, long e, long f)
@@ -166,7 +168,7 @@ static KEEP long nested_functions(long x)
 	long y = x * 3;
 	__attribute__((noinline)) long add(long z) { y += z; return y; }
 	__attribute__((noinline)) long twice(long z) { return add(z) + add(z); }
-	long (*volatile through)(long) = add;	/* a trampoline on the stack */
+	long (*volatile through)(long) = add;	/* points to gcc's trampoline on the stack */
 
 	return twice(x) + through(1) + y;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A storm of queued real-time signals from a thread and a child: none may be
- * lost, doubled or out of order, and their values are whole.
+ * A thread and a child send many queued real-time signals. No signal may be lost, doubled or out of
+ * order, and each signal's value must be right.
  * @slow
  * @markers 100 main/some_calls
  * @serve 100

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A filter for the whole process (TSYNC), as sandboxes set it before they
- * touch foreign input. The agent must not make a system call for which the
- * filter kills the process. Signals are handled and threads run until main
- * ends the process.
+ * A seccomp filter for the whole process (TSYNC). Sandboxes set such a filter before they read
+ * untrusted input. The agent must not make a system call for which the filter kills the process.
+ * Signals are handled and threads run until main ends the process.
  * @markers 1000 main
  * @status 5
  */

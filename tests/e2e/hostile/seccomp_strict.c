@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Seccomp set after start: the strict mode in one thread, then a filter that
- * kills the process in another; only read, write, exit and sigreturn are left.
- * Enough calls follow to need new room for records and for open calls.
+ * Threads set seccomp after their start: the strict mode, or a filter that kills the process. Only
+ * read, write, exit and sigreturn stay allowed. Enough calls follow to need new room for records
+ * and for open calls.
  * @markers 2000 sandboxed
  * @calls leaf >=400000
  */
@@ -54,8 +54,8 @@ static void allow_only(void)
 	check(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p));
 }
 
-/* kind & 1: the thread sets a filter; otherwise it sets the strict mode. kind & 2: it does so after a traced call;
- * otherwise before its first traced call. */
+/* kind & 1: the thread sets a filter. Otherwise it sets the strict mode.
+ * kind & 2: the thread makes a traced call before it sets seccomp. */
 static KEEP void *thread_main(void *arg)
 {
 	long kind = (long)arg;

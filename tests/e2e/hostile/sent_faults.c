@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * SIGSEGV and SIGBUS that a timer sends, while functions are entered and left all the time. They
- * are no faults: the handler returns, and the program goes on with the registers that it had.
+ * A timer sends SIGSEGV and SIGBUS while functions are entered and left all the time. These signals
+ * are no faults: the handler returns, and the program continues with unchanged registers.
  * @markers 20 main
  */
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sigaction and signal must report what the program has set, and nothing else:
- * old handlers, flags, masks; SA_RESETHAND, SA_NODEFER, SA_RESTART; SIG_IGN and
- * SIG_DFL. Default actions must end a child.
+ * sigaction and signal must report exactly the handlers, flags and masks that the program has set.
+ * This is tested for SA_RESETHAND, SA_NODEFER, SA_RESTART, SIG_IGN and SIG_DFL. Also tests that
+ * default actions end a child.
  * @markers 200 main/one_iteration
  */
 #include <pthread.h>

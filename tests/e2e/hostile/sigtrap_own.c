@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program with its own breakpoints and single steps: int3 in its code, a
- * SIGTRAP handler that counts, steps by the trap flag, and code with int3 that
- * it writes itself.
+ * A program that sets breakpoints and single-steps itself. It has int3 in its code and in code that
+ * it writes at run time. It steps with the trap flag. Its SIGTRAP handler counts breakpoints and
+ * steps.
  * @markers 1000 main/one_round
  */
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads with the smallest possible stack, used nearly to its end, and signal
- * handlers on the smallest alternate stack: the agent must need hardly any stack.
+ * The agent must need hardly any stack. Threads have the smallest possible stack and use nearly all
+ * of it. Signal handlers run on the smallest alternate stack.
  * @markers 400 thread_main on_usr1
  */
 #include <limits.h>
@@ -35,7 +35,7 @@ static KEEP void *thread_main(void *arg)
 	ss.ss_sp = page + 4096 + rounded - ss.ss_size;
 	if (ss.ss_size < 2048)
 		ss.ss_size = 2048;
-	/* 512 bytes more than the kernel needs: enough for a frugal handler */
+	/* 512 bytes more than the kernel needs, for the handler */
 	ss.ss_size += 512;
 	check(!sigaltstack(&ss, NULL));
 	check(fill(arg) > 10);

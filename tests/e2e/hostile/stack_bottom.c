@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stacks that the program makes as Go does: at the bottom is a return address one byte into bottom(), which begins with a
- * nop. start() jumps to body() on such a stack. body() returns to bottom(), which calls leave(), which leaves the stack.
+ * The program makes stacks as Go does. At the bottom of each stack is the return address bottom() +
+ * 1: bottom() begins with a nop of one byte. start() jumps to body() on this stack. body() returns
+ * to bottom(), and bottom() calls leave(). leave() goes back to main's stack.
  * @markers 100 body
  * @calls body 100
  * @calls leave 100
@@ -9,7 +10,7 @@
 #include "hostile.h"
 
 static char stack[64 << 10] __attribute__((aligned(64)));
-static char *old;	/* the stack pointer that leave() goes back to */
+static char *old;	/* the stack pointer of main's stack, to which leave() goes back */
 
 void start(void (*fn)(void), char *sp, char **old);
 void bottom(void);
@@ -23,7 +24,7 @@ __asm__(".text\n"
 	"	nop\n"
 	".size bottom, . - bottom\n"
 	".p2align 4\n"
-	/* saves registers on this stack, and jumps to fn on the other stack */
+	/* saves registers on the current stack, and jumps to fn on the stack `sp` */
 	"start:\n"
 	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
 	"	mov %rsp, (%rdx)\n"
@@ -45,7 +46,7 @@ int main(void)
 	uint64_t *top = (uint64_t *)(stack + sizeof(stack));
 
 	for (int n = 0; n < 100; n++) {
-		/* the stack pointer is as after a call */
+		/* the stack pointer is aligned as after a call */
 		top[-2] = 0;
 		top[-3] = (uint64_t)bottom + 1;
 		start(body, (char *)(top - 3), &old);

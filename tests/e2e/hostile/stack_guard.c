@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A runtime that finds the end of its stack by the guard page, like OCaml's. The handler accepts a fault there only if
- * the program's own code caused it, and jumps out. At the end of the stack, the agent must not touch the guard page
- * before the program does. The functions write their return address, so that each entry takes the slow path.
+ * A runtime that finds the end of its stack by the guard page, like OCaml's. Its handler jumps out
+ * of a fault in the guard page. Only the program's own code may cause this fault: the agent must
+ * not touch the guard page before the program touches it. The functions write their return address,
+ * so that each entry takes the slow path.
  * @markers 200 thread_main/one_overflow
  * @no_return 200000
  * @lost 20000
@@ -13,7 +14,7 @@
 static int by_others;
 extern char __executable_start[], etext[];
 
-/* Calls itself forever; each call takes rsi bytes of the stack, and some more. */
+/* Calls itself without end. Each call takes a little more than `step` bytes of the stack. */
 void endless(long n, long step);
 void leaf(void);
 __asm__(".text\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Endless recursion into the guard page: the handler on its alternate stack
- * sees a fault just below the stack and jumps out; twenty times, in a thread.
- * Calls in the last PB_HIT_ROOM bytes that would need C code are counted as lost.
+ * A thread recurses into its guard page twenty times. The handler, on its alternate stack, jumps
+ * out. The fault's address must be just below the stack. A call in the last PB_HIT_ROOM bytes of
+ * the stack is counted as lost if it needs C code.
  * @markers 20 thread_main/one_overflow
  * @buffer 128M
  * @lost 2080

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler that makes calls interrupts each instruction of an entry, an exit
- * and a tail call. In the first rounds it interrupts all of these instructions, so that chunks become full at each of them.
- * Later it interrupts one instruction in a round. No call may be lost or counted twice.
+ * A handler that makes calls interrupts each instruction of an entry, an exit and a tail call. In
+ * each of the first rounds it interrupts all of these instructions, so that chunks become full at
+ * each of them. In each later round it interrupts one instruction. No call may be lost or counted
+ * twice.
  *
  * @flags -fno-omit-frame-pointer
  * @calls middle 320
@@ -17,7 +18,7 @@
 #include "hostile.h"
 
 #define ALL 20
-#define STRIDE 4		/* instructions from round to round; each run begins at a different instruction */
+#define STRIDE 4		/* instructions between two rounds; the pid selects the first one */
 #define ROUNDS 320
 #define MARKS 400000
 
@@ -35,7 +36,7 @@ KEEP __attribute__((used)) void on_trap(int sig)
 	marks += mark(sig) - sig - 1;
 }
 
-/* Without a symbol, so not traced. */
+/* The handler. It has no symbol, so it isn't traced. */
 __asm__("	.text\n"
 	".Lstepped:\n"
 	"	incl	step(%rip)\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs 10,000 short threads, four at a time. All are traced.
+ * Runs 10,000 short threads, four at a time. All of them are traced.
  * @markers 10000 thread_main
  * @calls thread_main 10000
  * @timeout 30

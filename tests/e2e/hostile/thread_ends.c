@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pthread_exit and pthread_cancel (deferred, asynchronous, while blocked) from
- * deep inside hooked calls: clean-up handlers run in order, keys' destructors
- * run, and the next thread's tree is right.
+ * Threads end by pthread_exit or pthread_cancel (deferred, asynchronous, while blocked) deep inside
+ * hooked calls. Clean-up handlers must run in order, the destructors of keys must run, and the next
+ * thread's call tree must be right.
  * @markers 1200 main/one_thread
  */
 #include <pthread.h>

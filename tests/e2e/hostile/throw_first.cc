@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions whose first instruction faults, under a handler that throws. The unwinder
- * must start in the function, even if it was a copy of the instruction that faulted.
+ * Functions whose first instruction faults. The SIGSEGV handler throws. The unwinder must start in
+ * the function, even if a copy of the instruction faulted instead.
  * @flags -fnon-call-exceptions -fasynchronous-unwind-tables
  * @markers 2000 main/one_throw
  * @calls load 1000

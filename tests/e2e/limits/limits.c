@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Many threads, nested calls or coroutines. All of them have calls open, so that the tracer has to keep a state for
- * each. Prints the number of calls, and the memory in use when all of them exist.
+ * Makes many threads, nested calls or coroutines. All of them have open calls, so the tracer has to
+ * keep a state for each. Prints the number of calls, and the memory that is used while all of them
+ * exist.
  *
  *   limits threads N		N threads at the same time, each with two calls open
  *   limits deep N		N calls, each inside the one before
  *   limits registered N AT KIND
  *				N coroutines, of which AT exist at a time, on stacks that makecontext registers
- *   limits guessed N AT KIND	like "registered", but the tracer isn't notified of the switches of stacks
+ *   limits guessed N AT KIND	like "registered", but the tracer isn't notified of stack switches
  *
- * Each coroutine is destroyed half-way, with calls open. KIND is what becomes of its stack: unmapped, overwritten (by
- * other data; it is never a stack again) or reused (by the next coroutine).
+ * Each coroutine is destroyed half-way, while it has open calls. KIND says what becomes of its
+ * stack. "unmapped": it is unmapped. "overwritten": it gets other data and is never a stack again.
+ * "reused": the next coroutine uses it.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * run_matrix builds this program in many ways, lets callgrind count its calls, and compares these with the recorded
- * calls. Only main and functions named v_* are compared. The output is the same for all builds.
+ * run_matrix builds this program in many ways. It compares the program's recorded calls with the
+ * calls that callgrind counts. Only main and functions named v_* are compared. The output is the
+ * same for all builds.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #ifndef NEVER_XRAY
 #define NEVER_XRAY
 #endif
-/* resolvers run before the profiling hooks are linked */
+/* resolvers run before the dynamic linker has resolved the profiling hooks */
 #define RESOLVER __attribute__((no_instrument_function, used)) NEVER_XRAY PATCHABLE_NONE
 #define PATCHABLE_NONE __attribute__((patchable_function_entry(0, 0)))
 
@@ -91,7 +92,7 @@ static KEEP long v_tail_end(long n) { return opaque(n) + 11; }
 static KEEP long v_tail_middle(long n) { sink = n; return v_tail_end(n + 1); }
 static KEEP long v_tail_start(long n) { sink = n; return n & 1 ? v_tail_middle(n) : v_tail_end(n); }
 
-/* --- function pointers, also as callback of libc --- */
+/* --- function pointers, also as callbacks of libc --- */
 typedef long fn(long);
 static KEEP long v_by_pointer(fn *f, long n) { return opaque(f)(n) + 1; }
 static KEEP int v_compare(const void *a, const void *b)
@@ -125,7 +126,7 @@ static KEEP long v_with_cold_part(long n)
 	return r;
 }
 
-/* --- inlined, and clones by constant propagation --- */
+/* --- inlined functions, and clones that constant propagation makes --- */
 static inline long v_inlined(long n) { return opaque(n) * 5; }
 static long v_small_static(long n) { return v_inlined(n) + 1; }
 static KEEP long v_uses_inlined(long n) { return v_small_static(n) + v_inlined(n + 1); }
@@ -172,10 +173,10 @@ static KEEP long v_calls_ifunc(long n) { return chosen(n) + 1; }
 __attribute__((constructor)) static void v_construct(void) { trace_of_order = v_add(3, 4); }
 __attribute__((destructor)) static void v_destruct(void) { sink = v_add(1, 1); }
 
-/* --- not to be traced if the compiler's output shows that --- */
+/* --- functions that must not be traced if the compiler's output shows the attribute --- */
 __attribute__((no_instrument_function)) static KEEP long unhooked(long n) { return opaque(n) + 1; }
 
-/* Global and in a section of its own, so that addresses are far apart. */
+/* A global function in a section of its own, so that its address is far from the others. */
 long v_far(long n);
 KEEP __attribute__((section(".text.far"))) long v_far(long n) { return opaque(v_add(n, 9)) + 1; }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Dies three calls deep: by a fault, or with an argument by abort(). Before that
- * it prints how much of its memory a core file would hold, in kB. */
+/* Dies three calls deep: by a fault or, if it has an argument, by abort(). First it prints how many
+ * kB of its memory a core file would hold. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A mapping without the flag "dd" is in a core file. Unlinked shared memory counts as a
- * whole. Private memory counts if it was written, and then all resident pages do. */
+/* A mapping without the flag "dd" is in a core file. Unlinked shared memory counts as a whole. All
+ * resident pages of a private mapping count if one of its pages was written. */
 static void print_dumped(void)
 {
 	char line[4096], perms[8], path[4096] = "";

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	setvbuf(stdout, NULL, _IONBF, 0);
-	/* room for the thread and the library, and none for more */
+	/* room for the thread and the library only */
 	r.rlim_cur = size_now() + (24 << 20);
 	r.rlim_max = RLIM_INFINITY;
 	setrlimit(RLIMIT_AS, &r);

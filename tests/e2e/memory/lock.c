@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * lock STEP...: after each step, prints the results of mlockall() and its family, and how much
- * memory is locked (VmLck, and how many pages are resident). Steps:
+ * lock STEP...: after each step, prints the results of the step's calls and how much memory is
+ * locked: VmLck, and the number of resident pages. Steps:
  *   current future both onfault future-onfault both-onfault none unlock bad
  *                      mlockall() with these flags, munlockall()
  *   range range-onfault  mlock(), mlock2() of 1 MB
- *   map thread dlopen    makes a mapping of 1 MB, starts a thread, loads a library; these stay
+ *   map thread dlopen    makes a mapping of 1 MB, starts a thread, loads a library. The
+ *                        program keeps all of them
  *   limit=KB             sets RLIMIT_MEMLOCK; if the program is root, it becomes an ordinary user
  */
 #define _GNU_SOURCE
@@ -103,7 +104,7 @@ static int step(const char *s)
 
 int main(int argc, char **argv)
 {
-	/* memory of the program that exists from the start */
+	/* memory that the program has from its start */
 	static char old[2 * MB];
 	char *mine = (char *)(((unsigned long)old + 4095) & -4096ul);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests all of its writable anonymous memory, including the thread's TLS, as Redis' crash
- * report does: each part is overwritten with patterns, compared and restored. Its own stack
- * is left out.
+ * Tests the program's writable anonymous memory, including the thread's TLS, as Redis' crash report
+ * does. Each part is overwritten with patterns, compared and restored. The stack isn't tested.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +80,7 @@ int main(void)
 		for (unsigned long at = regions[i][0]; at < regions[i][1]; at += PART) {
 			unsigned long left = regions[i][1] - at;
 
-			/* the test itself uses these */
+			/* the test itself uses regions[] */
 			if (at < (unsigned long)(regions + MOST) && (unsigned long)regions < at + PART)
 				continue;
 			bad += memtest_part((unsigned long *)at, (left < PART ? left : PART) / 8);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A child that goes on after the program's end. In the modes z and d it can't be inspected as usual:
- *   z   its main thread has exited
- *   d   it isn't dumpable
- *   p   plain
- * goes_on MODE FILE [NAME]: the child takes that name, and writes to FILE how often it called
+ * A child that goes on after the program's end. In the modes z and d the child can't be inspected
+ * as usual:
+ *   z   the child's main thread has exited
+ *   d   the child isn't dumpable
+ *   p   neither of these
+ * goes_on MODE FILE [NAME]: the child takes the name NAME, and writes to FILE how often it called
  * work().
  */
 #include <pthread.h>

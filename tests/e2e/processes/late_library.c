@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The main thread has exited when another thread loads a library: late_library LIBRARY. */
+/* late_library LIBRARY: a thread loads the library after the main thread has exited. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

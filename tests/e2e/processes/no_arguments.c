@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A bystander without arguments and environment: it has unmapped them. Prints "ready". */
+/* A process that has unmapped its arguments and environment. Prints "ready" and waits. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

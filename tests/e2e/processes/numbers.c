@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads whose pid and tid mean little to a recorder.
+ * Threads whose pid and tid alone don't tell a recorder whether they live.
  *   numbers child          a thread other than the main thread makes a child's first call
- *   numbers space N        like "child", but in a new pid namespace, beside N idle children
- *   numbers spaces N       N times: a namespace whose only process makes a few calls and ends
- *   numbers churn N        like "spaces", but without namespaces
- * Prints how many calls of work() there were.
+ *   numbers space N        like "child", but in a new pid namespace, and with N idle children
+ *   numbers spaces N       makes N namespaces, one after the other. The only process of each
+ *                          namespace makes a few calls and ends
+ *   numbers churn N        like "spaces", but the processes are in this namespace
+ * Prints the number of calls of work().
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,7 +23,8 @@
 #include <unistd.h>
 
 #define THREADS	8
-#define ROUNDS	100		/* of 20 ms each: the recorder looks for dead threads in that time, and no chunk gets full */
+#define ROUNDS	100		/* of 20 ms each. In that time the recorder looks for dead threads,
+				 * and no chunk gets full */
 
 static volatile unsigned long sink;
 static unsigned long *calls;
@@ -79,7 +81,7 @@ static void idle(int n)
 		}
 }
 
-/* The next child is the first process of a namespace. */
+/* Makes a pid namespace. The next child is its first process. */
 static void new_space(void)
 {
 	if (unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWPID)) {
@@ -96,7 +98,8 @@ static void wait_for(pid_t pid)
 		exit(1);
 }
 
-/* A pid namespace whose first process has ended accepts no other process. So each namespace is made by a new parent. */
+/* A parent can't fork any more after the first process of its new pid namespace has ended. So a new
+ * parent makes each namespace. */
 static void one_short(bool space)
 {
 	pid_t pid = fork(), inner;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A thread that waits, and one that ends the program when its input ends. */
+/* Two threads: one waits, the other ends the program at the end of stdin. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent of run_returns. If the environment has TEST_RETURNS=FILE, the stubs of exits go to
- * code that counts them in that file: two numbers of 8 bytes, returns and jumps.
+ * The agent of run_returns. If the environment has TEST_RETURNS=FILE, the stubs of exits jump to
+ * code that counts the exits. FILE has two counters of 8 bytes: returns and tail jumps.
  */
 #include <fcntl.h>
 #include <stdbool.h>

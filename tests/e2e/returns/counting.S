@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts exits. Keeps all registers, flags and the red zone; overwrites memory below the red zone. */
+/* Counts exits. Keeps all registers, the flags and the red zone. Overwrites memory below the red
+ * zone. */
 	.text
 
 	.macro	count name, index

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions that end in a call and a ret. The next function, or another exit, follows right after the ret. So only the
- * ret's own byte can be replaced. Built with -O1. A thread calls them all the time.
+ * Functions that end in a call and a ret. The next function, or another exit, follows right after
+ * the ret. So only the ret's own byte can be replaced. A thread calls these functions all the time.
+ * Built with -O1.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ LEVEL(3, f4(x))
 LEVEL(2, f3(x))
 LEVEL(1, f2(x))
 
-/* A ret that a jump leads to, and another exit right after it */
+/* a ret to which a jump leads, and another exit right after the ret */
 __asm__(
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
 	".text\nfar\n.globl by_exit\n.type by_exit,@function\nby_exit: .cfi_startproc\n mov %rdi,%rax\n add $1,%rax\n"

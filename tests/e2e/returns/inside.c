@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads that are nearly always inside windows of exits, at divisions, while run_returns
- * patches and restores these windows. Ends at a line on stdin.
+ * Threads that are nearly always inside windows of exits: the windows contain slow divisions.
+ * Meanwhile run_returns patches and restores these windows. The program ends when it reads a line
+ * from stdin.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,9 +17,10 @@ __asm__(
 	".text\n.p2align 4\n"
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
-	/* keeps trampoline slots out of reach: it has no padding, and no room for a code slot */
+	/* "far" keeps trampoline slots out of reach: it has no padding, and no room for a code
+	 * slot */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
-	/* so long that no entry's window holds the exit, too */
+	/* "three" is so long that the entry's window doesn't reach the exit */
 	".macro three\n mov %rdi,%rax\n .rept 4\n imul $1,%rax,%rax\n .endr\n mov $3,%ecx\n.endm\n"
 	".macro divide\n cqto\n idiv %rcx\n.endm\n"
 	"F own\n three\n divide\n ret\nE own\n.p2align 4\n"
@@ -26,11 +28,11 @@ __asm__(
 	"F tail\n three\n divide\n jmp plus_one\nE tail\n.p2align 4\n"
 	"F cond\n three\n divide\n test $1,%dil\n jne plus_one\n divide\n ret\nE cond\n.p2align 4\n"
 	"far\n"
-	/* the division is displaced for the slot of the ret */
+	/* code_slot: the ret needs a code slot, and the slot displaces the division */
 	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
-	/* the second jump of the ret's shared jump displaces the division */
+	/* shared: the ret has a shared jump, whose second jump displaces the division */
 	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
-	/* the division is in the window of the exit whose jump the ret shares */
+	/* by_exit: the ret shares a jump with another exit, whose window contains the division */
 	"F by_exit\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n ret\n jmp 1b\nE by_exit\nfar\n");
 long own(long x), tail(long x), cond(long x), code_slot(long x), shared(long x), by_exit(long x);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls below functions of set_graph_notrace (run_returns notrace): nothing below hidden() and jumping() is recorded.
- * Prints for each function how many calls must be recorded.
+ * Calls below functions of set_graph_notrace (run_returns notrace): nothing below hidden() and
+ * jumping() is recorded. For each function, prints how many of its calls must be recorded.
  */
 #include <setjmp.h>
 #include <stdio.h>

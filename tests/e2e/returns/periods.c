@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls while returns are hooked, not hooked, and hooked again (run_returns periods switches them).
+ * Makes calls while `run_returns periods` unhooks and hooks returns again.
  *
- *   spans N     2 * N calls that begin while returns are hooked and end while they aren't, and N calls that do the
- *               reverse. Prints "0" to have returns unhooked or "1" to have them hooked, and goes on after a byte
- *   rounds      1,000 rounds of calls, and 1,000 more after each byte on stdin
- *   storm       threads whose calls are interrupted by handlers, some of which leave by jumps; one thread forks. A
- *               '1' on stdin means that calls are recorded from now on, a '0' that they may be missing. The program
- *               answers with the same byte. At the end of its input it prints "calls LOW HIGH": the least and the
- *               greatest number of calls that may be recorded
+ *   spans N     makes 2 * N calls that begin while returns are hooked and end while returns are
+ *               unhooked. Then makes N calls that begin unhooked and end hooked. Prints "0" to request
+ *               unhooked returns, or "1" to request hooked ones, and continues after a byte on stdin
+ *   rounds      makes 1,000 rounds of calls at the start and after each byte on stdin
+ *   storm       handlers interrupt the calls of threads, and some of the handlers leave by jumps. One
+ *               thread forks. A '1' on stdin means that calls are recorded from now on. A '0' means
+ *               that calls may be missing from now on. The program answers with the same byte. At the
+ *               end of stdin it prints "calls LOW HIGH": the least and the greatest number of calls
+ *               that may be recorded
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -46,8 +48,8 @@ KEEP void span(char c)
 	__asm__ volatile("");
 }
 
-/* Isn't traced. Its frame is so large that, by their return slots, its calls could be inside a call of span() that
- * was left open. */
+/* Isn't traced. Its frame is large, so its calls have lower return slots than an earlier call of
+ * span(), which may have been left open. By the slots alone, span() could be their caller. */
 KEEP long deeper(long i)
 {
 	volatile char room[512];
@@ -60,7 +62,7 @@ static void spans(int n)
 {
 	static const volatile char which[] = { '0', '1' };
 
-	/* makes all calls from the same place */
+	/* makes all calls of span() from the same place */
 	for (int i = 0; i < 2 * n; i++) {
 		span(which[i % 2]);
 		if (i % 2)
@@ -150,7 +152,7 @@ static void batch(long i)
 	were_made(before, 3);
 }
 
-/* In the child, calls are recorded if the parent's calls were recorded at the fork. */
+/* The child's calls are recorded if the parent's calls were recorded at the fork. */
 static void fork_one(void)
 {
 	unsigned long before = epoch();

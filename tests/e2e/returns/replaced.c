@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls functions that the agent replaces, argv[1] times each; all of them return. Prints the sum of their
- * results, by which runs are compared, and then each name with its number of calls.
+ * Calls functions that the agent replaces, argv[1] times each. All calls return. First prints the
+ * sum of all results, which must be the same in all runs. Then prints each function's name and
+ * number of calls.
  */
 #include <errno.h>
 #include <fcntl.h>

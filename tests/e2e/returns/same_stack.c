@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A call tree in which each function examines, when it begins and before it returns, the whole
- * stack above it up to main: all return addresses and frame pointers, in a form that doesn't depend
- * on where the stack and the program are. Prints their checksum, which must be that of a bare run.
+ * A call tree whose functions examine the stack when they begin and before they return. They read
+ * all return addresses and frame pointers up to main's frame, as offsets from the program and the
+ * stack. Prints a checksum of the offsets, which must be the same in a traced and a bare run.
  *
- *   same_stack CALLS [CALL]     in the call with that number, replaces the return address for a while
+ *   same_stack CALLS [CALL]     in call number CALL, replaces the return address for a while
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -18,8 +18,8 @@
 static uint64_t image, image_end, top, sum, looks, words;
 static long calls, most, other = -1;
 
-/* Makes addresses in the program and on the stack relative. Other large numbers count as 0: they are addresses in
- * libraries, which are elsewhere in each run. */
+/* Makes addresses in the program and on the stack relative. Other large numbers are addresses in
+ * libraries, which differ from run to run, so they count as 0. */
 NOTRACE static uint64_t normal(uint64_t v, uint64_t sp)
 {
 	if (v - image < image_end - image)
@@ -29,8 +29,8 @@ NOTRACE static uint64_t normal(uint64_t v, uint64_t sp)
 	return v >> 40 ? 0 : v;
 }
 
-/* The compiler decides on the contents of a frame. So only words that it must keep are summed up: return
- * addresses and frame pointers, found by the chain of rbp. */
+/* The compiler may leave any values in unused words of a frame. So only return addresses and frame
+ * pointers are summed up. They are found by the chain of frame pointers. */
 NOTRACE NOINLINE static void look(const uint64_t *frame)
 {
 	uint64_t sp = (uint64_t)frame;
@@ -61,7 +61,7 @@ NOINLINE long v_leaf(long n)
 	return n * 3 + 1;
 }
 
-/* sibling calls at -O2 */
+/* at -O2, the call of v_leaf() is a sibling call */
 NOINLINE long v_tail(long n)
 {
 	LOOK();

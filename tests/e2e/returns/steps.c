@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Prints what a handler sees at each instruction of calls with all kinds of exits: the program
- * counter and registers, one line whenever they change. Linked at a fixed address, so that runs
+ * Prints the program counter and registers that a handler sees at each instruction of calls with
+ * all kinds of exits. Prints a line whenever they change. Linked at a fixed address, so that runs
  * can be compared.
  */
 #define _GNU_SOURCE
@@ -58,8 +58,8 @@ extern char __executable_start, etext;
 long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x), tail(long x), tail_reg(long x),
 	tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x), conds(long x), shared(long x);
 
-/* After an entry, a handler may see two instructions of the agent, which have
- * nothing to do with exits. */
+/* Returns whether rip is a function's entry. After an entry, a handler may see two of the agent's
+ * instructions. They don't belong to an exit. */
 static int is_entry(unsigned long rip)
 {
 	long (*const functions[])(long) = { stepped, leaf, small, prefixed, pops, saves, tail, tail_reg, tail_r11, tail_mem,

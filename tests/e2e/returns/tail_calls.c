@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tail calls of each kind, argv[1] times, and calls that end in other ways. Prints for each traced function how
- * often it was called and how often it ended in a tail call.
+ * Makes tail calls of each kind, and calls that end in other ways, argv[1] times. For each traced
+ * function, prints how often it was called and how often it ended in a tail call.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
 	X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
 
-/* The functions count their own calls and tail calls; the assembly uses these names. */
+/* The functions count their own calls and tail calls in these variables, also the functions in
+ * assembly. */
 #define X(name) unsigned long calls_##name, tails_##name;
 FUNCTIONS(X)
 #undef X
@@ -25,7 +26,8 @@ NOINLINE int leaf(int x)
 	return x * 3 + 1;
 }
 
-/* Isn't traced, but leaf() is. A call that ended by a jump to here is leaf()'s sibling in the tree, not its caller. */
+/* Isn't traced, but calls leaf(), which is traced. If a call ends by a jump to untraced(), the tree
+ * shows it as a sibling of leaf(), not as its caller. */
 NOINLINE int untraced(int x)
 {
 	return leaf(x) + 1;
@@ -62,7 +64,7 @@ NOINLINE int to_untraced_late(int x)
 	return untraced(leaf(x));
 }
 
-/* One call of it takes longer than the time field of a record can express. */
+/* One call of slow() takes longer than a record's time field can express. */
 NOINLINE int slow(int x)
 {
 	calls_slow++, tails_slow++;
@@ -88,7 +90,8 @@ NOINLINE int by_pointer(int x)
 	return pointer(x);
 }
 
-/* A state machine whose states tail-call one another, so all have the depth of the first. */
+/* A state machine. Its states call one another by tail calls, so all states have the first one's
+ * depth. */
 NOINLINE int machine_a(int x);
 
 NOINLINE int machine_c(int x)
@@ -114,7 +117,7 @@ NOINLINE int machine_a(int x)
 
 static jmp_buf out;
 
-/* Left by longjmp. */
+/* Is left by longjmp. */
 NOINLINE void jumps_out(int x)
 {
 	calls_jumps_out++;

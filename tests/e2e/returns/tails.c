@@ -37,7 +37,7 @@ NOINLINE int tail_pointer(int x)
 	return pointer(x);
 }
 
-/* A jcc that leaves its function, and a prefixed ret. */
+/* a function with a jcc that leaves it, and one with a prefixed ret */
 __asm__(
 	".text\n.globl cond, prefixed\n"
 	".type cond,@function\ncond: .cfi_startproc\n test $1,%edi\n jne leaf\n incq returns(%rip)\n mov %edi,%eax\n ret\n"
