@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds, checks, writes and removes the files of the cache (cache.h). A cached file is not trusted:
- * its owner and mode are checked, and its content with the same checks that the agent makes.
+ * its owner and mode are checked. Its content must pass the same checks that the agent makes.
  */
 #include "module/cache.h"
 #include <dirent.h>
@@ -20,25 +20,28 @@
 #include "module/elf/vec.h"
 #include "module/stubs/stub_image.h"
 
-/* Raise it with any change that makes the same ELF file give another analysis. */
+/* Raise this number with any change after which the same ELF file gives a different analysis. */
 #define REVISION	29
-/* Raise it with any change that makes the same analysis give another file of stubs: a change of
- * what arch/x86_64/stub.c, stub_image.c or stub_rows.c write. */
+/* Raise this number with any change after which the same analysis gives a different file of stubs.
+ * arch/x86_64/stub.c, stub_image.c and stub_rows.c write that file. */
 #define STUBS_REVISION	3
 
-#define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS: names also come from a separate file */
+#define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS in the file's name: names also come from a
+				 * separate debug file */
 
-#define LIMIT		(512ull << 20)	/* bytes, unless PATCHBAY_CACHE gives another limit */
-#define USED_AGAIN	3600	/* seconds; a file's last use is noted at most once in this time */
-#define ABANDONED	3600	/* seconds; the writer of an older temporary file is gone */
-/* A file system's clock: two changes within one tick get the same time. */
+#define LIMIT		(512ull << 20)	/* in bytes, unless PATCHBAY_CACHE gives another limit */
+#define USED_AGAIN	3600	/* in seconds; a file's last use is noted at most once in this
+				 * time */
+#define ABANDONED	3600	/* in seconds; if a temporary file is older than this, its writer is
+				 * gone */
+/* the tick of a file system's clock: two changes within one tick get the same time */
 #define TICK_NS		20000000
-#define COARSE_NS	2000000000	/* a file system that keeps no nanoseconds */
+#define COARSE_NS	2000000000	/* the tick of a file system that keeps no nanoseconds */
 
 /* ---- the directory --------------------------------------------------------- */
 
-/* PATCHBAY_CACHE: "off", or a size with K, M or G. Any other text leaves *limit as it is. False:
- * off. */
+/* Reads PATCHBAY_CACHE: "off", or a size with K, M or G. Any other text leaves *limit unchanged.
+ * Returns false for "off". */
 static bool read_setting(uint64_t *limit)
 {
 	static const char units[] = "KMG";
@@ -66,8 +69,8 @@ static bool is_ours(int fd, mode_t type, struct stat *st)
 	       !(st->st_mode & 022);
 }
 
-/* Root makes no directory inside a directory of another user: that user could not write to the new
- * directory. */
+/* False if root would make a directory inside another user's directory: the other user could not
+ * write to the new directory. */
 static bool may_make_in(const char *dir)
 {
 	struct stat st;
@@ -89,8 +92,8 @@ static void make_dir(char *dir)
 		mkdir(dir, 0700);
 }
 
-/* Opens the directory. Makes the last two components of its path if they are missing, but no
- * earlier ones, so that a HOME that does not exist is not created. */
+/* Opens the directory. If the last two components of its path are missing, they are made. Earlier
+ * components are not made, so that a HOME that does not exist is not created. */
 static int open_dir(char *dir)
 {
 	char *slash = strrchr(dir, '/');
@@ -119,8 +122,8 @@ static int open_at(const char *base, const char *rest)
 	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
 }
 
-/* If HOME belongs to another user (sudo may keep the variable), the home directory of the effective
- * user is used. */
+/* Opens the home directory. If HOME belongs to another user (sudo may keep the variable), the
+ * effective user's home directory is used instead. */
 static int open_home(void)
 {
 	const char *home = getenv("HOME");
@@ -155,7 +158,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-/* A hash of what the file's content can't forge: its inode, size, last change and path. */
+/* Returns a hash of values that the file's content can't forge: inode, size, time of the last
+ * change, and path. */
 static uint64_t file_identity(const struct stat *st, const char *path)
 {
 	uint64_t h = mix(mix(0, st->st_dev), st->st_ino);
@@ -167,8 +171,8 @@ static uint64_t file_identity(const struct stat *st, const char *path)
 	return h;
 }
 
-/* Is the last change older than a tick of the clock, so that a further change would get a different
- * time? */
+/* True if the last change is older than a tick of the clock. A further change then gets a different
+ * time. */
 static bool is_settled(const struct stat *st)
 {
 	struct timespec now;
@@ -244,7 +248,7 @@ static void note_use(int fd, const struct stat *st)
 	static const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
 
 	if (time(NULL) - st->st_mtim.tv_sec > USED_AGAIN && futimens(fd, times)) {
-		/* harmless: the file may only be removed too early */
+		/* harmless: at worst the file is removed too early */
 	}
 }
 
@@ -300,7 +304,8 @@ static int by_use(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
-/* Has the name the form BUILDID-FILE-FLAGS-vVERSION.REVISION? Other files are never removed. */
+/* True if the name has the form BUILDID-FILE-FLAGS-vVERSION.REVISION. Files with other names are
+ * never removed. */
 static bool is_cache_name(const char *name)
 {
 	const char *p = name;
@@ -332,8 +337,8 @@ static void note_file(int dir, const char *name, old_vec *files)
 		unlinkat(dir, name, 0);
 }
 
-/* Removes the least recently used files, down to three quarters of the limit. The rest is room for
- * new files before the next removal. */
+/* Removes the least recently used files until the rest takes three quarters of the limit. New files
+ * can use the free quarter before the next removal. */
 static void remove_oldest(int dir, old_vec *files, uint64_t limit)
 {
 	uint64_t total = 0, keep = limit - limit / 4;
@@ -369,8 +374,8 @@ static void trim(const struct pb_cache *c)
 	pb_vec_free(&files);
 }
 
-/* Trims when the process adds its first file, and whenever it has added a sixteenth of the
- * limit. */
+/* Trims when the process adds its first file, and after each sixteenth of the limit that the
+ * process has added. */
 static void trim_at_times(const struct pb_cache *c, size_t size)
 {
 	static uint64_t added = UINT64_MAX / 2;

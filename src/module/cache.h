@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps analyses, and the files of stubs made from them, on disk between recordings. A file's name
- * is BUILDID-FILE-FLAGS-vVERSION.REVISION; a file of stubs has .sREVISION after that. FILE is a
- * hash of device, inode, size, change time and path. The build-id is not enough: a file can claim
- * another file's build-id, and a stripped or patched copy keeps the original's.
+ * Keeps analyses, and the files of stubs made from them, on disk between recordings. The name of a
+ * cached analysis is BUILDID-FILE-FLAGS-vVERSION.REVISION. The name of a file of stubs has
+ * .sREVISION after that. FILE is a hash of device, inode, size, change time and path. The build-id
+ * is not enough: a file can claim another file's build-id, and a stripped or patched copy keeps the
+ * original's build-id.
  *
  * The directory and its files must belong to the user, and no other user may write them. Files
- * appear by rename and are never written again, so recorders that run at the same time do not
- * disturb each other. Files that are read back are checked like any outside data.
+ * appear by rename and are not written after that, so recorders that run at the same time do not
+ * disturb each other. A cached file is checked like any data from outside.
  *
  * Context: any thread. On failure nothing is cached; that is never an error.
  */
@@ -19,29 +20,31 @@
 #include <stdint.h>
 
 struct pb_cache {
-	int dir;		/* -1: no caching */
+	int dir;		/* descriptor of the directory; -1: no caching */
 	char name[NAME_MAX];
 	uint64_t identity;	/* hash that identifies the ELF file */
-	uint64_t limit;		/* bytes that all files may take */
-	bool settled;		/* any later change of the ELF file will change `identity` */
+	uint64_t limit;		/* limit of the size of all files together, in bytes */
+	bool settled;		/* the ELF file's last change is so old that any later change will
+				 * change `identity` */
 	bool stubs;		/* find and store the file of stubs, not the analysis */
 };
 
-/* flags: PB_MODULE_*. directory: NULL is $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay. The caller
- * closes the cache in any case. */
+/* Opens the cache for one ELF file. `flags` are PB_MODULE_*. If `directory` is NULL, the cache is
+ * in $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay. The caller closes the cache in any case. */
 void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned flags,
 		   const char *directory);
 /* After this call, pb_cache_find() and pb_cache_store() act on the file of stubs, not on the
  * analysis. */
 void pb_cache_stubs(struct pb_cache *c);
-/* A descriptor of the cached file, if there is a sound one, else -1. */
+/* Returns a descriptor of the cached file, or -1 if there is no valid file. */
 int pb_cache_find(const struct pb_cache *c);
 /* Keeps the bytes, unless the ELF file changed while it was analysed. Returns a descriptor of the
- * new file, or -1. If all files exceed the limit, removes the least recently used. */
+ * new file, or -1. If all files together exceed the limit, removes the least recently used
+ * files. */
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size);
 void pb_cache_close(struct pb_cache *c);
 
-/* Writes all n bytes, even if signals interrupt it; false: an error. */
+/* Writes all n bytes, even if signals interrupt the writing. False: an error. */
 bool pb_write_all(int fd, const uint8_t *p, size_t n);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Demangles names with libiberty, bounded in memory, and shortens the result for the views: long
- * lists of template arguments and the text of clones are left out.
+ * Demangles names with libiberty, within a limit of memory, and shortens the result for the views.
+ * Long lists of template arguments and the text of clones are left out.
  */
 #include "module/demangle.h"
 
@@ -17,8 +17,9 @@
 #define NAME_MAX_BYTES	4096	/* longer names are shown as they are */
 #define TEXT_MAX_BYTES	65536	/* names whose demangled text would be longer are shown as they
 				 * are */
-#define LIST_MAX	32	/* a list of template arguments with more characters is long */
-#define DEPTH_MAX	16	/* nested lists that can be shown */
+#define LIST_MAX	32	/* a list of template arguments is long if it has more characters
+				 * than this */
+#define DEPTH_MAX	16	/* how many levels of nested lists can be shown */
 
 bool pb_demangle_style(const char *text, enum pb_demangle *how)
 {
@@ -40,8 +41,8 @@ static bool word_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The number of characters at p that belong to an operator's name ("operator<<", "operator->", ...)
- * and so are not brackets. */
+/* Returns the number of characters at p that belong to an operator's name ("operator<<",
+ * "operator->", ...), and so are no brackets. */
 static size_t operator_length(const char *start, const char *p)
 {
 	if (p - start < 8 || strncmp(p - 8, "operator", 8) || (p - start > 8 && word_char(p[-9])))
@@ -49,13 +50,14 @@ static size_t operator_length(const char *start, const char *p)
 	return strspn(p, "<>=-*");
 }
 
-/* For each '<' that is not part of an operator's name, the index after the '>' that closes it; 0:
- * there is none. The caller frees the array. */
+/* Returns an array with an element for each character. For a '<' that is not part of an operator's
+ * name, the element is the index after the '>' that closes it. All other elements, and those of a
+ * '<' that is not closed, are 0. The caller frees the array. */
 static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
-	/* 1 + the index of the innermost open list. While a list is open, its element of ends[]
-	 * holds the `open` of the list around it. */
+	/* The index of the innermost open list, plus 1. While a list is open, its element of ends[]
+	 * holds this value for the list around it. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {
@@ -79,8 +81,9 @@ static uint32_t *list_ends(const char *text)
 	return ends;
 }
 
-/* A list of template arguments comes after a word, after Rust's "::", or after an operator and a
- * blank. Any other bracket is Rust's <Type as Trait>, which stays. */
+/* True if a list of template arguments begins at p: after a word, after Rust's "::", or after an
+ * operator and a blank. Any other bracket belongs to Rust's <Type as Trait>, which isn't left
+ * out. */
 static bool begins_list(const char *start, const char *p)
 {
 	if (*p != '<' || p == start)
@@ -138,7 +141,7 @@ static void add_text(const char *s, size_t n, void *arg)
 
 	if (n >= TEXT_MAX_BYTES - t->len)
 		longjmp(t->too_long, 1);
-	if (n)		/* otherwise s may be NULL */
+	if (n)		/* s may be NULL if n is 0 */
 		memcpy(t->v + t->len, s, n);
 	t->len += n;
 }
@@ -161,7 +164,7 @@ static char *demangle(const char *name, int options)
 				done = cplus_demangle_v3_callback(name, options, add_text, t);
 			}
 			v[t->len] = 0;
-			/* may go to a terminal: an unprintable name stays mangled */
+			/* the text may go to a terminal, so an unprintable name stays mangled */
 			text = done && pb_text_printable(v) ? strdup(v) : NULL;
 		}
 	}
@@ -170,8 +173,8 @@ static char *demangle(const char *name, int options)
 	return text;
 }
 
-/* Demangling without parameters drops " [clone .part.0]". Appends ".part.0" instead, as in names of
- * C functions. */
+/* Demangling without parameters drops " [clone .part.0]". Appends ".part.0" instead, as gcc does
+ * for names of C functions. */
 static char *add_clone(char *text, const char *name)
 {
 	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;
@@ -195,7 +198,7 @@ static char *demangle_name(const char *name, enum pb_demangle how)
 {
 	char *text;
 
-	/* C++ and Rust names only */
+	/* only C++ and Rust names */
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') || how == PB_DEMANGLE_NO ||
 	    strnlen(name, NAME_MAX_BYTES) == NAME_MAX_BYTES)
 		return NULL;

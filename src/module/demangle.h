@@ -7,21 +7,22 @@
 #define PB_MODULE_DEMANGLE_H
 #include <stdbool.h>
 
-/* What becomes of _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv: */
+/* The styles. The example is _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv. */
 enum pb_demangle {
-	PB_DEMANGLE_SIMPLE,	/* ns::Box<...>::get: no parameters, long lists of template
-				 * arguments left out */
+	PB_DEMANGLE_SIMPLE,	/* ns::Box<...>::get: no parameters, and long lists of template
+				 * arguments are left out */
 	PB_DEMANGLE_SHORT,	/* ns::Box<std::vector<int, ...> >::get: no parameters */
 	PB_DEMANGLE_FULL,	/* ns::Box<std::vector<int, ...> >::get() */
 	PB_DEMANGLE_NO,
 };
 
-/* Reads "simple", "full" or "no"; false: it is none of these. */
+/* Reads "simple", "full" or "no". False if the text is something else. */
 bool pb_demangle_style(const char *text, enum pb_demangle *how);
 
-/* The caller frees the result; NULL: the name is to be used as it is. */
+/* The caller frees the result. NULL: the name should be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
-/* Like pb_demangle() with SHORT or FULL, but leaves out a long list of template arguments if it is
- * nested in `depth` other long lists. Depth 0 leaves out the same lists as SIMPLE. */
+/* Works like pb_demangle() with SHORT or FULL, but leaves out a long list of template arguments if
+ * it is nested in `depth` other long lists. With depth 0, the same lists are left out as with
+ * SIMPLE. */
 char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Returns descriptors of an ELF file's analysis and of its file of stubs. Each comes from the cache
- * if it is there. Otherwise it is made, and stored in the cache, or in a memfd if nothing can be
- * cached.
+ * if the cache has it. Otherwise it is made and stored in the cache. If nothing can be cached, it
+ * is in a memfd.
  */
 #include "module/module.h"
 #include <errno.h>
@@ -22,7 +22,7 @@ static int failed(int err, char *text, size_t len, const char *why)
 	return err;
 }
 
-/* A sealed memfd with the bytes, opened read-only if /proc is there. */
+/* Returns a sealed memfd with the bytes. If /proc is mounted, the descriptor is read-only. */
 static int make_memfd(const char *name, const uint8_t *blob, size_t size)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), ro;
@@ -89,7 +89,7 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	return ret < 0 ? failed(ret, err, errlen, why) : ret;
 }
 
-/* Makes the file of stubs, with the rows of the ELF file's unwind table if it has one. */
+/* Makes the file of stubs. If the ELF file has an unwind table, the file of stubs gets its rows. */
 static int make_stubs(int elf_fd, const struct pb_analysis *a, uint8_t **file, size_t *size)
 {
 	struct pb_cfi cfi = { 0 };

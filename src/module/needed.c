@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows DT_NEEDED from file to file (needed.h), breadth first as ld.so loads them. Each name is
- * searched for once, in the directories and in the order that ld.so uses.
+ * Follows DT_NEEDED from file to file (needed.h). The search is breadth-first, because ld.so loads
+ * the files in this order. Each name is searched for once, in ld.so's directories and in ld.so's
+ * order.
  */
 #include "module/needed.h"
 #include <errno.h>
@@ -15,13 +16,13 @@
 #include "module/elf/elf_file.h"
 #include "module/elf/vec.h"
 
-#define MAX_FILES 1024	/* libraries of one program: a bound, for hostile files */
+#define MAX_FILES 1024	/* limit of the libraries of one program, because of hostile files */
 
 typedef PB_VEC(char *) list;
 
 struct search {
-	list files;	/* found so far, the program first */
-	list names;	/* sonames searched for so far */
+	list files;	/* the files found so far, the program first */
+	list names;	/* the sonames that were searched for */
 	list dirs;	/* the system's directories */
 	const struct pb_needed_ops *ops;
 	void *arg;

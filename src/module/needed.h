@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the shared libraries that a program would be loaded with, without running any of it. It
- * follows DT_NEEDED and searches where ld.so does: DT_RPATH or DT_RUNPATH ($ORIGIN),
- * LD_LIBRARY_PATH, the directories of /etc/ld.so.conf and the system's. The result is still a
- * guess: hwcaps, ld.so's cache and LD_PRELOAD are not considered.
+ * Finds the shared libraries that a program would be loaded with, without running any code of the
+ * program. It follows DT_NEEDED and searches where ld.so does: DT_RPATH or DT_RUNPATH ($ORIGIN),
+ * LD_LIBRARY_PATH, the directories of /etc/ld.so.conf, and the system's directories. The result is
+ * still a guess, because hwcaps, ld.so's cache and LD_PRELOAD are not considered.
  *
  * Context: any ordinary thread.
  */
@@ -11,10 +11,12 @@
 #define PB_MODULE_NEEDED_H
 
 struct pb_needed_ops {
-	void (*found)(void *arg, const char *path);	/* in the order of loading */
+	void (*found)(void *arg, const char *path);	/* called for each library, in the order of
+							 * loading */
 	void (*missing)(void *arg, const char *name, const char *needed_by);
 };
 
-/* The program itself isn't reported. Returns 0, -ENOMEM, or the error of opening the program. */
+/* Finds the libraries of the program at `path`; the program itself isn't reported. Returns 0,
+ * -ENOMEM, or the error of opening the program. */
 int pb_module_needed(const char *path, const struct pb_needed_ops *ops, void *arg);
 #endif

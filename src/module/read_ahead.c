@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads files ahead, for the recorder's first analyses. An analysis reads a file in small steps,
- * each of which takes a disk about a millisecond. But a disk can serve many reads at once. So the
- * recorder asks the kernel for all files first, and their bytes arrive while other files are
+ * Reads files ahead for the recorder's first analyses. An analysis reads a file in small steps. A
+ * disk takes about a millisecond for each step, but can serve many reads at once. So the recorder
+ * first asks the kernel for the bytes of all files. The bytes arrive while other files are
  * analysed.
  */
 #include <elf.h>
@@ -13,7 +13,8 @@
 #include "module/module.h"
 
 #define MAX_PHDRS	64
-#define TAIL		(64u << 10)	/* the file's end: section headers, the debug link */
+#define TAIL		(64u << 10)	/* bytes at the file's end: section headers, the debug
+					 * link */
 
 static uint64_t ask(int fd, uint64_t from, uint64_t len, uint64_t max)
 {
@@ -24,7 +25,8 @@ static uint64_t ask(int fd, uint64_t from, uint64_t len, uint64_t max)
 	return len;
 }
 
-/* Code is needed in any case; read-only data holds the unwind tables. */
+/* Code is always needed. Read-only data is needed only for an analysis, because it holds the unwind
+ * tables. */
 static bool is_needed(const Elf64_Phdr *p, bool code_only)
 {
 	if (p->p_type != PT_LOAD || p->p_flags & PF_W)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps stacks in a hash table, by thread or process and id. */
+/* Keeps stacks in a hash table. The key is the thread or the process, and the stack's id. */
 #include "reader/call_stacks.h"
 
 #include <stdlib.h>
@@ -7,14 +7,17 @@
 
 #define MAX_DEPTH	(1u << 22)
 #define MAX_STACKS	(1u << 20)
-#define BUDGET		(1u << 22)	/* steps that the failed searches of one stack may take */
-#define BUDGET_SHORT	64		/* steps that a search may take when BUDGET is used up */
-#define MAX_NESTED	64		/* stacks in a chain of `from` that are looked at */
+#define BUDGET		(1u << 22)	/* limit of the steps of all failed searches of one stack */
+#define BUDGET_SHORT	64		/* limit of the steps of one search after BUDGET is used
+					 * up */
+#define MAX_NESTED	64		/* at most this many stacks in a chain of `from` are looked
+					 * at */
 #define OWN_STACK	(1ull << 63)	/* bit of an id: a thread's own stack
 					 * (doc/design/record-format.md) */
 
 struct pb_stacks {
-	struct pb_call_stack **table;	/* open addressing, a power of two */
+	struct pb_call_stack **table;	/* the hash table: open addressing, the size is a power of
+					 * two */
 	size_t size;
 	struct pb_call_stack **order;
 	size_t nr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of each stack, as the decoder has followed them. A stack with
- * id 0 is a thread's own. A stack with another id belongs to a process and may
- * move between its threads. Context: the observer, one thread.
+ * The open calls of each stack, as the decoder has followed them. A stack with id 0 belongs to one
+ * thread. A stack with another id belongs to a process, and may move between the threads of that
+ * process. Context: the observer, one thread.
  */
 #ifndef PB_READER_CALL_STACKS_H
 #define PB_READER_CALL_STACKS_H
@@ -12,18 +12,18 @@
 
 struct pb_open_call {
 	uint64_t start;
-	uint64_t child;		/* for the view: time in traced callees */
-	uint64_t aux;		/* for the view; call_walk.h sets it if the call was inherited
-				 * by fork */
+	uint64_t child;		/* for the view: the time that the call spent in traced callees */
+	uint64_t aux;		/* for the view. call_walk.h sets it to the time of the fork if the
+				 * call was inherited by fork */
 	uint32_t site;
-	uint32_t view;		/* for the view; 0 when pushed */
+	uint32_t view;		/* for the view. It is 0 when the call is pushed */
 	uint32_t select;	/* for the view: the result of pb_select() */
-	bool elsewhere;		/* a list of open calls named the call, but the data also has the
-				 * call's ENTRY, at which it is counted */
+	bool elsewhere;		/* the call is counted at its ENTRY elsewhere in the data, not at
+				 * the list of open calls that named it */
 };
 
-/* Whether the call counts here. It doesn't if the process inherited it by fork (aux is set), or if
- * it counts elsewhere. */
+/* True if the call counts on this stack. If the process inherited the call by fork (aux is set),
+ * the call counts in the parent. If `elsewhere` is set, the call counts at its ENTRY. */
 static inline bool pb_open_call_counts(const struct pb_open_call *call)
 {
 	return !call->aux && !call->elsewhere;
@@ -32,22 +32,23 @@ static inline bool pb_open_call_counts(const struct pb_open_call *call)
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
-	uint32_t base;		/* number of open calls around calls[0]; nothing else is known of
-				 * them */
-	bool base_inherited;	/* the `base` calls began in the process that forked this one */
+	uint32_t base;		/* number of open calls that are outside of calls[0]; nothing else
+				 * is known of these calls */
+	bool base_inherited;	/* the calls in `base` began in the process that forked this one */
 	uint32_t user;		/* for the view (graph_text.c: its first entry that waits) */
 	uint32_t counted;	/* for the view (report.c: the first call that it counted) */
 	uint32_t shift;		/* for the view (select.h: the depth of its calls) */
-	uint32_t pid, serial;	/* serial: of the thread that used the stack last */
+	uint32_t pid, serial;	/* serial: of the last thread that used the stack */
 	uint64_t id;
-	/* The stack from which the thread switched to this one: its innermost call
-	 * waits for the code on this stack. NULL for a thread's own stack. Switching
-	 * back from an inner stack doesn't change it. */
+	/* The stack that the thread left to enter this stack. The innermost call of `from` waits
+	 * for the code on this stack. NULL for a thread's own stack. If the thread comes back to
+	 * this stack from an inner stack, `from` stays. */
 	struct pb_call_stack *from;
 	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that pb_stack_find() may still spend on failed searches */
 	size_t image;
-	/* The leaf: a call without a traced callee that runs on this stack when the data ends */
+	/* The leaf is the call without a traced callee that still runs on this stack when the data
+	 * ends. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* for the view */
@@ -59,21 +60,22 @@ struct pb_stacks;
 
 struct pb_stacks *pb_stacks_new(void);
 void pb_stacks_free(struct pb_stacks *s);
-/* Finds or makes a stack: by serial if id is 0, else by pid and id. NULL: no
- * memory. After a million stacks, all further ones share one. */
+/* Finds or makes a stack: by serial if id is 0, otherwise by pid and id. NULL: no memory. After a
+ * million stacks, all further ids share one stack. */
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
 				    uint64_t id);
-/* The n-th stack in the order in which they first appeared; NULL after the last. */
+/* Returns the n-th stack in the order in which the stacks first appeared. Returns NULL after the
+ * last. */
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);
 
-/* Whether this is a thread's own stack, not one that the program switches to. */
+/* True if this is a thread's own stack. False if it is a stack that the program switches to. */
 bool pb_stack_is_own(const struct pb_call_stack *s);
 
 /* The thread leaves stack `prev` and continues on stack `to`. */
 void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);
 
-/* Pushes a call when the array is full. NULL: the stack is too deep, or no memory; the call isn't
- * followed. */
+/* Pushes a call when the array is full. If the stack is too deep or there is no memory, returns
+ * NULL, and the call isn't followed. */
 struct pb_open_call *pb_stack_push_slow(struct pb_call_stack *s);
 
 static inline struct pb_open_call *pb_stack_push(struct pb_call_stack *s, uint32_t site,
@@ -91,6 +93,6 @@ static inline struct pb_open_call *pb_stack_push(struct pb_call_stack *s, uint32
 	return c;
 }
 
-/* The innermost open call of that site: its index, or -1. */
+/* Returns the index of the innermost open call of that site, or -1. */
 int64_t pb_stack_find(struct pb_call_stack *s, uint32_t site);
 #endif

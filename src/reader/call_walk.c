@@ -7,7 +7,8 @@
 static void note_begin(const struct pb_event *ev)
 {
 	if (ev->call && ev->flags & PB_EV_INHERITED)
-		ev->call->aux = ev->time | !ev->time;	/* not 0 without a clock, either */
+		ev->call->aux = ev->time | !ev->time;	/* the value isn't 0, even if there is no
+							 * clock */
 }
 
 static unsigned calls_of(const struct pb_event *ev)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One pass over the calls of a data directory, for code that sums calls up: the report, the tree of
- * calls, the count of kept calls. Each call counts once: where it ends, or at the end of the data
- * if it is still open. A call that was open during a fork counts in the parent only. If a call
- * appears both in a list of open calls and with its ENTRY, the ENTRY counts.
+ * One pass over the calls of a data directory. It is for code that sums calls up: the report, the
+ * tree of calls, the count of kept calls. Each call counts once: when it ends, or at the end of the
+ * data if the call is still open. A call that was open during a fork counts in the parent only. If
+ * the data has a call in a list of open calls and also has its ENTRY, only the ENTRY counts.
  *
  * Context: the observer, one thread.
  */
@@ -13,7 +13,7 @@
 
 struct pb_call_walk {
 	struct pb_data *data;
-	const uint32_t *tids;		/* the threads to walk; nr_tids 0: all threads */
+	const uint32_t *tids;		/* the threads to walk; if nr_tids is 0, all threads */
 	size_t nr_tids;
 	bool by_time;
 	void *arg;
@@ -21,14 +21,15 @@ struct pb_call_walk {
 	 * inherited the call by fork, the call's `aux` is the time of the fork, or 1 without a
 	 * clock. Returns false to end the walk. */
 	bool (*event)(void *arg, const struct pb_event *ev, unsigned calls);
-	/* Called after the last event for each call that is still open: on each stack from the
-	 * outermost call inwards, then with call NULL for the leaf that runs there. */
+	/* Called after the last event for each call that is still open. The calls of a stack come
+	 * from the outermost call to the innermost. After them, it is called with `call` NULL for
+	 * the leaf that runs on the stack. */
 	void (*open)(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls);
 	struct pb_stream_totals totals;	/* set by the walk */
 };
 
-/* 0 or -errno. -EAGAIN: a stack has moved between threads, so that the order of their events
- * matters. The sums are invalid: walk again with by_time. */
+/* Returns 0 or -errno. -EAGAIN: a stack has moved between threads, so the order of their events
+ * matters. The sums are then invalid, and the caller must walk again with by_time. */
 int pb_call_walk(struct pb_call_walk *w);
 #endif

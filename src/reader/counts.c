@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts the events of a chunk that is being written, by the rules of the decoder. */
+/* Counts the events of a chunk while the chunk is written. The rules are those of the decoder. */
 #include "reader/counts.h"
 
 #include "abi/record.h"
@@ -22,8 +22,8 @@ static void count_ext(struct pb_counts *c, const uint64_t *words, size_t left)
 	}
 }
 
-/* A branch predictor can't predict the order of tags. So tags are counted without
- * branches, in fields of one word; only EXT records take a branch. */
+/* A branch predictor can't predict the order of tags. So tags are counted without branches, in
+ * fields of one word. Only EXT records take a branch. */
 void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr)
 {
 	uint64_t tags = 0;		/* 16 bits for each tag */
@@ -64,7 +64,7 @@ void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, ui
 	t->nr++;
 }
 
-/* Counts that need a thread's first or last chunk decoded. */
+/* The counts for which a thread's first or last chunk must be decoded. */
 struct found {
 	uint64_t inherited, running, opened;
 };
@@ -92,8 +92,9 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 			found.opened += ev.kind == PB_EV_OPEN;
 		}
 		found.inherited = cursor.inherited;
-		/* Nothing is missing before a thread's first chunk. So each call that this chunk
-		 * lists began in a chunk of another thread, or in this chunk. */
+		/* If this is the thread's first chunk, nothing is missing before it. So each call
+		 * that the chunk lists began in a chunk of another thread, or its ENTRY is in this
+		 * chunk. */
 		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Counts calls for the recorder's closing line while chunks are written, so that
- * nothing has to be read again. If no record is missing, the counts are exact and
- * agree with every view. Otherwise see kept_calls.h.
+ * Counts calls for the recorder's closing line while chunks are written, so that nothing has to be
+ * read again. If no record is missing, the counts are exact and agree with every view. If records
+ * are missing, kept_calls.h counts the calls instead.
  *
  * Context: the drain thread.
  */
@@ -14,8 +14,8 @@
 #include "abi/ring.h"
 
 struct pb_counts_place {
-	uint64_t seq, offset;	/* seq: the chunk's; offset: where the chunk is in the chunks
-				 * file */
+	uint64_t seq, offset;	/* seq: the chunk's sequence number; offset: where the chunk is in
+				 * the chunks file */
 	uint32_t used;
 };
 
@@ -23,36 +23,38 @@ struct pb_counts_place {
 struct pb_counts_thread {
 	struct pb_counts_place first, last;
 	uint32_t nr;
-	uint64_t born;		/* clock of its first hit; 0: unknown. Set before
+	uint64_t born;		/* time of the thread's first hit; 0: unknown. Must be set before
 				 * pb_counts_finish() */
 };
 
 struct pb_counts {
-	uint64_t leaves;	/* LEAF, LONG, CALL, FUNC */
-	uint64_t begins;	/* ENTRY, and END of a call without ENTRY */
+	uint64_t leaves;	/* records LEAF, LONG, CALL and FUNC */
+	uint64_t begins;	/* records ENTRY, and records END of calls without an ENTRY */
 	uint64_t ends;		/* EXIT, END */
-	uint64_t opened;	/* calls that the first chunk lists, and whose ENTRY is missing */
+	uint64_t opened;	/* calls that a thread's first chunk lists, and whose ENTRY is
+				 * missing */
 	uint64_t running;	/* leaves that ran at their thread's end */
-	uint64_t inherited;	/* calls in leaves and begins that a child inherited by fork */
+	uint64_t inherited;	/* calls in `leaves` and `begins` that the process inherited by
+				 * fork */
 	uint64_t records;	/* all records that are events of the program */
-	uint64_t chunks_missing; /* most missing chunks were overwritten */
+	uint64_t chunks_missing; /* number of missing chunks; most of them were overwritten */
 };
 
-/* Adds a chunk's records. The words may change meanwhile. */
+/* Adds a chunk's records. The words may change while this function reads them. */
 void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 
-/* Notes a chunk that was written at that offset of its file. */
+/* Notes a chunk that was written at `offset` of the chunks file. */
 void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
 
-/* Called at the end. Reads and decodes each thread's first and last chunk from chunks_fd, as some
- * counts need them. */
+/* Called at the end. Some counts need a thread's first and last chunk, so it reads these chunks
+ * from chunks_fd and decodes them. */
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 
 /*
- * The number of calls. Each call counts once, even if only its beginning or only its end was kept.
- * A chunk lists a limited number of open calls: if more calls were open when the oldest chunk
- * began, only the ends of the unlisted calls are known.
+ * Returns the number of calls. Each call counts once, even if only its beginning or only its end
+ * was kept. A chunk lists a limited number of open calls. If more calls were open when the oldest
+ * chunk began, only the ends of the unlisted calls are known.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

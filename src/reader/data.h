@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An open data directory (abi/datadir.h): its meta data, its chunks' index,
- * its modules. All of it is untrusted: each number is checked before use, and
- * allocations are limited by the size of the files. Missing or damaged parts
- * are left out and reported in `notes`.
+ * An open data directory (abi/datadir.h): its meta data, the index of its chunks, its modules. No
+ * file of the directory is trusted: each number is checked before use, and allocations are limited
+ * by the size of the files. Missing or damaged parts are left out and reported in `notes`.
  *
  * Context: the observer, one thread. Strings belong to struct pb_data.
  */
@@ -19,28 +18,29 @@
 
 struct pb_symbols;
 
-/* A chunk's place in the file. Sorted by (serial, seq). */
+/* A chunk's place in the file. The array is sorted by (serial, seq). */
 struct pb_chunk_ref {
 	uint64_t offset;	/* where the chunk's header is in the file */
 	uint64_t seq, start;
 	uint32_t serial;
-	uint32_t used;		/* bytes of records, checked against the file */
+	uint32_t used;		/* number of bytes of records, checked against the file's size */
 };
 
 struct pb_thread {
 	uint32_t serial, pid, tid;
-	char comm[20];		/* "" if unknown */
+	char comm[20];		/* the thread's name, or "" if it is unknown */
 	size_t first, nr;	/* the thread's chunks in data->chunks */
-	uint64_t start;		/* when its first chunk began; if it has no chunks, when its first
-				 * hit was */
-	uint64_t born;		/* when its first hit was; 0: unknown */
-	uint64_t parent;	/* serial of the thread that forked it */
-	uint64_t lost, no_return, missed; /* as the thread itself counted them */
+	uint64_t start;		/* start time of the thread's first chunk. If the thread has no
+				 * chunks, time of its first hit */
+	uint64_t born;		/* time of the thread's first hit; 0: unknown */
+	uint64_t parent;	/* serial of the thread that forked this thread's process */
+	uint64_t lost, no_return, missed; /* these counts come from the thread itself */
 };
 
 struct pb_module_map {
 	uint32_t image, module, pid, first_site, nr_funcs, flags;
-	uint64_t bias, from, to;	/* from, to: when it was mapped and unmapped */
+	uint64_t bias, from, to;	/* from, to: times at which the module was mapped and
+					 * unmapped */
 	char *path;
 };
 
@@ -49,7 +49,8 @@ struct pb_image {
 	uint64_t clock;
 	char *path;
 	size_t first_map, nr_maps;	/* the image's maps in data->maps, sorted by first_site */
-	uint32_t nr_sites;		/* all site numbers of the image are below this one */
+	uint32_t nr_sites;		/* all numbers of sites of the image are below this
+					 * number */
 };
 
 struct pb_exit {
@@ -57,7 +58,7 @@ struct pb_exit {
 	int32_t status;
 };
 
-/* Instances and snapshots have buffers of their own. */
+/* A buffer of chunks. Each instance and each snapshot has its own buffer. */
 struct pb_buffer {
 	uint32_t id;
 	uint64_t chunks;
@@ -70,29 +71,30 @@ struct pb_data {
 
 	struct pb_chunk_ref *chunks;
 	size_t nr_chunks;
-	uint32_t buffer;		/* the buffer of these chunks; 0: the main one */
+	uint32_t buffer;		/* number of the buffer that these chunks belong to; 0: the
+					 * main buffer */
 	struct pb_buffer *buffers;	/* all buffers of the directory */
 	size_t nr_buffers;
 	struct pb_thread *threads;	/* sorted by serial */
 	size_t nr_threads;
-	struct pb_image *images;	/* sorted; [0] stands for all unknown images */
+	struct pb_image *images;	/* sorted; images[0] stands for all unknown images */
 	size_t nr_images;
 	struct pb_module_map *maps;
 	size_t nr_maps;
 	struct pb_exit *exits;
 	size_t nr_exits;
-	struct pb_msg_ready ready;	/* sums over all images, and modules that they loaded
-					 * later */
+	struct pb_msg_ready ready;	/* sums over all images and over the modules that they
+					 * loaded later */
 	uint64_t refused_late;		/* PB_META_REFUSED records */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
 	bool damaged;			/* something was cut off or unreadable */
-	bool whole;			/* no chunk is missing, so that the data has the ENTRY of
-					 * each call that ends */
+	bool whole;			/* no chunk is missing, so the data has the ENTRY of each
+					 * call whose end it has */
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 
-	/* Called from time to time while chunks are read. NULL: not called. */
+	/* Called from time to time while chunks are read, unless it is NULL. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
 	uint64_t bytes_read, bytes_to_read;	/* progress of the current pass over the chunks */
@@ -103,28 +105,30 @@ struct pb_data {
 	struct pb_symbols *symbols;
 };
 
-/* Opens one buffer of a directory. NULL with one line (what, why, what to do) in err. */
+/* Opens one buffer of a directory. On failure, returns NULL and writes one line to err: what
+ * failed, why, and what to do. */
 struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen);
 void pb_data_close(struct pb_data *d);
 
-/* Copies the value of a key of the session's text to buf; false and "" if there is none. */
+/* Copies a key's value in the session's text to buf. If there is no such key, buf is "" and the
+ * result is false. */
 bool pb_data_session(const struct pb_data *d, const char *key, char *buf, size_t len);
 bool pb_data_is_function_tracer(const struct pb_data *d);
-/* Whether calls have durations. */
+/* True if calls have durations. */
 bool pb_data_has_times(const struct pb_data *d);
 
 struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial);
-/* Index of an image; 0 if it isn't known. */
+/* Returns the index of an image, or 0 if the image isn't known. */
 size_t pb_data_image(const struct pb_data *d, uint32_t image);
 
-/* Adds a line to the notes; at most a few are kept. */
+/* Adds a line to the notes. Only the first few lines are kept. */
 void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- private to src/reader --- */
 int pb_data_by_serial(const void *a, const void *b);	/* struct pb_thread */
 int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen);
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen);
-/* Checks a file's header. 0, or -errno with a line in err. */
+/* Checks a file's header. Returns 0, or -errno with a line in err. */
 int pb_data_check_header(const struct pb_data *d, const char *name, int fd, uint64_t magic,
 			 char *err, size_t errlen);
 #endif

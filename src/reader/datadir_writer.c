@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the files of a data directory, and renames an existing one. */
+/* Makes the files of a data directory, and renames an existing data directory. */
 #include "reader/datadir_writer.h"
 
 #include <dirent.h>
@@ -17,9 +17,9 @@
 #include "base/base.h"
 
 #define META_RESERVE (128 << 10)
-#define NAME_ROOM 8		/* for a suffix of the directory's name */
+#define NAME_ROOM 8		/* room for a suffix of the directory's name */
 
-/* A data directory has a meta file that begins with our magic, or is empty. */
+/* True if the directory is a data directory: its meta file begins with our magic, or is empty. */
 static bool is_datadir(const char *dir)
 {
 	struct pb_data_header h;
@@ -45,7 +45,7 @@ static bool is_datadir(const char *dir)
 	return ok;
 }
 
-/* Returns 0, or -errno; on failure nothing was removed. */
+/* Removes the modules. Returns 0 or -errno. On failure, nothing was removed. */
 static int remove_modules(int dir_fd)
 {
 	int fd = openat(dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -54,7 +54,7 @@ static int remove_modules(int dir_fd)
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
-		/* without a descriptor only an empty directory can be removed */
+		/* without a descriptor, the directory can be removed only if it is empty */
 		return unlinkat(dir_fd, "modules", AT_REMOVEDIR) &&
 		       errno == ENOTEMPTY ? -EMFILE : 0;
 	}
@@ -70,10 +70,10 @@ int pb_datadir_remove(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (fd < 0)	/* an empty directory can still be removed */
+	if (fd < 0)	/* an empty directory can be removed even if it can't be opened */
 		return errno == ENOENT || rmdir(dir) ? -errno : 0;
-	/* remove_modules() comes first, as it needs one more descriptor: if it fails, nothing was
-	 * removed */
+	/* remove_modules() needs one more descriptor, so it is called first: if it fails, nothing
+	 * was removed */
 	int ret = remove_modules(fd);
 
 	if (!ret) {
@@ -86,7 +86,7 @@ int pb_datadir_remove(const char *dir)
 	return rmdir(dir) ? -errno : 0;
 }
 
-/* The names that earlier recordings are renamed to. */
+/* The names to which earlier recordings are renamed. */
 struct former {
 	char old[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
 	char older[sizeof(((struct pb_datadir *)0)->dir) + NAME_ROOM];
@@ -101,7 +101,7 @@ static struct former former_names(const struct pb_datadir *w)
 	return f;
 }
 
-/* Renames an existing data directory; refuses to rename anything else. */
+/* Renames an existing data directory. Refuses to rename any other directory or file. */
 static int move_away(const char *from, const char *to, char *err, size_t errlen)
 {
 	struct stat st;
@@ -191,7 +191,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 	ret = move_old(w, err, errlen);
 	if (ret)
 		goto fail;
-	/* meta first: it marks this as a data directory */
+	/* the meta file is made first, because it marks the directory as a data directory */
 	if (mkdir(w->dir, 0777)) {
 		ret = -errno;
 		goto fail;
@@ -261,8 +261,8 @@ static uint64_t now_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Reads all clocks between two readings of the TSC. The shortest of 16 tries counts,
- * as the thread may be scheduled out during a try. */
+/* Reads all clocks between two readings of the TSC. There are 16 tries, as the thread may be
+ * scheduled out during a try. The shortest try counts. */
 int pb_datadir_clock(struct pb_datadir *w)
 {
 	struct pb_meta_clock best = { 0 };
@@ -321,7 +321,7 @@ int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uin
 		return 0;
 	}
 	int ret = n < 0 ? -errno : -ENOSPC;
-	/* the file must end with a whole chunk */
+	/* the last chunk in the file must be whole */
 	if (n > 0 && ftruncate(w->chunks_fd, (off_t)w->chunks_size))
 		return -errno;
 	return ret;
@@ -333,7 +333,7 @@ void pb_datadir_close(struct pb_datadir *w)
 	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
 
 	if (w->meta_fd >= 0 && !fstat(w->meta_fd, &st) && ftruncate(w->meta_fd, st.st_size)) {
-		/* the file keeps some reserved space: no harm */
+		/* harmless: the file keeps some reserved space */
 	}
 	for (size_t i = 0; i < pb_array_size(fds); i++) {
 		if (*fds[i] >= 0)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes a data directory (abi/datadir.h). Append-only: what was written stays
- * readable if the recorder is killed at any point.
+ * Writes a data directory (abi/datadir.h). Files are only appended to. So what was written stays
+ * readable, even if the recorder is killed at any point.
  *
- * Context: the observer. Meta functions may be called by any thread (each
- * record is one write on an O_APPEND file); the chunks file has one writer,
- * the drain thread.
+ * Context: the observer. Any thread may write the meta file, because each record is one write on an
+ * O_APPEND file. Only the drain thread writes the chunks file.
  */
 #ifndef PB_READER_DATADIR_WRITER_H
 #define PB_READER_DATADIR_WRITER_H
@@ -19,17 +18,18 @@ struct pb_datadir {
 	char dir[4096];
 	bool moved;		/* an existing directory was renamed to DIR.old */
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
-	uint64_t chunks_size;	/* bytes in the chunks file; used by the drain thread only */
+	uint64_t chunks_size;	/* number of bytes in the chunks file; only the drain thread uses
+				 * it */
 };
 
-/* Makes DIR. An existing Patchbay data directory of that name is renamed to DIR.old, and an
- * existing DIR.old to DIR.old~, which is kept until the program runs. Returns 0, or -errno with a
- * text in err. On failure nothing has changed. */
+/* Makes DIR. If a Patchbay data directory DIR exists, it is renamed to DIR.old. If DIR.old exists,
+ * it is first renamed to DIR.old~, which is kept until the program runs. Returns 0, or -errno with
+ * a text in err. On failure, nothing has changed. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
-/* Called once the program runs: removes DIR.old~. */
+/* Called when the program runs. Removes DIR.old~. */
 void pb_datadir_commit(struct pb_datadir *w);
 
-/* Appends one meta record: body, then tail (both may be empty). */
+/* Appends one meta record. It consists of `body` and `tail`, and either may be empty. */
 int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
 		    const void *tail, size_t tail_len);
 int pb_datadir_note(struct pb_datadir *w, const char *text);
@@ -38,14 +38,14 @@ int pb_datadir_clock(struct pb_datadir *w);
 /* Copies `size` bytes of an analysis into modules/NUMBER. */
 int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t size);
 
-/* Appends to the chunks file: all of it or nothing. 0 or -errno. */
+/* Appends all of the bytes to the chunks file, or none. Returns 0 or -errno. */
 int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 
 void pb_datadir_close(struct pb_datadir *w);
-/* Closes the directory and undoes pb_datadir_open(), if the program never started.
- * Called instead of pb_datadir_commit() and pb_datadir_close(). */
+/* Closes the directory and undoes pb_datadir_open(). Called if the program never started, instead
+ * of pb_datadir_commit() and pb_datadir_close(). */
 void pb_datadir_undo(struct pb_datadir *w);
 
-/* Removes a data directory. Removes no files except those of a data directory. */
+/* Removes a data directory. Only files of a data directory are removed. */
 int pb_datadir_remove(const char *dir);
 #endif

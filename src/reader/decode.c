@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "reader/record_table.h"
 
-#define RECORD_WORDS 3		/* the decoder reads no more words of one record */
+#define RECORD_WORDS 3		/* the decoder reads at most this many words of one record */
 
 int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *stacks,
 		   struct pb_thread *thread, uint32_t window_bytes)
@@ -36,7 +36,8 @@ void pb_cursor_free(struct pb_cursor *c)
 	c->done = true;
 }
 
-/* Moves the words that are left to the window's start and reads more. False: no word is left. */
+/* Moves the unread words to the window's start, and reads more words from the file. False: no word
+ * is left. */
 static bool refill(struct pb_cursor *c)
 {
 	uint32_t left = c->end - c->pos;
@@ -79,16 +80,16 @@ void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 	c->pos += words;
 }
 
-/* The records from here on belong to the stack with this id. pb_cursor_peek() may come here long
- * before the next event is returned. So state that the events of other threads depend on changes
- * only when an event is returned (pb_event_set()). A thread that switches to a stack and back
- * without an event between doesn't change that state. */
+/* The next records belong to the stack with this id. pb_cursor_peek() may call this function long
+ * before the next event is returned. So state that matters to the events of other threads changes
+ * only when an event is returned (pb_event_set()). If a thread switches to a stack and back without
+ * an event on that stack, the state stays as it is. */
 static void use_stack(struct pb_cursor *c, uint64_t id)
 {
 	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
 
 	if (!s)
-		return;		/* no memory: the calls go to the current stack */
+		return;		/* without memory, the calls go to the current stack */
 	if (s->serial != c->thread->serial) {
 		c->shared = true;
 		s->serial = c->thread->serial;
@@ -107,7 +108,7 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 	return &c->data->chunks[c->thread->first + c->next_chunk];
 }
 
-/* Makes the next chunk the current one, and notes what is missing or lost before it. */
+/* Makes the next chunk the current chunk, and notes which records before it are missing or lost. */
 static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool first)
 {
 	const struct pb_chunk *old = &c->chunk;
@@ -138,7 +139,7 @@ static void report_progress(struct pb_data *d, const struct pb_chunk_ref *ref)
 		d->progress(d->progress_arg, d->bytes_read, d->bytes_to_read);
 }
 
-/* Opens the next chunk that can be read; false if there is none. */
+/* Opens the next chunk that can be read. False if there is none. */
 static bool next_chunk(struct pb_cursor *c)
 {
 	const struct pb_chunk_ref *ref;
@@ -184,8 +185,9 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 	return event == PB_EXT_EVENT_EVENT || (event == PB_EXT_EVENT_AFTER_GAP && c->gap);
 }
 
-/* A word of zero was reserved and never written. In the dead zone, where no record begins, such
- * words aren't counted: a writer that leaves some there marks the chunk's end (ring/change.c). */
+/* Skips a word that was reserved and never written: it is 0. In the chunk's dead zone, no record
+ * begins. A word of 0 in the dead zone isn't counted, because it marks the chunk's end
+ * (ring/change.c). */
 static void skip_hole(struct pb_cursor *c)
 {
 	uint64_t left = (c->end - c->pos) * 8ull + c->file_left;
@@ -195,7 +197,8 @@ static void skip_hole(struct pb_cursor *c)
 	pb_cursor_consume(c, 1);
 }
 
-/* Handles the EXT record or hole at pos. True: it is an event, and was not consumed. */
+/* Handles the EXT record or the hole at pos. If it is an event, returns true and doesn't consume
+ * the record. */
 static bool settle_ext(struct pb_cursor *c, uint64_t word)
 {
 	unsigned type = pb_ext_type_of(word);
@@ -210,7 +213,7 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 		pb_cursor_consume(c, 1);
 		return false;
 	}
-	if (need > c->end - c->pos) {		/* cut off at the chunk's end */
+	if (need > c->end - c->pos) {		/* the record is cut off at the chunk's end */
 		c->pos = c->end;
 		return false;
 	}
@@ -227,7 +230,7 @@ static bool settle_ext(struct pb_cursor *c, uint64_t word)
 	return false;
 }
 
-/* Advances to the next word that is an event; false at the chunk's end. */
+/* Advances to the next word that is an event. False at the chunk's end. */
 static inline bool settle(struct pb_cursor *c)
 {
 	for (;;) {
@@ -240,9 +243,9 @@ static inline bool settle(struct pb_cursor *c)
 	}
 }
 
-/* A call that began before its process' first thread was inherited by fork and is
- * counted in the parent. A call that had no record yet at the time of the fork gets
- * a record in both processes. */
+/* Changes an event of an inherited call. If a call began before its process' first thread, the
+ * process inherited the call by fork, and the call is counted in the parent. If the call had no
+ * record when the process forked, both processes write a record of it. */
 static void inherit(struct pb_cursor *c, struct pb_event *ev)
 {
 	c->inherited++;
@@ -265,8 +268,8 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 	c->pos += words;
 }
 
-/* Handles EXIT, TAIL, and END of a call with an ENTRY. The record isn't consumed until
- * an event was returned for each call that it skipped. */
+/* Handles EXIT, TAIL, and END of a call with an ENTRY. The record may skip calls. It is consumed
+ * only after an event was returned for each skipped call. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
 {
@@ -301,7 +304,7 @@ static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_k
 	advance(c, words, time);
 }
 
-/* Like close_call(), but for an EXT record of `len` words. */
+/* Does what close_call() does, but for an EXT record of `len` words. */
 static void close_ext(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		      uint32_t site, uint64_t time, uint32_t len)
 {
@@ -363,8 +366,9 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 	pb_cursor_consume(c, len);
 }
 
-/* After a thread's last record: returns an event for a leaf that still runs, then an event for
- * losses that no record reported. False: there are no more events, and the cursor is freed. */
+/* Called after a thread's last record. If a leaf still runs, returns an event for the leaf. After
+ * that, returns an event for losses that no record reported. False: there are no more events, and
+ * the cursor is freed. */
 static bool finish(struct pb_cursor *c, struct pb_event *ev)
 {
 	const struct pb_chunk *h = &c->chunk;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decodes a thread's chunks to a stream of events. The cursor keeps one window of
- * one chunk in memory and trusts nothing in it: any sequence of words gives some
- * sequence of events, at most a few for each word.
+ * Decodes a thread's chunks to a stream of events. The cursor keeps one window of one chunk in
+ * memory, and trusts none of its words. Any sequence of words gives a sequence of events, with at
+ * most a few events for each word.
  *
  * How records become events (the format: abi/entries.h):
  *
@@ -32,9 +32,8 @@
 #include "reader/call_stacks.h"
 #include "reader/data.h"
 
-/* X(kind, name in raw output)
- * OPEN: an open call whose beginning isn't in the data. LEAF_OPEN: a call without a
- * traced callee that runs when the data ends. */
+/* X(kind, name in raw output). OPEN: an open call whose beginning isn't in the data. LEAF_OPEN: a
+ * call without a traced callee that still runs when the data ends. */
 #define PB_EVENTS(X) \
 	X(LEAF, "leaf") X(ENTRY, "entry") X(EXIT, "exit") X(END, "end") X(CALL, "call") \
 	X(FUNC, "function") X(OPEN, "open") X(LOST, "lost") X(LEAF_OPEN, "running")
@@ -46,15 +45,15 @@ enum pb_event_kind {
 #undef X
 };
 
-#define PB_EV_SKIPPED	1	/* END: an outer call ended first */
+#define PB_EV_SKIPPED	1	/* END: the call was skipped, because an outer call ended */
 #define PB_EV_GAP	2	/* END: the record of the call's end was lost. LOST: the number of
-				 * calls is unknown */
+				 * lost calls is unknown */
 
-/* On OPEN, and on EXIT or END without `call`: the call began in the process that forked this one,
- * and is counted there */
+/* OPEN, and EXIT or END without `call`: the call began in the process that forked this process, and
+ * is counted there */
 #define PB_EV_INHERITED	4
-/* On EXIT or END without `call`, if no chunk is missing: the call began on a stack that the engine
- * took for a different stack, or a STACK record is missing. It is counted where it began. */
+/* EXIT or END without `call`, if no chunk is missing: the call is counted where it began. The
+ * engine took the stack of the beginning for a different stack, or a STACK record is missing */
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */
@@ -64,44 +63,44 @@ struct pb_event {
 	enum pb_event_kind kind;
 	uint32_t flags;
 	uint32_t site;
-	uint32_t depth;			/* number of calls that are open around this call on its
-					 * stack */
+	uint32_t depth;			/* number of open calls on this stack that are outside of
+					 * this call */
 	uint64_t start, time;		/* start: when the call began; 0: unknown. time: when the
 					 * event happened. Both in ticks of the records' clock */
 	uint64_t value;			/* FUNC: parent_ip. LOST: number of calls */
-	struct pb_open_call *call;	/* ENTRY, OPEN: the call, now on the stack. EXIT, END: the
-					 * call, popped, but readable until the next event. NULL:
-					 * unknown */
+	struct pb_open_call *call;	/* ENTRY, OPEN: the call, which is on the stack. EXIT, END:
+					 * the call, which is popped, but can be read until the next
+					 * event. NULL: unknown */
 	struct pb_call_stack *stack;
 	struct pb_thread *thread;
 	uint32_t pid, tid;
-	size_t image;			/* index of data->images */
+	size_t image;			/* index in data->images */
 };
 
 struct pb_cursor {
 	struct pb_data *data;
 	struct pb_stacks *stacks;
 	struct pb_thread *thread;
-	size_t next_chunk;		/* index within the thread's chunks */
+	size_t next_chunk;		/* index of the next chunk among the thread's chunks */
 	struct pb_chunk chunk;		/* header of the current chunk */
 	bool in_chunk, done;
-	bool attention;			/* one of gap, lost_due and gap_due is set */
+	bool attention;			/* at least one of gap, lost_due and gap_due is set */
 	size_t image;
-	uint64_t last;			/* time of the previous record */
-	uint64_t latest;		/* highest time in this chunk */
-	uint64_t born;			/* when the process began, if this is its first thread; 0:
-					 * unknown */
+	uint64_t last;			/* time of the last record that was read */
+	uint64_t latest;		/* the latest time in this chunk */
+	uint64_t born;			/* when the process began, if this is the process' first
+					 * thread; 0: unknown */
 	struct pb_call_stack *stack;
 	struct pb_call_stack *shown;	/* the stack of the last event */
 
-	uint64_t *window;		/* words of the chunk's data */
-	uint32_t window_words;		/* the window's size */
-	uint32_t pos, end;		/* indexes of words in the window: pos is the next word, end
-					 * is after the last word */
+	uint64_t *window;		/* words of the chunk's records */
+	uint32_t window_words;		/* the window's size in words */
+	uint32_t pos, end;		/* indexes in the window: pos is that of the next word, end
+					 * is the index after the last word */
 	uint64_t file_at, file_left;	/* the part of the chunk after the window: its offset in the
 					 * file, and its length */
 
-	/* The list of open calls at a chunk's start: its OPEN records */
+	/* The list of open calls at a chunk's start consists of its OPEN records. */
 	bool gap;			/* records are missing before the chunk: the list must be
 					 * used */
 	uint32_t open_seen;		/* number of the stack's calls that agree with the list */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the file of abi/analysis.h from what the stages found. It is one block of bytes with
- * offsets, so that the agent can map it read-only. Nothing in it depends on the machine or the
- * process that made it.
+ * Writes the file of abi/analysis.h from what the stages found. The file is one block of bytes with
+ * offsets, so that the agent can map it read-only. Nothing in the file depends on the machine or
+ * the process that made it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ static bool same_name(const struct pb_cand *a, const struct pb_cand *b)
 	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
-/* Adds all names of a function but the best, c[0]. .symtab and .dynsym mostly repeat each other,
- * and equal names with the same binding are neighbours. */
+/* Adds all names of a function except the best name, c[0]. .symtab and .dynsym mostly repeat each
+ * other, and equal names with the same binding are neighbours. */
 static uint32_t add_aliases(text *t, const struct pb_cand *c, size_t n)
 {
 	size_t at = t->n, i;
@@ -78,8 +78,8 @@ static void fill_func(const struct pb_an *an, const struct pb_fn *f, struct pb_f
 	}
 }
 
-/* Identifies a file that has no build-id; not cryptographic. Two streams of multiply-and-fold over
- * the whole file. */
+/* Computes an id for a file that has no build-id. The hash isn't cryptographic: two streams of
+ * multiply-and-fold run over the whole file. */
 static void hash_file(struct pb_elf *e, uint8_t out[16])
 {
 	uint64_t h[2] = { 0x9e3779b97f4a7c15ull ^ e->size, 0xc2b2ae3d27d4eb4full };
@@ -156,7 +156,7 @@ static uint64_t place(uint64_t *at, uint64_t size)
 	return offset;
 }
 
-/* Decides where the tables of exits lie. */
+/* Sets the offsets of the tables of exits in the file. */
 static void place_exits(const struct pb_an *an, struct pb_analysis *a, uint64_t *at)
 {
 	const struct pb_exit_tables *t = &an->exit_tables;

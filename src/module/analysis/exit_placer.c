@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decides for one address whether a window of exits may begin there, for exit_windows.c and
- * exit_shared.c, which choose the addresses to try. The idea: a bit for each byte of code says
- * whether a window, a slot or displaced code occupies it, so that no two of them overlap.
+ * Decides for one address whether a window of exits may begin at it. exit_windows.c and
+ * exit_shared.c choose the addresses to try. Each byte of code has a bit that says whether a
+ * window, a slot or displaced code occupies the byte. So windows, slots and displaced code never
+ * overlap.
  */
 #include <string.h>
 #include "module/analysis/exit_placer.h"
 
-#define MAX_BACK	256	/* instructions to go back, to see whether code is reachable */
+#define MAX_BACK	256	/* how many instructions pb_placer_alive() goes back at most */
 
 static bool any_bit(const uint64_t *bits, uint64_t from, uint64_t to)
 {
@@ -36,7 +37,7 @@ void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used)
 	}
 }
 
-/* Is any byte of (from, to] the target of a jump or a call? */
+/* True if a jump or a call leads to a byte of (from, to]. */
 static bool led_to(const struct pb_an *an, uint64_t from, uint64_t to)
 {
 	const struct pb_range *r = pb_range_find(an, from);
@@ -55,7 +56,7 @@ uint32_t pb_placer_recipe(struct pb_an *an, const struct pb_window_out *w)
 	return at;
 }
 
-/* Does a displaced instruction begin at the offset? */
+/* True if a displaced instruction begins at the offset. */
 static bool holds(const struct pb_window_out *w, uint64_t off)
 {
 	for (unsigned i = 0; i < w->head.nr_pairs; i++)
@@ -73,7 +74,8 @@ bool pb_placer_endbr(const struct pb_an *an, uint64_t addr)
 	return r->size - off >= sizeof(endbr) && !memcmp(r->bytes + off, endbr, sizeof(endbr));
 }
 
-/* Are the window's bytes after the exit padding? Zeros don't count: they may be data. */
+/* True if the window's bytes after the exit are padding. Zeros don't count as padding, because they
+ * may be data. */
 static bool is_padding(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t start)
 {
 	const struct pb_range *r = pb_range_find(p->an, start);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared jumps, for exit_windows.c: a `ret` of one byte with no room for a jump beside it.
+ * Makes shared jumps for exit_windows.c. They serve a `ret` of one byte that has no room for a
+ * jump.
  *
  *   first site    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second site   e9 d0 d1 d2 d3	jmp rel32
  *
  * The jump that replaces the `ret` takes its displacement from the first four bytes of the jump
- * that replaces the code after it (abi/analysis.h, struct pb_recipe). So a jump must follow the
- * `ret`. A SHARED window displaces the code there to put one in. A NEXT window uses the jump of an
- * entry or of another window of exits. It needs that window's patched text, so functions list both
- * windows (`on`).
+ * that replaces the code after it (abi/analysis.h, struct pb_recipe). So a second jump must follow
+ * the `ret`. For a SHARED window, the code after the `ret` is displaced to make room for the second
+ * jump. For a NEXT window, the second jump is the jump of an entry or of another window of exits.
+ * If it belongs to another window of exits, functions list both windows (`on`), because both must
+ * be patched.
  */
 #include "abi/analysis_access.h"
 #include "module/analysis/exit_shared.h"
@@ -55,8 +57,9 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
-/* The first window of exits that begins at addr, or at most PB_WINDOW_MAX bytes later, and has a
- * jump of its own; -1: none. *last is the exit that ends it. */
+/* Returns the index of the first window of exits that begins at addr or at most PB_WINDOW_MAX bytes
+ * after addr, and that has its own jump. Returns -1 if there is none. *last is the last exit in the
+ * window. */
 static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_exit **last)
 {
 	struct pb_an *an = p->an;
@@ -80,8 +83,8 @@ static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_
 	return found;
 }
 
-/* Uses the jump of a window of other exits as the second jump. That window is made to begin right
- * after the exit. */
+/* Uses the jump of another exit's window as the second jump. That window is extended, so that it
+ * begins right after the exit. */
 static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;

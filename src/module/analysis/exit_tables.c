@@ -2,22 +2,23 @@
 /*
  * Makes the file's tables of exits (abi/analysis.h): a list of windows for each function whose
  * exits can all be hooked, and a table of the windows in these lists. Windows that no function
- * needs are left out. If an entry's window became longer to hold exits, the longer window replaces
- * the function's.
+ * needs are left out. An entry's window may have become longer to hold exits. The longer window
+ * then replaces the entry's old window in the table of functions.
  */
 #include <errno.h>
 #include "module/analysis/exits_priv.h"
 
 #define NONE		UINT32_MAX
-#define MAX_LEFT_BY	(4u << 20)	/* real files have a few for each function */
+#define MAX_LEFT_BY	(4u << 20)	/* real files need a few rows for each function */
 
 struct maker {
 	struct pb_an *an;
 	struct pb_exit_tables *t;
 	uint32_t *units;	/* units of one function that are still to be listed */
-	uint32_t *unit_seen, *window_seen;	/* the number, from 1, of the function that listed
-						 * it last */
-	uint32_t *place;	/* for each window: its index in the file; NONE: not needed */
+	uint32_t *unit_seen, *window_seen;	/* for each unit and window: the number, from 1, of
+						 * the last function that listed it */
+	uint32_t *place;	/* for each window: its index in the file, or NONE if the window
+				 * isn't needed */
 };
 
 static void add_unit(struct maker *m, uint32_t unit, uint32_t stamp, size_t *n)
@@ -36,7 +37,7 @@ static void add_window(struct maker *m, uint32_t window, uint32_t stamp)
 	pb_vec_push(&m->t->left_by, window);
 }
 
-/* Lists the windows of all units that f's code is in. False: too many. */
+/* Lists the windows of all units that have code of f. False if there are too many windows. */
 static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 {
 	struct pb_an *an = m->an;
@@ -132,7 +133,7 @@ static uint8_t kind_of(const struct pb_an *an, const struct pb_fn_exit *e)
 {
 	const struct pb_range *r = pb_range_find(an, e->addr);
 
-	/* c2 and two bytes */
+	/* a `ret imm16`: c2 and two bytes */
 	if (e->kind == PB_EXIT_RET && e->len > 2 &&
 	    r->bytes[e->addr - r->addr + e->len - 3u] == PB_INSN_RET_POPS)
 		return PB_EXIT_RET_POPS;
@@ -171,8 +172,7 @@ static void put_exits(struct maker *m)
 	pb_vec_free(&order);
 }
 
-/* If an entry's window was made longer to hold exits, makes the longer window that of the
- * function. */
+/* If an entry's window was made longer to hold exits, the function gets the longer window. */
 static void lengthen_entries(struct maker *m)
 {
 	struct pb_an *an = m->an;

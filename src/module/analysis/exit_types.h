@@ -15,7 +15,7 @@
 #include "abi/analysis.h"
 #include "module/elf/vec.h"
 
-/* More values of pb_fn_exit.kind, besides those of enum pb_exit_kind. */
+/* Values of pb_fn_exit.kind in addition to enum pb_exit_kind. */
 enum {
 	PB_EXIT_FALL = PB_NR_EXIT_KINDS, /* control falls through the end of the unit */
 	PB_EXIT_UNDECODED,	/* bytes that are no instruction */
@@ -23,20 +23,21 @@ enum {
 
 struct pb_fn_exit {
 	uint64_t addr;
-	uint64_t run;		/* start of the straight-line code that ends here */
+	uint64_t run;		/* start of the straight-line code that ends with this exit */
 	uint64_t target;	/* JMP, JCC, FALL: the target */
 	uint32_t unit;		/* the FDE's index */
 	int32_t cfa_off;
 	uint8_t cfa_reg;
-	bool gone;		/* the return address is on top of the stack */
-	bool live;		/* control can reach it */
+	bool gone;		/* the return address is on top of the stack when the instruction
+				 * runs */
+	bool live;		/* control can reach the instruction */
 	uint8_t kind, len;
-	bool exit;		/* it leaves the function: a return or a tail jump */
-	bool displaced;		/* its bytes are displaced for a code slot, and the copy of the exit
-				 * is not hooked */
+	bool exit;		/* the instruction leaves the function: a return or a tail jump */
+	bool displaced;		/* the instruction is displaced for a code slot, and the copy of the
+				 * exit is not hooked */
 	uint8_t how;
-	uint8_t why;		/* why it is not hooked: enum pb_inexit */
-	uint32_t window;	/* the index of its window */
+	uint8_t why;		/* why the exit is not hooked: enum pb_inexit */
+	uint32_t window;	/* the index of the exit's window */
 };
 typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
@@ -46,7 +47,7 @@ struct pb_exit_edge {
 };
 typedef PB_VEC(struct pb_exit_edge) pb_edge_vec;
 
-/* A window that holds exits, before it is known whether a function needs it. */
+/* A window that holds exits. It isn't known yet whether a function needs the window. */
 struct pb_an_window {
 	uint64_t start;
 	uint8_t len;
@@ -54,7 +55,8 @@ struct pb_an_window {
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
 	int16_t via;
 	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
-	int32_t on;		/* NEXT: the window whose jump it shares; -1: an entry's jump */
+	int32_t on;		/* NEXT: the index of the window that has the second jump; -1: an
+				 * entry has it */
 	uint32_t recipe;
 };
 

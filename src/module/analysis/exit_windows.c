@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds a window for each exit: whole instructions, the exit among them, that the jump to the
- * return stub replaces. Exits are taken in the order of their addresses, and for each these are
- * tried in this order:
+ * Finds a window for each exit. The window consists of whole instructions, which include the exit.
+ * The jump to the return stub replaces them. Exits are taken in the order of their addresses. For
+ * each exit, these kinds of windows are tried in this order:
  *
  *   ENTRY           the entry's window is made longer, so that its stub holds the exit
  *   WINDOW, PADDED  five bytes that end in the exit, or reach into the padding after it (after a
@@ -13,8 +13,8 @@
  *   SHARED, NEXT    a jump of which only the first byte is the exit's own (exit_shared.c)
  *
  * Entries got their windows and slots in an earlier stage, and keep them. The last four kinds are
- * tried only when all other windows are placed, so that they take only bytes that no other window
- * needs.
+ * tried only after all windows of the first four kinds are placed. So the last four kinds take only
+ * bytes that no other window needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,8 +23,8 @@
 #include "module/analysis/exit_shared.h"
 
 #define MAX_CANDIDATES	8
-#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* the farthest slot before a window's start */
-#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* the farthest slot after it */
+#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* how far before a window's start a slot may lie */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* how far after a window's start a slot may lie */
 
 /* Marks the bytes that entries have taken. */
 static void mark_entries(struct pb_an *an)
@@ -45,8 +45,9 @@ static void mark_entries(struct pb_an *an)
 }
 
 
-/* The instruction before addr, if control reaches addr only from there: the instruction falls
- * through, and no branch leads to addr. Else 0. */
+/* Returns the address of the instruction before addr, if control reaches addr only by falling
+ * through from that instruction. Returns 0 if a branch leads to addr, or if the instruction doesn't
+ * fall through. */
 static uint64_t step_back(struct pb_placer *p, uint64_t addr, uint64_t floor)
 {
 	const struct pb_range *r = pb_range_find(p->an, addr);
@@ -71,7 +72,8 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* Copies what follows w's old recipe (the slot's bytes, or a second recipe) after the new one. */
+/* The new recipe was added last. Copies after it what followed w's old recipe: the slot's bytes, or
+ * a second recipe. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
@@ -93,7 +95,7 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && !an->fns.v[i].refused ? &an->fns.v[i] : NULL;
 }
 
-/* The window of f's entry, which is added to the windows of exits. */
+/* Returns the window of f's entry as a window of exits, and adds it if it isn't in the list. */
 static struct pb_an_window *entry_window(struct pb_placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;
@@ -116,7 +118,7 @@ static bool join(struct pb_placer *p, struct pb_fn_exit *e, const struct pb_an_w
 	return true;
 }
 
-/* Is the exit displaced already, by its entry or by the exit before it? */
+/* If the entry's window or the last exit's window holds the exit, the exit joins that window. */
 static bool is_inside(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
@@ -131,7 +133,8 @@ static bool is_inside(struct pb_placer *p, struct pb_fn_exit *e)
 	return w && join(p, e, w);
 }
 
-/* Finds a window that begins at one of at[], with as little padding as possible. */
+/* Finds a window that begins at one of the addresses in at[]. A window with little padding is
+ * preferred. */
 static bool own_window(struct pb_placer *p, struct pb_fn_exit *e, const uint64_t *at, unsigned n)
 {
 	uint64_t end = e->addr + e->len;
@@ -183,8 +186,8 @@ static bool lengthen(struct pb_placer *p, struct pb_fn_exit *e)
 	return join(p, e, w);
 }
 
-/* Collects the addresses where a window that ends in the exit may begin, the exit itself first.
- * Returns their number. */
+/* Collects the addresses where a window that ends with the exit may begin, and returns their
+ * number. The exit's own address is the first. */
 static unsigned candidates(struct pb_placer *p, const struct pb_fn_exit *e,
 			   uint64_t at[MAX_CANDIDATES])
 {
@@ -200,9 +203,9 @@ static unsigned candidates(struct pb_placer *p, const struct pb_fn_exit *e,
 	return n;
 }
 
-/* Makes the entry's window reach up to the exit, in a short function. A call then needs no jump
- * back to the text, and none out of it again. (A PB_SITE_CYG function has no jump at its entry: the
- * compiler's own hooks report its calls.) */
+/* In a short function, makes the entry's window so long that it holds the exit. The stub then runs
+ * all code from the entry to the exit, without a jump back to the text. A PB_SITE_CYG function has
+ * no jump at its entry, because the compiler's own hooks report its calls. */
 static bool in_entry(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	const struct pb_fn *f = entry_before(p->an, e->addr);
@@ -224,8 +227,8 @@ static void place(struct pb_placer *p, struct pb_fn_exit *e)
 		lengthen(p, e);
 }
 
-/* Adds to p->gaps the parts of the padding that are not taken. inside: the padding is within
- * functions. */
+/* Adds to p->gaps the parts of the padding that are not taken. `inside` says that the padding is
+ * within functions. */
 static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 {
 	struct pb_an *an = p->an;
@@ -236,10 +239,11 @@ static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 		uint64_t at = g.addr;
 		long u = inside ? pb_cfi_find(&an->cfi, at) : -1;
 
-		/* in a unit with a reason (exits.c), an unknown jump may lead into the padding */
+		/* if a unit has a reason (exits.c), a jump with an unknown target may lead into the
+		 * padding */
 		if (inside && (u < 0 || an->units[u]))
 			continue;
-		/* leave out used bytes, and all bytes from a jump's target on */
+		/* leave out used bytes, the first jump target, and all bytes after that target */
 		for (uint64_t a = g.addr; a <= g.end; a++) {
 			bool taken = a == g.end || pb_bit_test(r->used, a - r->addr);
 			bool target = a < g.end && pb_bit_test(r->reached, a - r->addr);
@@ -262,7 +266,7 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* A slot in padding for the short jump in the window, or 0. */
+/* Returns a slot in padding that the short jump in the window reaches, or 0. */
 static uint64_t padding_slot(struct pb_placer *p, uint64_t window)
 {
 	struct pb_gap *g = p->gaps.v;
@@ -283,8 +287,9 @@ static uint64_t padding_slot(struct pb_placer *p, uint64_t window)
 	return 0;
 }
 
-/* The address of code that can be displaced for a slot within reach of the window, or 0. *second is
- * that code's window. The slot comes after the jump to the displaced code. */
+/* Returns the address of code that can be displaced for a slot within reach of the window, or 0.
+ * *second is the window of the displaced code. Its first five bytes are the jump to the stub, and
+ * the slot is after that jump. */
 static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window_out *second)
 {
 	struct pb_an *an = p->an;
@@ -311,8 +316,8 @@ static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window
 	return 0;
 }
 
-/* Finds a window for a short jump, and a slot in padding or in code. On failure e->why says what
- * was missing. */
+/* Finds a window for a short jump, and a slot in padding or in code (in_code). On failure e->why
+ * says what was missing. */
 static bool short_window(struct pb_placer *p, struct pb_fn_exit *e, bool in_code)
 {
 	struct pb_an *an = p->an;
@@ -326,7 +331,7 @@ static bool short_window(struct pb_placer *p, struct pb_fn_exit *e, bool in_code
 		if (!pb_placer_fits(p, e, at[i], PB_JUMP_SHORT, at[i]))
 			continue;
 		e->why = PB_INEXIT_NO_SLOT;
-		/* the slot must not lie in the window itself */
+		/* mark the window as taken, so that the slot doesn't lie in it */
 		pb_placer_use(an, at[i], at[i] + p->out.head.window_len, true);
 		slot = in_code ? code_slot(p, at[i], &second) : padding_slot(p, at[i]);
 		if (!slot) {
@@ -362,8 +367,8 @@ static void short_windows(struct pb_placer *p, const bool *wanted)
 	for (size_t i = 0; i < an->exits.n; i++)
 		if (an->exits.v[i].exit && wanted[an->exits.v[i].unit] && !an->exits.v[i].how)
 			short_window(p, &an->exits.v[i], false);
-	/* an exit without a window must not be displaced for a slot; if an entry has displaced an
-	 * exit for its slot, that exit gets no window */
+	/* From this point, an exit without a window must not be displaced for another exit's slot.
+	 * If an entry has displaced an exit for its own slot, that exit gets no window. */
 	for (size_t i = 0; i < an->exits.n; i++) {
 		struct pb_fn_exit *e = &an->exits.v[i];
 

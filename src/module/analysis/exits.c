@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the instructions that leave a function, and whether they are all of its exits. The sweep
- * has noted every instruction through which control may leave a unit (the code of one FDE). Each
- * of these instructions is one of
+ * has noted every instruction through which control may leave a unit (the code of one FDE). Each of
+ * these instructions is of one of four kinds:
  *
  *   dead        no control flow reaches it: data, or code that is never run
  *   an exit     a return, or a tail jump, with the return address on top of the stack
@@ -11,7 +11,7 @@
  *   a reason    why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
- * edge to that unit. The rules and the proof: doc/design/returns.md.
+ * edge to that unit. doc/design/returns.md has the rules and the proof.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,11 +20,11 @@
 struct search {
 	struct pb_an *an;
 	pb_edge_vec back;	/* edges, sorted by `to` */
-	uint32_t *work;		/* a stack of units, room for all */
+	uint32_t *work;		/* a stack of units, with room for all units */
 	bool *wanted;		/* for each unit: its exits are to be hooked */
 };
 
-/* Is any bit of [from, to] set? */
+/* True if any bit of [from, to] is set. */
 static bool any_bit(const uint64_t *bits, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from / 64; i <= to / 64; i++) {
@@ -52,9 +52,9 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
 }
 
-/* Does a branch lead into the middle of a decoded instruction? If so, it is not certain which bytes
- * are code. The byte after a lock prefix is an exception: code with one thread jumps over the
- * prefix. */
+/* True if a branch leads into the middle of a decoded instruction. It is then not certain which
+ * bytes are code. A branch to the byte after a lock prefix is allowed: code that runs with one
+ * thread jumps over the prefix. */
 static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
 {
 	const struct pb_range *r = pb_range_find(an, f->start);
@@ -89,8 +89,8 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* Is f no function, but a part of the unit that the compiler moved away? Such a part has no name
- * and no frame left, and only jumps of the unit lead to it. */
+/* True if f is not a function, but a part of the unit that the compiler moved away. Such a part has
+ * no name and no frame left, and only jumps of the unit lead to the part. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
@@ -105,8 +105,7 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 	return true;
 }
 
-/* Is the frame at the jump's target, by the CFI of the unit `to`, the same as the frame at the
- * jump? */
+/* True if the CFI of the unit `to` gives the jump's target the same frame as at the jump. */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -120,7 +119,8 @@ static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struc
 	       (cur.row.cfa_off == e->cfa_off || e->cfa_reg == PB_REG_NONE);
 }
 
-/* Skips padding: code that falls into padding reaches the code after it. */
+/* Returns the end of the padding at addr. Code that falls into padding reaches the code after the
+ * padding. */
 static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);
@@ -137,7 +137,8 @@ static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 	return addr;
 }
 
-/* Notes that code of the unit `from` continues in the unit `to`, at `target`, without an exit. */
+/* Notes that code of the unit `from` continues in the unit `to`, at `target`, without passing an
+ * exit. */
 static void add_edge(struct search *s, uint32_t from, uint32_t to, uint64_t target)
 {
 	long i = pb_fn_lower(s->an, target);
@@ -171,7 +172,8 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
 
-/* Is the address of any place within the unit taken, other than a function's start? */
+/* True if code or data contains the address of a place in the unit that is not a function's
+ * start. */
 static bool has_labels(struct pb_an *an, uint32_t unit)
 {
 	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
@@ -181,8 +183,8 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	if (pb_exit_work(an, fde->end - fde->start))
 		return true;
 
-	/* in a program at a fixed address, any number may look like an address by chance: it counts
-	 * only if an instruction begins there */
+	/* In a program at a fixed address, any number may look like an address by chance. The
+	 * number counts only if an instruction begins at that address. */
 	for (uint64_t at = fde->start + 1; at < fde->end; at++)
 		if ((pb_bit_test(r->called, at - r->addr) ||
 		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
@@ -191,7 +193,7 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	return false;
 }
 
-/* Does one of the table's first pointers lead into the unit? */
+/* True if one of the table's first pointers leads into the unit. */
 static bool leads_back(struct pb_an *an, uint64_t table, uint32_t unit)
 {
 	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
@@ -243,7 +245,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 
 static void classify(struct search *s, struct pb_fn_exit *e)
 {
-	/* the unit's bytes may not even be in the file */
+	/* if the unit can't be decoded, its bytes may not even be in the file */
 	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
 	e->live = true;
@@ -282,8 +284,8 @@ static int by_from(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* The index of the first edge to the unit, in edges sorted by `to`; or of the first edge from it,
- * in edges sorted by `from`. */
+/* Returns the index of the first edge to the unit (`to` is true: edges are sorted by `to`), or of
+ * the first edge from the unit (`to` is false: edges are sorted by `from`). */
 static size_t edge_lower(const pb_edge_vec *v, uint32_t unit, bool to)
 {
 	size_t low = 0, high = v->n;
@@ -313,7 +315,8 @@ static void sort_edges(struct search *s)
 	pb_vec_sort(&s->an->edges, by_from);
 }
 
-/* Spreads reasons against the direction of the edges. A unit with a reason of its own keeps it. */
+/* Spreads reasons against the direction of the edges. A unit that has a reason already keeps that
+ * reason. */
 static void spread(struct search *s)
 {
 	struct pb_an *an = s->an;
@@ -342,8 +345,9 @@ long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f)
 	return f->fde >= 0 ? f->fde : pb_cfi_find(&an->cfi, f->addr);
 }
 
-/* Chooses the units whose exits are to be hooked: each function's unit, unless it has a reason, and
- * all units that edges lead to from there. (These have no reason either: it would have spread.) */
+/* Chooses the units whose exits are to be hooked. If a function's own unit has no reason, that unit
+ * is chosen, and all units that edges lead to from it. Those units have no reason either: a reason
+ * would have spread to the function's own unit. */
 static void want(struct search *s)
 {
 	struct pb_an *an = s->an;
@@ -448,7 +452,8 @@ static void find_reasons(struct search *s)
 	}
 	for (size_t i = 0; i < an->exits.n; i++)
 		classify(s, &an->exits.v[i]);
-	/* if a unit holds several functions, the sweep has not noted jumps between them */
+	/* if a unit holds several functions, the sweep has not noted the jumps between these
+	 * functions */
 	for (size_t i = 0; i < an->fns.n; i++) {
 		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Shared by the files that find exits: exits.c, computed.c, labels.c, exit_windows.c and its
+/* Declarations for the files that find exits: exits.c, computed.c, labels.c, exit_windows.c and its
  * helpers, exit_tables.c. */
 #ifndef PB_MODULE_EXITS_PRIV_H
 #define PB_MODULE_EXITS_PRIV_H
@@ -9,23 +9,25 @@
 /* Where a jump through a register or memory takes its target from. */
 enum pb_computed_how {
 	PB_COMPUTED_UNKNOWN,
-	PB_COMPUTED_SLOT,	/* a word at a fixed address: in the GOT, a variable */
-	PB_COMPUTED_POINTER,	/* a pointer of unknown origin */
-	PB_COMPUTED_POINTERS,	/* an array of pointers */
-	PB_COMPUTED_OFFSETS,	/* an array of offsets from the array itself */
-	PB_COMPUTED_LABELS,	/* an array of offsets from a label */
+	PB_COMPUTED_SLOT,	/* the target is a word at a fixed address: in the GOT or in a
+				 * variable */
+	PB_COMPUTED_POINTER,	/* the target is a pointer of unknown origin */
+	PB_COMPUTED_POINTERS,	/* the target is an element of an array of pointers */
+	PB_COMPUTED_OFFSETS,	/* the target comes from an array of offsets from the array
+				 * itself */
+	PB_COMPUTED_LABELS,	/* the target comes from an array of offsets from a label */
 };
 
 struct pb_computed {
 	enum pb_computed_how how;
-	uint64_t table;		/* POINTERS, LABELS: address of the array, 0 if unknown */
-	uint64_t label;		/* LABELS: the address that offsets are added to */
-	bool on_stack;		/* the jump reads its target from the stack. It may be below
-				 * rsp, where a stub keeps words of its own */
+	uint64_t table;		/* POINTERS, LABELS: the array's address, or 0 if it is unknown */
+	uint64_t label;		/* LABELS: the address to which the offsets are added */
+	bool on_stack;		/* the jump reads its target from the stack, perhaps from below rsp,
+				 * where a stub keeps words of its own */
 };
 
-/* Counts the steps of searches around exits. True: more than any real file needs, so the search
- * must end. A hostile file could make it take forever. */
+/* Counts the steps of searches around exits. Returns true if the steps are more than any real file
+ * needs. The search must end then, since a hostile file could make it take forever. */
 #define PB_EXIT_WORK	(256u << 20)
 static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 {
@@ -35,13 +37,15 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 
 /* computed.c */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
-/* Does the instruction, which touches the return slot, write to it or take its address? */
+/* True if the instruction writes to the return slot or takes its address. The instruction must be
+ * one that touches the slot. */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
-/* Does the unit take the address of a table of offsets that lead into it? */
+/* True if the unit takes the address of a table of offsets that lead into the unit. */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
-/* Do all offsets of the table lead into the unit? (labels.c) */
+/* labels.c: true if all offsets of the table lead into the unit. */
 bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table);
-/* The instruction before addr, not below floor; 0: none. */
+/* Returns the address of the instruction before addr, but no address below floor. Returns 0 if
+ * there is none. */
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor);
 
 /* exit_windows.c: finds a window for each exit of the wanted units. */

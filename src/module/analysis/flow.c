@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The part of the sweep that serves the search for exits (flow.h): notes each instruction through
- * which control may leave a unit, and compares the CFI with what the code does to rsp. A unit
- * whose table contradicts its code gets a reason (an->units), since then nothing proves where its
- * return address is.
+ * The part of the sweep that serves the search for exits (flow.h). It notes each instruction
+ * through which control may leave a unit. It also compares the CFI with what the code does to rsp.
+ * If a unit's CFI contradicts its code, the unit gets a reason (an->units), because nothing proves
+ * where the return address is.
  */
 #include "module/analysis/flow.h"
 
@@ -19,7 +19,7 @@ static void flag_unit(struct pb_flow *f, enum pb_inexit why)
 	__atomic_fetch_or(&f->an->units[f->fde], 1u << why, __ATOMIC_RELAXED);
 }
 
-/* Is the return address on top of the stack? */
+/* True if the return address is on top of the stack: the frame is gone. */
 static bool is_gone(const struct pb_cfi_row *row)
 {
 	return row->cfa_reg == PB_REG_RSP && row->cfa_off == 8 && !row->ra_moved &&
@@ -96,9 +96,9 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 }
 
 /*
- * Is rsp set from another register, or from memory? If this unit has saved rsp in that register,
- * *off is the CFA's offset from rsp at that time. Otherwise *off is unknown (INT64_MAX), and a CFI
- * table that gives an offset is not believed.
+ * True if the instruction sets rsp from another register or from memory. If this unit has saved rsp
+ * in that register, *off is the CFA's offset from rsp when it was saved. Otherwise *off is
+ * INT64_MAX (unknown), and any offset in the CFI table counts as a contradiction.
  */
 static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
 				const struct pb_cfi_row *row, int64_t *off)
@@ -117,7 +117,7 @@ static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
 	return true;
 }
 
-/* A branch with a known target. */
+/* Handles a branch with a known target. */
 static void relative(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		     const struct pb_cfi_row *row)
 {
@@ -127,7 +127,7 @@ static void relative(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 	if (target - fde->start >= fde->end - fde->start)
 		note_exit(f, i->what == PB_INSN_JMP ? PB_EXIT_JMP : PB_EXIT_JCC, addr, i->length,
 			  target, row);
-	/* a hook at the entry would record the jump as a call */
+	/* a hook at the entry would record this jump as a call */
 	else if (target == fde->start && fde->entry && !is_gone(row))
 		flag_unit(f, PB_INEXIT_FRAME);
 	else if (target - fde->start <= PB_ENTRY_REACH)
@@ -193,7 +193,7 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
 		pb_flow_undecoded(f, f->last);
 	if (end < fde->end)
 		return;
-	/* a call or a trap at the end does not return */
+	/* if the last instruction is a call or a trap, control does not continue after it */
 	if (!f->dead && f->run != addr && f->last_what != PB_INSN_CALL &&
 	    f->last_what != PB_INSN_TRAP)
 		note_exit(f, PB_EXIT_FALL, f->last, (uint8_t)(addr - f->last), addr, row);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the sweep notes for the search for exits (exits.c): where each instruction of code with an
- * FDE begins, and each instruction there through which control may leave the FDE's code. It also
- * compares the CFI with pushes, pops and sums: a table that contradicts the code proves nothing.
+ * What the sweep notes for the search for exits (exits.c). In code with an FDE, it notes where each
+ * instruction begins, and each instruction through which control may leave the FDE's code. It also
+ * compares the CFI with pushes, pops, additions and subtractions. A table that contradicts the code
+ * proves nothing.
  *
- * Context: the sweep's threads, each with a struct pb_flow of its own. They share the bitmaps of
- * starts and the units' flags, in which bits are only ever set.
+ * Context: the sweep's threads, each with its own struct pb_flow. The threads share the bitmaps of
+ * starts and the units' flags, and only ever set bits in them.
  */
 #ifndef PB_MODULE_FLOW_H
 #define PB_MODULE_FLOW_H
@@ -16,36 +17,38 @@
 struct pb_flow {
 	struct pb_an *an;
 	const struct pb_range *range;
-	long fde;			/* the FDE of the piece; -1: it has none, and nothing is
+	long fde;			/* the FDE of the piece of code; -1: no FDE, and nothing is
 					 * noted */
 	uint64_t run;			/* start of the current straight-line code */
 	bool live;			/* a symbol or an FDE says that the run's start is code */
-	bool dead;			/* only padding since the run's start */
+	bool dead;			/* only padding was found since the run's start */
 	uint64_t word_at, word;		/* word: bits of starts that are not in the bitmap yet;
-					 * word_at: their index there */
+					 * word_at: the index of this word in the bitmap */
 	uint64_t expect_at;		/* at this address the CFA must be rsp + expect_off */
 	int64_t expect_off;
-	int64_t saved[16];		/* CFA - rsp at the time rsp was copied to the register */
-	uint64_t last;			/* the last instruction */
+	int64_t saved[16];		/* for each register: CFA - rsp when rsp was copied to the
+					 * register */
+	uint64_t last;			/* the address of the last instruction */
 	uint8_t last_what;
 	pb_exit_vec exits;
 	pb_gap_vec pads;
 };
 
-/* A piece of code begins. vouched: a symbol or an FDE says that it is code. */
+/* A piece of code begins. `vouched` is true if a symbol or an FDE says that the piece is code. */
 void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
 		   bool vouched);
 void pb_flow_flush(struct pb_flow *f);
 void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		  const struct pb_cfi_row *row);
 void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
-/* The piece ends at `end`; its last instruction ends at addr and has this row. */
+/* Ends the piece at `end`. The last instruction ends at addr and has this row. */
 void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row);
-/* Moves what one thread noted into the analysis. The caller takes the threads in the order of their
- * code. */
+/* Moves what one thread noted into the analysis. The caller calls this for the threads in the order
+ * of their code. */
 void pb_flow_collect(struct pb_flow *f);
 
-/* The next instruction of a piece with an FDE. Of most instructions only the start is noted. */
+/* Notes the next instruction of a piece with an FDE. For most instructions, only the start is
+ * noted. */
 static inline void pb_flow_insn(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 				const struct pb_cfi_row *row)
 {

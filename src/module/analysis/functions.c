@@ -9,7 +9,8 @@
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-#define FUNCTION_ALIGN 16	/* compilers align functions to this, but no other code */
+#define FUNCTION_ALIGN 16	/* compilers align functions to this number of bytes, but don't
+				 * align other code to it */
 
 static unsigned underscores(const struct pb_cand *c)
 {
@@ -20,7 +21,7 @@ static unsigned underscores(const struct pb_cand *c)
 	return n;
 }
 
-/* By address; at one address the best name first. */
+/* Sorts candidates by address. At one address, the best name comes first. */
 static int by_quality(const void *a, const void *b)
 {
 	const struct pb_cand *x = a, *y = b;
@@ -37,7 +38,7 @@ static int by_quality(const void *a, const void *b)
 	return memcmp(x->name, y->name, min);
 }
 
-/* Is the return address on top of the stack at addr? Without CFI it is assumed to be. */
+/* True if the return address is on top of the stack at addr. Code without CFI counts as true. */
 static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefined)
 {
 	long i = pb_cfi_find(&an->cfi, addr);
@@ -57,15 +58,15 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
 }
 
-/* Does a call lead to addr, or does an lea or a relocation take the address? Neither is so for a
- * cold part. */
+/* True if a call leads to addr, or if an lea or a relocation takes the address. For a cold part,
+ * this is always false. */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
 }
 
-/* Is the code at addr a linker's stub, [endbr64] [bnd] jmp *slot(%rip)? For files whose sections
- * have no names. */
+/* True if the code at addr is a linker's stub: [endbr64] [bnd] jmp *slot(%rip). This test is for
+ * files whose sections have no names. */
 static bool is_stub(const struct pb_range *r, uint64_t addr)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -79,10 +80,10 @@ static bool is_stub(const struct pb_range *r, uint64_t addr)
 }
 
 /*
- * Is the code at addr `nop; call`, the bottom of a stack that the program makes itself (Go's
- * goexit)? No code calls this function. The runtime puts the address after the nop on the new stack
- * as a return address. Unwinders look up the byte before a return address, and so find the
- * function. The runtime computes that address, so it is in no instruction.
+ * True if the code at addr is `nop; call`: the bottom of a stack that the program makes itself
+ * (Go's goexit). No code calls this function. The runtime puts the address after the nop on the new
+ * stack, as a return address. Unwinders look up the byte before a return address, so they find the
+ * function. The runtime computes the address, so no instruction contains it.
  */
 static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
 {
@@ -147,7 +148,7 @@ static void from_fde(struct pb_an *an, size_t i)
 		return;
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
-	/* in a stripped loader the resolver can't be told from other functions */
+	/* in a stripped loader, the IFUNC resolver can't be told from other functions */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);
@@ -178,7 +179,7 @@ static void merge(struct pb_an *an)
 	}
 }
 
-/* Collects the start of everything in code: no window may cross one. */
+/* Collects the addresses that no window may cross: the starts of everything in code. */
 static void make_barriers(struct pb_an *an)
 {
 	size_t n = 0;
@@ -197,7 +198,7 @@ static void make_barriers(struct pb_an *an)
 	an->barriers.n = n;
 }
 
-/* A function of unknown size ends at the next barrier. */
+/* Sets the end of functions of unknown size to the next barrier. */
 static void bound_sizes(struct pb_an *an)
 {
 	for (size_t i = 0; i < an->fns.n; i++) {

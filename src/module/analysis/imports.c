@@ -2,15 +2,15 @@
 /*
  * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, which code
  * has its address taken, and which functions resolve IFUNCs. They also show what the record
- * sections contain once loaded, and which text the loader rewrites. A program at a fixed address
- * contains its pointers without relocations, so every aligned word that could be a pointer counts
- * as one.
+ * sections contain after the file is loaded, and which text the loader rewrites. A program at a
+ * fixed address contains its pointers without relocations. So every aligned word that could be a
+ * pointer counts as a pointer.
  */
 #include <errno.h>
 #include <string.h>
 #include "module/analysis/stages.h"
 
-/* The linker makes one section of each name. */
+/* the linker makes at most one section of each name */
 #define MAX_RECORDS 16
 
 static bool is_record_section(const char *name)
@@ -30,7 +30,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* Notes that the loader will store the address `value` at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	/* a record shows where a call or a nop is, but not whether control reaches it */
+	/* a record tells the address of a call or a nop, but not that control reaches it */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	else
@@ -79,7 +79,7 @@ static void rela_table(struct pb_an *an, const Elf64_Rela *r, uint64_t n)
 		one_rela(an, &r[i], &syms);
 }
 
-/* Packed relative relocations: an address, then bitmaps of 63 words each that follow it. */
+/* Reads packed relative relocations: an address, and after it bitmaps that cover 63 words each. */
 static void relr_table(struct pb_an *an, const uint64_t *r, uint64_t n)
 {
 	uint64_t next = 0;
@@ -122,8 +122,8 @@ static void dynamic_relocations(struct pb_an *an)
 		an->an_flags |= PB_AN_TEXTREL;
 }
 
-/* Marks what the aligned words of a program at a fixed address may point to. Such a word may also
- * be part of a switch's table, so it is no sign of a function. */
+/* Marks what the aligned words of a program at a fixed address may point to. An aligned word may
+ * also be part of a switch's table, so it doesn't prove that a function is at its target. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;
@@ -198,7 +198,7 @@ int pb_imports_read(struct pb_an *an, const char **why)
 	for (size_t i = 0; i < an->ranges.n && an->hook_slots.n; i++)
 		if (an->ranges.v[i].stubs)
 			find_stubs(an, &an->ranges.v[i]);
-	/* a static program contains the hooks */
+	/* a static program contains the hooks themselves */
 	for (size_t i = 0; i < an->cands.n; i++) {
 		enum pb_hook h = pb_name_hook(an->cands.v[i].name, an->cands.v[i].len);
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decodes instructions for the sweep (insn.h): a table of the frequent opcodes, and Zydis for the
- * rest. The table has one entry for an opcode, so that decoding is one look-up and a few tests.
+ * Decodes instructions for the sweep (insn.h): a table decodes the frequent opcodes, and Zydis
+ * decodes the rest. The table has one entry for each opcode, so that decoding is one look-up and a
+ * few tests.
  */
 #include "module/analysis/insn.h"
 #include <string.h>
 
 /*
- * A table entry has a bit for each of the prefixes 66, f3, f2 with which the opcode can be decoded
- * (N: without any of them), and bits for what comes after the opcode. An opcode may be in a table
- * only if it is a valid instruction for every value of the bits that the decoder ignores.
+ * A table entry has a bit for each of the prefixes 66, f3 and f2 with which the opcode can be
+ * decoded. The bit N is for the opcode without any of them. Other bits say what comes after the
+ * opcode. The decoder ignores some bits of an instruction. An opcode may be in a table only if
+ * every value of these bits gives a valid instruction.
  */
 #define N	1		/* without a prefix */
 #define P66	2
@@ -17,8 +19,8 @@
 #define PF2	8
 #define M	0x10		/* ModRM */
 #define I8	0x20
-#define I32	0x40		/* an immediate of 32 bits: not with 66, which would make it 16
-				 * bits */
+#define I32	0x40		/* an immediate of 32 bits. Not allowed with prefix 66, which would
+				 * make it 16 bits */
 #define REL	0x80		/* the immediate is a relative target */
 #define GROUP	0x100		/* ModRM.reg is part of the opcode: look_at_group() */
 #define ZEXT	0x200		/* the immediate isn't sign-extended */
@@ -126,7 +128,8 @@ static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 	return p;
 }
 
-/* Handles opcodes that ModRM.reg or REX is a part of. False: can't be decoded here. */
+/* Handles opcodes that include ModRM.reg or REX. False if the table can't decode the
+ * instruction. */
 static bool look_at_group(struct pb_insn *i, uint8_t op, uint8_t rex, uint16_t *e)
 {
 	switch (op) {
@@ -151,7 +154,7 @@ static bool look_at_group(struct pb_insn *i, uint8_t op, uint8_t rex, uint16_t *
 		i->what = i->reg == 2 ? PB_INSN_CALL : i->reg == 4 ? PB_INSN_JMP :
 			  i->reg == 6 ? PB_INSN_PUSH : PB_INSN_OTHER;
 		return i->reg < 2 || i->what;
-	default:	/* mov r, imm: 64 bits with REX.W */
+	default:	/* mov r, imm has an immediate of 64 bits with REX.W */
 		return !(rex & 8);
 	}
 }
@@ -186,7 +189,7 @@ bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i)
 	uint8_t rex = 0, op;
 	bool second = false;
 
-	/* no instruction that is accepted here is longer than 15 bytes */
+	/* all instructions that the table accepts are at most 15 bytes long */
 	if (avail < 15)
 		return false;
 	memset(i, 0, sizeof(*i));

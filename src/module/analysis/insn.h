@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the sweep needs to know of an instruction. It is less than a decoder returns, and so takes a
- * tenth of the time. A table decodes the frequent opcodes, Zydis all others. The table's test
- * compares the table with Zydis.
+ * Decodes what the sweep needs to know of an instruction. That is less than a full decoder returns,
+ * and takes a tenth of a full decoder's time. A table decodes the frequent opcodes, and Zydis
+ * decodes all others. A test compares the table with Zydis.
  *
  * Context: any thread.
  */
@@ -23,13 +23,13 @@ struct pb_insn {
 	uint8_t length;
 	uint8_t what;		/* enum pb_insn_what */
 	uint8_t opcode;		/* the opcode's last byte */
-	bool legacy;		/* not VEX, EVEX or XOP */
+	bool legacy;		/* the encoding is not VEX, EVEX or XOP */
 	bool locked;
 	bool has_modrm;
 	bool far;		/* a branch to another segment */
-	bool relative;		/* the first immediate is counted from the next instruction */
+	bool relative;		/* the first immediate is an offset from the next instruction */
 	uint8_t mod, reg, rm;	/* without REX */
-	uint8_t rex;		/* bits R, X, B as in the prefix; W is left out */
+	uint8_t rex;		/* bits R, X and B, at their places in the prefix; W is left out */
 	uint8_t sib_base, sib_index;
 	uint8_t disp_size;	/* the displacement's size in bits */
 	uint8_t imm_size[2];
@@ -37,16 +37,17 @@ struct pb_insn {
 	uint64_t imm[2];
 };
 
-#define PB_INSN_LOCK	0xf0	/* a prefix that code with one thread jumps over */
+#define PB_INSN_LOCK	0xf0	/* a program that has only one thread jumps over this prefix */
 #define PB_INSN_INT3	0xcc
 #define PB_INSN_RET_POPS	0xc2	/* ret N */
-#define PB_INSN_MOV_FROM_REG	0x89	/* an opcode that ModRM follows */
+#define PB_INSN_MOV_FROM_REG	0x89	/* an opcode; ModRM follows it */
 #define PB_INSN_MOV_TO_REG	0x8b
 #define PB_INSN_REX_R	4
 #define PB_INSN_REX_X	2
 #define PB_INSN_REX_B	1
 
-/* Decodes the instruction at p, where avail bytes may be read. False: they are no instruction. */
+/* Decodes the instruction at p, where avail bytes may be read. False if the bytes are no
+ * instruction. */
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
 /* The two halves of pb_insn_decode(), for the test. pb_insn_by_table() returns false if the opcode
  * is not in the table. */

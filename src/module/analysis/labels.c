@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds tables of offsets from a label, for the sweep and for computed.c: the computed gotos of
- * position-independent code (glibc's vfprintf).
+ * Finds tables of offsets from a label, for the sweep and for computed.c. Such tables serve the
+ * computed gotos of position-independent code (glibc's vfprintf):
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
- * An offset is the difference of two labels. Both lie in one function, so the jump stays in it. The
- * targets limit where windows may be. The sum may be computed far from its jump, so each label of a
+ * An offset is the difference of two labels of one function, so the jump stays in that function.
+ * The targets limit where windows may be. The addition may be far from its jump. So each label of a
  * unit is tried with each datum whose address the unit takes. At worst, a wrong pair makes one
  * window impossible.
  */
@@ -61,7 +61,7 @@ static void find_pairs(struct pb_an *an, const struct pb_fde *unit, struct pairs
 	}
 }
 
-/* The entry's target, if an instruction begins there. */
+/* Sets *target to the target of the table's entry. False if no instruction begins there. */
 static bool target_of(struct pb_an *an, uint64_t label, uint64_t entry, uint64_t *target)
 {
 	const uint8_t *p = pb_elf_at(&an->elf, entry, 4);
@@ -82,7 +82,7 @@ bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64
 	uint64_t target;
 	unsigned n = 0;
 
-	/* pb_labels_follow() has marked the targets of no other pairs */
+	/* pb_labels_follow() has marked targets only for pairs that pass these tests */
 	if (!table || table % 4 || pb_range_find(an, table) || label <= fde->start ||
 	    label >= fde->end)
 		return false;
@@ -103,7 +103,7 @@ static void follow(struct pb_an *an, uint64_t label, uint64_t table)
 		pb_mark(an, target, false);
 }
 
-/* Is the address of any place within the unit taken? */
+/* True if the unit takes the address of any place within the unit. */
 static bool takes_label(struct pb_an *an, const struct pb_fde *unit)
 {
 	const struct pb_range *r = pb_range_find(an, unit->start);

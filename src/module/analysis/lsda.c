@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Marks landing pads, where an exception enters a function in its middle, as jump targets. The
- * personality routines of all compilers (C++, C's cleanups, Rust, Ada, ...) share one format of
- * table. Bytes that are not such a table cost a refusal at worst.
- * Source of the format: gcc's unwind-c++ (libsupc++/eh_personality.cc), and the
- * Itanium C++ ABI, "Exception Handling Tables".
+ * Marks landing pads as jump targets: an exception enters a function in its middle at a landing
+ * pad. The personality routines of all compilers (C++, C's cleanups, Rust, Ada, ...) share one
+ * format of table. If the bytes are not such a table, at worst a function is refused. Source of the
+ * format: gcc's unwind-c++ (libsupc++/eh_personality.cc), and the Itanium C++ ABI, "Exception
+ * Handling Tables".
  */
 #include "module/elf/dwarf_bytes.h"
 #include "module/analysis/stages.h"
 
-#define MAX_TABLE (1u << 20)	/* bytes; a call takes 4 to 16 */
+#define MAX_TABLE (1u << 20)	/* in bytes; one call takes 4 to 16 bytes */
 
 /* Returns the number of bytes read. */
 static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8_t *p,
@@ -34,7 +34,7 @@ static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8
 		encoded(&b, encoding, 0);	/* start of a range of calls */
 		encoded(&b, encoding, 0);	/* length of the range */
 		pad = encoded(&b, encoding, 0);
-		uleb(&b);			/* the types that are caught */
+		uleb(&b);			/* the action: which types the pad catches */
 		if (pad && !b.dry)
 			pb_mark(an, pads + pad, false);
 	}
@@ -43,7 +43,8 @@ static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8
 
 int pb_lsda_read(struct pb_an *an, const char **why)
 {
-	uint64_t left = an->elf.size;	/* bytes yet to be read: tables don't overlap */
+	uint64_t left = an->elf.size;	/* bytes that may still be read: tables don't overlap, so
+					 * all tables together are not longer than the file */
 
 	(void)why;
 	for (size_t i = 0; i < an->cfi.fdes.n && left; i++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Recognises functions by their names: the loader's, start code, compilers' hooks, cold parts. Each
- * kind has a short table of patterns.
+ * Recognises functions by their names: functions of the loader, start code, compilers' hooks, cold
+ * parts. Each kind has a short table of patterns.
  */
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-/* A pattern matches the whole name, or, with '*' at its end, the name's beginning. */
+/* A pattern matches the whole name. If the pattern ends with '*', it matches the name's
+ * beginning. */
 static bool in_table(const char *const *table, size_t n, const char *name, size_t len)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -22,8 +23,8 @@ static bool in_table(const char *const *table, size_t n, const char *name, size_
 }
 #define IN(table, name, len) in_table(table, pb_array_size(table), name, len)
 
-/* Every lazily bound call and every TLS access may run these functions, even a call or an access by
- * the agent. */
+/* Any lazily bound call and any TLS access may run these functions. That includes calls and
+ * accesses by the agent. */
 static const char *const loader[] = {
 	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
 	"_dl_tlsdesc_*", "__tls_get_addr*", "___tls_get_addr*", "__tls_get_addr_slow",
@@ -40,17 +41,17 @@ static const char *const start[] = {
 };
 
 /*
- * Memory tests (in the crash report of Redis, for example) fill all of a process' writable memory
- * with patterns, and restore it. While they run, the TLS word that leads to the thread's state is a
- * pattern. A fault on a hit could not even be caught: if a process' struct rseq is a pattern, the
- * kernel kills the process when a signal is delivered.
+ * Memory tests fill all writable memory of a process with patterns, and restore it (for example,
+ * for Redis' crash report). While a memory test runs, the TLS word that leads to the thread's state
+ * holds a pattern. Even a fault on a hit could not be caught. If a process' struct rseq holds a
+ * pattern, the kernel kills the process when it delivers a signal.
  */
 static const char *const memtest[] = {
 	"memtest_*",
 };
 
-/* Stubs that a compiler made, `jmp *slot(%rip)`. The runtime reads their bytes when it fills the
- * slot (Mono's compiled assemblies, x.dll.so). */
+/* Stubs that a compiler made: `jmp *slot(%rip)`. When the runtime fills the slot, it reads the
+ * stub's bytes (Mono's compiled assemblies, x.dll.so). */
 static const char *const stubs[] = {
 	"plt_*",
 };
@@ -76,9 +77,9 @@ bool pb_name_stub(const char *name, size_t len)
 }
 
 /*
- * Cold parts, which only jumps lead to, whatever their CFI says: gcc's and clang's foo.cold, and
- * foo.cold.3 of older gccs. But clang also outlines functions with names such as foo.cold.1: if
- * *numbered is set and the address is called, it is a function.
+ * True if the name is that of a cold part: foo.cold of gcc and clang, and foo.cold.3 of older gccs.
+ * Only jumps lead to a cold part, whatever its CFI says. But clang also outlines functions with
+ * names such as foo.cold.1. If *numbered is set and the address is called, it is a function.
  */
 bool pb_name_cold(const char *name, size_t len, bool *numbered)
 {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives out trampoline slots in the padding between functions: five bytes for a long jump, which a
- * short jump reaches (struct pb_recipe in abi/analysis.h). Sites come in the order of their
- * addresses, and each takes the lowest slot that it reaches. As all sites reach equally far, no
- * other choice serves more sites.
+ * Gives out trampoline slots in the padding between functions. A slot has five bytes for a long
+ * jump, and a short jump leads to the slot (struct pb_recipe in abi/analysis.h). Sites are taken in
+ * the order of their addresses, and each site gets the lowest slot that it reaches. As all sites
+ * reach equally far, no other choice serves more sites.
  */
 #include "base/base.h"
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* the farthest slot before the window's start */
-#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* the farthest slot after it */
+#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* how far before the window's start a slot may
+						 * lie */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* how far after the window's start a slot may
+						 * lie */
 
-/* Does a branch lead into the padding, or a relocation change it? */
+/* True if a branch leads into the padding, or if a relocation changes it. */
 static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
 {
 	const struct pb_range *r = pb_range_find(an, g->addr);
@@ -26,7 +28,8 @@ static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
 	return false;
 }
 
-/* Removes from the padding the bytes that belong to the window of the function before it. */
+/* Removes from the padding the bytes that belong to the window of the function before the
+ * padding. */
 static void leave_window(const struct pb_an *an, struct pb_gap *g)
 {
 	long i = pb_fn_lower(an, g->addr);

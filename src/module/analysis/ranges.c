@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds a file's code: its executable sections, or, in a file without section headers, its
- * executable segments. Each range has bitmaps with a bit for each byte of code, which the later
- * stages share. This file also searches the sorted lists of addresses that stages use.
+ * Finds a file's code: its executable sections, or its executable segments if the file has no
+ * section headers. Each range has bitmaps with one bit for each byte of code. The later stages
+ * share the bitmaps. This file also searches the sorted lists of addresses that stages use.
  */
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 
-#define MAX_CODE	(2ull << 30)	/* what a rel32 can reach */
+#define MAX_CODE	(2ull << 30)	/* how far a rel32 can reach */
 #define MAX_RANGES	65536
 
 static int by_addr(const void *a, const void *b)
@@ -38,7 +38,8 @@ static bool executable_at(const struct pb_elf *e, uint64_t addr)
 	return false;
 }
 
-/* Adds a range, with the bytes that the loader maps. They may differ from the section's bytes. */
+/* Adds a range with the bytes that the loader maps. These bytes may differ from the section's
+ * bytes. */
 static void add(struct pb_an *an, uint64_t addr, uint64_t size, bool stubs)
 {
 	struct pb_range r = { .addr = addr, .size = size, .stubs = stubs };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the functions that the compiler prepared for tracing, and how it did so:
+ * Finds the functions that the compiler prepared for tracing, by these signs:
  *
  *   __mcount_loc                  addresses of calls of mcount or __fentry__, or
  *                                 of the nops in their place (-mrecord-mcount,
@@ -10,7 +10,8 @@
  *   xray_instr_map                sleds; those of kind 0 are entries
  *   no record                     calls of the hooks, found by the sweep
  *
- * In a module with any of these, all other functions are left alone, unless all sites are wanted.
+ * If a module has any of these signs, all functions without a sign are left alone, unless all sites
+ * are wanted.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static void recorded(struct pb_fn *f, uint8_t kind)
 		f->kind = kind;
 }
 
-/* The length of the call at a recorded address; 0: there is no call. */
+/* Returns the length of the call at a recorded address, or 0 if there is no call. */
 static uint8_t call_length(const struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);
@@ -48,7 +49,7 @@ static uint8_t call_length(const struct pb_an *an, uint64_t addr)
 	return left >= 6 && p[0] == 0xff && p[1] == 0x15 ? 6 : 0;
 }
 
-/* Notes a call that becomes a nop; the same call may be noted twice. */
+/* Notes a call that becomes a nop. The same call may be noted twice. */
 static void add_nop(struct pb_an *an, uint64_t addr, uint8_t len)
 {
 	const struct pb_range *r = pb_range_find(an, addr);
@@ -96,7 +97,8 @@ static void mcount_record(struct pb_an *an, uint64_t addr)
 		recorded(f, PB_SITE_NOP);
 }
 
-/* The record points to the first nop: in the function, or before it. */
+/* Handles a record of __patchable_function_entries. The record's address is that of the first nop,
+ * which lies in the function or before it. */
 static void patchable_record(struct pb_an *an, uint64_t addr)
 {
 	long i = pb_fn_lower(an, addr);
@@ -120,7 +122,7 @@ static void address_table(struct pb_an *an, const Elf64_Shdr *sh,
 			one(an, addr);
 }
 
-/* Sleds are at even addresses: a nop of one byte may come before one. */
+/* Sleds are at even addresses, so the entry's sled may come after a nop of one byte. */
 static bool at_sled(const struct pb_an *an, const struct pb_fn *f, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);

@@ -13,13 +13,14 @@
  *                                 push $lo; movl $hi,4(%rsp); jmp *-8(%rsp)
  *   other, not PC-relative        the same bytes
  *
- * A displaced call pushes the address after the original call, so that a callee, an unwinder and a
- * return see what they would see untraced. push stores the low half (sign-extended), the move
- * repairs the high half; neither changes flags. An operand in memory is read before rsp moves, and
- * is kept below rsp: in the red zone, where no signal handler writes and where the callee's own
- * frame will be. So only the first instruction can fault, by reading the operand or by pushing, and
- * all registers are then as at the original call. (One exception: a call of a non-canonical address
- * faults in the jmp, after rsp has moved, and not in the call.)
+ * A displaced call pushes the address after the original call. So the callee, an unwinder and the
+ * return see the same stack as without tracing. The push stores the low half of the address
+ * (sign-extended), and the movl then stores the high half. Neither instruction changes flags. An
+ * operand in memory is read before rsp moves, and is kept below rsp. No signal handler writes
+ * there, because it is the red zone, and the callee's frame will overwrite it. So only the first
+ * instruction can fault: by reading the operand or by pushing. All registers are then as at the
+ * original call. One exception is a call of a non-canonical address: it faults in the jmp, after
+ * rsp has moved, and not in the call.
  */
 #include "module/analysis/relocate.h"
 #include <Zydis/Zydis.h>
@@ -32,10 +33,10 @@ struct state {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	unsigned off;		/* offset of the instruction in the window */
-	unsigned len;		/* length of the code so far */
-	bool ended;		/* control doesn't fall through */
-	bool called;		/* ends with a call */
-	bool wrote;		/* anything but nops */
+	unsigned len;		/* length of the code that has been written */
+	bool ended;		/* control doesn't fall through the last instruction */
+	bool called;		/* the code ends with a call */
+	bool wrote;		/* the code is more than nops */
 };
 
 static void put(struct state *s, const void *bytes, unsigned n)
@@ -58,7 +59,7 @@ static void fix(struct state *s, uint8_t kind, unsigned off, uint64_t value, uns
 				.addend = (uint8_t)addend };
 }
 
-/* 4 bytes to be filled in. */
+/* Appends 4 bytes that a fixup fills in later. */
 static void put_fixed(struct state *s, uint8_t kind, uint64_t value)
 {
 	static const uint8_t zero[4];
@@ -90,7 +91,8 @@ static uint64_t next_addr(const struct state *s)
 	return s->in->addr + s->off + s->insn.length;
 }
 
-/* Copies the instruction's bytes, or a variant of the same length; fixes up its displacement. */
+/* Copies the instruction's bytes, or a variant of them of the same length, and fixes up its
+ * displacement. */
 static enum pb_refused copy(struct state *s, const uint8_t *bytes, unsigned length)
 {
 	unsigned at = s->len;
@@ -118,7 +120,8 @@ static void put_return_address(struct state *s)
 	put_fixed(s, PB_FIX_HI32, next_addr(s));
 }
 
-/* ff /2 becomes ff /4 (jmp r) or ff /6 (push m). */
+/* Turns `call *r` into `jmp *r` (ff /4), or `call *m` into `push m` (ff /6), and adds the push of
+ * the return address. */
 static enum pb_refused indirect_call(struct state *s, const uint8_t *bytes)
 {
 	static const uint8_t pop_below[] = { 0x8f, 0x44, 0x24, 0xf0 };
@@ -131,7 +134,7 @@ static enum pb_refused indirect_call(struct state *s, const uint8_t *bytes)
 
 	if (i->opcode != 0xff || i->raw.modrm.reg != 2)
 		return PB_REFUSED_RELOCATE;
-	/* call *%rsp: the push would change it */
+	/* call *%rsp: the push would change the target */
 	if (reg && i->raw.modrm.rm == 4 && !i->raw.rex.B)
 		return PB_REFUSED_RELOCATE;
 	memcpy(as, bytes, i->length);
@@ -151,7 +154,7 @@ static enum pb_refused call(struct state *s, const uint8_t *bytes)
 {
 	const ZydisDecodedInstruction *i = &s->insn;
 
-	/* the callee would return into the jump */
+	/* the callee would return into the middle of the patch's jump */
 	if (s->off + i->length < s->in->jump_len)
 		return PB_REFUSED_CALL;
 	if (i->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
@@ -172,7 +175,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	uint64_t target = next_addr(s) + (uint64_t)i->raw.imm[0].value.s;
 	uint8_t opcode = i->opcode;
 
-	/* processors disagree on what prefix 66 does to a branch; VEX branches are Xeon Phi's */
+	/* Processors disagree on what prefix 66 does to a branch. VEX branches exist only on Xeon
+	 * Phi. */
 	if (i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ||
 	    i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return PB_REFUSED_RELOCATE;
@@ -187,7 +191,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	} else if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && opcode >= 0xe0 && opcode <= 0xe3) {
 		static const uint8_t over[] = { 0x02, 0xeb, 0x05 };
 
-		put(s, bytes, i->length - 1u);	/* prefixes: jecxz, loop by ecx */
+		put(s, bytes, i->length - 1u);	/* with its prefixes, which make it jecxz, or a loop
+						 * by ecx */
 		put(s, over, sizeof(over));
 		put_jump(s, target);
 	} else {
@@ -196,8 +201,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	return PB_REFUSED_NOT;
 }
 
-/* Does the instruction use its own address in a way that can't be fixed up, or leave 64-bit user
- * mode? */
+/* True if the instruction uses its own address in a way that can't be fixed up, or leaves 64-bit
+ * user mode. */
 static bool knows_its_place(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {
@@ -214,7 +219,7 @@ static bool knows_its_place(const ZydisDecodedInstruction *i)
 static bool never_falls_through(const ZydisDecodedInstruction *i)
 {
 	switch (i->mnemonic) {
-	/* UD2 and the like are not among these: a handler may step over them */
+	/* UD2 and similar instructions are not in the list: a signal handler may step over them */
 	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP:
 		return true;
 	default:
@@ -222,8 +227,8 @@ static bool never_falls_through(const ZydisDecodedInstruction *i)
 	}
 }
 
-/* A nop that compilers pad with. Zydis calls more instructions nops (0f 0d /r, 0f 19..1e), which
- * fault on some processors. */
+/* True if the instruction is a nop that compilers use as padding. Zydis also calls 0f 0d /r and 0f
+ * 19..1e nops, but these fault on some processors. */
 static bool is_nop(const ZydisDecodedInstruction *i)
 {
 	return i->mnemonic == ZYDIS_MNEMONIC_NOP &&
@@ -265,7 +270,7 @@ static enum pb_refused displace(struct state *s)
 	}
 	if (is_nop(i))
 		return PB_REFUSED_NOT;
-	/* an indirect branch may lead here */
+	/* an indirect branch may lead to an endbr64 */
 	if (i->mnemonic == ZYDIS_MNEMONIC_ENDBR64 && s->off)
 		return PB_REFUSED_BRANCH;
 	if (knows_its_place(i))
@@ -278,8 +283,8 @@ static enum pb_refused displace(struct state *s)
 	return copy(s, bytes, i->length);
 }
 
-/* Fills the window up with padding that is never executed: after an instruction that does not fall
- * through, up to the next entry. */
+/* Adds padding to the window until it holds the jump. The padding is never executed: it lies
+ * between an instruction that does not fall through and the next entry. */
 static enum pb_refused pad(struct state *s)
 {
 	while (s->off < s->in->jump_len) {
@@ -297,8 +302,8 @@ static enum pb_refused pad(struct state *s)
 	return PB_REFUSED_NOT;
 }
 
-/* Does a branch of the window lead into the window's own middle? A branch to the start is
- * allowed: it is a jump to the function, in the copy too. */
+/* True if a branch of the window leads into the middle of the same window. A branch to the window's
+ * start is allowed: in the copy, too, it is a jump to the function. */
 static bool branches_inside(const struct state *s)
 {
 	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {

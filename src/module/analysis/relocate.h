@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes a window, and the recipe of its stub, from the instructions that a jump is to replace. The
- * result depends only on bytes, their address, and what the caller knows of the code around them.
+ * Makes a window and its stub's recipe from the instructions that a jump is to replace. The result
+ * depends only on the bytes, on their address, and on what the caller knows of the code around the
+ * bytes.
  *
  * Context: any thread; no state.
  */
@@ -13,12 +14,13 @@
 #include "abi/analysis.h"
 
 struct pb_window_in {
-	const uint8_t *bytes;	/* the bytes from the window's start on */
-	uint64_t addr;		/* their link-time address */
-	uint64_t avail;		/* bytes that may be read */
-	unsigned jump_len;	/* length of the jump to be written: PB_JUMP_LEN, ... */
+	const uint8_t *bytes;	/* the bytes of code, from the window's start */
+	uint64_t addr;		/* the link-time address of bytes[0] */
+	uint64_t avail;		/* the number of bytes that may be read */
+	unsigned jump_len;	/* length of the jump that is to be written: PB_JUMP_LEN, ... */
 	unsigned reach;		/* the window holds at least this many bytes of instructions */
-	uint64_t room;		/* bytes up to the next entry, or more than avail */
+	uint64_t room;		/* the number of bytes up to the next entry, or any number greater
+				 * than avail */
 	const struct pb_nop *nops; /* calls that become nops, sorted */
 	size_t nr_nops;
 };
@@ -34,16 +36,16 @@ struct pb_window_out {
 };
 
 /*
- * Chooses the smallest window of whole instructions that holds a jump and
- * writes its recipe. Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE,
- * CALL, RELOCATE, BRANCH (from the window itself; the caller checks other branches).
+ * Chooses the smallest window of whole instructions that holds a jump and writes its recipe.
+ * Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE, CALL, RELOCATE or BRANCH. BRANCH is
+ * a branch from the window into its own middle: the caller checks all other branches.
  *
- * Pairs: one for each displaced instruction, and a last one, {window_len, offset}, for the jump
- * that ends the recipe: it stands for the first instruction after the window.
+ * There is one pair for each displaced instruction. The last pair, {window_len, offset}, is for the
+ * jump that ends the recipe. It stands for the first instruction after the window.
  */
 enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_out *out);
 
-/* Writes the window as the file has it; returns the number of bytes. */
+/* Writes the window in the file's format, and returns the number of bytes. */
 size_t pb_window_store(const struct pb_window_out *w, uint8_t *to);
 #define PB_WINDOW_STORE_MAX (sizeof(struct pb_window_out))
 #endif

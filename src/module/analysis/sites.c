@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes each function's entry a site: chooses its window and writes the recipe of the displaced
- * instructions, or refuses it with the reason. A function with no room for a jump of five bytes
- * gets a short jump to a trampoline slot, in padding or in code; a function of one byte shares the
- * jump of the next one. Slots are given out when all long windows are known.
+ * instructions, or refuses the function with a reason. If there is no room for a jump of five
+ * bytes, the function gets a short jump to a trampoline slot, in padding or in code. A function of
+ * one byte shares the jump of the next function. Slots are given out after all windows of long
+ * jumps are known.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-/* Does any branch of the module lead strictly inside [start, start + len)? Only the jump's bytes
- * matter: the window's bytes after the jump keep their value. */
+/* True if any branch of the module leads strictly inside [start, start + len). len is the jump's
+ * length: the window's bytes after the jump keep their value. */
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
 	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)
@@ -36,7 +37,8 @@ static size_t nop_lower(const struct pb_an *an, uint64_t addr)
 	return low;
 }
 
-/* Relocated words are up to 8 bytes wide. */
+/* True if a relocation changes a byte of [start, start + len). A relocated word has up to 8
+ * bytes. */
 static bool relocated(const struct pb_an *an, uint64_t start, unsigned len)
 {
 	size_t i = pb_addr_lower(&an->textrels, start > 7 ? start - 7 : 0);
@@ -44,7 +46,7 @@ static bool relocated(const struct pb_an *an, uint64_t start, unsigned len)
 	return i < an->textrels.n && an->textrels.v[i] < start + len;
 }
 
-/* Does the window contain only a part of a hook call? */
+/* True if the window contains only a part of a hook call. */
 static bool cuts_nop(const struct pb_an *an, const struct pb_window_out *w, uint64_t start)
 {
 	uint64_t end = start + w->head.window_len;
@@ -74,7 +76,7 @@ bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end)
 
 static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
 {
-	/* fewer nops than a jump needs: instructions are displaced */
+	/* there are fewer nops than a jump needs, so instructions are displaced */
 	if (f->kind == PB_SITE_NOP && !w->all_nops)
 		return PB_SITE_SYMBOL;
 	return f->kind;
@@ -175,7 +177,7 @@ static bool use_padding(struct pb_an *an, struct pb_fn *f, size_t *from)
 	return true;
 }
 
-/* Gives f a slot in code, which is displaced for it. */
+/* Gives f a slot in code, and displaces that code. */
 static void use_code(struct pb_an *an, struct pb_fn *f)
 {
 	struct pb_window_out w, second;
@@ -209,7 +211,8 @@ static void make_short_sites(struct pb_an *an)
 	}
 }
 
-/* A function of one byte, directly before the next one, shares the next function's jump. */
+/* A function of one byte that lies directly before the next function shares that function's
+ * jump. */
 static void share_jump(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
 {
 	struct pb_window_out w;

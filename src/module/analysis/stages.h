@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The state of one analysis, and its stages. They run in this order, and each fills fields of
- * struct pb_an that later ones read:
+ * The state of one analysis, and its stages. The stages run in this order, and each stage fills
+ * fields of struct pb_an that later stages read:
  *
  *   ranges    where code is, and which of it is the linker's stubs
  *   cfi       .eh_frame
@@ -18,7 +18,7 @@
  *   exits     each function's exits, and how they are hooked
  *   emit      the file
  *
- * Context: one thread. The sweep may have a second one, which shares the bitmaps of ranges.
+ * Context: one thread. The sweep may have a second thread, which shares the bitmaps of ranges.
  */
 #ifndef PB_MODULE_STAGES_H
 #define PB_MODULE_STAGES_H
@@ -31,19 +31,20 @@
 #include "module/elf/elf_file.h"
 #include "module/elf/vec.h"
 
-/* Executable bytes. Sorted, disjoint. */
+/* A range of executable bytes. Ranges are sorted and disjoint. */
 struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
-	bool stubs;		/* .plt and the like: it holds no functions */
-	/* a bit for each byte. reached: control may come here, by any means. called: a call leads
-	 * here, or code takes the address */
+	bool stubs;		/* the range is .plt or a similar section: it holds no functions */
+	/* bitmaps with a bit for each byte of the range. reached: control may come to the byte, by
+	 * any means. called: a call leads to the byte, or code takes its address */
 	uint64_t *reached, *called;
-	/* Only with PB_MODULE_RETURNS. starts: an instruction begins here (in code with an FDE).
-	 * used: the byte is part of a window, a trampoline slot or displaced code */
+	/* bitmaps that exist only with PB_MODULE_RETURNS. starts: an instruction begins at the
+	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
+	 * displaced code */
 	uint64_t *starts, *used;
-	/* control may come here by other means than a direct branch in code that has an FDE or a
-	 * symbol */
+	/* a bitmap. Control may come to the byte by other means than a direct branch in code that
+	 * has an FDE or a symbol */
 	uint64_t *otherwise;
 };
 
@@ -60,17 +61,20 @@ struct pb_cand {
 
 struct pb_fn {
 	uint64_t addr, size;
-	size_t cand;		/* the first (best) of nr_cands */
+	size_t cand;		/* the index of the first of nr_cands candidates, which is the
+				 * best */
 	uint32_t nr_cands;
-	int32_t fde;		/* the FDE that starts here, or -1 */
+	int32_t fde;		/* the FDE that starts at addr, or -1 */
 	uint8_t flags;		/* PB_FUNC_* */
 	uint8_t kind, refused;
-	bool recorded;		/* the compiler prepared it */
+	bool recorded;		/* the compiler prepared the function for tracing */
 	uint8_t window, window_len;
-	uint8_t second_len;	/* bytes of code that are displaced for its slot; 0: none */
-	uint8_t host;		/* may its code be displaced for a slot? PB_HOST_* */
+	uint8_t second_len;	/* how many bytes of code are displaced for the function's slot; 0:
+				 * none */
+	uint8_t host;		/* PB_HOST_*: whether code of this function may be displaced for a
+				 * slot */
 	uint8_t inexit;		/* enum pb_inexit */
-	int16_t via;		/* offset from the window to its slot; 0: none */
+	int16_t via;		/* offset of the slot from the window; 0: no slot */
 	uint32_t recipe;
 };
 
@@ -79,13 +83,14 @@ struct pb_fn {
 
 enum { PB_HOST_UNKNOWN, PB_HOST_YES, PB_HOST_NO };
 
-/* The hook that the compiler calls at a function's start; CYG_EXIT: at its end. */
+/* The hooks that compilers call. Functions call CYG_EXIT at their ends, and the other hooks at
+ * their starts. */
 enum pb_hook { PB_HOOK_NONE, PB_HOOK_MCOUNT, PB_HOOK_FENTRY, PB_HOOK_CYG, PB_HOOK_CYG_EXIT };
 
 struct pb_hook_at {
 	uint64_t addr;
 	uint8_t hook;
-	uint8_t len;		/* the length of the call, if there is a call at addr */
+	uint8_t len;		/* the length of the call; 0: there is no call at addr */
 };
 typedef PB_VEC(struct pb_hook_at) pb_hook_vec;
 typedef PB_VEC(uint64_t) pb_addr_vec;
@@ -95,7 +100,7 @@ struct pb_word {
 	uint64_t addr, value;
 };
 
-/* A jump out of its FDE's code. */
+/* A jump that leads out of its FDE's code. */
 struct pb_cross_jump {
 	uint64_t from, to;
 };
@@ -109,7 +114,7 @@ typedef PB_VEC(struct pb_gap) pb_gap_vec;
 
 struct pb_an {
 	struct pb_elf elf;
-	struct pb_elf debug[2];	/* the debug file, the mini debug info */
+	struct pb_elf debug[2];	/* the debug file and the mini debug info */
 	unsigned nr_debug;
 	int debug_fd;		/* the debug file's descriptor, or -1 */
 	const char *path;
@@ -128,17 +133,17 @@ struct pb_an {
 					     * hooks */
 	pb_addr_vec ifuncs;	/* resolvers */
 	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
-	PB_VEC(struct pb_word) words;	/* written by relocations in record sections */
-	pb_addr_vec textrels;	/* relocated addresses inside ranges */
+	PB_VEC(struct pb_word) words;	/* the words that relocations write in record sections */
+	pb_addr_vec textrels;	/* addresses inside ranges that relocations change */
 
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;
 	pb_cross_jump_vec cross_jumps;	/* sorted by target */
-	pb_addr_vec tables;	/* data whose address code takes */
-	pb_addr_vec ra_reads;	/* instructions that use their return slot */
+	pb_addr_vec tables;	/* addresses of data that code takes the address of */
+	pb_addr_vec ra_reads;	/* addresses of instructions that use their return slot */
 
 	PB_VEC(struct pb_fn) fns;
-	uint64_t slot_work;	/* steps of the search for slots in code */
+	uint64_t slot_work;	/* number of steps that the search for slots in code has made */
 	pb_addr_vec barriers;	/* addresses that no window may cross: the starts of functions,
 				 * labels, FDEs and ranges */
 	PB_VEC(struct pb_nop) nops;
@@ -146,19 +151,20 @@ struct pb_an {
 	PB_VEC(uint8_t) recipes;
 
 	/* with PB_MODULE_RETURNS */
-	uint32_t *units;	/* for each FDE: bits of enum pb_inexit */
-	bool *goes_on;		/* for each FDE: control may go from its code to a function's entry
-				 * without an exit */
+	uint32_t *units;	/* for each FDE: why its exits can't be found (bits of enum
+				 * pb_inexit) */
+	bool *goes_on;		/* for each FDE: control may go from the FDE's code to a function's
+				 * entry without passing an exit */
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
 	pb_exit_vec exits;
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
 	struct pb_exit_tables exit_tables;
-	uint64_t exit_work;	/* steps of searches around exits */
+	uint64_t exit_work;	/* number of steps that searches around exits have made */
 	pb_edge_vec edges;	/* sorted by `from` */
 };
 
-/* The stages. Each returns 0, or -errno with *why set. */
+/* The functions of the stages. Each returns 0, or sets *why and returns -errno. */
 int pb_ranges_read(struct pb_an *an, const char **why);
 int pb_symbols_read(struct pb_an *an, const char **why);
 int pb_imports_read(struct pb_an *an, const char **why);
@@ -172,17 +178,17 @@ int pb_exits_make(struct pb_an *an, const char **why);
 /* Finds the units that hold a function's code: its own unit, and the units that edges lead to.
  * Writes at most max of them. Returns their number, or max + 1 if there are more than max. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
-/* The edges that begin in the unit. */
+/* Returns the edges that begin in the unit. */
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
-/* The index of the function's own unit, or -1. */
+/* Returns the index of the function's own unit, or -1. */
 long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f);
-/* The index of the unit's first exit. */
+/* Returns the index of the unit's first exit. */
 size_t pb_exits_lower(const struct pb_an *an, uint32_t unit);
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why);
 
-/* The index of the last function at or before addr, or -1. */
+/* Returns the index of the last function that begins at or before addr, or -1. */
 long pb_fn_lower(const struct pb_an *an, uint64_t addr);
-/* The function whose bytes hold addr, or NULL. */
+/* Returns the function whose bytes include addr, or NULL. */
 struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr);
 
 struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr);
@@ -192,63 +198,63 @@ static inline bool pb_bit_test(const uint64_t *bits, uint64_t i)
 }
 static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 {
-	/* two threads may sweep; most bits are set already */
+	/* Two threads may sweep, and most bits are already set, so the bit is tested first. */
 	if (!(__atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
-/* Marks the address as reached by other means than a direct branch in known code. called: a call
- * leads there, or code takes the address. */
+/* Marks the address as reached by other means than a direct branch in known code. `called` is true
+ * if a call leads to the address, or if code takes the address. */
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);
-/* The index of the first element >= addr. */
+/* Returns the index of the first element >= addr. */
 size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 
 /* cross_jumps.c */
 void pb_cross_jumps_sort(struct pb_an *an);
-/* The index of the first jump whose target is >= to. */
+/* Returns the index of the first jump whose target is >= to. */
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
 
 /* labels.c: marks the targets of tables of offsets from labels. */
 void pb_labels_follow(struct pb_an *an);
 
-/* padding_slots.c. To be called when all windows are known (fn.window_len), also those of functions
- * that will need a slot. */
+/* padding_slots.c: prepares the padding. Must be called after all windows are known
+ * (fn.window_len), including the windows of functions that will need a slot. */
 void pb_padding_prepare(struct pb_an *an);
-/* Returns a slot for the jmp rel8 in the window, or 0. The caller takes windows in the order of
- * their addresses. *from keeps where the search continues; the caller sets it to 0 before the first
- * call. */
+/* Returns a slot for the jmp rel8 in the window, or 0. The caller must call this for windows in the
+ * order of their addresses. *from is where the search continues, and the caller sets it to 0 before
+ * the first call. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
-/* code_slots.c. Displaces code for a slot that the jmp rel8 in f's window reaches. To be called if
- * no padding within reach is left. Returns the address where the displaced code begins, with the
- * code's recipe in *w; 0: there is no place. */
+/* code_slots.c: displaces code for a slot that the jmp rel8 in f's window reaches. Must be called
+ * only if there is no padding within reach. Returns the address where the displaced code begins,
+ * and sets *w to the code's recipe. Returns 0 if there is no such code. */
 struct pb_window_out;
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
-/* May the code at `at` be displaced for a slot? Does not check that the code is free; the caller
- * has to check that. */
+/* True if the code at `at` may be displaced for a slot. The caller must check that the code isn't
+ * taken. */
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
-/* May the code at `at` be displaced for a jump without a slot (the second site of a shared
- * jump)? */
+/* True if the code at `at` may be displaced for a jump without a slot: the second jump of a shared
+ * jump. */
 bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
-/* sites.c. Makes a window at `start`, which is at or after the entry `from`, for a jump of jump_len
- * bytes. Returns enum pb_refused. */
+/* sites.c: makes a window at `start` for a jump of jump_len bytes. `start` is at or after the entry
+ * `from`. Returns enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);
 /* Like pb_window_at(), but the window holds at least `reach` bytes of instructions. */
 uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     unsigned reach, struct pb_window_out *w);
-/* Is there a call that becomes a nop in [start, end)? */
+/* True if a call that becomes a nop lies in [start, end). */
 bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 
 /* debug_file.c */
-/* Opens the debug files that belong to the file; it is no error if there are none. */
+/* Opens the debug files that belong to the file. If there are none, that is no error. */
 void pb_debug_files_open(struct pb_an *an);
 
-/* imports.c: reads the 8 bytes at a link-time address, as they are after relocation. */
+/* imports.c: reads the 8 bytes at a link-time address. *value is the word after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
 /* names.c: what kind of function a name stands for. The name need not have a NUL at len. */

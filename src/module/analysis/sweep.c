@@ -25,12 +25,13 @@
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 
-#define THREAD_FROM	(512u << 10)	/* bytes of code from which on a second thread pays */
+#define THREAD_FROM	(512u << 10)	/* two threads sweep a file with at least this many bytes of
+					 * code */
 
-/* A place where decoding restarts. Sorted by address. */
+/* A place where decoding restarts. Cuts are sorted by address. */
 struct cut {
 	uint64_t addr;
-	bool code;		/* a symbol or an FDE says that it is code */
+	bool code;		/* a symbol or an FDE says that the bytes after the cut are code */
 };
 typedef PB_VEC(struct cut) cut_vec;
 
@@ -48,11 +49,13 @@ struct worker {
 	pb_addr_vec ra_reads;
 	pb_gap_vec gaps;
 	pb_cross_jump_vec cross_jumps;
-	uint64_t ended_at;	/* code that doesn't fall through ends there */
-	pb_addr_vec tables;	/* data whose address is taken: may be a switch's */
+	uint64_t ended_at;	/* address where the last piece ended, if its last instruction
+				 * doesn't fall through; 0 otherwise */
+	pb_addr_vec tables;	/* addresses of data that code takes: the data may be a switch's
+				 * table */
 	bool syscalls;
 	bool vouched;		/* a symbol or an FDE says that the bytes are code */
-	bool flows;		/* exits are looked for */
+	bool flows;		/* notes are made for the search for exits */
 	struct pb_flow flow;
 };
 
@@ -71,7 +74,8 @@ static void mark(const struct worker *w, uint64_t target, bool called, bool othe
 		pb_bit_set(r->otherwise, target - r->addr);
 }
 
-/* Notes a call of a hook. A jump counts only for CYG_EXIT, which a function may call last. */
+/* Notes a call of a hook. A jump counts only if it leads to CYG_EXIT: a compiler may end a function
+ * with a tail call of CYG_EXIT. */
 static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, uint64_t addr)
 {
 	const struct pb_hook_at *h = hooks->n ? pb_hook_find(hooks, key) : NULL;
@@ -81,7 +85,7 @@ static void note_hook(struct worker *w, const pb_hook_vec *hooks, uint64_t key, 
 		pb_vec_push(&w->hook_calls, (struct pb_hook_at){ addr, h->hook, w->insn.length });
 }
 
-/* A jump that leaves its FDE's code: a tail call, or into a cold part. */
+/* Notes a jump that leaves its FDE's code: a tail call, or a jump into a cold part. */
 static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 {
 	const struct pb_fde *f = w->fde >= 0 ? &w->an->cfi.fdes.v[w->fde] : NULL;
@@ -90,7 +94,8 @@ static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
-/* Marks numbers in an instruction that may be addresses in code: labels for computed gotos. */
+/* Marks numbers in an instruction that may be addresses of code, because code computes gotos from
+ * such labels. */
 static void absolute_addresses(struct worker *w)
 {
 	const struct pb_insn *i = &w->insn;
@@ -125,7 +130,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 			pb_vec_push(&w->tables, ea);
 		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
-		/* the operand may be a constant between functions */
+		/* the operand may be a constant that lies between functions */
 		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, false, true);
 	}
@@ -134,9 +139,9 @@ static void control_flow(struct worker *w, uint64_t addr)
 }
 
 /*
- * Does the instruction use the return slot, at CFA-8? Any explicit access or lea counts, except
- * gcc's copy of the return address into a realigned frame (push -8(%r10), CFA = r10+0): only
- * debuggers read that copy.
+ * True if the instruction uses the return slot, which is at CFA-8. Any explicit access and any lea
+ * counts. The only exception is gcc's copy of the return address into a realigned frame (push
+ * -8(%r10), CFA = r10+0), because only debuggers read that copy.
  */
 static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_row *row)
 {
@@ -165,15 +170,16 @@ static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_
 	return !(i->what == PB_INSN_PUSH && row->cfa_off == 0);
 }
 
-/* `lock or $0, (%rsp)`: a memory barrier, which leaves the slot as it is. */
+/* True if the instruction is `lock or $0, (%rsp)` or similar: a memory barrier, which doesn't
+ * change the slot. */
 static bool is_barrier(const struct pb_insn *i)
 {
 	return i->locked && i->imm_size[0] && !i->imm[0] &&
 	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
 }
 
-/* Is it an lea of the slot's address into rsp itself, or into the register that the CFA is counted
- * from afterwards (hand-written code)? Such code does not read the slot. */
+/* True if the instruction is an lea of the slot's address into rsp, or into the register that the
+ * next CFA is counted from (hand-written code). Such code does not read the slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
 	const struct pb_insn *i = &w->insn;
@@ -214,8 +220,8 @@ static bool is_syscall(const struct pb_insn *i)
 	       (i->what == PB_INSN_INT && i->imm[0] == 0x80);
 }
 
-/* If the bytes may be data, a system call counts only if the number of rt_sigaction or
- * rt_sigprocmask is loaded before it. */
+/* True if a system call comes after an instruction that loads the number of rt_sigaction or
+ * rt_sigprocmask. Only such system calls count in bytes that may be data. */
 static bool is_signal_syscall(const struct worker *w, uint64_t off)
 {
 	const uint8_t *b = w->range->bytes;
@@ -271,7 +277,7 @@ static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
 	w->vouched = false;
 
 	if (is_padding(w, off, end, &zeros)) {
-		/* zeros may be data */
+		/* padding of zeros doesn't count: it may be data */
 		if (w->ended_at == base + off && !zeros)
 			pb_vec_push(&w->gaps, (struct pb_gap){ base + off, base + end });
 		return;
@@ -359,8 +365,8 @@ static void make_cuts(struct pb_an *an, cut_vec *cuts)
 	cuts->n = n;
 }
 
-/* The cut where the second thread begins: half of the bytes lie before it. 0: one thread is
- * enough. */
+/* Returns the index of the cut where the second thread begins, so that each thread has half of the
+ * bytes. Returns 0 if one thread is enough. */
 static size_t middle(const struct pb_an *an, const cut_vec *cuts)
 {
 	uint64_t total = 0, seen = 0;
@@ -427,10 +433,10 @@ static void collect(struct pb_an *an, struct worker *w)
 }
 
 /*
- * A switch in position-independent code uses a table of 4-byte offsets from the table itself
- * (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum whose address is taken
- * is read as such a table, up to the first offset that does not lead into code, or up to the next
- * such datum. A datum that is not a table costs a refusal at worst.
+ * A switch in position-independent code uses a table of 4-byte offsets from the table itself (lea
+ * table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum whose address is taken is
+ * read as such a table. The table ends at the first offset that does not lead into code, or at the
+ * next datum whose address is taken. If the datum is not a table, at worst a function is refused.
  */
 static void follow_tables(struct pb_an *an)
 {

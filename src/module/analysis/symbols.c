@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Collects candidates for functions, and labels, from every symbol table that belongs to the file:
- * .symtab, .dynsym, the debug file's table and the mini debug info's. Names are not copied from the
- * file's bytes.
+ * Collects candidates for functions, and labels. They come from every symbol table that belongs to
+ * the file: .symtab, .dynsym, and the tables of the debug file and of the mini debug info. Names
+ * are not copied, but stay in the file's bytes.
  */
 #include <errno.h>
 #include <string.h>
 #include "base/clean_text.h"
 #include "module/analysis/stages.h"
 
-#define MAX_NAME 4096	/* mangled C++ names have up to a few thousand bytes */
+#define MAX_NAME 4096	/* in bytes; mangled C++ names have up to a few thousand */
 
-/* The name's length without its version ("@@GLIBC_2.2"). 0: it is too long, or has a blank or a
- * control character. */
+/* Returns the length of the name without its version ("@@GLIBC_2.2"). Returns 0 if the name is too
+ * long, or has a blank or a control character. */
 static size_t usable_name(const char *name)
 {
 	size_t len = 0;
@@ -48,7 +48,7 @@ static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 		pb_vec_push(&an->labels, s->st_value);
 		return;
 	}
-	/* a size that exceeds the section is ignored */
+	/* a symbol's size that exceeds the section is ignored */
 	if (s->st_size <= r->size - (s->st_value - r->addr))
 		c.size = s->st_size;
 	if (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads FDEs (cfi.h) and executes their instructions row by row. It keeps only what the analysis
- * needs of a row: the CFA, and whether the return address is at its usual place. cfi_rules.c keeps
- * whole rows.
+ * Reads FDEs (cfi.h) and executes their instructions row by row. This file keeps only the part of a
+ * row that the analysis needs: the CFA, and whether the return address is at its usual place.
+ * cfi_rules.c keeps whole rows.
  */
 #include "module/elf/cfi.h"
 #include <string.h>
 #include "module/elf/cfi_ops.h"
 #include "module/elf/dwarf_bytes.h"
 
-#define RA_OFFSET	(-8)	/* the return address's usual place, from the CFA */
-/* Every FDE executes its CIE's instructions; real CIEs have ten bytes of them. */
+#define RA_OFFSET	(-8)	/* the usual offset of the return address from the CFA */
+/* Every FDE executes its CIE's instructions. Real CIEs have ten bytes of instructions. */
 #define MAX_INITIAL	256	/* bytes */
 
 static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
@@ -25,7 +25,7 @@ static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 	memset(cie, 0, sizeof(*cie));
 	cie->off = off;
 	if (version == 4)
-		fixed(&b, 2);	/* sizes of an address and of a segment selector */
+		fixed(&b, 2);	/* skips the sizes of an address and of a segment selector */
 	cie->code_align = uleb(&b);
 	cie->data_align = sleb(&b);
 	cie->ra_reg = (uint8_t)(version == 1 ? fixed(&b, 1) : uleb(&b));
@@ -95,7 +95,7 @@ static void parse_fde(struct pb_cfi *c, struct bytes b, const struct pb_cie *cie
 		}
 		b.p += len;
 	}
-	/* a discarded section's FDE keeps address 0 */
+	/* if the linker discarded a section, its FDE keeps the address 0 */
 	if (b.dry || !f.start || f.end <= f.start || f.end >= 1ull << 48)
 		return;
 	f.insns = b.p;
@@ -198,7 +198,7 @@ long pb_cfi_find(const struct pb_cfi *c, uint64_t addr)
 	return low && addr < c->fdes.v[low - 1].end ? (long)low - 1 : -1;
 }
 
-/* DWARF numbers the first eight registers in another order than instructions do. */
+/* DWARF's numbers of the first eight registers differ from the numbers in instructions. */
 static uint8_t x86_reg(uint64_t dwarf)
 {
 	static const uint8_t map[8] = { 0, 2, 1, 3, 6, 7, 5, 4 };
@@ -224,13 +224,13 @@ static void skip_block(struct bytes *b)
 	}
 }
 
-/* The offset that the operand n stands for: n times the CIE's data_align. */
+/* Returns the offset that the operand n encodes: n times the CIE's data_align. */
 static int64_t factored_by(const struct pb_cfi_cursor *cur, int64_t n)
 {
 	return (int64_t)((uint64_t)n * (uint64_t)cur->cie->data_align);
 }
 
-/* The return address is saved at CFA + factored * data_align. */
+/* Notes that the return address is saved at CFA + factored * data_align. */
 static void ra_at(struct pb_cfi_cursor *cur, int64_t factored)
 {
 	cur->row.ra_undefined = false;
@@ -245,7 +245,7 @@ static void restore(struct pb_cfi_cursor *cur, uint64_t reg)
 	cur->row.ra_moved = cur->initial.ra_moved;
 }
 
-/* A rule for a register. Only rules for the return address are kept. */
+/* Executes a rule for a register. Only rules for the return address are kept. */
 static void rule(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);
@@ -279,7 +279,7 @@ static void advance_loc(struct pb_cfi_cursor *cur, uint64_t delta)
 	cur->loc += delta * cur->cie->code_align;
 }
 
-/* A rule for the CFA. False: op is not one. */
+/* Executes a rule for the CFA. False: op is not such a rule. */
 static bool frame(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
 	struct pb_cfi_row *row = &cur->row;
@@ -350,8 +350,8 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		rule(cur, b, op);
 		break;
 	default:
-		/* set_loc, which no known compiler writes, or an unknown instruction: the rest
-		 * of the table cannot be interpreted */
+		/* if op is set_loc (no known compiler writes it) or unknown, the rest of the table
+		 * cannot be interpreted */
 		row->cfa_reg = PB_REG_NONE;
 		b->p = b->end;
 	}

@@ -4,7 +4,7 @@
  * instruction. The bytes come from outside and are not trusted.
  * Source of the format: LSB 5.0 "Exception Frames", DWARF 5 section 6.4.
  *
- * Context: any thread; tables are read-only once read.
+ * Context: any thread; a table is read-only after pb_cfi_read().
  */
 #ifndef PB_MODULE_CFI_H
 #define PB_MODULE_CFI_H
@@ -17,11 +17,11 @@
 #define PB_REG_RSP	4
 #define PB_REG_NONE	255
 
-/* The canonical frame address (CFA) is cfa_reg + cfa_off. If it is an expression, cfa_reg is
- * PB_REG_NONE. The return address is at CFA-8 unless ra_moved. */
+/* The canonical frame address (CFA) is cfa_reg + cfa_off. If an expression gives the CFA, cfa_reg
+ * is PB_REG_NONE. The return address is at CFA-8 unless ra_moved. */
 struct pb_cfi_row {
 	uint8_t cfa_reg;
-	bool ra_undefined;	/* no caller to return to: _start, clone's child */
+	bool ra_undefined;	/* there is no caller to return to: _start, clone's child */
 	bool ra_moved;		/* the return address is not at CFA-8 */
 	int32_t cfa_off;
 };
@@ -33,18 +33,20 @@ struct pb_cie {
 	int64_t data_align;
 	uint8_t ra_reg;
 	uint8_t encoding;	/* encoding of the FDEs' addresses */
-	uint8_t lsda_encoding;	/* encoding of the pointer to the personality routine's table */
+	uint8_t lsda_encoding;	/* encoding of the pointer to the LSDA, the personality routine's
+				 * table */
 	bool has_augmentation;
-	bool signal;		/* 'S': a signal frame's return trampoline */
+	bool signal;		/* the augmentation has 'S': the code is a signal frame's return
+				 * trampoline */
 };
 
 struct pb_fde {
 	uint64_t start, end;
 	const uint8_t *insns, *insns_end;
-	uint64_t lsda;		/* address of the table of landing pads, or 0 */
+	uint64_t lsda;		/* address of the LSDA, the table of landing pads, or 0 */
 	uint32_t cie;
 	bool signal;
-	bool entry;		/* its first row is CFA = rsp+8, as at a function's entry */
+	bool entry;		/* the first row is CFA = rsp+8, as at a function's entry */
 	bool ra_undefined;
 };
 
@@ -53,10 +55,11 @@ struct pb_cfi {
 	PB_VEC(struct pb_fde) fdes;	/* sorted by start */
 };
 
-/* Reads the table up to its end or its first broken record. False: out of memory. */
+/* Reads the table up to its end or to its first broken record. False: out of memory. */
 bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e);
 void pb_cfi_free(struct pb_cfi *c);
-/* The index of the last FDE that begins at or before addr, if it covers addr, else -1. */
+/* Returns the index of the last FDE that begins at or before addr. Returns -1 if that FDE doesn't
+ * cover addr. */
 long pb_cfi_find(const struct pb_cfi *c, uint64_t addr);
 
 #define PB_CFI_STACK 8
@@ -64,13 +67,13 @@ long pb_cfi_find(const struct pb_cfi *c, uint64_t addr);
 /* Walks an FDE's rows in the order of addresses. */
 struct pb_cfi_cursor {
 	const uint8_t *p, *end;
-	uint64_t loc;		/* the row is valid below this address */
+	uint64_t loc;		/* the row is valid for addresses below this */
 	const struct pb_cie *cie;
 	struct pb_cfi_row row, initial, stack[PB_CFI_STACK];
 	unsigned depth;
 };
 
 void pb_cfi_start(struct pb_cfi_cursor *cur, const struct pb_cfi *c, const struct pb_fde *f);
-/* Moves to the row of addr, which must not be below the addr of the previous pb_cfi_advance(). */
+/* Moves to the row of addr. addr must not be below the addr of the previous pb_cfi_advance(). */
 void pb_cfi_advance(struct pb_cfi_cursor *cur, uint64_t addr);
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Executes the instructions of an FDE up to an address, for the unwind table of stubs: the rules
- * for the CFA and for all registers (cfi.h keeps only what the analysis needs). The cursor goes
- * forward; an address below the last one makes it restart at the FDE's beginning.
+ * Executes the instructions of an FDE up to an address, for the unwind table of stubs. The result
+ * is the rules for the CFA and for all registers. (cfi.h keeps only what the analysis needs.) The
+ * cursor goes forward. If an address is below the last address, the cursor restarts at the FDE's
+ * beginning.
  */
 #include "module/elf/cfi_rules.h"
 #include <string.h>
@@ -47,7 +48,7 @@ static void put_cfa(struct pb_rules_cursor *c, uint64_t reg, int64_t off)
 		.kind = PB_RULE_REGISTER, .reg = (uint32_t)reg, .value = off };
 }
 
-/* A rule for the CFA. False: op is not one. */
+/* Executes a rule for the CFA. False: op is not such a rule. */
 static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	const uint8_t *at;
@@ -80,7 +81,7 @@ static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 	return false;
 }
 
-/* A rule for a register. False: op is not one. */
+/* Executes a rule for a register. False: op is not such a rule. */
 static bool reg_rule(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
 	uint64_t reg = uleb(b);
@@ -141,7 +142,7 @@ static void extended(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 		uleb(b);
 		return;
 	}
-	/* set_loc, or an unknown instruction: the rest of the table cannot be interpreted */
+	/* if op is set_loc or unknown, the rest of the table cannot be interpreted */
 	if (!frame(c, b, op) && (op < CFA_offset_extended || !reg_rule(c, b, op)))
 		c->lost = true;
 }

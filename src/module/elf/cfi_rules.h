@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whole rows of an unwind table: the CFA, and where each register is saved. (cfi.h has the part
- * that the analysis needs.) Context: any thread.
+ * Whole rows of an unwind table: the CFA, and where each register is saved. cfi.h has only the part
+ * of a row that the analysis needs. Context: any thread.
  */
 #ifndef PB_MODULE_CFI_RULES_H
 #define PB_MODULE_CFI_RULES_H
 #include "module/elf/cfi.h"
 
-#define PB_RULE_REGS	17	/* DWARF's numbers; 16 is the return address */
+#define PB_RULE_REGS	17	/* registers have DWARF's numbers; 16 is the return address */
 #define PB_DWARF_RSP	7
 #define PB_DWARF_RA	16
 
 enum pb_rule_kind {
-	PB_RULE_SAME,		/* same value as in the caller, or no rule */
+	PB_RULE_SAME,		/* the register has the same value as in the caller, or there is no
+				 * rule */
 	PB_RULE_UNDEFINED,
-	PB_RULE_OFFSET,		/* at CFA + value */
-	PB_RULE_VAL_OFFSET,	/* is CFA + value */
-	PB_RULE_REGISTER,	/* in register `value`. In the rule of the CFA: is register `reg` +
-				 * value */
-	PB_RULE_EXPR,		/* `value` bytes of an expression at block */
+	PB_RULE_OFFSET,		/* the register is saved at CFA + value */
+	PB_RULE_VAL_OFFSET,	/* the register's value is CFA + value */
+	PB_RULE_REGISTER,	/* the register is in register `value`. If this is the CFA's rule,
+				 * the CFA is register `reg` + value */
+	PB_RULE_EXPR,		/* an expression gives the address; it has `value` bytes at
+				 * `block` */
 	PB_RULE_VAL_EXPR,
 };
 
@@ -28,22 +30,24 @@ struct pb_rule {
 	const uint8_t *block;
 };
 
-/* All padding is zero: rows may be compared as bytes. */
+/* All padding in the struct is zero, so that rows may be compared as bytes. */
 struct pb_rules {
 	struct pb_rule cfa, regs[PB_RULE_REGS];
 };
 
 struct pb_rules_cursor {
 	const struct pb_cfi *cfi;
-	const struct pb_fde *fde;	/* NULL: none yet */
+	const struct pb_fde *fde;	/* the FDE that is being executed; NULL: none yet */
 	const struct pb_cie *cie;
 	const uint8_t *p, *end;
 	uint64_t last, loc;
 	unsigned depth;
-	bool lost;			/* the rest cannot be interpreted */
+	bool lost;			/* the rest of the FDE's instructions cannot be
+					 * interpreted */
 	struct pb_rules now, initial, stack[PB_CFI_STACK];
 };
 
-/* The row at an address; NULL: the table has none. Fast if addresses rise within a function. */
+/* Returns the row at an address, or NULL if the table has none. The call is fast if addresses rise
+ * within a function. */
 const struct pb_rules *pb_rules_at(struct pb_rules_cursor *c, uint64_t addr);
 #endif

@@ -23,7 +23,7 @@
 #define PE_PCREL	0x10
 #define PE_OMIT		0xff
 
-/* A cursor over bytes. A read past the end sets dry and returns 0. */
+/* A cursor over bytes. A read past the end sets `dry` and returns 0. */
 struct bytes {
 	const uint8_t *p, *end;
 	bool dry;
@@ -79,8 +79,8 @@ static inline int64_t sleb(struct bytes *b)
 	return 0;
 }
 
-/* Reads a pointer; vaddr is the address of b->p in memory. The value 0 stays 0 in a relative
- * encoding too. */
+/* Reads a pointer. vaddr is the address in memory of the byte b->p. The value 0 stays 0, even if
+ * the encoding is relative. */
 static inline uint64_t encoded(struct bytes *b, uint8_t encoding, uint64_t vaddr)
 {
 	uint64_t v;

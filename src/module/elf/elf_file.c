@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads an ELF file's blocks on demand and checks every range (elf_file.h): headers, segments,
- * sections, the dynamic section, symbol tables, the build-id. A broken section table counts as
- * none; broken segments are an error.
+ * Reads an ELF file's blocks on demand, and checks every range (elf_file.h). It reads headers,
+ * segments, sections, the dynamic section, symbol tables and the build-id. A file with a broken
+ * section table counts as a file without sections. Broken segments are an error.
  */
 #include "module/elf/elf_file.h"
 #include <errno.h>
@@ -14,9 +14,10 @@
 #include "base/base.h"
 
 #define BLOCK		(16u << 10)
-#define MAX_SEGMENTS	128	/* real files have a dozen; look-ups are linear */
+#define MAX_SEGMENTS	128	/* real files have a dozen segments; look-ups are linear */
 
-/* False: the file shrank or can't be read. Missing bytes stay zero and unloaded. */
+/* Loads a block. False: the file shrank or can't be read; the missing bytes are then zero, and the
+ * block isn't loaded. */
 static bool load_block(struct pb_elf *e, uint64_t block)
 {
 	uint64_t off = block * BLOCK;
@@ -112,7 +113,7 @@ static void set_strings(struct pb_elf_strings *s, const char *v, uint64_t size)
 	s->size = nul ? (uint64_t)(nul + 1 - v) : 0;
 }
 
-/* Files can do without section headers, so a broken table counts as none. */
+/* A file works without section headers, so a broken table counts as no table. */
 static void read_sections(struct pb_elf *e)
 {
 	const Elf64_Ehdr *eh = e->eh;
@@ -274,8 +275,8 @@ static const uint32_t *aligned4(const void *p)
 	return (uintptr_t)p % 4 ? NULL : p;
 }
 
-/* The number of dynamic symbols, for files without sections. The hash tables have it: the chain of
- * the last bucket ends at the last symbol. */
+/* Returns the number of dynamic symbols of a file without sections. It comes from the hash tables:
+ * the chain of the last bucket ends at the last symbol. */
 static uint64_t count_by_hash(struct pb_elf *e)
 {
 	const uint32_t *h;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The table of runtimes (runtimes.h) with the signs that identify each, and the search for these
- * signs in a file's symbols and sections. A new runtime is one row; bits follow the order of rows.
+ * signs in a file's symbols and sections. A new runtime needs one new row. The rows' order is the
+ * order of the bits.
  */
 #include "module/elf/runtimes.h"
 #include <string.h>
 #include "base/base.h"
 
-/* What identifies a runtime: a symbol that the file defines, a symbol that it needs, or a section.
- * A star at the end matches any rest. */
+/* A runtime is identified by a symbol that the file defines, by a symbol that the file needs, or by
+ * a section. A star at the end of a name matches any rest. */
 enum sign { DEFINES, NEEDS, SECTION };
 
 #define COPIES "stacks are copied away and back: a call that is copied may end where another one " \
@@ -17,7 +18,8 @@ enum sign { DEFINES, NEEDS, SECTION };
 static const struct runtime {
 	const char *name, *policy;
 	struct { enum sign by; const char *what; } signs[4];
-	bool own_stacks;	/* code without unwind tables does not use the stack as C does */
+	bool own_stacks;	/* the runtime's code without unwind tables does not use the stack
+				 * as C does */
 } runtimes[] = {
 	{ "V8",
 	  "compiled JavaScript isn't traced, V8's builtins by their entries only, as they have no "
@@ -75,7 +77,7 @@ static bool is_it(const char *name, const char *what)
 	return !strcmp(name, what);
 }
 
-/* The runtimes that this name identifies. */
+/* Returns the runtimes that this name identifies, as bits. */
 static uint32_t look_up(const char *name, enum sign by)
 {
 	uint32_t found = 0;

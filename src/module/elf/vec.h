@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A growable array. If memory runs out, the array's `failed` is set and further items are dropped;
- * users check it once at the end of a stage, not at every push.
+ * A growable array. If memory runs out, the array's `failed` is set and further items are dropped.
+ * Users check `failed` once at the end of a stage, not at every push.
  */
 #ifndef PB_MODULE_VEC_H
 #define PB_MODULE_VEC_H
@@ -13,7 +13,7 @@
 
 #define PB_VEC(type) struct { type *v; size_t n, cap; bool failed; }
 
-/* Room for n more items; the array may move. */
+/* Returns an array with room for n more items, or NULL. The array may have moved. */
 static inline void *pb_vec_room(void *v, size_t used, size_t n, size_t *cap, size_t item)
 {
 	size_t want = *cap ? *cap : 64;
@@ -30,7 +30,7 @@ static inline void *pb_vec_room(void *v, size_t used, size_t n, size_t *cap, siz
 	return v;
 }
 
-/* Makes room for k more; true if there is. */
+/* Makes room for k more items. False if there is no memory. */
 #define pb_vec_reserve(vec, k) ({						\
 	size_t k_ = (k);							\
 	if (!(vec)->failed && k_ > (vec)->cap - (vec)->n) {			\

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file of abi/stubs.h from an analysis, for the recorder. There are two passes over
- * functions and windows of exits, in the order of their addresses. The first decides where each
- * stub lies, and writes symbols and unwind rows. It determines the file's size, and so the file's
- * place in memory. The second pass writes the code.
+ * Makes the file of abi/stubs.h from an analysis, for the recorder. Two passes go over functions
+ * and windows of exits, in the order of their addresses. The first pass decides where each stub
+ * lies, and writes symbols and unwind rows. It determines the file's size, and so the file's
+ * address in memory. The second pass writes the code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,7 +15,8 @@
 
 #define STUB_PREFIX	"patchbay_stub_"
 #define EXIT_PREFIX	"patchbay_exit_"
-#define EXIT_ALIGN	4u	/* cold code is packed */
+#define EXIT_ALIGN	4u	/* stubs of exits are aligned to few bytes, because they are mostly
+				 * cold */
 #define SITE_ALIGN	16u
 #define NOTE_SIZE	32u
 #define PHDRS		3
@@ -31,8 +32,9 @@ struct image {
 	struct pb_stubs head;
 	uint32_t at;		/* the file's offset of the next stub */
 	uint32_t *funcs, *windows;
-	uint32_t func;		/* the function laid out last */
-	uint32_t exit_name;	/* offset of the name of its exits; 0: not written yet */
+	uint32_t func;		/* the function whose stub was laid out last */
+	uint32_t exit_name;	/* offset of the name of func's exits; 0: the name is not written
+				 * yet */
 	struct pb_rows rows;
 	PB_VEC(Elf64_Sym) symbols;
 	PB_VEC(char) names;
@@ -100,7 +102,7 @@ static void lay_window(struct image *im, uint32_t i)
 	im->at += (uint32_t)size;
 }
 
-/* Lays out all stubs. The exits of a function follow its entry. */
+/* Lays out all stubs. The stubs of a function's exits come after its entry's stub. */
 static void lay_stubs(struct image *im)
 {
 	const struct pb_func *f = pb_analysis_funcs(im->a);
@@ -138,7 +140,7 @@ static void put_section(struct image *im, unsigned i, uint32_t type, uint32_t *a
 	*at = start + (uint32_t)size;
 }
 
-/* All sections, after the code. */
+/* Lays out all sections after the code. */
 static void lay_sections(struct image *im)
 {
 	uint32_t at = im->head.text;
@@ -198,7 +200,8 @@ static void put_headers(struct image *im)
 	memcpy(im->file + im->head.sections, im->sections, sizeof(im->sections));
 }
 
-/* Chooses the address that the file is made for: below the module, within reach of its jumps. */
+/* Chooses the address that the file is made for. The address is below the module, so that jumps
+ * between both reach. */
 static void choose_place(struct image *im)
 {
 	uint64_t page = ~(uint64_t)(PB_STUBS_PAGE - 1);
@@ -260,7 +263,7 @@ uint64_t pb_stubs_sum(const struct pb_stubs *s)
 	return h[0] ^ h[0] >> 29 ^ h[1];
 }
 
-/* The build-id is a checksum of the whole file. */
+/* Writes the build-id, which is a checksum of the whole file. */
 static void put_identity(struct image *im)
 {
 	uint8_t *note = im->file + im->sections[PB_STUBS_NOTE].sh_offset;

@@ -9,11 +9,11 @@
 #include "abi/stubs.h"
 #include "module/elf/cfi.h"
 
-/* cfi: the module's unwind table; NULL: there is none. Returns 0, -ENOMEM or -EFBIG; the caller
- * frees *file. */
+/* Makes the file. cfi is the module's unwind table, or NULL if there is none. Returns 0, -ENOMEM or
+ * -EFBIG. The caller frees *file. */
 int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t **file,
 		  size_t *size);
-/* The checksum of the file that s is the header of. All s->size bytes must be readable; s->sum
- * counts as 0. */
+/* Returns the checksum of the file whose header is s. All s->size bytes must be readable. The field
+ * s->sum counts as 0. */
 uint64_t pb_stubs_sum(const struct pb_stubs *s);
 #endif

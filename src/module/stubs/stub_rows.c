@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writes the unwind table (.eh_frame) of a module's stubs, so that any unwinder passes through
- * them. The copy of a displaced instruction has the row that the module's own table has for the
- * original: the program's stack is the same there. In the stub's own code the return address is on
- * top of the stack (CFA = rsp + 8). A displaced call pushes its return address by instructions of
- * its own, which get rows too.
+ * them. The copy of a displaced instruction has the same row as the original in the module's own
+ * table, because the stack is the same at the copy. In the stub's own code, the return address is
+ * on top of the stack (CFA = rsp + 8). The copy of a displaced call pushes the return address in
+ * several instructions, which get rows of their own.
  *
  * If the module's table has no row for an instruction, the previous row continues.
  */
@@ -13,8 +13,10 @@
 #include "module/elf/cfi_ops.h"
 
 #define WORD		8
-#define PUSH_LEN	5	/* push $imm32: the return address' low half */
-#define POP_LEN		4	/* pop -16(%rsp), before push $imm32, if the target was pushed */
+#define PUSH_LEN	5	/* length of push $imm32, which pushes the return address' low
+				 * half */
+#define POP_LEN		4	/* length of pop -16(%rsp), which is before push $imm32 if the
+				 * target was pushed */
 
 static void put(struct pb_rows *t, const void *bytes, size_t n)
 {
@@ -73,9 +75,9 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 {
 	static const uint8_t cie[] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0,
-		1, 0x78, PB_DWARF_RA,	/* factors 1 and -8 */
-		1, 0x1b,		/* FDEs' addresses have 4 bytes and are relative to
-					 * themselves */
+		1, 0x78, PB_DWARF_RA,	/* code_align is 1 and data_align is -8 */
+		1, 0x1b,		/* the FDEs' addresses have 4 bytes, and are relative to
+					 * their own place */
 		CFA_def_cfa, PB_DWARF_RSP, WORD, CFA_offset | PB_DWARF_RA, 1,
 	};
 
@@ -85,14 +87,15 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 	close_record(t, 0);
 }
 
-/* Begins an FDE. pb_rows_place() writes its address later, when the table's place is known. */
+/* Begins an FDE. pb_rows_place() writes the FDE's address later, when the table's address is
+ * known. */
 static size_t open_fde(struct pb_rows *t, uint32_t start, uint32_t size)
 {
 	size_t fde = t->out.n;
 
 	pb_vec_push(&t->fdes, (struct pb_rows_fde){ start, (uint32_t)fde });
 	put_u32(t, 0);
-	put_u32(t, fde + 4);	/* back to the CIE */
+	put_u32(t, fde + 4);	/* the distance back to the CIE */
 	put_u32(t, 0);
 	put_u32(t, size);
 	put_byte(t, 0);
@@ -165,7 +168,8 @@ static void advance(struct pb_rows *t, uint32_t by)
 	put_byte(t, by >> 8);
 }
 
-/* Sets the row from `at` on. The first row that differs from an entry's opens the FDE. */
+/* Sets the row from the address `at`. If it is the stub's first row that differs from an entry's
+ * row, opens the FDE. */
 static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 {
 	if (!memcmp(r, &t->now, sizeof(*r)))
@@ -187,7 +191,8 @@ static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 	t->now = *r;
 }
 
-/* Repeats the last row with the CFA `by` bytes farther from rsp: a word was pushed or popped. */
+/* Repeats the last row, but with the CFA `by` more bytes away from rsp, because a word was pushed
+ * or popped. */
 static void pushed(struct pb_rows *t, uint32_t at, int by)
 {
 	struct pb_rules r = t->now;
@@ -200,7 +205,7 @@ static void pushed(struct pb_rows *t, uint32_t at, int by)
 
 /* ---- a stub ---------------------------------------------------------------- */
 
-/* The rows of a displaced call whose copy begins at `copy` and whose push is at `push`. */
+/* Sets the rows of a displaced call. Its copy begins at `copy`, and its push is at `push`. */
 static void call(struct pb_rows *t, uint32_t copy, uint32_t push)
 {
 	if (copy < push) {
@@ -218,7 +223,8 @@ static bool is_exit(const struct pb_place *p, unsigned off)
 	return false;
 }
 
-/* The rows of a recipe's copy. exits: the place, if exits are in this recipe; else NULL. */
+/* Sets the rows of a recipe's copy. `exits` is the place if the recipe contains exits; otherwise
+ * NULL. */
 static void recipe(struct pb_rows *t, uint32_t body, const struct pb_recipe *r, uint64_t window,
 		   const struct pb_place *exits)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes the unwind table of stubs. Stubs come in the order of their addresses. Adjacent stubs
- * whose only row is that of an entry share an FDE. Context: any thread. */
+/* Writes the unwind table of stubs. The caller adds stubs in the order of their addresses. Adjacent
+ * stubs share an FDE if each of them has only the row of an entry. Context: any thread. */
 #ifndef PB_MODULE_STUB_ROWS_H
 #define PB_MODULE_STUB_ROWS_H
 #include "abi/analysis_place.h"
@@ -12,31 +12,32 @@ struct pb_rows_fde {
 	uint32_t fde;		/* offset of the FDE in the table */
 };
 
-/* The caller zeroes it first. Addresses are offsets in the file. */
+/* The table that is being written. The caller zeroes it first. Addresses in it are offsets in the
+ * file. */
 struct pb_rows {
 	PB_VEC(uint8_t) out;
 	PB_VEC(struct pb_rows_fde) fdes;
-	uint32_t plain;		/* start of the adjacent stubs whose only row is that of an entry;
-				 * 0: none */
+	uint32_t plain;		/* start of the adjacent stubs that share an FDE, because each has
+				 * only an entry's row; 0: none */
 	struct pb_rules_cursor program;
-	struct pb_rules gone;	/* the row at an entry and an exit */
-	/* of the current stub: */
+	struct pb_rules gone;	/* the row of an entry and of an exit: the frame is gone */
+	/* the current stub: */
 	uint32_t start, end;
-	bool is_open;		/* the stub has an FDE of its own, in which the row `now` holds from
-				 * `at` on */
+	bool is_open;		/* the stub has its own FDE, in which the row `now` holds from the
+				 * address `at` */
 	size_t fde;
 	uint32_t at;
 	struct pb_rules now;
 };
 
-/* cfi: the module's own table, or NULL. */
+/* Begins the table. cfi is the module's own table, or NULL. */
 void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi);
-/* pb_rows_stub() adds the rows of a site's stub, pb_rows_exit() those of the stub of a window of
- * exits. */
+/* pb_rows_stub() adds the rows of a site's stub. pb_rows_exit() adds the rows of the stub of a
+ * window of exits. */
 void pb_rows_stub(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_exit(struct pb_rows *t, uint32_t stub, const struct pb_place *p);
 void pb_rows_end(struct pb_rows *t, uint32_t end);
-/* After pb_rows_end() .eh_frame has t->out.n bytes. */
+/* Returns the size of .eh_frame_hdr. .eh_frame has t->out.n bytes after pb_rows_end(). */
 static inline uint32_t pb_rows_hdr_size(const struct pb_rows *t)
 {
 	return (uint32_t)(12 + 8 * t->fdes.n);
