@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A writer's change of chunks. An *activation* is one call of this code. A
- * signal handler may interrupt it at any instruction and run other activations to
- * their end. Then the handler may return to it, or leave it for ever by a jump
- * (longjmp, an exception, cancellation). So no activation may leave work that only
- * it could finish:
+ * A writer's change of chunks. An *activation* is one call of this code. A signal
+ * handler may interrupt it at any instruction and run other activations to their end.
+ * Then the handler may return to it, or leave it for ever by a jump (longjmp, an
+ * exception, cancellation). So an activation may leave no work that only this
+ * activation could finish. The writer's members serve this end:
  *
- *   pos       decides which chunk is in force: pb_chunk_of(pos). It moves from a
- *             full chunk to the next one by one cmpxchg. An activation whose
- *             cmpxchg fails gives its chunk back.
- *   taken     names the chunk that an activation has taken and is filling, with
- *             the activation's place on the thread's own stack. If a later
- *             activation runs at or above that place, the earlier one is gone,
- *             and the later one takes the chunk over. There is only one such word,
- *             so a nested activation doesn't note its chunk.
- *   left[]    a full chunk is entered here before pos moves. Once pos is in another
- *             chunk, any activation hands the full one over (tidy()).
+ *   pos       The chunk in force is pb_chunk_of(pos). One cmpxchg moves pos from a
+ *             full chunk to the next one. An activation whose cmpxchg fails gives its
+ *             chunk back.
+ *   taken     names the chunk that an activation has taken and is filling, with the
+ *             activation's place on the thread's own stack. If a later activation
+ *             runs at or above that place, the earlier one is gone, and the later one
+ *             takes the chunk over. The writer has only one such word. A nested
+ *             activation therefore doesn't note its chunk.
+ *   left[]    An activation enters a full chunk in left[] before pos moves. Once pos
+ *             is in another chunk, any activation hands the full chunk over (tidy()).
  *   base,     follow from pos; base is 0 and leaf is pb_no_leaf while they
  *   leaf      change, and any activation sets them (pb_change_mend()).
- *   pending[] the interrupted activations and hits. A chunk in which one of them
- *             may still fill a hole is HELD until that code has gone on, or is
- *             gone. The code is gone when the thread hits again at or above the
+ *   pending[] the interrupted activations and hits. If interrupted code may still
+ *             fill a hole in a chunk, the chunk is HELD until that code has resumed,
+ *             or is gone. The code is gone when the thread has a hit at or above the
  *             handler's frame on the thread's own stack.
  *
- * If a handler jumps away between the removal from left[] and the change to FULL,
- * or out of a nested activation before pos moves, a chunk stays OPEN or TAKEN. Such a
- * chunk is drained or freed when the thread or the session ends, so nothing is lost.
+ * A handler may jump away between the removal of a chunk from left[] and its change
+ * to FULL. A handler may also jump out of a nested activation before pos moves. In
+ * either case a chunk stays OPEN or TAKEN. This chunk is drained or freed when the
+ * thread or the session ends, so nothing is lost.
  *
- * Header and data are written while the chunk is TAKEN. Once it is OPEN it may come
- * into force; until it does, it holds no more data than `used` says.
+ * Header and data are written while the chunk is TAKEN. Once the chunk is OPEN, it
+ * may come into force. Before it comes into force, it holds no more data than `used`
+ * says.
  */
 #include "ring/change.h"
 #include "base/base.h"
@@ -49,9 +51,9 @@ static uint64_t *words_at(uint64_t chunk, uint64_t offset)
 	return (uint64_t *)(chunk + offset);
 }
 
-/* For a chunk that is reserved to its limit. If the last words before the limit aren't
- * written, stores a PAD in the chunk's very last word, which no record reaches. It shows a
- * reader that those words were reserved. */
+/* The chunk is reserved to its limit. If the last words before the limit aren't written, mark_end()
+ * stores a PAD in the chunk's very last word, which no record reaches. The PAD shows a reader that
+ * the unwritten words were reserved. */
 static void mark_end(struct pb_owner o, uint64_t chunk)
 {
 	const uint64_t *end = words_at(chunk, PB_CHUNK_LIMIT);
@@ -64,8 +66,8 @@ static void mark_end(struct pb_owner o, uint64_t chunk)
 			     pb_ext_word(PB_EXT_PAD, 1, 0, 0));
 }
 
-/* If the record that was reserved last isn't written yet, it may never be. Then this stores
- * a PAD after it, which shows that it was reserved. */
+/* If the last reserved record isn't written yet, it may never be written. Stores a PAD after such a
+ * record. The PAD shows that the record was reserved. */
 static void mark_reserved(struct pb_writer *w)
 {
 	struct pb_owner o = pb_writer_owner(w);
@@ -94,8 +96,8 @@ uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 	mark_reserved(w);
 	if (on_own_stack(w, sp))
 		p.limit = on_own_stack(w, slot) ? slot : sp - PB_RED_ZONE;
-	/* count the element first, so that a nested handler takes the next one. Until it
-	 * is filled its limit is PB_NO_LIMIT. */
+	/* count the element first, so that a nested handler takes the next element. An element that
+	 * isn't filled yet has the limit PB_NO_LIMIT. */
 	nr = pb_xadd_local(&w->nr_pending, 1);
 	if (nr < PB_WRITER_PENDING)
 		w->pending[nr] = p;
@@ -121,8 +123,8 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 		forget_pending(w, nr);
 }
 
-/* Drops the interrupted code that this hit shows to be gone. Interruptions are nested:
- * if one is gone, so are all after it. */
+/* This hit may show that interrupted code is gone. Drops the elements of that code. Interruptions
+ * are nested: if one is gone, all later ones are gone, too. */
 static void prune_pending(struct pb_writer *w)
 {
 	if (pb_likely(!w->nr_pending) || !on_own_stack(w, w->slot))
@@ -137,7 +139,8 @@ static void prune_pending(struct pb_writer *w)
 
 /* --- holes ----------------------------------------------------------------- */
 
-/* Is none of n words zero? Most chunks pass this check, as fast as they can be read. */
+/* Returns true if none of n words is zero. Most chunks pass this check, which is as fast as reading
+ * the chunk. */
 static bool no_zero(const uint64_t *p, uint32_t n)
 {
 	const uint64_t *end = p + n;
@@ -152,7 +155,7 @@ static bool no_zero(const uint64_t *p, uint32_t n)
 	return true;
 }
 
-/* Does each record in n words begin with a word that is neither zero nor UNDONE? */
+/* Returns true if each record in n words begins with a word that is neither zero nor UNDONE. */
 static bool no_hole(const uint64_t *data, uint32_t n)
 {
 	for (uint32_t i = 0; i < n;) {
@@ -166,7 +169,8 @@ static bool no_hole(const uint64_t *data, uint32_t n)
 	return true;
 }
 
-/* The number of words of the list of open calls. Its start times may be zero. */
+/* Returns the length of the list of open calls, in words. The start times in the list may be
+ * zero. */
 static uint32_t listed(const uint64_t *data)
 {
 	uint16_t head = (uint16_t)pb_ext_record(OPEN, 0, 0);
@@ -177,9 +181,10 @@ static uint32_t listed(const uint64_t *data)
 	return n;
 }
 
-/* Is no record missing in a chunk that is left? Such a chunk was reserved to its limit,
- * so if its data ends before the limit, there is a hole at the end. After the limit no
- * record begins. UNDONE records are only found if `walk` is set. */
+/* Returns true if no record is missing in a chunk that was left. Such a chunk was
+ * reserved to its limit. If its data ends before the limit, there is a hole at the
+ * end. No record begins after the limit. UNDONE records are only found if `walk` is
+ * set. */
 static bool is_whole(const struct pb_chunk *c, bool walk)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -191,8 +196,8 @@ static bool is_whole(const struct pb_chunk *c, bool walk)
 				      no_hole(data + from, LIMIT_WORDS - from));
 }
 
-/* May interrupted code still write into the chunk? It can fill a hole, or set the open
- * leaf in the header. */
+/* Returns true if interrupted code may still write into the chunk. That code may fill a hole, or
+ * set the open leaf in the header. */
 static bool must_hold(const struct pb_writer *w, const struct pb_chunk *c)
 {
 	if (pb_likely(!w->nr_pending && !pb_ring_unseen))
@@ -258,8 +263,9 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
-/* Hands over chunks that were left. The cmpxchg that removes a chunk from left[] lets only
- * one activation hand it over: this one, or one of a handler that interrupts it. */
+/* Hands over chunks that were left. The cmpxchg that removes a chunk from left[] lets only one
+ * activation hand the chunk over: this activation, or an activation of a handler that interrupts
+ * this one. */
 static void tidy(struct pb_writer *w, struct pb_owner o)
 {
 	prune_pending(w);
@@ -280,8 +286,8 @@ static void tidy(struct pb_writer *w, struct pb_owner o)
 
 /* --- the next chunk -------------------------------------------------------- */
 
-/* The place of this activation on the thread's own stack, in words from the stack's
- * upper end. All ones: it is on another stack. */
+/* The place of this activation on the thread's own stack, in words from the stack's upper end. All
+ * ones: the activation is on another stack. */
 static uint32_t place(const struct pb_writer *w)
 {
 	uint64_t words = (w->own_hi - w->slot) / 8;
@@ -305,11 +311,12 @@ static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 		return NULL;
 	c = (void *)(pb_ring_map.chunks + ((taken >> 32) - 1) * PB_CHUNK_SIZE);
 	if (pb_chunk_of(w->pos) == (uint64_t)c || is_left(w, c)) {
-		/* it came into force */
+		/* the chunk came into force */
 		pb_cmpxchg_local(&w->taken, taken, 0);
 		return NULL;
 	}
-	/* interrupted code that is still live is more than a red zone above this place */
+	/* if the interrupted code is still live, its place is more than a red zone above this
+	 * place */
 	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
 	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))
@@ -331,7 +338,7 @@ static struct pb_chunk *take(struct pb_writer *w, struct pb_owner o)
 	return c;
 }
 
-/* Clears `taken` if it names c, which is in force or given back. */
+/* Clears `taken` if it names c. c is in force by now, or was given back. */
 static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 {
 	uint64_t taken = w->taken;
@@ -340,22 +347,22 @@ static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 }
 
-/* The number of the chunk that follows `full`. It follows from `full` alone, which is left only
- * once. So the numbers have no gap, even if a handler's chunk comes into force instead of this one,
- * or a jump ends this activation. */
+/* Returns the number of the chunk that follows `full`. The number depends on `full` alone, and
+ * `full` is left only once. So the numbers have no gap. This holds even if a handler's chunk comes
+ * into force instead, or if a jump ends this activation. */
 static uint64_t next_number(const struct pb_writer *w, uint64_t full)
 {
 	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
 }
 
-/* Two members of 4 bytes, the first one at *low. */
+/* Stores two members of 4 bytes, the first one at *low. */
 static void put_pair(struct pb_owner o, uint32_t *low, uint32_t a, uint32_t b)
 {
 	pb_own_store(o, (uint64_t *)low, (uint64_t)b << 32 | a);
 }
 
-/* Fills the header and the list of open calls of a chunk that is TAKEN, and makes it OPEN.
- * Returns where records begin. A chunk that isn't o's isn't changed. */
+/* Fills the header and the list of open calls of a chunk that is TAKEN, and makes it OPEN. Returns
+ * the address of the first record. Doesn't change a chunk that isn't o's. */
 static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c, uint64_t full,
 		      const void *ending)
 {
@@ -380,15 +387,15 @@ static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c
 	return data;
 }
 
-/* Is the position still in the full chunk's dead zone or just after? Then no handler has
- * moved it. */
+/* Returns true if the position is still in the full chunk's dead zone or just after it. In that
+ * case no handler has moved the position. */
 static bool still_full(uint64_t pos, uint64_t chunk)
 {
 	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
-/* Sets base and leaf by cmpxchg from the values that mean "none". So code that was interrupted
- * here can't restore the base and leaf of a chunk that a handler has left since. */
+/* Sets base and leaf by cmpxchg from the values that mean "none". If this code is interrupted and a
+ * handler leaves the chunk, this code can't restore the base and leaf of that chunk. */
 void pb_change_mend(struct pb_writer *w)
 {
 	struct pb_owner o = pb_writer_owner(w);
@@ -443,7 +450,7 @@ bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, cons
 	} while (!pb_own_change(o, &w->pos, pos, start));
 	pb_change_mend(w);
 	forget_taken(w, c);
-	/* by now a handler may have changed chunks again */
+	/* since the change above, a handler may have changed chunks again */
 	tidy(w, o);
 	if (!entered && !must_hold(w, (void *)full))
 		hand_over(o, (void *)full);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How a writer goes from a full chunk to the next one, and hands the full one
- * over. For writer.c. Context of all functions: hit path, as in writer.h.
+ * How a writer goes from a full chunk to the next one, and hands the full chunk over. Only writer.c
+ * uses these functions. Context of all functions: hit path, as in writer.h.
  *
- * Circle: writer.c changes a full chunk in the middle of a write. change.c and supply.c use the
- * writer's state and the ring's mapping, which writer.h declares.
+ * The dependency is circular: writer.c calls change.c in the middle of a write. change.c and
+ * supply.c use the writer's state and the ring's mapping, which writer.h declares.
  */
 #ifndef PB_RING_CHANGE_H
 #define PB_RING_CHANGE_H
 #include "arch/arch.h"
 #include "ring/writer.h"
 
-#define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before it */
+#define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before this
+								 * offset */
 
-/* Stands for the chunk of a thread that has none: always full, never written. */
+/* The chunk of a thread that has no chunk: always full, never written. */
 extern uint64_t pb_no_chunk;
 extern uint64_t pb_no_leaf[2];
 
@@ -22,13 +23,13 @@ static inline uint64_t pb_chunk_of(uint64_t pos)
 	return pos & -(uint64_t)PB_CHUNK_SIZE;
 }
 
-/* Puts a new chunk in force in place of the one at `full`. True also if a handler did
- * so meanwhile. False: there is no chunk. `ending`: see pb_writer_put_end(). */
+/* Puts a new chunk in force in place of the chunk at `full`. Returns true also if a handler did so
+ * meanwhile. False: there is no free chunk. `ending`: see pb_writer_put_end(). */
 bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending);
 /* Sets base and leaf for the chunk in force. A handler that left by a jump may have
  * interrupted the code that sets them. */
 void pb_change_mend(struct pb_writer *w);
-/* Hands over, as FULL, the chunk in force and all chunks that were left. Then the
- * writer has no chunk. */
+/* Hands over, as FULL, the chunk in force and all chunks that were left. After this call the writer
+ * has no chunk. */
 void pb_change_close(struct pb_writer *w);
 #endif

@@ -5,12 +5,13 @@
 #include "base/base.h"
 #include "ring/writer.h"
 
-#define SEARCH_WORDS	1024		/* of taken[]: 1 GiB of chunks */
+#define SEARCH_WORDS	1024		/* words of taken[] that stand for 1 GiB of chunks */
 #define PAUSES		64		/* pauses of a waiting thread between two checks */
-#define TICKS_MAX	(1ull << 32)	/* longest wait, a second or so, whatever the ring says */
+#define TICKS_MAX	(1ull << 32)	/* the longest wait, about a second, even if the ring asks
+					 * for more */
 #define PAUSES_MAX	(1u << 26)
-#define STEPS		10		/* the time between two checks counts as at most 1/STEPS
-					 * of wait_ticks */
+#define STEPS		10		/* a longer time between two checks counts as 1/STEPS of
+					 * wait_ticks */
 
 uint64_t (*pb_supply_ticks)(void);
 
@@ -33,8 +34,8 @@ static struct pb_chunk *take_chunk(struct pb_owner o, uint32_t index, uint32_t f
 
 /* --- free chunks -------------------------------------------------------- */
 
-/* Takes the chunk of a bit that is clear. If the chunk isn't FREE, the bit was
- * wrong. It stays set, because another thread has the chunk. */
+/* Sets a clear bit and takes its chunk. If the chunk isn't FREE, another thread has it, and the
+ * clear bit was wrong. The bit then stays set. */
 static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 {
 	uint64_t *word = &pb_ring_map.taken[at], mask = 1ull << bit;
@@ -43,8 +44,8 @@ static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(o, at * 64 + bit, PB_CHUNK_FREE);
-	/* the reader may have cleared the bit since: it does so if the thread is stopped before it
-	 * has taken the chunk */
+	/* the reader may have cleared the bit since, if this thread was stopped before it had taken
+	 * the chunk */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	return c;
@@ -52,7 +53,7 @@ static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 
 static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 {
-	/* a child would set all bits, and get no chunk */
+	/* without this check a forked child would set all bits and get no chunk */
 	for (; free && pb_writer_is(o); free &= free - 1) {
 		struct pb_chunk *c = claim(o, at, (unsigned)__builtin_ctzll(free));
 
@@ -62,8 +63,8 @@ static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 	return NULL;
 }
 
-/* Takes the first free chunk, beginning where the reader last freed chunks. Such a chunk
- * was used lately, so its memory is present, and in the cache. */
+/* Takes the first free chunk, beginning where the reader last freed chunks. A chunk that was freed
+ * last is present in memory, and in the cache. */
 static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -89,7 +90,7 @@ static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 	return NULL;
 }
 
-/* Overwrite mode: the next chunk that is FULL, which is the oldest. */
+/* For overwrite mode: takes the next FULL chunk, which is the oldest. */
 static struct pb_chunk *take_over(struct pb_owner o, uint32_t nr)
 {
 	for (uint32_t tries = 0; tries <= nr && pb_writer_is(o); tries++) {
@@ -107,21 +108,22 @@ static struct pb_chunk *take_over(struct pb_owner o, uint32_t nr)
 /* --- waiting for a free chunk ------------------------------------------- */
 
 /*
- * The process's waiting threads measure time together: if there are many, each
- * runs only now and then. Where the clock mustn't be read, each thread counts its
- * own pauses.
+ * The process's waiting threads measure time together, because each of many threads
+ * runs only now and then. Where the clock mustn't be read, each thread counts its own
+ * pauses.
  */
 static struct {
-	uint64_t heartbeat;	/* the heartbeat seen last */
-	uint64_t time;		/* of the last check */
-	uint64_t silent;	/* ticks since that heartbeat was seen first */
+	uint64_t heartbeat;	/* the last heartbeat that was seen */
+	uint64_t time;		/* time of the last check */
+	uint64_t silent;	/* ticks since this heartbeat was first seen */
 	uint64_t in_vain;	/* ticks since a waiting thread last got a chunk */
 } seen;
 
-/* The heartbeat at which a wait was given up: no writer waits again until it changes. */
+/* The heartbeat at which a writer gave up a wait. No writer waits again until the heartbeat
+ * changes. */
 static uint64_t dead_heartbeat = ~0ull;
 
-/* A wait was in vain, because idle threads hold all chunks of this mapping. */
+/* Set when a wait was in vain because idle threads hold all chunks of this mapping. */
 static bool starved;
 
 struct wait {
@@ -142,8 +144,9 @@ static void pass(struct wait *w, uint64_t time)
 	if ((int64_t)step <= 0 ||
 	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
-		return;		/* another thread has checked later */
-	/* do not count a time in which no thread ran: perhaps the machine stood still */
+		return;		/* another thread has made a later check */
+	/* a long step isn't counted fully: no thread ran during it, perhaps because the machine was
+	 * suspended */
 	step = step < most ? step : most;
 	__atomic_fetch_add(&seen.silent, step, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);
@@ -188,7 +191,7 @@ static bool all_held(void)
 	return true;
 }
 
-/* Is it worth waiting? Only if the reader lives, and still frees chunks. */
+/* Returns true if a further wait makes sense: the reader lives, and still frees chunks. */
 static bool reader_lives(struct wait *w)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

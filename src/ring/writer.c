@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the records of one thread. The writer's position is one word, and an xadd
- * without a lock prefix reserves a record. The address also gives the chunk, because
- * chunks are aligned to PB_CHUNK_SIZE. A position in the last PB_CHUNK_DEAD_ZONE
- * bytes means that the chunk is full.
+ * Writes the records of one thread. The writer's position is one word, an address. An
+ * xadd without a lock prefix reserves a record. The position also gives the chunk,
+ * because chunks are aligned to PB_CHUNK_SIZE. A position in the last
+ * PB_CHUNK_DEAD_ZONE bytes means that the chunk is full.
  *
- * Reservations that were abandoned (a handler left by a jump between the xadd and
- * its test) must not carry the position across the dead zone. So the slow path,
- * and every handler that begins while the agent's code runs, first sets a
- * position in the dead zone back to the zone's beginning (pb_writer_stay()).
+ * If a handler leaves by a jump between the xadd and its test, the reservation is
+ * abandoned. Many abandoned reservations must not carry the position across the dead
+ * zone. So pb_writer_stay() sets a position in the dead zone back to the zone's
+ * beginning. The slow path calls it first, and so does every handler that interrupts
+ * the agent's code.
  *
- * `base` tells the assembly whether a position is in the chunk in force: a handler
- * may have changed chunks since the reservation. While `base` is 0 every record takes
- * the slow path, which masks the position instead. change.c changes chunks.
+ * A handler may change chunks after the reservation. `base` tells the assembly
+ * whether a position is in the chunk in force. While `base` is 0, every record takes
+ * the slow path, which masks the position instead. The code that changes chunks is in
+ * change.c.
  */
 #include "ring/writer.h"
 #include <asm/errno.h>
@@ -26,8 +28,8 @@ size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *o
 			     uint32_t *depth, const void *ending);
 uint64_t (*pb_ring_clock)(void);
 
-/* The position points here while a thread has no chunk. Nothing is written here. There is
- * room on both sides, because positions run past the limit. */
+/* The position points here while a thread has no chunk. Nothing is written here. It has room on
+ * both sides, because positions run past the limit. */
 static uint8_t no_chunk_space[3 * PB_CHUNK_SIZE];
 
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
@@ -94,12 +96,12 @@ void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start)
 
 	if (leaf == pb_no_leaf)
 		return;
-	/* with `missed`, which is written when a chunk begins only */
+	/* keep the upper half: `missed`, which is written only when a chunk begins */
 	pb_own_store(o, leaf + 1, (leaf[1] >> 32) << 32 | site);
 	pb_own_store(o, leaf, start);
 }
 
-/* Stands for a word in the table of a thread that has no entry there. Its value means nothing. */
+/* Takes the counts of threads that have no entry in the ring's table. Its value means nothing. */
 static uint64_t no_entry;
 
 void pb_writer_lost(struct pb_writer *w)
@@ -111,7 +113,8 @@ void pb_writer_lost(struct pb_writer *w)
 		pb_own_store(o, w->leaf, 0);
 	if (!w->thread)
 		pb_ring_call_lost();
-	/* the table first: if a handler jumps away in between, chunks must not count more */
+	/* the table comes first: if a handler jumps away between the two stores, the chunks' count
+	 * must not be the larger one */
 	pb_own_count(o, w->thread ? &w->thread->lost : &no_entry, &w->lost);
 }
 
@@ -183,8 +186,8 @@ static bool time_fits(const struct pb_writer *w, uint64_t time, unsigned bits)
 	return (time - w->last) >> (bits - 1) == 0;
 }
 
-/* Marks n words at p as UNDONE before they are written. If a handler then leaves by a
- * jump, nothing in them can be taken for a record. Returns end_words()'s `before`. */
+/* Marks n words at p as UNDONE before they are written. If a handler leaves by a jump before the
+ * words are complete, no reader takes them for a record. Returns end_words()'s `before`. */
 static uint64_t begin_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, unsigned n)
 {
 	uint64_t before = w->undone;
@@ -196,8 +199,8 @@ static uint64_t begin_words(struct pb_writer *w, struct pb_owner o, uint64_t *p,
 	return before;
 }
 
-/* Stores the first word, which makes the words a record. If no code is interrupted, no
- * other words are undone, whatever `before` says. */
+/* Stores the first word, which makes the words a record. If no code is interrupted, no other words
+ * are undone, and `before` is ignored. */
 static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint64_t first,
 		      uint64_t before)
 {
@@ -205,15 +208,15 @@ static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint6
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
-/* A child doesn't write the record, which is its parent's. p: the words, or NULL. The fork came
- * before or after they were reserved, so they are the child's or the parent's. Even the parent's
- * may be in a chunk that is the child's by now. So a PAD is stored only into words that the child
- * has reserved and not written. */
+/* For a forked child: the record is the parent's, so the child doesn't write it. p: the reserved
+ * words, or NULL. If the fork came before the reservation, the words are the child's, else the
+ * parent's. Even the parent's words may be in a chunk that is the child's by now. So a PAD is
+ * stored only into words that the child has reserved and not written. */
 static void leave_words(struct pb_writer *w, const uint64_t *p, unsigned n)
 {
 	struct pb_owner now = pb_writer_owner(w);
 
-	w->backoff = 0;		/* that there is no chunk was found for the parent */
+	w->backoff = 0;		/* it was the parent that found no chunk */
 	for (unsigned i = 0; p && i < n; i++) {
 		uint64_t at = (uint64_t)(p + i), pos = w->pos;
 
@@ -239,7 +242,7 @@ static bool put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned bits
 			return false;
 		if (escape || time_fits(w, time, bits))
 			break;
-		/* a handler's record has changed `last`: reserve again, with a TIME */
+		/* a handler's record has changed `last`: reserve again, with room for a TIME */
 		pb_own_store(o, p, pb_ext_word(PB_EXT_PAD, 1 + nr, 0, 0));
 		escape = PB_EXT_TIME_WORDS;
 	}
@@ -286,7 +289,8 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 	return false;
 }
 
-/* Writes a record without a time field. last: the time that the decoder goes on from. */
+/* Writes a record without a time field. last: the time from which a decoder counts the next
+ * record's time. */
 static bool put_plain(struct pb_writer *w, uint64_t word, uint64_t last, const uint64_t *payload,
 		      unsigned nr)
 {

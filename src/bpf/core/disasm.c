@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions as text: a format for each form of the table of operations. */
+/* Instructions as text: one output format for each form in the table of operations. */
 #include <stddef.h>
 #include "bpf/core/disasm.h"
 

@@ -8,14 +8,15 @@
 struct pb_bpf_names {
 	const char *(*helper)(void *arg, int32_t id);	/* NULL: unknown */
 	const char *(*kfunc)(void *arg, int32_t id);
-	/* Writes what a 64-bit load refers to and returns true; false: it is a plain number. */
+	/* Writes the name of what a 64-bit load refers to, and returns true. False: the operand is
+	 * a plain number. */
 	bool (*imm64)(void *arg, struct pb_bpf_text *t, const struct bpf_insn *insn, uint64_t imm);
 	void *arg;
 	bool hide;		/* show pointers as 0 */
 };
 
-/* Writes the instruction as bpftool does, for example "(b7) r0 = 1", without a newline. Reads
- * insn[0], and for a 64-bit load insn[1], too. Context: any. */
+/* Writes the instruction as bpftool does, for example "(b7) r0 = 1". Writes no newline. Reads
+ * insn[0]; for a 64-bit load, reads insn[1], too. Context: any. */
 void pb_bpf_disasm(struct pb_bpf_text *t, const struct bpf_insn *insn,
 		   const struct pb_bpf_names *names);
 #endif

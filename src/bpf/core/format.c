@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Formats of programs: checks the whole format first, then prints it piece by piece. */
+/* The format strings of programs: checks the whole format first, then prints it piece by piece. */
 #include <asm/errno.h>
 #include <stdbool.h>
 #include "base/mem.h"
@@ -15,14 +15,14 @@ struct spec {
 	bool left, plus, space, zero, upper, is_signed;
 	unsigned width, base;
 	bool has_width;
-	uint8_t size;			/* of a number: 4 or 8 */
+	uint8_t size;			/* bytes of a number: 4 or 8 */
 	char how[2];			/* letters after %p */
 };
 
 struct out {
 	char *to;
-	uint32_t size, room;		/* room: bytes left for arguments, as the kernel counts
-					 * them */
+	uint32_t size, room;		/* room: bytes that are left for arguments, counted as the
+					 * kernel counts them */
 	uint64_t len;
 };
 
@@ -46,7 +46,8 @@ static bool ends_word(char c)
 	return !c || is_space(c) || is_punct(c);
 }
 
-/* f: at the p of "%p". Returns the conversion's last letter; NULL: it isn't allowed. */
+/* f points at the p of "%p". Returns the address of the conversion's last letter. NULL: the
+ * conversion isn't allowed. */
 static const char *read_pointer(const char *f, struct spec *s)
 {
 	s->kind = POINTER;
@@ -84,7 +85,8 @@ static const char *read_number(const char *f, struct spec *s)
 	return s->is_signed || s->base == 16 || *f == 'u' ? f : NULL;
 }
 
-/* f: after the %. Returns the conversion's last letter; NULL: it isn't allowed. */
+/* f points after the %. Returns the address of the conversion's last letter. NULL: the conversion
+ * isn't allowed. */
 static const char *read_spec(const char *f, struct spec *s)
 {
 	*s = (struct spec){ 0 };
@@ -112,7 +114,8 @@ static const char *read_spec(const char *f, struct spec *s)
 	return read_number(f, s);
 }
 
-/* Whether a format may contain c: no control characters, but any byte from 0x80 on. */
+/* Returns whether a format may contain c. Control characters aren't allowed; bytes from 0x80 on
+ * are. */
 static bool may_stand(char c)
 {
 	return (uint8_t)c >= ' ' ? c != 0x7f : is_space(c);
@@ -219,7 +222,8 @@ static uint32_t ip6_text(char *to, const uint8_t *ip, bool colons)
 	return n;
 }
 
-/* %pI4 1.2.3.4, %pi4 001.002.003.004, %pI6 with colons, %pi6 without. */
+/* Examples: %pI4 writes 1.2.3.4, and %pi4 writes 001.002.003.004. %pI6 writes an address with
+ * colons, %pi6 without colons. */
 static int put_ip(struct pb_bpf_run *run, struct out *o, const struct spec *s, uint64_t addr)
 {
 	uint32_t bytes = s->how[1] == '4' ? 4 : 16, n = 0;
@@ -276,7 +280,7 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 	char text[256];
 	uint32_t n = 0;
 
-	/* for %pB, v is a return address: the call is before it */
+	/* for %pB, v is a return address; v - 1 is in the call before it */
 	if (run->host->symbol)
 		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'),
 				      s->how[0] != 's');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Formats of bpf_trace_printk, bpf_trace_vprintk and bpf_snprintf. Conversions and output are the
- * kernel's, but addresses are shown unhashed.
+ * Formats of bpf_trace_printk, bpf_trace_vprintk and bpf_snprintf. Conversions and output are those
+ * of the kernel, except that addresses are shown unhashed.
  */
 #ifndef PB_BPF_CORE_FORMAT_H
 #define PB_BPF_CORE_FORMAT_H
@@ -10,18 +10,19 @@
 struct pb_bpf_run;
 
 #define PB_BPF_FORMAT_ARGS	12	/* MAX_BPRINTF_VARARGS */
-#define PB_BPF_FORMAT_BUF	1024	/* bytes of a trace line */
+#define PB_BPF_FORMAT_BUF	1024	/* the largest number of bytes of a trace line */
 
 /*
- * Checks a format as the kernel does: returns 0 if it ends in a 0 within size bytes and is valid
- * for nr_args arguments, else -EINVAL. The verifier uses it, too. Context: any.
+ * Checks a format as the kernel does. Returns 0 if the format ends with a 0 within size bytes and
+ * is valid for nr_args arguments, else -EINVAL. The verifier uses it, too. Context: any.
  */
 int pb_bpf_format_check(const char *format, uint32_t size, uint32_t nr_args);
 
 /*
- * Writes the text, at most size bytes with the 0 (size 0: nothing). Returns its full length without
- * the 0. -EINVAL: pb_bpf_format_check() rejects the format. -ENOSPC: the arguments take more than
- * 512 bytes. Strings and addresses (%s, %pI4) are read through the run's host.
+ * Writes the text, at most `size` bytes with the final 0. If size is 0, writes nothing. Returns the
+ * full length of the text without the 0. -EINVAL: pb_bpf_format_check() rejects the format.
+ * -ENOSPC: the arguments take more than 512 bytes. Strings and addresses (%s, %pI4) are read
+ * through the run's host.
  */
 int64_t pb_bpf_format(struct pb_bpf_run *run, char *to, uint32_t size, const char *format,
 		      uint32_t format_size, const uint64_t *args, uint32_t nr_args);

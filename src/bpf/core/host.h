@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The environment of a run: functions that the process running programs supplies. host_linux.c has
- * a host that uses the kernel. Functions are called wherever programs run: in signal handlers,
- * nested, and on several threads at once. They allocate nothing and wait for nobody. Some may be
- * NULL: the comment at the member says what the helper returns then.
+ * The environment of a run: functions that are supplied by the process that runs programs.
+ * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
+ * several threads at once, and call these functions there. The functions allocate nothing and wait
+ * for nobody. Some members may be NULL. In this case the member's comment names the helper's result
+ * after "NULL:".
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H
@@ -20,12 +21,12 @@ enum pb_bpf_clock { PB_BPF_MONOTONIC, PB_BPF_BOOTTIME, PB_BPF_COARSE, PB_BPF_TAI
 #define PB_BPF_COMM	16
 
 struct pb_bpf_host {
-	/* Nanoseconds. Never NULL */
+	/* Returns the time in nanoseconds. Never NULL */
 	uint64_t (*clock)(struct pb_bpf_run *run, enum pb_bpf_clock clock);
 	/*
 	 * Read memory that may not be mapped. read returns 0 or -EFAULT. read_str copies a string
-	 * with its 0, at most n bytes; if it is longer, the last byte becomes 0. It returns the
-	 * length with the 0, or -EFAULT. Never NULL
+	 * with its 0, at most n bytes. If the string is longer, the last byte of the copy becomes
+	 * 0. read_str returns the copy's length with the 0, or -EFAULT. Never NULL
 	 */
 	int (*read)(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n);
 	int64_t (*read_str)(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n);
@@ -39,27 +40,28 @@ struct pb_bpf_host {
 	uint32_t (*cpu)(struct pb_bpf_run *run);
 	/* NULL: 0 */
 	uint32_t (*numa_node)(struct pb_bpf_run *run);
-	/* A number that identifies the thread; may be the address of readable memory. NULL: 0 */
+	/* Returns a number that identifies the thread. The number may be the address of readable
+	 * memory. NULL: 0 */
 	uint64_t (*task)(struct pb_bpf_run *run);
-	/* Writes the thread's ids in the PID namespace with this device and inode to info. NULL:
-	 * -EINVAL */
+	/* Writes the thread's ids to info, as they are in the PID namespace with this device and
+	 * inode. NULL: -EINVAL */
 	int (*ns_pid_tgid)(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 			   struct bpf_pidns_info *info);
 	/* NULL: -EPERM */
 	int (*signal)(struct pb_bpf_run *run, uint32_t sig, bool thread);
-	/* The id of the thread's cgroup (level ~0), or of its ancestor `level` levels below the
-	 * root; 0: none. NULL: 0 */
+	/* If level is ~0, returns the id of the thread's cgroup. Otherwise returns the id of that
+	 * cgroup's ancestor which is `level` levels below the root. 0: there is none. NULL: 0 */
 	uint64_t (*cgroup)(struct pb_bpf_run *run, uint32_t level);
 	/* NULL: output is discarded */
 	void (*trace)(struct pb_bpf_run *run, const char *text, uint32_t len);
-	/* Writes the symbol of an address, with +offset/size if `offset`. Returns the bytes
-	 * written, at most n with the 0; 0: unknown. NULL: unknown */
+	/* Writes the symbol of an address, with +offset/size if `offset`. Returns the number of
+	 * written bytes, at most n with the final 0. 0: the symbol is unknown. NULL: 0 */
 	uint32_t (*symbol)(struct pb_bpf_run *run, char *to, uint32_t n, uint64_t addr,
 			   bool offset);
 	/*
-	 * Outputs a record to the event `object`, which is at index in a perf_event_array. The
-	 * data are in two pieces; the second, of a packet, may be empty. Returns 0 or -errno.
-	 * NULL: -EOPNOTSUPP
+	 * Outputs a record to the event `object`, which is at `index` in a perf_event_array. The
+	 * record has two pieces: `data`, and `more` from a packet. The second piece may be empty.
+	 * Returns 0 or -errno. NULL: -EOPNOTSUPP
 	 */
 	int (*event_output)(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index,
 			    void *object, const void *data, uint64_t size, const void *more,
@@ -68,30 +70,31 @@ struct pb_bpf_host {
 	/* Reads the event that a perf_event program is attached to. NULL: -EINVAL */
 	int (*event_own)(struct pb_bpf_run *run, struct bpf_perf_event_value *value);
 	/*
-	 * Writes at most n return addresses, innermost first, of the stack that regs describe (regs
-	 * NULL: the present stack). Returns their number or -EFAULT. NULL: the helper follows frame
-	 * pointers
+	 * Writes at most n return addresses, innermost first. regs describe the stack; NULL means
+	 * the current stack. Returns the number of addresses, or -EFAULT. NULL: the helper follows
+	 * frame pointers
 	 */
 	int (*stack)(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n);
-	/* The registers for a program whose context has none (raw tracepoints). NULL: none */
-	const struct pt_regs *(*regs)(struct pb_bpf_run *run);
-	/* The address of the function to whose entry the program is attached; 0: none. NULL:
+	/* Returns registers for a program whose context has no registers (raw tracepoints). NULL:
 	 * none */
+	const struct pt_regs *(*regs)(struct pb_bpf_run *run);
+	/* Returns the address of the function to whose entry the program is attached. 0: there is
+	 * none. NULL: 0 */
 	uint64_t (*func_ip)(struct pb_bpf_run *run);
-	/* func_arg gets argument n of the traced function, as it was at the function's entry, and
-	 * func_ret gets the function's result. Both return 0, -EINVAL or -EOPNOTSUPP. func_arg_cnt
-	 * returns the number of its arguments */
+	/* func_arg gets argument n of the traced function, as it was at the function's entry.
+	 * func_ret gets the function's result. Both functions return 0, -EINVAL or -EOPNOTSUPP.
+	 * func_arg_cnt returns the number of the traced function's arguments */
 	int (*func_arg)(struct pb_bpf_run *run, uint32_t n, uint64_t *value);
 	int (*func_ret)(struct pb_bpf_run *run, uint64_t *value);
 	uint32_t (*func_arg_cnt)(struct pb_bpf_run *run);
-	/* Makes the function return `value` without being entered. NULL: the helper changes the
-	 * registers to that effect */
+	/* Makes the traced function return `value` without being entered. NULL: the helper changes
+	 * the registers instead, with the same effect */
 	void (*override)(struct pb_bpf_run *run, uint64_t value);
 	/*
-	 * takes is called when the run acquires an object that it must release, and gives when it
-	 * releases the object. Such an object is a reserved record of a ring buffer, or a value
-	 * whose lock the run holds. A run that ends by a jump (longjmp) releases nothing. NULL: not
-	 * called
+	 * `takes` is called when the run acquires an object that the run must release. `gives` is
+	 * called when the run releases the object. Such an object is a reserved record of a ring
+	 * buffer, or a value whose lock the run holds. A run that ends by a jump (longjmp) releases
+	 * nothing. NULL: not called
 	 */
 	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 	void (*gives)(struct pb_bpf_run *run, void *what);
@@ -101,7 +104,7 @@ struct pb_bpf_host {
 	void *arg;			/* for the host's use */
 };
 
-/* A host that gets everything from the kernel, by system calls and the vDSO. Has no trace and no
- * events. Context: the first call must not be in a signal handler. */
+/* A host that gets everything from the kernel, by system calls and the vDSO. The host has no trace
+ * output and no events. Context: the first call must not be in a signal handler. */
 const struct pb_bpf_host *pb_bpf_host_linux(void);
 #endif

@@ -63,7 +63,7 @@ static int64_t host_read_str(struct pb_bpf_run *run, char *to, uint64_t from, ui
 			return -EFAULT;
 		for (; here; here--, done++)
 			if (!to[done]) {
-				/* zero what was read after the string */
+				/* zero the bytes that were read after the string */
 				memset(to + done, 0, here);
 				return done + 1;
 			}

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter. Each operation, and each pair of PAIRS, has a label, and ends with a jump
- * through the table of labels. It checks nothing: the verifier has checked the program.
+ * The interpreter. Each operation has a label, and so has each pair of PAIRS. The code of a label
+ * ends with a jump through the table of labels. The interpreter checks nothing, because the
+ * verifier has checked the program.
  *
- * Here a subprogram's address is a token, a number that is no valid address. Each callback runs
- * in an interpreter of its own. So does the target of a tail call in a subprogram, since the
- * subprogram's caller continues afterwards. The target of a tail call in the first subprogram
- * replaces the program in the same interpreter.
+ * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
+ * callback runs in an interpreter of its own. If a subprogram makes a tail call, the target runs in
+ * an interpreter of its own, too, because the subprogram's caller continues afterwards. The target
+ * of a tail call in the first subprogram replaces the program in the same interpreter.
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"
 #include "bpf/core/program.h"
 
-#define TOKEN		(1ull << 63)	/* or-ed with the number of the subprogram's first
+#define TOKEN		(1ull << 63)	/* a token is TOKEN | the number of the subprogram's first
 					 * instruction */
 
 struct frame {
@@ -63,10 +64,10 @@ struct frame {
 	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
 
 /*
- * Frequent pairs of instructions run as one operation: an instruction, and the next one with the
- * same destination. The first one's value need not go through memory. The second instruction
- * stays in the code, as a jump may lead to it. X(first, its value v, second, what the second does
- * with v)
+ * Frequent pairs of instructions run as one operation. Two instructions are a pair if both have the
+ * same destination. The value of the first instruction need not go through memory. The second
+ * instruction stays in the code, because a jump may lead to it. X(first, its value v, second, what
+ * the second does with v)
  */
 #define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
 #define THEN(expr) i++; DST = (expr); NEXT;
@@ -129,10 +130,10 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
 }
 
 /*
- * A lookup in an array, as fixup.c emits it, is one operation, too. The factor, 1 << S or S, is
- * kept in the first instruction's imm:
+ * fixup.c emits the following code for a lookup in an array. This code is one operation, too. The
+ * first instruction's imm keeps the factor, which is 1 << S or S:
  *
- *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
+ *         a = *(u32 *)(k)  if a >= N goto z b = ELEMS ll a <<= S (a *= S) a += b goto +1 z: a = 0
  */
 #define LOOKUP_LENGTH	8
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)
@@ -167,8 +168,8 @@ static int32_t smod32(int32_t d, int32_t s)
 	return !s ? d : s == -1 ? 0 : d % s;
 }
 
-/* Runs from instruction `start` to the end of its frame. r: 12 registers; the caller has set the
- * arguments. */
+/* Runs the program from instruction `start` to the end of the frame of `start`. r: 12 registers.
+ * The caller has set the registers of the arguments. */
 static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 {
 	const struct pb_bpf_prog *prog = run->prog;
@@ -195,7 +196,7 @@ static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 #define BODY(first, value, second, then) PAIR_##first##_##second: { uint64_t v = (value); then }
 	PAIRS(BODY)
 #undef BODY
-	/* resolved programs don't have these */
+	/* resolved programs don't have these operations */
 	LD_ABS_B: LD_ABS_H: LD_ABS_W: LD_IND_B: LD_IND_H: LD_IND_W:
 	CALL_KFUNC: MAY_GOTO:
 	NONE:

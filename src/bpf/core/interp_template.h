@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The interpreter's body: one handler for each operation, under its label. interp.c includes it
- * inside interpret(). i is the instruction, r the registers; DST, SRC and IMM are the operands;
- * NEXT and GO(by) end a handler. Byte-order operations assume a little-endian machine.
+ * inside interpret(). i is the instruction, and r are the registers. DST, SRC and IMM are the
+ * operands. NEXT and GO(by) end a handler. Byte-order operations assume a little-endian machine.
  */
 #pragma once
 
@@ -64,7 +64,7 @@
 		NEXT;
 	}
 
-/* Jumps; conditional ones with IMM or SRC, on 64 bits or 32. */
+/* Jumps. Conditional jumps compare with IMM or SRC, in 64 or 32 bits. */
 	NOSPEC: pb_cpu_no_speculation(); NEXT;
 	JA: GO(i->off);
 	JAL: GO(i->imm);

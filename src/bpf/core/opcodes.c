@@ -10,7 +10,7 @@ const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS] = {
 #undef PB_BPF_X_ROW
 };
 
-/* The field that distinguishes operations of one opcode. */
+/* Returns the field that distinguishes operations of the same opcode. */
 static int32_t selecting(const struct bpf_insn *insn)
 {
 	switch (BPF_CLASS(insn->code)) {
@@ -40,7 +40,7 @@ enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn)
 #undef KEY
 }
 
-/* Fields that a form names: dst, src, off, imm. */
+/* The fields that a form uses: dst, src, off, imm. */
 enum { DST = 1, SRC = 2, OFF = 4, IMM = 8 };
 
 static const uint8_t named[] = {
@@ -54,7 +54,7 @@ static const uint8_t named[] = {
 	[PB_BPF_GOTO] = OFF, [PB_BPF_GOTOL] = IMM, [PB_BPF_MAY_GOTO] = OFF,
 	[PB_BPF_IF_K] = DST | OFF | IMM, [PB_BPF_IF_X] = DST | SRC | OFF,
 	[PB_BPF_CALL_HELPER] = IMM, [PB_BPF_CALL_PC] = IMM, [PB_BPF_CALL_KFUNC] = IMM | OFF,
-	[PB_BPF_RETURN] = OFF,	/* the kernel ignores it */
+	[PB_BPF_RETURN] = OFF,	/* the kernel ignores this field */
 };
 
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op)

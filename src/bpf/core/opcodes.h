@@ -2,11 +2,11 @@
 /*
  * A table of all eBPF instructions: RFC 9669, conformance groups base32, base64, divmul32,
  * divmul64, atomic32, atomic64 and packet. Verifier, interpreter, JIT and disassembler read this
- * table; none of them takes an opcode apart.
+ * table. None of them decodes opcodes itself.
  *
- * An operation is an opcode byte and, where several share a byte, one value of another field.
- * Operations are numbered by pb_bpf_op. A program is decoded once; an instruction without a
- * number is invalid.
+ * An operation is an opcode byte. If several operations share an opcode byte, the value of another
+ * field distinguishes them. enum pb_bpf_op numbers the operations. A program is decoded once. An
+ * instruction that is no operation of the table is invalid.
  *
  * Context: any; no state.
  */
@@ -25,11 +25,11 @@
 				 * condition */
 #endif
 
-#define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* iterations of one loop: bpf_loop, may_goto, an
-						 * iterator of numbers */
+#define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* the limit of iterations of one loop: of bpf_loop,
+						 * may_goto, or an iterator of numbers */
 
-/* What an operation does with its fields. dst and src are registers; fields that aren't named are
- * 0. */
+/* What an operation does with its fields. dst and src are registers. A field that isn't named in
+ * the member's comment is 0. */
 enum pb_bpf_form {
 	PB_BPF_NO_INSN,
 	PB_BPF_ALU_K,		/* dst = dst OP imm; a move doesn't read dst */
@@ -38,7 +38,8 @@ enum pb_bpf_form {
 	PB_BPF_MOVSX,		/* dst = src, sign-extended from `width` bytes */
 	PB_BPF_END,		/* changes the byte order of dst's low `width` bytes; the rest
 				 * becomes 0 */
-	PB_BPF_LD64,		/* dst = imm | next instruction's imm << 32; src: kind of value */
+	PB_BPF_LD64,		/* dst = imm | next instruction's imm << 32; src tells the kind of
+				 * value */
 	PB_BPF_LD_ABS,		/* r0 = packet[imm], network byte order; r6 is the context */
 	PB_BPF_LD_IND,		/* r0 = packet[src + imm] */
 	PB_BPF_LDX,		/* dst = *(src + off) */
@@ -51,8 +52,8 @@ enum pb_bpf_form {
 	PB_BPF_COMPARE,		/* if *(dst + off) == r0, it becomes src; r0 = the old value */
 	PB_BPF_GOTO,		/* pc += off */
 	PB_BPF_GOTOL,		/* pc += imm */
-	PB_BPF_MAY_GOTO,	/* pc += off if the frame's may_gotos have allowed
-				 * PB_BPF_MAX_ITERATIONS iterations */
+	PB_BPF_MAY_GOTO,	/* if the frame's may_gotos have already allowed
+				 * PB_BPF_MAX_ITERATIONS iterations, pc += off */
 	PB_BPF_IF_K,		/* if dst OP imm, pc += off */
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
@@ -62,11 +63,11 @@ enum pb_bpf_form {
 };
 
 /*
- * X(name, form, opcode, value, width, symbol). value: the content of the field that tells
- * operations with the same opcode apart. For arithmetic that field is off; for byte order and
- * atomics, imm; for calls and may_goto, src. For all other operations value is 0. width: bytes of
- * an operand; for moves with sign extension and byte order, bytes of the register that are used.
- * symbol: as in bpftool's output.
+ * X(name, form, opcode, value, width, symbol). value: the content of the field that distinguishes
+ * operations of the same opcode. This field is off for arithmetic, imm for byte order and atomics,
+ * and src for calls and may_goto. For all other operations value is 0. width: bytes of an operand.
+ * For moves with sign extension, and for byte order: bytes of the register that are used. symbol:
+ * the operator in bpftool's output.
  */
 #define PB_BPF_ALU4(X, name, op, symbol) \
 	X(name##64_K, ALU_K, BPF_ALU64 | BPF_K | (op), 0, 8, symbol) \
@@ -179,10 +180,11 @@ struct pb_bpf_opinfo {
 };
 extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
 
-/* Returns the operation. Looks only at the opcode and at the field that tells operations with the
- * same opcode apart. */
+/* Returns the operation. Looks only at the opcode and at the field that distinguishes operations of
+ * the same opcode. */
 enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
 
-/* Whether the fields that the operation's form doesn't name are 0, as they must be. */
+/* Returns whether all fields that the operation's form doesn't use are 0. In a valid instruction
+ * they are. */
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op);
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The contexts of programs that see packets. Each is the kernel's structure, whose fields programs
- * access, followed by the data that its pointers refer to. The process that runs such a program
- * fills the context; helpers change it.
+ * The contexts of programs that see packets. Each context begins with the kernel's structure, whose
+ * fields programs access. The data to which its pointers refer follow. The process that runs a
+ * program fills the context, and helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
- *        room          meta      packet           room
+ *        room          meta packet room
  *
- * A run allocates nothing. Where the kernel would allocate a larger buffer, helpers return
- * -ENOMEM if there is no room left. Words are in network byte order where the kernel's are.
+ * A run allocates nothing. Where the kernel would allocate a larger buffer, helpers use the room,
+ * and return -ENOMEM if there is no room left. Words have the kernel's byte order, which for some
+ * of them is network byte order.
  */
 #ifndef PB_BPF_CORE_PACKET_H
 #define PB_BPF_CORE_PACKET_H
@@ -24,13 +25,14 @@ struct pb_bpf_pkt {
 /* A socket. Programs see it as a struct bpf_sock. */
 struct pb_bpf_sock {
 	struct bpf_sock s;
-	struct bpf_tcp_sock *tcp;	/* NULL: it isn't TCP */
-	struct pb_bpf_sock *listener;	/* this socket itself, if it listens; NULL: none */
+	struct bpf_tcp_sock *tcp;	/* NULL: the socket isn't a TCP socket */
+	struct pb_bpf_sock *listener;	/* the listening socket; this socket itself, if it listens;
+					 * NULL: none */
 	bool full;			/* a full socket: neither TIME_WAIT nor a request */
 	uint64_t cookie;
 };
 
-struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns, and
+struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns and
 					 * bpf_skb_set_tunnel_key stores */
 	struct bpf_tunnel_key key;
 	bool known, ipv6, has_opt;
@@ -46,15 +48,16 @@ struct pb_bpf_skb {
 	struct __sk_buff s;		/* s.sk is a struct pb_bpf_sock * or NULL; s.len is kept
 					 * equal to pkt's length */
 	struct pb_bpf_pkt pkt;
-	uint8_t *mac, *net;		/* the headers; mac NULL: there is none */
-	uint32_t csum;			/* if has_csum: the sum of all bytes
+	uint8_t *mac, *net;		/* the headers; if mac is NULL, there is no link-layer
+					 * header */
+	uint32_t csum;			/* if has_csum is set: the sum of all bytes
 					 * (CHECKSUM_COMPLETE) */
 	bool has_csum;
-	bool hash_known;		/* s.hash is set, by the network card or a program */
+	bool hash_known;		/* the network card or a program has set s.hash */
 	bool encapsulated;
 	/* facts about the packet, for helpers */
-	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* of the packet's socket, from the root to the
-						 * innermost */
+	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* cgroups of the packet's socket, from the root to
+						 * the innermost */
 	uint32_t nr_cgroups;
 	uint32_t classid, realm, uid;
 	const struct bpf_xfrm_state *xfrm;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loads that may fault, in assembly, so that the address of each is known. */
+/* Loads that may fault. They are in assembly, so that the address of each load is known. */
 #include "bpf/core/probe.h"
 
-/* Each sets rax to 0 and loads. A fault leaves rax at 0; execution continues after the load. */
+/* Each function sets rax to 0 and then loads. A fault leaves rax at 0; execution continues after
+ * the load. */
 __asm__(
 "	.text\n"
 "	.macro	pb_probe name, load\n"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads from memory that may not be mapped, for the interpreter. A load that faults gives 0,
- * provided that the host's handler of SIGSEGV and SIGBUS calls pb_bpf_fault() (program.h). Context:
- * any.
+ * Loads from memory that may not be mapped, for the interpreter. If the host's handler of SIGSEGV
+ * and SIGBUS calls pb_bpf_fault() (program.h), a load that faults returns 0. Context: any.
  */
 #ifndef PB_BPF_CORE_PROBE_H
 #define PB_BPF_CORE_PROBE_H
@@ -13,6 +12,7 @@ uint64_t pb_bpf_probe_H(uint64_t addr);
 uint64_t pb_bpf_probe_W(uint64_t addr);
 uint64_t pb_bpf_probe_DW(uint64_t addr);
 
-/* Returns where to continue after a fault at ip in one of these loads, or 0. */
+/* If ip is in one of these loads, returns the address at which to continue after a fault at ip,
+ * else 0. */
 uint64_t pb_bpf_probe_fault(uint64_t ip);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The settings of all programs, and counted runs. */
+/* The settings of all programs, and runs that are counted. */
 #include "base/sys.h"
 #include "bpf/core/program.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program in its runnable form. It is made from the resolved instructions of a verified program,
- * and never changes afterwards. It runs on any thread, inside signal handlers, and nested in
+ * A program in its runnable form. This form is made from the resolved instructions of a verified
+ * program, and never changes. A program runs on any thread, inside signal handlers, and nested in
  * itself. A run allocates nothing and takes no lock.
  *
  * Resolving reuses fields of instructions that have no meaning after verification:
- *   LD_IMM64   imm, imm of the second: the value itself (the address of a map or a
- *              variable); src 0. For a subprogram's address (src BPF_PSEUDO_FUNC) imm
- *              remains the distance from the next instruction
+ *   LD_IMM64   the imm fields of its two halves: the value itself (the address of a map or a
+ *              variable); src: 0. If the value is a subprogram's address, src is BPF_PSEUDO_FUNC,
+ *              and imm is still the distance from the next instruction
  *   CALL       imm: index in `calls`
  *   CALL_PC    off: bytes of the caller's stack frame
  * Some instructions become operations that only resolved programs have (PB_BPF_RESOLVED_OPS).
- * Rewritten code may use one more register, PB_BPF_REG_AX, which calls clobber.
+ * Rewritten code may use one more register, PB_BPF_REG_AX. Calls clobber this register.
  */
 #ifndef PB_BPF_CORE_PROGRAM_H
 #define PB_BPF_CORE_PROGRAM_H
@@ -21,29 +21,30 @@
 struct pb_bpf_run;
 
 /*
- * Helpers and callbacks. The sixth argument is the run that calls. The JIT keeps it in a
- * register, so passing it costs one move. Helpers that don't need it are defined without it.
+ * Helpers and callbacks. The sixth argument is the run that calls the function. The JIT keeps the
+ * run in a register, so that passing the run costs one move. Helpers that don't need the run are
+ * defined without this argument.
  */
 typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
 			   struct pb_bpf_run *run);
 
 #define PB_BPF_MAX_FRAMES	8
-#define PB_BPF_STACK		512	/* bytes of stack, all frames together */
-#define PB_BPF_COUNTER		8	/* bytes below a frame: the counter of its may_gotos */
-#define PB_BPF_SAVED		40	/* bytes of a frame that don't count as stack: r1 ... r5 are
-					 * saved there around fast calls */
+#define PB_BPF_STACK		512	/* bytes of stack for all frames together */
+#define PB_BPF_COUNTER		8	/* bytes below a frame for the counter of its may_gotos */
+#define PB_BPF_SAVED		40	/* bytes of a frame in which fast calls save r1 ... r5; they
+					 * don't count as stack */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
-#define PB_BPF_MAX_TAIL_CALLS	33	/* of one run, all frames together */
+#define PB_BPF_MAX_TAIL_CALLS	33	/* for one run, all frames together */
 #define PB_BPF_MAX_SUBPROGS	256
 #define PB_BPF_REG_AX		11
 
 /*
- * Operations that only resolved programs have: X(name, width, sign). Their instructions have the
- * fields of the instructions that they replace.
+ * Operations that only resolved programs have: X(name, width, sign). Such an instruction has the
+ * fields of the instruction that it replaces.
  *   TAIL_CALL  a CALL: r1 context, r2 a prog_array, r3 index
- *   NOSPEC     a barrier for speculation; no fields
- *   PROBE_*    an LDX or LDSX: if the memory can't be read, dst is 0. Needs a host
- *              whose signal handler calls pb_bpf_fault()
+ *   NOSPEC     a barrier for speculation; has no fields
+ *   PROBE_*    an LDX or LDSX: if the memory can't be read, dst is 0. Needs a host whose signal
+ *              handler calls pb_bpf_fault()
  */
 #define PB_BPF_RESOLVED_OPS(X) \
 	X(TAIL_CALL, 0, 0) \
@@ -70,18 +71,19 @@ struct pb_bpf_type;
 
 /* An instruction in the interpreter's form. */
 struct pb_bpf_code {
-	uint8_t op, dst, src;		/* byte offsets into the array of registers */
+	uint8_t op, dst, src;		/* dst, src: byte offsets into the array of registers */
 	int32_t off;
-	int64_t imm;			/* of LD_IMM64: all 64 bits, in its first element */
+	int64_t imm;			/* for LD_IMM64, the first element has all 64 bits */
 };
 
 struct pb_bpf_sub {
-	uint32_t start;			/* its first instruction */
-	uint16_t stack;			/* bytes of its frame */
-	bool callback;			/* its address is taken */
+	uint32_t start;			/* index of the subprogram's first instruction */
+	uint16_t stack;			/* bytes of the subprogram's frame */
+	bool callback;			/* the program takes the subprogram's address */
 };
 
-/* Counted while statistics are on (pb_bpf_settings). */
+/* Counts of a program's runs and their time. They are only counted while pb_bpf_settings.stats is
+ * set. */
 struct pb_bpf_prog_stats {
 	uint64_t runs, ns;
 };
@@ -90,14 +92,14 @@ struct pb_bpf_prog {
 	uint32_t nr;			/* instructions */
 	uint32_t stack;			/* bytes of stack for the deepest chain of frames */
 	const struct bpf_insn *insns;	/* resolved */
-	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each; NONE for the
-					 * second half of an LD_IMM64 */
+	const uint8_t *ops;		/* pb_bpf_op or pb_bpf_resolved_op of each instruction; NONE
+					 * for the second half of an LD_IMM64 */
 	const struct pb_bpf_code *code;	/* insns and ops in the interpreter's form */
-	const struct pb_bpf_sub *subs;	/* in ascending order; the first begins at 0 */
+	const struct pb_bpf_sub *subs;	/* subprograms in ascending order; the first begins at 0 */
 	uint32_t nr_subs, nr_calls;
 	pb_bpf_fn *const *calls;
 	const struct pb_bpf_type *type;
-	struct pb_bpf_map *const *maps;	/* the maps that it uses */
+	struct pb_bpf_map *const *maps;	/* the maps that the program uses */
 	uint32_t nr_maps, id;
 	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
 					 * the context */
@@ -107,48 +109,48 @@ struct pb_bpf_prog {
 	/* native code, or NULL */
 	uint64_t (*jited)(const void *ctx, struct pb_bpf_run *run);
 	uint32_t jited_len;
-	/* the native code's .eh_frame, terminated by 0, as __register_frame() takes it */
+	/* the native code's .eh_frame, terminated by 0, in the form for __register_frame() */
 	const void *unwind;
 	struct pb_bpf_prog_stats *stats;	/* writable */
 };
 
-/* The environment of a program, supplied by the process that runs it. */
+/* The environment of a program. The process that runs the program supplies it. */
 struct pb_bpf_host;
 
 /* One run of a program. It lies on the stack of the thread that starts the run. */
 struct pb_bpf_run {
-	const struct pb_bpf_prog *prog;	/* the running program: a tail call changes it */
+	const struct pb_bpf_prog *prog;	/* the program that runs now; a tail call changes this
+					 * member */
 	void *ctx;
 	const struct pb_bpf_host *host;
-	uint64_t cookie;		/* of the attachment */
-	uint32_t cpu_slot;		/* the per-CPU slot that it owns */
+	uint64_t cookie;		/* the attachment's cookie */
+	uint32_t cpu_slot;		/* the per-CPU slot that the run owns */
 	uint32_t thread;		/* the thread's id, for spin locks in values */
-	uint32_t tail_calls;		/* so far */
-	bool lock_missed;		/* the run goes on without a lock that it couldn't take */
+	uint32_t tail_calls;		/* number of tail calls so far */
+	bool lock_missed;		/* the run couldn't take a lock and continues without it */
 };
 
-/* Settings of the process, named after the kernel's files, with the same values. */
+/* Settings of the process. Names and values are those of the kernel's files in /proc/sys. */
 struct pb_bpf_settings {
-	uint32_t jit_enable;		/* bpf_jit_enable: 0, 1, or 2: code is also passed to
-					 * `show` */
-	uint32_t jit_harden;		/* bpf_jit_harden: 0, 1: for unprivileged programs, 2: for
-					 * all */
+	uint32_t jit_enable;		/* bpf_jit_enable: 0: off; 1: on; 2: on, and code is passed
+					 * to `show` */
+	uint32_t jit_harden;		/* bpf_jit_harden: 0: off; 1: for unprivileged programs; 2:
+					 * for all programs */
 	uint32_t jit_baseline;		/* use only instructions that every x86-64 processor
 					 * has */
-	uint32_t debugger;		/* gdb is notified of programs that are made from now
-					 * on */
+	uint32_t debugger;		/* gdb is notified of each new program */
 	uint32_t stats;			/* bpf_stats_enabled */
-	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0, 1 (for good) or 2 */
-	uint64_t (*now)(void);		/* nanoseconds, for stats; any context */
-	/* reports what the kernel logs with jit_enable 2. May be NULL */
+	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0: no; 1: for good; 2: yes */
+	uint64_t (*now)(void);		/* returns nanoseconds, for stats; context: any */
+	/* reports what the kernel logs if jit_enable is 2. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
 };
 extern struct pb_bpf_settings pb_bpf_settings;
 
-/* Like pb_bpf_enter(), and counts runs and time. */
+/* Like pb_bpf_enter(), but also counts the run and its time. */
 uint64_t pb_bpf_enter_counted(struct pb_bpf_run *run);
 
-/* Runs run->prog with run->ctx; run->tail_calls is 0. Context: any. */
+/* Runs run->prog with run->ctx. The caller has set run->tail_calls to 0. Context: any. */
 static inline uint64_t pb_bpf_enter(struct pb_bpf_run *run)
 {
 	if (__builtin_expect(pb_bpf_settings.stats != 0, 0))
@@ -158,41 +160,44 @@ static inline uint64_t pb_bpf_enter(struct pb_bpf_run *run)
 
 /* Like pb_bpf_enter(), but always uses the interpreter. Context: any. */
 uint64_t pb_bpf_interpret(struct pb_bpf_run *run);
-/* Writes the interpreter's form of a program, nr elements, to code. Context: any. */
+/* Writes the interpreter's form of a program to code[], which has nr elements. Context: any. */
 void pb_bpf_encode(const struct bpf_insn *insns, const uint8_t *ops, uint32_t nr,
 		   struct pb_bpf_code *code);
 /* The `enter` function of a program without native code. */
 uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run);
 
-/* In call_x86_64.S: calls native code with the run in r12. Context: inside a helper of `run`. */
+/* Calls native code with the run in r12. Defined in call_x86_64.S. Context: inside a helper of
+ * `run`. */
 uint64_t pb_bpf_call_native(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
 			    struct pb_bpf_run *run, pb_bpf_fn *fn);
 
 /*
- * Calls a subprogram whose address (LD_IMM64 with BPF_PSEUDO_FUNC) a helper was given. Works
- * whether the interpreter or native code runs the program. Context: inside a helper of `run`.
+ * Calls the subprogram at func. func comes from an LD_IMM64 with BPF_PSEUDO_FUNC; the program has
+ * passed it to a helper. The interpreter or native code may run the program. Context: inside a
+ * helper of `run`.
  */
 uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
 			  uint64_t r3, uint64_t r4, uint64_t r5);
 
 /*
  * pb_bpf_resolve() turns LD_ABS and LD_IND into calls of this function. r1: context; r2: offset,
- * signed 32 bits (negative ones, as in the kernel, are relative to headers); r3: width, 1, 2 or 4.
+ * signed 32 bits. As in the kernel, negative offsets are relative to headers. r3: width, 1, 2 or 4.
  * Returns the value in host byte order. If bit 63 is set, the offset is outside of the packet, and
  * the program ends with 0. Defined in ld_abs.c.
  */
 pb_bpf_fn pb_bpf_ld_abs;
 
 /* For the engines: a tail call to map[index]. Sets run->prog, and returns the function to call with
- * (run->ctx, run), whose result becomes r0. Returns NULL if there is no program of the same type at
- * index, or too many tail calls were made; the caller then continues with its next instruction.
- * (The kernel refuses programs of other types when they are put into the array.) */
+ * (run->ctx, run). The function's result becomes r0. Returns NULL if there is no program of the
+ * same type at index, or if the run made too many tail calls. After NULL the program continues with
+ * its next instruction. (The kernel checks a program's type earlier: when the program is put into
+ * the array.) */
 uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
 	(const void *ctx, struct pb_bpf_run *run);
 
 /*
- * Returns where to continue after a fault (SIGSEGV, SIGBUS) at ip; 0: the fault isn't one of a
- * PROBE load. Context: any, in particular signal handlers.
+ * Returns the address at which to continue after a fault (SIGSEGV, SIGBUS) at ip. 0: no PROBE load
+ * has caused the fault. Context: any, in particular signal handlers.
  */
 uint64_t pb_bpf_fault(uint64_t ip);
 #endif

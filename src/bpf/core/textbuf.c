@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Formatted text in a buffer: the few conversions of printf that are needed. */
+/* Formatted text in a buffer. Supports only the few conversions of printf that are needed. */
 #include "bpf/core/textbuf.h"
 
 #include "base/mem.h"
 
-/* Drops the oldest half of the text, up to the end of a line. false: the oldest lines must stay. */
+/* Drops the oldest half of the text, up to the end of a line. False: nothing was dropped, because
+ * the oldest lines must stay. */
 static bool forget_oldest(struct pb_bpf_text *t)
 {
 	uint32_t from = t->len / 2 + 1;

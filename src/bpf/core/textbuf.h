@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Formatted text without libc: the verifier's log and the disassembly are also written in the
- * process that runs the program.
+ * Formatted text without libc. The process that runs the program also writes the verifier's log and
+ * the disassembly, and must not use libc.
  *
  * Conversions: %s %c %d %u %x %%. A number may have the flags 0, + (a sign) and # (0x), a width,
- * and l or ll. There are no others.
+ * and l or ll. No other conversions or flags are supported.
  */
 #ifndef PB_BPF_CORE_TEXTBUF_H
 #define PB_BPF_CORE_TEXTBUF_H
@@ -13,14 +13,15 @@
 #include <stdint.h>
 
 struct pb_bpf_text {
-	char *buf;		/* size bytes, always terminated by 0; NULL: no text is kept */
+	char *buf;		/* `size` bytes, always terminated by 0; NULL: no text is kept */
 	uint32_t size, len;	/* len < size */
-	bool cut;		/* some text found no room */
-	bool tail;		/* when full, drop the oldest lines: about half of the text */
+	bool cut;		/* some text is missing, because there was no room */
+	bool tail;		/* if the buffer is full, drop the oldest lines, about half of the
+				 * text */
 	uint64_t gone;		/* bytes that were dropped */
 };
 
-/* The position of the text's end, counting dropped bytes. */
+/* Returns the position of the text's end. Dropped bytes count, too. */
 static inline uint64_t pb_bpf_text_at(const struct pb_bpf_text *t)
 {
 	return t->gone + t->len;

@@ -2,7 +2,7 @@
 /* Ranges and products as tnums. */
 #include "bpf/core/tnum.h"
 
-/* All numbers that have the common prefix of min and max. These include min ... max. */
+/* Returns all numbers that have the common prefix of min and max. They include min ... max. */
 struct tnum tnum_range(uint64_t min, uint64_t max)
 {
 	uint64_t differ = min ^ max;
@@ -15,7 +15,7 @@ struct tnum tnum_range(uint64_t min, uint64_t max)
 
 /*
  * Long multiplication. The product of the known bits is exact. Each bit of a that is 1 adds b's
- * unknown bits, shifted; each unknown bit of a adds all bits of b that may be 1, as unknown.
+ * unknown bits, shifted. Each unknown bit of a adds all bits of b that may be 1, as unknown bits.
  */
 struct tnum tnum_mul(struct tnum a, struct tnum b)
 {

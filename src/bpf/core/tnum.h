@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is known of a value's bits: each is 0, 1 or unknown. `mask` has the unknown bits, `value`
- * the known bits that are 1. Sums follow Vishwanathan et al., "Sound, Precise, and Fast Abstract
- * Interpretation with Tristate Numbers", arXiv 2105.05398.
+ * What is known of a value's bits: each is 0, 1 or unknown. `mask` has the unknown bits. `value`
+ * has the known bits that are 1. Sums follow Vishwanathan et al., "Sound, Precise, and Fast
+ * Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
  */
 #ifndef PB_BPF_CORE_TNUM_H
 #define PB_BPF_CORE_TNUM_H
@@ -40,7 +40,8 @@ static inline uint64_t tnum_max(struct tnum a)
 	return a.value | a.mask;
 }
 
-/* tnum_low() returns the low half; tnum_high() the high half, with zeros below it. */
+/* tnum_low() returns the low half. tnum_high() returns the high half, with zeros in the low
+ * half. */
 static inline struct tnum tnum_low(struct tnum a)
 {
 	return (struct tnum){ (uint32_t)a.value, (uint32_t)a.mask };
@@ -51,7 +52,7 @@ static inline struct tnum tnum_high(struct tnum a)
 	return (struct tnum){ a.value >> 32 << 32, a.mask >> 32 << 32 };
 }
 
-/* The low `bytes` bytes, zero-extended. */
+/* Returns the low `bytes` bytes, zero-extended. */
 static inline struct tnum tnum_cut(struct tnum a, int bytes)
 {
 	uint64_t keep = bytes < 8 ? (1ull << bytes * 8) - 1 : ~0ull;
@@ -99,7 +100,8 @@ static inline struct tnum tnum_xor(struct tnum a, struct tnum b)
 	return (struct tnum){ (a.value ^ b.value) & ~unknown, unknown };
 }
 
-/* A bit of a sum is unknown if an operand's is, or if the carry into it may differ. */
+/* A bit of a sum is unknown if an operand's bit at this place is unknown, or if the carry into the
+ * bit is unknown. */
 static inline struct tnum tnum_add(struct tnum a, struct tnum b)
 {
 	uint64_t least = a.value + b.value, most = least + a.mask + b.mask;
@@ -116,7 +118,7 @@ static inline struct tnum tnum_sub(struct tnum a, struct tnum b)
 	return (struct tnum){ d & ~unknown, unknown };
 }
 
-/* Combines what two descriptions know of the same value. */
+/* a and b describe the same value. Combines what is known from both. */
 static inline struct tnum tnum_both(struct tnum a, struct tnum b)
 {
 	uint64_t unknown = a.mask & b.mask;
@@ -129,7 +131,7 @@ static inline bool tnum_aligned(struct tnum a, uint64_t size)
 	return !size || !(tnum_max(a) & (size - 1));
 }
 
-/* Whether a allows each value that b allows. */
+/* Returns whether a allows each value that b allows. */
 static inline bool tnum_in(struct tnum a, struct tnum b)
 {
 	return !(b.mask & ~a.mask) && a.value == (b.value & ~a.mask);

@@ -9,8 +9,7 @@
 #include "bpf/core/vdso.h"
 
 struct image {
-	uint64_t base;			/* the address that the image's addresses are relative
-					 * to */
+	uint64_t base;			/* the image's addresses are relative to this address */
 	const Elf64_Sym *syms;
 	const char *strings;
 	uint32_t nr;
@@ -28,7 +27,7 @@ static void read_dynamic(struct image *im, const Elf64_Dyn *d)
 	}
 }
 
-/* The section headers are mapped too. They give the number of symbols. */
+/* The section headers are mapped too. The number of symbols follows from them. */
 static uint32_t count_symbols(const Elf64_Ehdr *e)
 {
 	const Elf64_Shdr *s = (const void *)((const char *)e + e->e_shoff);

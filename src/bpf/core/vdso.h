@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Functions of the vDSO, which the kernel maps into every process. Uses no libc. Context:
- * pb_bpf_vdso() must not be called in a signal handler. The functions that it finds may be called
- * in any context.
+ * pb_bpf_vdso() must not be called in a signal handler. The functions that pb_bpf_vdso() finds may
+ * be called in any context.
  */
 #ifndef PB_BPF_CORE_VDSO_H
 #define PB_BPF_CORE_VDSO_H
 
-/* name: for example "__vdso_clock_gettime". NULL: there is no such function. */
+/* Returns the address of a function. name: for example "__vdso_clock_gettime". NULL: there is no
+ * such function. */
 void *pb_bpf_vdso(const char *name);
 #endif

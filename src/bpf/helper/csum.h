@@ -44,7 +44,8 @@ static inline uint32_t pb_csum_partial(const void *data, uint32_t len, uint32_t 
 	return (uint32_t)((total & 0xffffffff) + (total >> 32));
 }
 
-/* The sum of bytes that begin at an odd offset must be rotated by a byte. */
+/* Returns the sum of bytes that begin at `offset`. If the offset is odd, the sum must be rotated by
+ * a byte. */
 static inline uint32_t pb_csum_shift(uint32_t sum, size_t offset)
 {
 	return offset & 1 ? sum >> 8 | sum << 24 : sum;

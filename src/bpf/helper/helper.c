@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of helpers, made from helper_table.h, and the lookup of what a program may call. */
+/* The table of helpers, made from helper_table.h, and the lookup of the helper that a program
+ * calls. */
 #include <stddef.h>
 #include "bpf/helper/helper.h"
 #include "bpf/helper/helper_fns.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Helpers: for each of the kernel's numbers the prototype, the programs that may call the helper,
- * and its function. Numbers and names come from linux/bpf.h, prototypes from the kernel, whose
- * names are used (ARG_, RET_).
+ * Helpers. For each number of a helper in the kernel, the table has the prototype, the programs
+ * that may call the helper, and its function. Numbers and names come from linux/bpf.h. Prototypes
+ * come from the kernel, and use the kernel's names (ARG_, RET_).
  */
 #ifndef PB_BPF_HELPER_HELPER_H
 #define PB_BPF_HELPER_HELPER_H
@@ -12,15 +12,18 @@
 /* What an argument must be. */
 enum pb_bpf_arg {
 	PB_BPF_ARG_DONTCARE,		/* no argument */
-	PB_BPF_ARG_CONST_MAP_PTR,	/* the map of the key and value arguments after it */
-	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* on the stack, in a packet, a map or memory */
+	PB_BPF_ARG_CONST_MAP_PTR,	/* a map; the key and value arguments after it belong to
+					 * this map */
+	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* a key on the stack, in a packet, in a map value or in
+					 * other memory */
 	PB_BPF_ARG_PTR_TO_MAP_VALUE,
-	PB_BPF_ARG_PTR_TO_MEM,		/* its length is the next argument; with FIXED_SIZE it is
-					 * `size` */
-	PB_BPF_ARG_CONST_SIZE,		/* size of the memory in the argument before it, > 0 */
+	PB_BPF_ARG_PTR_TO_MEM,		/* memory; the next argument is its length; with FIXED_SIZE,
+					 * the length is `size` */
+	PB_BPF_ARG_CONST_SIZE,		/* size of the memory to which the previous argument points,
+					 * > 0 */
 	PB_BPF_ARG_CONST_SIZE_OR_ZERO,
 	PB_BPF_ARG_PTR_TO_CTX,
-	PB_BPF_ARG_ANYTHING,		/* anything that is initialised */
+	PB_BPF_ARG_ANYTHING,		/* any initialised value */
 	PB_BPF_ARG_PTR_TO_SPIN_LOCK,
 	PB_BPF_ARG_PTR_TO_SOCK_COMMON,
 	PB_BPF_ARG_PTR_TO_SOCKET,
@@ -40,24 +43,26 @@ enum pb_bpf_arg {
 	PB_BPF_ARG_BASE = 0xff,
 	/* or-ed to an argument: */
 	PB_BPF_MAYBE_NULL = 0x100,	/* _OR_NULL */
-	PB_BPF_UNINIT = 0x200,		/* the helper writes it; it need not be initialised */
-	PB_BPF_RDONLY = 0x400,		/* may be memory that can't be written */
+	PB_BPF_UNINIT = 0x200,		/* the helper writes the memory, which need not be
+					 * initialised */
+	PB_BPF_RDONLY = 0x400,		/* the memory may be read-only */
 	PB_BPF_RELEASE = 0x800,		/* the helper releases the reference */
 	PB_BPF_FIXED_SIZE = 0x1000,	/* `size` bytes */
 	PB_BPF_DYNPTR_LOCAL = 0x2000,
 	PB_BPF_DYNPTR_RINGBUF = 0x4000,
-	PB_BPF_MEM_WRITE = 0x8000,	/* the helper writes it, with or without UNINIT */
-	PB_BPF_MEM_ALIGNED = 0x10000,	/* with FIXED_SIZE: aligned to `size` */
+	PB_BPF_MEM_WRITE = 0x8000,	/* the helper writes the memory, which need not be
+					 * initialised if UNINIT is set */
+	PB_BPF_MEM_ALIGNED = 0x10000,	/* with FIXED_SIZE: the memory is aligned to `size` */
 };
 
 enum pb_bpf_ret {
 	PB_BPF_RET_INTEGER,
 	PB_BPF_RET_VOID,
-	PB_BPF_RET_MAP_VALUE,		/* a value of the map that is an argument */
+	PB_BPF_RET_MAP_VALUE,		/* a value of the map that was passed */
 	PB_BPF_RET_SOCKET,
 	PB_BPF_RET_TCP_SOCK,
 	PB_BPF_RET_SOCK_COMMON,
-	PB_BPF_RET_MEM,			/* memory of the size that is an argument */
+	PB_BPF_RET_MEM,			/* memory of the size that was passed */
 	PB_BPF_RET_ALLOC_MEM,		/* like RET_MEM, but reserved in a ring buffer */
 	PB_BPF_RET_BTF_ID,
 	PB_BPF_RET_MEM_OR_BTF_ID,
@@ -66,35 +71,36 @@ enum pb_bpf_ret {
 
 enum pb_bpf_helper_flags {
 	PB_BPF_HELPER_GPL = 1,		/* gpl_only */
-	PB_BPF_HELPER_PKT = 2,		/* may be passed packet memory (pkt_access) */
+	PB_BPF_HELPER_PKT = 2,		/* programs may pass packet memory to the helper
+					 * (pkt_access) */
 	PB_BPF_HELPER_MOVES_PKT = 4,	/* the call invalidates packet pointers */
 	PB_BPF_HELPER_SLEEPS = 8,	/* might_sleep: no supported program type may call it */
 };
 
 struct pb_bpf_helper {
-	const char *name;		/* with the prefix bpf_; NULL: there is no helper of this
-					 * number */
+	const char *name;		/* name with the prefix bpf_; NULL: there is no helper with
+					 * this number */
 	pb_bpf_fn *fn;			/* NULL: pb_bpf_resolve() replaces calls of the helper, or
-					 * only the kernel can do what it does */
-	uint32_t sets;			/* enum pb_bpf_helper_set; 0: only for unsupported program
-					 * types */
+					 * only the kernel can do the helper's work */
+	uint32_t sets;			/* bits of enum pb_bpf_helper_set; 0: only unsupported
+					 * program types may call the helper */
 	uint32_t ret, flags;
 	uint32_t arg[5];
 	uint16_t size[5];		/* with PB_BPF_FIXED_SIZE */
 	const char *btf[5];		/* for PTR_TO_BTF_ID: the structure's name; NULL: the
-					 * structure is the one of the map's kptr */
+					 * structure of the map's kptr */
 	const char *ret_btf;
 };
 
 /*
- * Returns the helper that a program of this type and attach type may call with these privileges
- * (enum pb_bpf_caps), like the kernel's get_func_proto. NULL: the program may not call the helper.
- * A few numbers have prototypes that depend on the type. Context: any.
+ * Returns the helper with this number if a program of this type and attach type may call it, like
+ * the kernel's get_func_proto. caps: the program's privileges (enum pb_bpf_caps). NULL: the program
+ * may not call the helper. A few numbers have prototypes that depend on the type. Context: any.
  */
 const struct pb_bpf_helper *pb_bpf_helper_for(const struct pb_bpf_type *type, uint32_t attach_type,
 					      uint32_t caps, uint32_t id);
 
-/* Returns the helper of a number, without checking permission. Never NULL: for an unknown number,
- * the name is NULL. Context: any. */
+/* Returns the helper with this number. Doesn't check permission. Never returns NULL; for an unknown
+ * number, the result's name is NULL. Context: any. */
 const struct pb_bpf_helper *pb_bpf_helper_of(uint32_t id);
 #endif

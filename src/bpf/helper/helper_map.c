@@ -48,7 +48,7 @@ PB_BPF_HELPER(map_peek_elem)
 	return (uint64_t)(int64_t)map->ops->peek(map, PB_BPF_PTR(r2), run);
 }
 
-/* r2 key, r3 processor: returns the value of its per-CPU slot */
+/* r2 key, r3 processor; returns the value in the processor's per-CPU slot */
 PB_BPF_HELPER(map_lookup_percpu_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
@@ -97,7 +97,7 @@ PB_BPF_HELPER(loop)
 	return nr;
 }
 
-/* The map that has the lock in one of its values, or NULL. */
+/* Returns the map that has the lock at `at` in one of its values, or NULL. */
 static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 {
 	for (uint32_t i = 0; i < run->prog->nr_maps; i++) {
@@ -110,8 +110,9 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * The helper can't return an error. A handler that has interrupted the lock's holder, for example,
- * can't take the lock. The program then goes on without the lock, and spin_unlock leaves it alone.
+ * The helper can't return an error. For example, a handler that has interrupted the lock's holder
+ * can't take the lock. Such a program continues without the lock, and spin_unlock doesn't touch the
+ * lock.
  */
 PB_BPF_HELPER(spin_lock)
 {
@@ -137,7 +138,7 @@ PB_BPF_HELPER(spin_unlock)
 	return 0;
 }
 
-/* r1 the kptr's address, r2 the new pointer; returns the old one */
+/* r1 the kptr's address, r2 the new pointer; returns the old pointer */
 PB_BPF_HELPER(kptr_xchg)
 {
 	return __atomic_exchange_n((uint64_t *)PB_BPF_PTR(r1), r2, __ATOMIC_SEQ_CST);

@@ -3,7 +3,7 @@
 #include "bpf/core/format.h"
 #include "bpf/helper/helper_priv.h"
 
-/* r1 buffer, r2 its size, r3 address. Here user and kernel memory are the same. */
+/* r1 buffer, r2 its size, r3 address. User and kernel memory aren't distinguished. */
 static uint64_t probe(uint64_t to, uint64_t n, uint64_t from, struct pb_bpf_run *run)
 {
 	uint32_t size = (uint32_t)n;
@@ -80,7 +80,7 @@ PB_BPF_HELPER(strncmp)
 	return 0;
 }
 
-#define DIGITS	63		/* most characters of a number that are read */
+#define DIGITS	63		/* the largest number of characters of a number that are read */
 
 static int digit(char c)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Macros for the helpers' functions: PB_BPF_HELPER(name), and a body that has r1 ... r5 and run.
- * The verifier has checked the arguments, which comments don't repeat. Errors are the kernel's.
+ * Macros for the helpers' functions. PB_BPF_HELPER(name) begins a function; its body has r1 ... r5
+ * and run. The verifier has checked the arguments. Comments don't mention what the verifier checks.
+ * Errors are those of the kernel.
  */
 #ifndef PB_BPF_HELPER_HELPER_PRIV_H
 #define PB_BPF_HELPER_HELPER_PRIV_H

@@ -25,7 +25,8 @@ PB_BPF_HELPER(ringbuf_reserve)
 	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
 }
 
-/* The program passes only the record: looks for its ring buffer among the program's maps. */
+/* Submits or discards a record. The program passes only the record, so its ring buffer is looked up
+ * among the program's maps. */
 static void submit(struct pb_bpf_run *run, void *sample, uint64_t flags, bool discard)
 {
 	struct pb_bpf_map *map = pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample);
@@ -48,7 +49,7 @@ PB_BPF_HELPER(ringbuf_discard)
 	return 0;
 }
 
-/* r1 map, r2 what to return: BPF_RB_ */
+/* r1 map, r2 the value to return (BPF_RB_) */
 PB_BPF_HELPER(ringbuf_query)
 {
 	return pb_bpf_ringbuf_query(PB_BPF_PTR(r1), r2);

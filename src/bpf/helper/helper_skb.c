@@ -33,7 +33,7 @@ PB_BPF_HELPER(skb_load_bytes)
 	return 0;
 }
 
-/* r1 skb, r2 offset, r3 buffer, r4 its size, r5 the header that r2 is relative to */
+/* r1 skb, r2 offset, r3 buffer, r4 its size, r5 the header to which r2 is relative */
 PB_BPF_HELPER(skb_load_bytes_relative)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -77,8 +77,8 @@ PB_BPF_HELPER(skb_store_bytes)
 	return 0;
 }
 
-/* r2 the length that is needed; 0: the present length. The whole packet is readable and writable
- * already. */
+/* r2 the length that the program needs; 0: the current length. The whole packet is always readable
+ * and writable. */
 PB_BPF_HELPER(skb_pull_data)
 {
 	return (uint32_t)r2 > length(skb_of(r1)) ? PB_BPF_ERR(ENOMEM) : 0;
@@ -87,7 +87,7 @@ PB_BPF_HELPER(skb_pull_data)
 /* A word that may be unaligned: packets begin at any address. */
 struct word { uint16_t v; } __attribute__((packed, may_alias));
 
-/* The address of a checksum at that offset, or NULL. */
+/* Returns the address of the checksum at this offset, or NULL. */
 static struct word *csum_at(struct pb_bpf_skb *skb, uint32_t off)
 {
 	if (off > 0xffff || off & 1 || !is_inside(skb, off, 2))
@@ -95,7 +95,7 @@ static struct word *csum_at(struct pb_bpf_skb *skb, uint32_t off)
 	return (struct word *)(skb->pkt.data + off);
 }
 
-/* The checksum after a word has changed from `from` to `to`. */
+/* Returns the checksum after a word has changed from `from` to `to`. */
 static uint16_t replaced(uint16_t sum, uint32_t from, uint32_t to)
 {
 	return pb_csum_fold(pb_csum_add(pb_csum_sub((uint32_t)~(uint32_t)sum, from), to));
@@ -141,8 +141,8 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Updates the packet's sum after a change of the pseudo header: the checksum field now compensates
- * for bytes that aren't in the packet. */
+/* Updates the packet's sum after a change of the pseudo header: the checksum field has changed, but
+ * the pseudo header isn't in the packet. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)
@@ -166,8 +166,8 @@ PB_BPF_HELPER(l4_csum_replace)
 		return PB_BPF_ERR(EINVAL);
 	if (!width) {
 		sum->v = replaced_by_diff(sum->v, (uint32_t)r4);
-		/* for IPv6 the changes of pseudo header and checksum field cancel out in the
-		 * packet's sum */
+		/* for IPv6 the packet's sum stays the same: the changes of pseudo header and
+		 * checksum field cancel out */
 		if (r5 & BPF_F_PSEUDO_HDR && !(r5 & BPF_F_IPV6) && skb->has_csum)
 			skb->csum = ~pb_csum_add((uint32_t)r4, ~skb->csum);
 	} else {
@@ -213,12 +213,12 @@ PB_BPF_HELPER(csum_update)
 
 PB_BPF_HELPER(csum_level)
 {
-	/* no checksum of these packets was verified */
+	/* no checksum of the packet was verified */
 	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) :
 	       r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
 }
 
-/* Hashes addresses, protocol and ports: any hash will do. */
+/* Hashes addresses, protocol and ports. Any hash function will do. */
 PB_BPF_HELPER(get_hash_recalc)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);

@@ -33,7 +33,7 @@ static uint32_t headroom(const struct pb_bpf_skb *skb)
 	return (uint32_t)(skb->pkt.data - skb->pkt.head);
 }
 
-/* To be called after the packet's beginning or end has moved. */
+/* Called after the packet's beginning or end has moved. */
 static void moved(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data_meta = skb->pkt.data;
@@ -45,7 +45,8 @@ static uint32_t mac_header_len(const struct pb_bpf_skb *skb)
 	return (uint32_t)(skb->net - skb->mac);
 }
 
-/* Inserts `len` zero bytes at `off` of the packet. The bytes before `off` move down. */
+/* Inserts `len` zero bytes at offset `off` of the packet. The bytes before `off` move to lower
+ * addresses. */
 static int push(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 {
 	uint8_t *data = skb->pkt.data;
@@ -75,7 +76,7 @@ static int pop(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 	return 0;
 }
 
-/* Like push(), for an offset before or in the network header: mac and net move with the bytes
+/* Like push(), but for an offset before or in the network header. mac and net move with the bytes
  * before `off`. */
 static int push_net(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 {
@@ -161,7 +162,7 @@ static int grow(struct pb_bpf_skb *skb, uint32_t off, uint32_t len, uint64_t fla
 	return err;
 }
 
-/* r2 bytes, signed, r3 where (BPF_ADJ_ROOM_), r4 flags */
+/* r2 number of bytes, signed, r3 place (BPF_ADJ_ROOM_), r4 flags */
 PB_BPF_HELPER(skb_adjust_room)
 {
 	const uint64_t common = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
@@ -264,8 +265,8 @@ static int insert_tag(struct pb_bpf_skb *skb)
 	if (err)
 		return err;
 	skb->mac -= VLAN_HEADER;
-	skb->net -= VLAN_HEADER;	/* the network header begins at the tag (Linux 6.1 forgets
-					 * that) */
+	skb->net -= VLAN_HEADER;	/* the network header begins at the tag (Linux 6.1 doesn't
+					 * change net) */
 	tag = skb->pkt.data + 12;
 	memcpy(tag, &proto, 2);
 	memcpy(tag + 2, &tci, 2);
@@ -287,8 +288,8 @@ PB_BPF_HELPER(skb_vlan_push)
 	return (uint64_t)(int64_t)err;
 }
 
-/* The protocol after a frame's type field. A type of less than 1536 is a length: then the protocol
- * is 802.2 or Novell's raw 802.3. */
+/* Returns the protocol that a frame's type field means. A type of less than 1536 is a length; such
+ * a frame's protocol is 802.2 or Novell's raw 802.3. */
 static uint16_t inner_protocol(const struct pb_bpf_skb *skb, uint16_t type)
 {
 	const uint8_t *rest = skb->pkt.data + 12 + VLAN_HEADER + 2;
@@ -344,7 +345,7 @@ PB_BPF_HELPER(skb_vlan_pop)
 	return (uint64_t)(int64_t)err;
 }
 
-/* Sets ECN in the network header to "congestion experienced". Returns 1; 0: it can't be set. */
+/* Sets ECN in the network header to "congestion experienced". Returns 1. 0: ECN can't be set. */
 PB_BPF_HELPER(skb_ecn_set_ce)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
@@ -415,7 +416,8 @@ PB_BPF_HELPER(redirect)
 	return XDP_REDIRECT;
 }
 
-/* Internal flags for these two kinds of redirection. The kernel has such flags, too. */
+/* Internal flags for the redirections by redirect_neigh and redirect_peer. The kernel has such
+ * flags, too. */
 #define TO_NEIGH	(1u << 16)
 #define TO_PEER		(1u << 17)
 

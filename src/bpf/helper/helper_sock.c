@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Helpers for sockets, as far as the context describes them, and for tunnels. */
+/* Helpers for the sockets that the context describes, and for tunnels. */
 #include <stddef.h>
 #include "bpf/helper/helper_priv.h"
 
@@ -26,7 +26,8 @@ PB_BPF_HELPER(get_listener_sock)
 	return sk->s.state == TCP_LISTEN ? r1 : (uint64_t)sk->listener;
 }
 
-/* There is no table of sockets here: a lookup finds none, so there is none to release. */
+/* There is no table of sockets. A lookup never finds a socket, so a program never has a socket to
+ * release. */
 PB_BPF_HELPER(sk_lookup_tcp)
 {
 	return 0;
@@ -47,7 +48,7 @@ PB_BPF_HELPER(sk_release)
 	return 0;
 }
 
-/* Whether struct bpf_tunnel_key had this size in older programs. */
+/* Returns whether an older version of struct bpf_tunnel_key had this size. */
 static bool is_older_key(uint32_t size, bool ipv6)
 {
 	switch (size) {
@@ -102,10 +103,10 @@ PB_BPF_HELPER(skb_get_tunnel_key)
 #define TUN_SEQ		0x0800
 #define TUN_NO_FRAGMENT	0x0001
 #define TUN_NO_CACHE	0x0020
-#define TUN_OPTIONS	0x00d8	/* of any kind */
+#define TUN_OPTIONS	0x00d8	/* options of any kind */
 
-/* As in the kernel, a tunnel key that was set is read back later, with its addresses
- * exchanged. */
+/* As in the kernel, a program that has set a tunnel key reads this key back later, with local and
+ * remote addresses exchanged. */
 static void take_key(struct pb_bpf_skb *skb, const struct bpf_tunnel_key *key, uint64_t flags)
 {
 	struct pb_bpf_tunnel *t = &skb->rx;
