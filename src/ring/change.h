@@ -3,8 +3,8 @@
  * How a writer goes from a full chunk to the next one, and hands the full chunk over. Only writer.c
  * uses these functions. Context of all functions: hit path, as in writer.h.
  *
- * The dependency is circular: writer.c calls change.c in the middle of a write. change.c and
- * supply.c use the writer's state and the ring's mapping, which writer.h declares.
+ * Circle: writer.c calls change.c in the middle of a write. change.c and supply.c use the writer's
+ * state and the ring's mapping, which writer.h declares.
  */
 #ifndef PB_RING_CHANGE_H
 #define PB_RING_CHANGE_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Every helper once, in the order of the kernel's numbers (linux/bpf.h):
+ * One row for each helper, in the order of the kernel's numbers (linux/bpf.h):
  *
  *   X(name, DO or NO, sets, flags, return type, A(arguments), more fields of the row)
  *
- * DO: src/bpf has a function for the helper. NO: it has none. Either pb_bpf_resolve() replaces the
- * call (tail_call), or only the kernel can do what the helper does. Programs that call such a
- * kernel-only helper can be verified, but not run. A helper without a set may not be called by any
- * program; only its name is known. Prototypes and sets are those of Linux 6.1. helper.c defines the
- * words of the rows.
+ * DO: src/bpf has a function for the helper. NO: src/bpf has no function for it. Either
+ * pb_bpf_resolve() replaces the call (tail_call), or only the kernel can do the helper's work.
+ * Programs that call such a kernel-only helper can be verified, but not run. No program may call a
+ * helper without a set; only the name of such a helper is known. Prototypes and sets are those of
+ * Linux 6.1. helper.c defines the words that the rows use.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
 #define PB_BPF_HELPER_HELPER_TABLE_H
@@ -330,7 +330,8 @@
 	X(user_ringbuf_drain, NO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING))
 
-/* Prototypes that differ in some program types. In these types they replace the rows above. */
+/* Prototypes for program types in which a helper's prototype differs. For these types they replace
+ * the rows of PB_BPF_HELPERS. */
 #define PB_BPF_HELPER_VARIANTS(X) \
 	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \

@@ -28,8 +28,8 @@ PB_BPF_HELPER(jiffies64)
 	return run->host->clock(run, PB_BPF_MONOTONIC) / (1000000000 / PB_BPF_HZ);
 }
 
-/* SplitMix64: adds an odd constant to the state and mixes it, so each call of any thread has a
- * different state. */
+/* SplitMix64: adds an odd constant to the state, and mixes the result. All threads share the state,
+ * so each call gets another state. */
 PB_BPF_HELPER(get_prandom_u32)
 {
 	static uint64_t state;
@@ -112,7 +112,7 @@ PB_BPF_HELPER(get_current_ancestor_cgroup_id)
 	return r1 > 0x7fffffff ? 0 : own_cgroup(run, (uint32_t)r1);
 }
 
-/* r1 a cgroup_array, whose objects are cgroups' ids, r2 index */
+/* r1 a cgroup_array (its objects are ids of cgroups), r2 index */
 PB_BPF_HELPER(current_task_under_cgroup)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);

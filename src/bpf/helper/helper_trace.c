@@ -41,7 +41,7 @@ PB_BPF_HELPER(get_func_arg_cnt)
 	return run->host->func_arg_cnt ? run->host->func_arg_cnt(run) : 0;
 }
 
-/* r1 registers, at the function's entry; r2 the value that it shall return */
+/* r1 the registers at the function's entry, r2 the value that the function shall return */
 PB_BPF_HELPER(override_return)
 {
 	struct pt_regs *regs = PB_BPF_PTR(r1);
@@ -56,7 +56,7 @@ PB_BPF_HELPER(override_return)
 	return 0;
 }
 
-/* The registers of the program's context, or NULL. */
+/* Returns the registers of the program's context, or NULL. */
 static const struct pt_regs *regs_of(struct pb_bpf_run *run)
 {
 	switch (run->prog->type->type) {
@@ -65,13 +65,14 @@ static const struct pt_regs *regs_of(struct pb_bpf_run *run)
 	case BPF_PROG_TYPE_PERF_EVENT:
 		return (const void *)&((struct bpf_perf_event_data *)run->ctx)->regs;
 	case BPF_PROG_TYPE_TRACEPOINT:
-		/* their address is in the record's first 8 bytes, which programs can't read */
+		/* the address of the registers is in the record's first 8 bytes, which programs
+		 * can't read */
 		return *(const struct pt_regs **)run->ctx;
 	}
 	return run->host->regs ? run->host->regs(run) : NULL;
 }
 
-/* Follows frame pointers: each frame has the caller's frame pointer and the return address. */
+/* Follows frame pointers. Each frame has the caller's frame pointer and the return address. */
 static int follow_frames(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips,
 			 uint32_t n)
 {
@@ -104,7 +105,7 @@ static uint32_t depth(uint64_t wanted, uint32_t skip)
 	return wanted + skip < PB_BPF_MAX_STACK ? (uint32_t)wanted + skip : PB_BPF_MAX_STACK;
 }
 
-/* r2 buffer, r3 its size, r4 flags. BPF_F_USER_STACK makes no difference: there is only one
+/* r2 buffer, r3 its size, r4 flags. BPF_F_USER_STACK has no effect, because there is only one
  * stack. */
 PB_BPF_HELPER(get_stack)
 {
@@ -112,8 +113,8 @@ PB_BPF_HELPER(get_stack)
 	uint64_t ips[PB_BPF_MAX_STACK];
 	int nr = -EINVAL;
 
-	/* build ids aren't supported, since they need files: a reader of the addresses can find
-	 * them */
+	/* build ids aren't supported, because they need files; a reader of the addresses can find
+	 * the build ids */
 	if (!(r4 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK)) && !(size % each))
 		nr = walk(run, ips, depth(size / each, skip));
 	if (nr >= 0 && (uint32_t)nr < skip)
@@ -148,7 +149,7 @@ PB_BPF_HELPER(get_stackid)
 					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
 }
 
-/* There are no branch records: only the kernel can read the processor's. */
+/* There are no branch records, because only the kernel can read those of the processor. */
 PB_BPF_HELPER(get_branch_snapshot)
 {
 	memset(PB_BPF_PTR(r1), 0, (uint32_t)r2);
@@ -164,7 +165,7 @@ PB_BPF_HELPER(read_branch_records)
 
 /* ---- events ------------------------------------------------------------------------ */
 
-/* Finds the event that flags select in a perf_event_array, and its index. */
+/* Finds the event that `flags` select in a perf_event_array, and the event's index. */
 static int find_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t flags,
 		      uint32_t *index, void **object)
 {
@@ -186,8 +187,8 @@ static bool has_packet(uint32_t type)
 	       type == BPF_PROG_TYPE_CGROUP_SKB;
 }
 
-/* r2 map, r3 flags, r4 data, r5 its size. For packets, flags have the number of the packet's bytes
- * to append. */
+/* r2 map, r3 flags, r4 data, r5 its size. If the context is a packet, the flags say how many bytes
+ * of the packet to append. */
 PB_BPF_HELPER(perf_event_output)
 {
 	uint32_t type = run->prog->type->type, index;

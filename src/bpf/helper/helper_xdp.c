@@ -3,7 +3,8 @@
 #include "bpf/helper/helper_priv.h"
 
 #define ETH_HEADER	14
-#define MAX_META	255	/* bytes of metadata, a multiple of 4; 32 before Linux 6.9 */
+#define MAX_META	255	/* the largest size of metadata, rounded down to a multiple of 4;
+				 * before Linux 6.9 it is 32 */
 
 static struct pb_bpf_pkt *pkt_of(uint64_t r1)
 {
@@ -15,7 +16,7 @@ PB_BPF_HELPER(xdp_get_buff_len)
 	return (uint64_t)(pkt_of(r1)->data_end - pkt_of(r1)->data);
 }
 
-/* r2 bytes, signed */
+/* r2 number of bytes, signed */
 PB_BPF_HELPER(xdp_adjust_head)
 {
 	struct pb_bpf_pkt *p = pkt_of(r1);
@@ -56,7 +57,7 @@ PB_BPF_HELPER(xdp_adjust_tail)
 	return 0;
 }
 
-/* Returns 0, -EFAULT or -EINVAL. */
+/* Checks that the packet has len bytes at off. Returns 0, -EFAULT or -EINVAL. */
 static int check(const struct pb_bpf_pkt *p, uint32_t off, uint32_t len)
 {
 	if (off > 0xffff || len > 0xffff)
@@ -83,7 +84,7 @@ PB_BPF_HELPER(xdp_store_bytes)
 	return (uint64_t)(int64_t)err;
 }
 
-/* r1 a map of devices, r2 key, r3 flags: the action if the key is absent */
+/* r1 a map of devices, r2 key, r3 flags (the action if the key is absent) */
 PB_BPF_HELPER(redirect_map)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Iterators over numbers. The iterator is on the program's stack; the verifier lets only these
- * functions change it. It gives start ... end - 1, at most PB_BPF_MAX_ITERATIONS numbers, so that a
- * loop that calls `next` ends.
+ * Iterators over numbers. The iterator is on the program's stack. The verifier lets only these
+ * functions change the iterator. The iterator gives the numbers start ... end - 1. It gives at most
+ * PB_BPF_MAX_ITERATIONS numbers, so that a loop that calls `next` ends.
  */
 #include <errno.h>
 #include "base/mem.h"
@@ -10,7 +10,8 @@
 #include "bpf/helper/kfunc.h"
 
 struct numbers {
-	int32_t now, end;	/* now: the last number given; both 0: there are no more */
+	int32_t now, end;	/* now: the last number that was given; if both are 0, there are no
+				 * more numbers */
 };
 
 static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,

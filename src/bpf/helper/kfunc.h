@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kfuncs: functions of the kernel that programs may call besides helpers. Patchbay has only kfuncs
- * that need no object of the kernel: iterators over numbers. An object file names a kfunc as an
- * extern; the loader finds it here by name. In a call instruction, imm is the kfunc's
- * pb_bpf_kfunc_id; in the kernel, it is a BTF type id.
+ * Kfuncs: functions of the kernel that programs may call besides helpers. Patchbay has only
+ * iterators over numbers, because these kfuncs need no object of the kernel. An object file names a
+ * kfunc as an extern. The loader finds the kfunc in this table by its name. In a call instruction,
+ * imm is the kfunc's pb_bpf_kfunc_id. (In the kernel, imm is a BTF type id.)
  *
  * Context: any; no state.
  */
@@ -24,8 +24,8 @@ struct pb_bpf_kfunc {
 	pb_bpf_fn *fn;
 };
 
-/* The kfunc of a number; NULL: there is none. */
+/* Returns the kfunc with this number (pb_bpf_kfunc_id). NULL: there is no such kfunc. */
 const struct pb_bpf_kfunc *pb_bpf_kfunc_of(int32_t id);
-/* The number of a kfunc; 0: there is none of that name. */
+/* Returns the number of the kfunc with this name (pb_bpf_kfunc_id). 0: there is no such kfunc. */
 int32_t pb_bpf_kfunc_find(const char *name);
 #endif

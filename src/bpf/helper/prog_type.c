@@ -11,7 +11,8 @@
 #include "bpf/core/packet.h"
 #include "bpf/helper/prog_type.h"
 
-#define TRACE_SIZE	8192	/* largest record of a tracepoint (PERF_MAX_TRACE_SIZE) */
+#define TRACE_SIZE	8192	/* size of the largest record of a tracepoint
+				 * (PERF_MAX_TRACE_SIZE) */
 #define RAW_TP_ARGS	12	/* MAX_BPF_FUNC_ARGS */
 
 #define R	PB_BPF_FIELD_READ
@@ -19,7 +20,7 @@
 #define RN	(PB_BPF_FIELD_READ | PB_BPF_FIELD_NARROW)
 #define SIZE(shape, member)	sizeof(((struct shape *)0)->member)
 
-/* A field at the same place in the structure as in the shape. */
+/* A field that is at the same place in the structure and in the shape. */
 #define FIELD(shape, member, width_, flags_, ...) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = SIZE(shape, member), \
 	  .at = offsetof(struct shape, member), .width = (width_), .flags = (flags_), __VA_ARGS__ }
@@ -174,8 +175,8 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
 		/* The kernel may keep a field in fewer bytes than programs see. As in the kernel, a
-		 * narrow read of that size reads all these bytes, whatever its offset in the
-		 * field. */
+		 * narrow read of as many bytes reads all bytes that are kept. The offset of the
+		 * read in the field is ignored. */
 		if (write || size < f->width || size == each(f) || !part)
 			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls a callback in native code with the run in r12. All native code has the run in r12, so
- * that an unwinder that meets such code can rely on it.
+ * Calls a callback in native code with the run in r12. All native code has the run in r12. An
+ * unwinder relies on this.
  *
  * u64 pb_bpf_call_native(r1, r2, r3, r4, r5, run, fn)
  */

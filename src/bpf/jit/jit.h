@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compiles a program to native code. image.c maps the code where it runs. */
+/* Compiles a program to native code. image.c maps the code to the address at which it runs. */
 #ifndef PB_BPF_JIT_JIT_H
 #define PB_BPF_JIT_JIT_H
 #include "bpf/core/program.h"
 
-#define PB_BPF_JIT_MOST	128	/* most bytes of native code for one eBPF instruction */
+#define PB_BPF_JIT_MOST	128	/* the largest number of bytes of native code for one eBPF
+				 * instruction */
 
-/* A load that may fault, and where to continue then: offsets in the code. */
+/* A load that may fault, and the place at which to continue after the fault. Both are offsets in
+ * the code. */
 struct pb_bpf_jit_fault {
 	uint32_t at, to;
 };
 
-/* A function of the native code, as offsets, for unwinding. */
+/* A function of the native code, for unwinding. All places are offsets in the code. */
 struct pb_bpf_jit_frame {
 	uint32_t entry, body, end;	/* body: the first instruction after the prologue */
 	uint16_t room;			/* bytes between rbp and the saved registers */
@@ -21,17 +23,18 @@ struct pb_bpf_jit_frame {
 struct pb_bpf_jit {
 	/* in */
 	const struct pb_bpf_prog *prog;
-	uint32_t *addr;		/* room for nr + 1; on return the offset of each instruction's
-				 * code */
-	uint8_t *notes;		/* room for nr; internal */
-	uint8_t *out;		/* NULL: only computes lengths */
+	uint32_t *addr;		/* room for nr + 1 elements; on return, the offset of each
+				 * instruction's code */
+	uint8_t *notes;		/* room for nr elements; used only inside the JIT */
+	uint8_t *out;		/* NULL: the call only computes lengths */
 	uint32_t size;		/* of `out` */
-	uint64_t base;		/* where the code will run; 0: not known */
-	struct pb_bpf_jit_fault *faults;	/* with `out`: room for nr_faults, in ascending
-						 * order of `at` */
-	struct pb_bpf_jit_frame *frames;	/* with `out`: room for two for each subprogram */
-	uint64_t seed;		/* for blinding; the same when lengths are computed and when code
-				 * is written */
+	uint64_t base;		/* the address at which the code will run; 0: not known */
+	struct pb_bpf_jit_fault *faults;	/* if `out` isn't NULL: room for nr_faults elements,
+						 * which are in ascending order of `at` */
+	struct pb_bpf_jit_frame *frames;	/* if `out` isn't NULL: room for two elements for
+						 * each subprogram */
+	uint64_t seed;		/* for blinding; must be the same when lengths are computed and when
+				 * code is written */
 	bool blind;		/* the code must not contain constants of the program */
 	bool bmi2;		/* pb_bpf_jit_has_bmi2() */
 	/* out */
@@ -39,10 +42,10 @@ struct pb_bpf_jit {
 };
 
 /*
- * Returns 0; -E2BIG: the code needs more than `size`; -EINVAL: an instruction isn't supported.
- * The code begins with the function for struct pb_bpf_prog's `jited`. The same base and seed give
- * the same length. Context: not on a hit. Writes only to `addr`, `notes`, `out`, `faults` and
- * `frames`.
+ * Returns 0. -E2BIG: the code needs more than `size` bytes. -EINVAL: an instruction isn't
+ * supported. The code begins with the function for struct pb_bpf_prog's `jited`. The same base and
+ * seed give the same length. Context: not on a hit. Writes only to `addr`, `notes`, `out`, `faults`
+ * and `frames`.
  */
 int pb_bpf_jit(struct pb_bpf_jit *job);
 bool pb_bpf_jit_has_bmi2(void);

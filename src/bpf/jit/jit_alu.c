@@ -2,7 +2,7 @@
 /* Arithmetic in native code. */
 #include "bpf/jit/jit_priv.h"
 
-/* Returns the register with the operand: a register of the program, or r11, which is set to the
+/* Returns the register with the operand: a register of the program, or r11 after it was set to the
  * constant. */
 static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
@@ -17,8 +17,8 @@ static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool b
 	return R11;
 }
 
-/* dst = dst / r11 or dst % r11. The division uses rax and rdx; each is restored unless it is
- * dst. */
+/* dst = dst / r11 or dst % r11. The division uses rax and rdx. Each of the two is restored unless
+ * it is dst. */
 static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, bool modulo)
 {
 	bool keep_dx = dst != RDX, keep_ax = dst != RAX;
@@ -46,8 +46,8 @@ static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, 
 		pb_jit_mov(j, wide, dst, R11);
 }
 
-/* dst = dst / src or dst % src. In eBPF, x / 0 is 0 and x % 0 is x. The processor traps on a
- * division by 0, and if the least signed number is divided by -1. */
+/* dst = dst / src or dst % src. In eBPF, x / 0 is 0 and x % 0 is x. The processor traps if it
+ * divides by 0, or the least signed number by -1. */
 static void divide(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool is_signed,
 		   bool modulo, bool by_reg)
 {
@@ -98,7 +98,7 @@ static void shift_imm(struct pb_jit *j, bool wide, int ext, int reg, int32_t by)
 		pb_jit_bytes(j, (uint32_t)by, 1);
 }
 
-/* shift of reg by cl */
+/* shifts reg by cl */
 static void shift_cl(struct pb_jit *j, bool wide, int ext, int reg)
 {
 	pb_jit_rex(j, wide, 0, reg, false);

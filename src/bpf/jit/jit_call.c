@@ -2,14 +2,13 @@
 /*
  * Frames and calls in native code. A subprogram is a function:
  *
- *	return address
- *	rbp of the caller      <- rbp, which is r10: frames form a chain
- *	the program's stack
- *	registers that it changes
+ *         return address
+ *         rbp of the caller      <- rbp, which is r10: frames form a chain
+ *         the program's stack registers that it changes
  *
- * The main program's frame also saves the caller's r12, and sets r12 to the run. A subprogram whose
- * address is taken has a second entry, for calls from C. That entry saves and sets r12, too; C
- * passes the run in r9.
+ * The main program's frame also saves the caller's r12, and sets r12 to the run. If a subprogram's
+ * address is taken, the subprogram has a second entry, for calls from C. The second entry saves and
+ * sets r12, too. C code passes the run in r9.
  */
 #include "bpf/jit/jit_priv.h"
 
@@ -22,7 +21,8 @@ static bool is_call(uint8_t op)
 	return op == PB_BPF_OP_CALL || op == PB_BPF_OP_CALL_PC || op == PB_BPF_OP_TAIL_CALL;
 }
 
-/* The register that an instruction changes, if it is one of r6 ... r9; else any other number. */
+/* Returns the register that an instruction changes if the register is one of r6 ... r9. Otherwise
+ * returns any other number. */
 static unsigned changed(const struct bpf_insn *i, uint8_t op)
 {
 	if (op >= PB_BPF_NR_OPS)
@@ -65,7 +65,8 @@ static int count(unsigned bits)
 	return n;
 }
 
-/* Bytes between rbp and the saved registers, such that rsp becomes a multiple of 16. */
+/* Returns the number of bytes between rbp and the saved registers. With this number rsp becomes a
+ * multiple of 16. */
 static int32_t room(const struct pb_jit *j)
 {
 	int32_t stack = (int32_t)pb_align_up((uint32_t)j->prog->subs[j->sub].stack, 8u);
@@ -130,7 +131,7 @@ void pb_jit_prologue(struct pb_jit *j)
 		pb_jit_mov(j, true, R12, RSI);
 }
 
-/* Leaves the frame: then rsp points to the return address. */
+/* Leaves the frame. After that, rsp points to the return address. */
 static void leave(struct pb_jit *j)
 {
 	for (size_t k = pb_array_size(kept); k--;)
@@ -149,7 +150,7 @@ static void call_c(struct pb_jit *j, const void *fn)
 {
 	int64_t rel = (int64_t)((uint64_t)fn - (j->job->base + j->at + 5));
 
-	/* with a margin, since the code may move between passes */
+	/* the check has a margin, because the code may move between passes */
 	if (j->job->base && rel > INT32_MIN + (1 << 26) && rel < INT32_MAX - (1 << 26)) {
 		pb_jit_bytes(j, 0xe8, 1);
 		pb_jit_bytes(j, (uint64_t)rel, 4);
@@ -178,8 +179,8 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 	}
 }
 
-/* Leaves the frame, as on exit, and jumps to the other program, as if the caller had called
- * it. */
+/* Leaves the frame, as on exit, and jumps to the target program, as if this program's caller had
+ * called the target. */
 void pb_jit_tail_call(struct pb_jit *j)
 {
 	uint32_t stay;

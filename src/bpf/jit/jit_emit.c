@@ -167,7 +167,7 @@ void pb_jit_place(struct pb_jit *j, uint32_t *place)
 	*place = j->at;
 }
 
-/* A different number for each constant, but the same in each pass. */
+/* Returns a different number for each constant, but the same numbers in each pass. */
 static uint64_t random_word(struct pb_jit *j)
 {
 	uint64_t h = j->job->seed + ((uint64_t)j->i << 8 | j->hidden++) * 0x9e3779b97f4a7c15ull;
@@ -181,7 +181,7 @@ void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v)
 {
 	uint64_t key = random_word(j);
 
-	/* v fits into 32 bits, and so does v ^ key: both are sign-extended */
+	/* v fits into 32 bits, and so does v ^ key, because v and key are sign-extended */
 	if (wide && v == (uint64_t)(int64_t)(int32_t)v) {
 		key = (uint64_t)(int64_t)(int32_t)key;
 		pb_jit_rex(j, true, 0, reg, false);

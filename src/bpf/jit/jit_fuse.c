@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Fuses instructions: a copy or a shift, and additions to its result, become one lea; a
+ * Fuses instructions. A copy or a shift, together with additions to its result, becomes one lea. A
  * comparison with 0 uses the flags of the instruction that computed the value. Only the first of
  * the fused instructions may be the target of a jump.
  */
@@ -46,8 +46,8 @@ static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32
 		pb_jit_bytes(j, (uint32_t)off, small ? 1 : 4);
 }
 
-/* Returns the register that the instruction after the next adds to the same destination; -1: it
- * adds none. */
+/* Returns the register that instruction i[2] adds to the destination of i[0]. -1: i[2] isn't such
+ * an addition. */
 static int added_then(const struct pb_jit *j, const struct bpf_insn *i)
 {
 	const struct pb_bpf_prog *p = j->prog;
@@ -89,8 +89,7 @@ unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	return 2;
 }
 
-/* Whether the instruction sets the processor's zero flag if its result is 0, and clears it
- * otherwise. */
+/* Returns whether the processor's zero flag shows if the instruction's result is 0. */
 static bool sets_zero_flag(const struct bpf_insn *i, uint8_t form)
 {
 	if (form != PB_BPF_ALU_K && form != PB_BPF_ALU_X)
@@ -115,7 +114,7 @@ bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool 
 {
 	bool equality = BPF_OP(i->code) == BPF_JEQ || BPF_OP(i->code) == BPF_JNE;
 
-	/* a 32-bit operation clears the upper half, so its flag holds for 64 bits, too */
+	/* a 32-bit operation clears the upper half, so the zero flag holds for 64 bits, too */
 	return equality && !i->imm && j->zero_flag == i->dst_reg && (wide || !j->zero_wide) &&
 	       !(j->job->notes[j->i] & PB_JIT_TARGET);
 }

@@ -21,8 +21,8 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 		  REG(i->src_reg), i->off, false);
 }
 
-/* After a fault the thread continues in code after the last instruction (pb_jit_fixups):
- *	xor dst, dst; jmp next instruction */
+/* After a fault the thread continues in the code that pb_jit_fixups() writes after the last
+ *         instruction: xor dst, dst; jmp next instruction */
 void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx)
 {
 	struct pb_bpf_jit_fault *f = j->job->faults;
@@ -70,7 +70,8 @@ void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bo
 	pb_jit_bytes(j, (uint32_t)i->imm, width == 8 ? 4 : (int)width);
 }
 
-/* Operations without a processor instruction: retried until no other thread interferes. */
+/* Operations for which the processor has no instruction. The code repeats the operation until no
+ * other thread interferes. */
 static void fetch_loop(struct pb_jit *j, const struct bpf_insn *i, bool wide, unsigned op)
 {
 	int dst = REG(i->dst_reg), src = REG(i->src_reg);

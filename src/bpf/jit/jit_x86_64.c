@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The JIT: translates a verified and resolved program to x86-64 code. jit_priv.h has the registers
- * and the parts, jit_call.c the frames; bpf/run/image.c maps the code.
+ * The JIT: translates a verified and resolved program to x86-64 code. jit_priv.h describes the
+ * registers and the JIT's parts. jit_call.c describes the frames. bpf/run/image.c maps the code.
  *
- * Layout. A jump has 2 or 5 (jcc: 6) bytes, depending on its distance, which depends on the jumps
- * between. So code is laid out in passes, each with the addresses of the pass before:
+ * Layout. A short jump has 2 bytes. A long jump has 5 bytes, or 6 if it is a jcc. The form of a
+ * jump depends on its distance. The distance depends on the form of the jumps in between. So code
+ * is laid out in passes. Each pass uses the addresses of the pass before:
  *
- *   first pass   every instruction counts as PB_BPF_JIT_MOST bytes, so all jumps are long
+ *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so all jumps are long
  *   next ones    code only shrinks, so a jump that is short stays short
- *   settled      after PASSES passes a jump that is long stays long. In the worst case each jump
- *                becomes short one pass after the jump that follows it; PASSES bounds that
- *   end          no address moved: all jumps are right. One pass more writes the bytes
+ *   settled      after PASSES passes, a long jump stays long. In the worst case, each jump becomes
+ *                short one pass after the next jump. PASSES limits the number of such passes
+ *   end          if no address has moved, all jumps are right. One more pass writes the bytes
  *
- * A pass writes the same code whether or not there is a buffer, so the size is known first.
+ * A pass without a buffer computes the same code, so the size is known before a buffer is needed.
  *
- * Faults. A load that may fault has an entry in the table of faults: where it is, and where to
- * continue. The continuation, which sets the destination to 0 and jumps back, is placed after the
- * last instruction (pb_jit_fixups), out of the path that is taken.
+ * Faults. A load that may fault has an entry in the table of faults. The entry has the load's
+ * place, and the place at which to continue. The code at the second place sets the destination to 0
+ * and jumps back. This code is after the last instruction (pb_jit_fixups), and not in the usual
+ * path.
  *
- * Two eBPF instructions may become one of the processor (jit_fuse.c), and a comparison with 0 may
- * use the flags of the instruction before. Neither is done if a jump leads in between. Constants
- * may be blinded: then no value that the program chooses is in executable memory.
+ * Fusion (jit_fuse.c). Two eBPF instructions may become one instruction of the processor. A
+ * comparison with 0 may use the flags of the instruction before. Neither is done if a jump leads to
+ * the second instruction.
+ *
+ * Blinding. If constants are blinded, executable memory contains no value that the program chooses.
  */
 #include <cpuid.h>
 #include <errno.h>
 #include "bpf/jit/jit_priv.h"
 
-#define PASSES	12		/* passes until far jumps stay far */
+#define PASSES	12		/* number of passes after which far jumps stay far */
 
 static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
@@ -75,7 +79,7 @@ static const struct { uint8_t width, sign; } probes[PB_BPF_NR_ALL_OPS - PB_BPF_N
 #undef ROW
 };
 
-/* Operations that only resolved programs have. */
+/* Translates an operation that only resolved programs have. */
 static bool resolved(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 {
 	if (op >= PB_BPF_NR_ALL_OPS)

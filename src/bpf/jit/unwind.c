@@ -25,7 +25,7 @@ static void put4(struct bytes *b, uint32_t v)
 	b->n += 4;
 }
 
-/* Pads an entry, and stores its length at its start. */
+/* Pads an entry, and stores the entry's length at its start. */
 static void end_entry(struct bytes *b, uint32_t start)
 {
 	uint32_t len;
@@ -36,8 +36,8 @@ static void end_entry(struct bytes *b, uint32_t start)
 	memcpy(b->p + start, &len, 4);
 }
 
-/* The CIE. At a function's first instruction, CFA is rsp + 8, and the return address is at CFA -
- * 8. */
+/* Writes the CIE. At a function's first instruction, CFA is rsp + 8, and the return address is at
+ * CFA - 8. */
 static void common(struct bytes *b)
 {
 	static const uint8_t cie[] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 };
@@ -49,7 +49,7 @@ static void common(struct bytes *b)
 	end_entry(b, 0);
 }
 
-/* The FDE of a function: push %rbp; mov %rsp, %rbp; ... */
+/* Writes the FDE of a function that begins with push %rbp; mov %rsp, %rbp */
 static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame *f)
 {
 	static const struct { uint8_t bit, reg; } kept[] = {
@@ -58,7 +58,7 @@ static void frame(struct bytes *b, uint64_t code, const struct pb_bpf_jit_frame 
 	uint32_t start = b->n, slot = 3 + f->room / 8;
 
 	put4(b, 0);
-	put4(b, b->n);				/* distance back to the CIE, at 0 */
+	put4(b, b->n);				/* distance back to the CIE, which is at offset 0 */
 	put4(b, (uint32_t)(code + f->entry - (uint64_t)(b->p + b->n)));
 	put4(b, f->end - f->entry);
 	put1(b, 0);

@@ -7,22 +7,23 @@
 #define PB_BPF_JIT_UNWIND_H
 #include "bpf/jit/jit.h"
 
-/* The most bytes that the .eh_frame of that many functions takes. */
+/* Returns the largest number of bytes that the .eh_frame of so many functions can take. */
 static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 {
 	return 24 + functions * 48 + 4;
 }
 
-/* Writes the .eh_frame for code at address `code`. Unwinders must read it at `out`. Returns its
- * length. */
+/* Writes the .eh_frame for code at address `code`. The .eh_frame must stay at `out`, because its
+ * references are relative. Returns its length. */
 uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames,
 			     uint32_t nr);
 
 /*
- * gdb's interface for native code that is made at run time. gdb has a breakpoint in a function of
- * Patchbay; when the function is called, gdb reads an object file with symbols and frames. entry:
- * memory for that file, PB_BPF_DEBUG_SIZE bytes, before the .eh_frame and in the same mapping. The
- * memory and the .eh_frame must stay until the file is removed. One thread at a time.
+ * gdb's interface for native code that is made at run time. gdb sets a breakpoint in a function of
+ * Patchbay. When Patchbay calls this function, gdb reads an object file with symbols and frames.
+ * entry: PB_BPF_DEBUG_SIZE bytes of memory for this file. The memory must be before the .eh_frame,
+ * in the same mapping. The memory and the .eh_frame must stay until pb_bpf_debugger_remove(). Only
+ * one thread at a time may call these functions.
  */
 #define PB_BPF_DEBUG_SIZE	1024
 void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len,

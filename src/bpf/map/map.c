@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of map types, and the formatting and opening of blocks. */
+/* The table of map types. Functions that format and open blocks. */
 #include "bpf/map/map_priv.h"
 
 static const struct pb_bpf_map_ops *const types[] = {
@@ -56,7 +56,7 @@ static bool types_fit(const struct pb_bpf_map_types *t, uint32_t value_size)
 	return true;
 }
 
-/* Checks what is common to all types. Each type's size() checks the rest. */
+/* Checks the properties that all types have in common. Each type's size() checks the others. */
 static int spec_check(const struct pb_bpf_map_spec *s)
 {
 	if (!pb_bpf_map_ops_of(s->attr.type))
@@ -102,7 +102,7 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
 	return 0;
 }
 
-/* Copies a block's spec. false: it is no map, or needs more than `size` bytes. */
+/* Copies a block's spec. False: the block is no map, or its map needs more than `size` bytes. */
 static bool spec_of(const void *block, uint64_t size, struct pb_bpf_map_spec *spec)
 {
 	const struct pb_bpf_map_head *head = block;
