@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The call graph for graphviz: a node for each function, an edge for each pair
- * of caller and callee, labelled with its calls. */
+/* Prints the call graph for graphviz. Each function is a node. Each pair of caller and callee is an
+ * edge, labelled with the number of calls. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ static void print_quoted(struct pb_out *o, const char *s)
 
 static void print_nodes(const struct pb_view *v, struct pb_tree *t)
 {
-	/* each function once: the edges refer to functions by number */
+	/* one node for each function; edges name their nodes by the functions' numbers */
 	struct edge *list = calloc(t->nr, sizeof(*list));
 	uint32_t last = 0;
 	size_t nr = 0;

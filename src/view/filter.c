@@ -13,7 +13,7 @@
 struct pb_filters {
 	struct pb_sites sites;
 	const struct pb_analysis **modules;	/* [nr] readable modules that have sites */
-	const struct pb_sites_module **numbers;	/* [nr] the numbers of their functions */
+	const struct pb_sites_module **numbers;	/* [nr] the function numbers of these modules */
 	unsigned nr;
 	uint8_t *marks;				/* [sites.total] */
 	bool has_in, chooses;
@@ -29,7 +29,7 @@ struct pb_filters *pb_filters_new(struct pb_data *d)
 	}
 	f->modules = calloc(f->sites.nr_modules + 1, sizeof(*f->modules));
 	f->numbers = calloc(f->sites.nr_modules + 1, sizeof(*f->numbers));
-	f->marks = calloc(f->sites.total, 1);	/* mostly never touched */
+	f->marks = calloc(f->sites.total, 1);	/* most pages are never touched */
 	if (!f->modules || !f->numbers || !f->marks) {
 		pb_filters_free(f);
 		return NULL;

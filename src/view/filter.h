@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Patterns of the views. Their grammar and meaning are the same as for `patchbay record`
- * (control/resolve.h). Each pattern is looked up once in the functions of the recording. Context:
- * the observer, one thread.
+ * Patterns of the views. The patterns have the grammar and meaning that they have for `patchbay
+ * record` (control/resolve.h). Each pattern is looked up once in the functions of the recording.
+ * Context: the observer, one thread.
  */
 #ifndef PB_VIEW_FILTER_H
 #define PB_VIEW_FILTER_H
@@ -11,22 +11,22 @@
 
 struct pb_filters;
 
-#define PB_FILTER_IN	1	/* matches an -F */
-#define PB_FILTER_OUT	2	/* matches an -N */
+#define PB_FILTER_IN	1	/* the function matches an -F */
+#define PB_FILTER_OUT	2	/* the function matches an -N */
 #define PB_FILTER_FOCUS	4	/* the view is about this function */
 
 struct pb_filters *pb_filters_new(struct pb_data *d);
 void pb_filters_free(struct pb_filters *f);
-/* Marks the functions that match a pattern; "!PATTERN" removes the mark. 0, or
- * -errno with a text in err: no function matches, or the pattern is malformed. */
+/* Marks the functions that match a pattern; "!PATTERN" removes the mark. If no function matches or
+ * the pattern is malformed, returns -errno with a text in err. Else returns 0. */
 int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, const char *pattern,
 		   char *err, size_t errlen);
 
-/* The PB_FILTER_* of a function. pb_filters_match() takes its site, pb_filters_number() its number
- * (view/site_numbers.h). */
+/* Return the PB_FILTER_* of a function. pb_filters_match() takes the function's site;
+ * pb_filters_number() takes the function's number (view/site_numbers.h). */
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site);
 unsigned pb_filters_number(const struct pb_filters *f, uint32_t number);
 bool pb_filters_has_in(const struct pb_filters *f);
-/* Whether there is an -F or -N. */
+/* Returns whether the user gave an -F or -N. */
 bool pb_filters_chooses(const struct pb_filters *f);
 #endif

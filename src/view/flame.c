@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Folded stacks, as flamegraph.pl and speedscope read them: "a;b;c NS" is the
- * self time of c when b called it and a called b. */
+/* Prints folded stacks, the input of flamegraph.pl and speedscope. "a;b;c NS" means: if a calls b
+ * and b calls c, the self time of c is NS. */
 #include "view/tree.h"
 
 static void print_name(struct pb_out *o, const char *name)
@@ -33,7 +33,7 @@ int pb_view_flame(const struct pb_view *v)
 	for (uint32_t i = 1; i < t.nr && !v->out->error; i++) {
 		uint64_t ns = pb_clock_span(&v->data->clock, t.nodes[i].self);
 
-		/* without times, print the number of calls instead */
+		/* if the data has no times, print the number of calls */
 		if (!pb_data_has_times(v->data))
 			ns = t.nodes[i].calls;
 		if (!ns)

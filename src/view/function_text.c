@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The function tracer's text, in the format of the kernel's trace file. A record has
- * no processor and no interrupt state: these columns are zero and dots.
+ * The function tracer's text, in the format of the kernel's trace file. Records have no processor
+ * and no interrupt state, so the processor's column is zero and the interrupt state's column is
+ * dots.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void print_event(const struct pb_view *v, const struct pb_event *ev)
 	}
 }
 
-/* Counts the records for the header, in a pass over the data. */
+/* Counts the records for the header. Reads all data for that. */
 static int count(const struct pb_view *v, uint64_t *entries, uint64_t *lost)
 {
 	struct pb_stream s;

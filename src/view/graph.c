@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Prints the call tree of the whole program, or of one function: the paths that
- * led to the function, then one tree of its callees on all these paths together.
+ * Prints the call tree of the whole program, or of one function. For a function, prints the paths
+ * that led to the function, then one tree. That tree has the function's callees on all paths.
  *
  *   # TOTAL TIME : (CALLS) FUNCTION
  *       3.012 ms : (1) main
@@ -36,7 +36,7 @@ static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_fmt(o, "(%llu) %s\n", (ull)n->calls, pb_tree_name(t, n->number));
 }
 
-/* Prints the tree below `top` without recursion: the parent links lead back up. */
+/* Prints the tree below `top`. Needs no recursion, because each node has a link to its parent. */
 static void print_below(const struct pb_view *v, const struct pb_tree *t, uint32_t top)
 {
 	bool more[PB_TREE_DEPTH + 2] = { false };
@@ -84,9 +84,9 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_char(v->out, '\n');
 }
 
-/* Merges the trees below each outermost node of the function. `mark` of a node is the index of the
+/* Merges the trees below each outermost node of the function. A node's `mark` is the index of the
  * node's copy in the merged tree. Parents come before their children. -D counts levels from the
- * function: deeper nodes have the mark HIDDEN. */
+ * function; deeper nodes have the mark HIDDEN. */
 static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;
@@ -111,7 +111,7 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 	return merged->nomem ? -ENOMEM : 0;
 }
 
-/* Whether options may leave out calls of the function. */
+/* Returns whether an option may hide calls of the function. */
 static bool chooses(const struct pb_view *v)
 {
 	return v->nr_tids || v->min_ns || v->from || v->to != UINT64_MAX ||
@@ -149,7 +149,8 @@ int pb_view_graph(const struct pb_view *v, bool focus)
 	struct pb_tree t;
 	int ret;
 
-	/* -D counts from the function, so calls of the function at any depth have to be read */
+	/* -D counts levels from the function. So the tree must have calls of the function at any
+	 * depth. */
 	if (focus)
 		all.max_depth = 0;
 	ret = pb_tree_make(&t, &all);

@@ -11,17 +11,16 @@
  *    1234)   0.123 us    |    leaf();
  *    1234) + 12.345 us   |  }
  *
- * Cases that the kernel doesn't have are shown as a comment after the function: no
- * return seen (exception, longjmp, a return that isn't hooked), return lost (among
- * lost records), still open (at the end of the data). Such calls have no duration.
- * For a call that ended in a tail call, the comment says so; its duration ends there.
+ * Some calls have a comment that the kernel doesn't have: "no return seen" (exception, longjmp, a
+ * return that isn't hooked), "return lost" (among lost records), "still open" (at the end of the
+ * data). Calls with one of these comments have no duration. If a call ends by a tail call, it has a
+ * comment and a duration. The duration ends with the tail call.
  *
- * Calls on another stack (a signal handler's, a coroutine's) are indented below the
- * call that waits for that stack, so that no line seems to be inside a wrong call
- * (view/select.h).
+ * Calls on another stack (a signal handler's, a coroutine's) are indented below the call that waits
+ * for the other stack. So each line is shown inside the right call (view/select.h).
  *
- * With -t, the line of an entry is held back until some later record shows that the call has lasted
- * long enough; `stack->user` is the first entry that waits.
+ * With -t, the line of an entry waits until a later record shows that the call has lasted long
+ * enough. `stack->user` is the index of the first entry that waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,14 +30,14 @@
 #include "view/select.h"
 
 #define INDENT		2
-#define INDENT_LEVELS	256	/* deeper calls aren't moved further right */
+#define INDENT_LEVELS	256	/* calls of deeper levels have the indentation of this level */
 #define COMM_WIDTH	7
 #define PROC_WIDTH	14
 
 /* pb_open_call.view */
 #define V_SHOWN		1u	/* the line of the call's entry was printed */
-#define V_OPENED	2u	/* the line of the call's entry is never printed, as the data lacks
-				 * the call's beginning */
+#define V_OPENED	2u	/* the line of the call's entry is never printed, because the call's
+				 * beginning isn't in the data */
 
 struct printer {
 	const struct pb_view *v;
@@ -140,7 +139,7 @@ static void print_no_duration(struct printer *p)
 		pb_out_str(p->o, "              |  ");
 }
 
-/* Microseconds with up to three decimals, seven digits in all. */
+/* Prints microseconds with up to three decimals, with seven digits in all. */
 static void print_duration(struct printer *p, uint64_t ns)
 {
 	uint64_t us = ns / 1000, nsecs = ns % 1000;
@@ -172,7 +171,7 @@ static void print_duration(struct printer *p, uint64_t ns)
 	pb_out_mem(p->o, "|  ", 3);
 }
 
-/* "()" for a name, or "" if the demangled name already has its parameters. */
+/* Returns what follows a name: "()", or "" if the demangled name has its parameters. */
 static const char *parentheses(const char *name)
 {
 	static const char call[] = "operator()";
@@ -204,7 +203,7 @@ static uint64_t duration_of(struct printer *p, const struct pb_event *ev)
 
 static const char tail[] = "ended in a tail call";
 
-/* The comment on a call that has a duration; NULL: none. */
+/* Returns the comment on a call that has a duration, or NULL. */
 static const char *note_on(const struct pb_event *ev)
 {
 	return ev->flags & PB_EV_TAIL ? tail : NULL;
@@ -270,8 +269,8 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 	pb_out_str(p->o, " */\n");
 }
 
-/* Prints a call that ran on another stack, and whose end is noticed on this stack. It is not a
- * callee of the calls that are open on this stack. */
+/* Prints a call that ran on another stack. The call's end was noticed on the event's stack. The
+ * call is not a callee of the calls that are open on the event's stack. */
 static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth,
 			    const char *comment)
 {
@@ -283,8 +282,8 @@ static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32
 	pb_out_str(p->o, " */\n");
 }
 
-/* Of the entries that wait, prints those whose calls have lasted long enough. These are the
- * outermost ones. */
+/* Prints waiting entries whose calls have lasted long enough. Outer calls have lasted longer, so
+ * these are the first entries that wait. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
 	struct pb_call_stack *s = ev->stack;
@@ -330,7 +329,7 @@ static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select
 		return;
 	}
 	if (p->v->min_ns && !shown) {
-		/* the call's entry was never printed, as all its callees were short */
+		/* the call's entry was never printed, because all callees were short */
 		if (!ev->start || comment || !pb_select_long(p->v, ev->start, ev->time))
 			return;
 		if (!ev->call || !(ev->call->view & V_OPENED)) {
@@ -425,13 +424,14 @@ static void print_header(struct printer *p)
 }
 
 static const struct {
-	const char *name;		/* a name without "no" switches the option on */
+	const char *name;		/* without the prefix "no": the option's name that switches
+					 * the option on */
 	unsigned flag;
 } options[] = {
 #define X(flag, bit, name) { "nofuncgraph-" name, PB_FG_##flag },
 	PB_FG_OPTIONS(X)
 #undef X
-	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name of the same column */
+	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name of the thread's column */
 };
 
 bool pb_fg_set(unsigned *flags, const char *name)

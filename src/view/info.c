@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay info`: what a data directory holds, in lines or as JSON. */
+/* `patchbay info`: prints what a data directory holds, in lines or as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static void status_text(char *buf, size_t len, int status)
 		snprintf(buf, len, "wait status %#x", (unsigned)status);
 }
 
-/* How the recorded program ended, which is the process of the first image. */
+/* Returns how the recorded program ended. The recorded program is the process of the first
+ * image. */
 static const struct pb_exit *main_exit(const struct pb_data *d)
 {
 	uint32_t pid = d->nr_images > 1 ? d->images[1].pid : 0;
@@ -106,8 +107,8 @@ static int traced_first(const void *a, const void *b)
 	return x->map->module < y->map->module ? -1 : x->map->module > y->map->module;
 }
 
-/* Fills lines, which has room for all maps, with each module once. Returns the number of
- * modules. */
+/* Writes one element to `lines` for each module, and returns the number of modules. `lines` has
+ * room for all maps. */
 static size_t collect_modules(const struct pb_data *d, const struct pb_module_map **maps,
 			      struct module_line *lines)
 {

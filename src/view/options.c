@@ -74,7 +74,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* a command that takes arguments has already consumed them */
+		/* if a command takes arguments, it has already consumed them */
 		if (o->selects)
 			argp_failure(state, 2, 0,
 				     "%s: %s takes no argument; for a function say -F %s, for a "
@@ -186,7 +186,8 @@ int pb_view_parse_time(const char *text, uint64_t *ns)
 		if (strcmp(text + number, units[i].name))
 			continue;
 		if (!*units[i].name && memchr(text, '.', number))
-			unit = 1000000000;	/* seconds: views print times as 12.345678 */
+			unit = 1000000000;	/* seconds; views print times in seconds, as
+						 * 12.345678 */
 		for (fraction = text; *fraction >= '0' && *fraction <= '9'; fraction++)
 			if ((whole = whole * 10 + (unsigned)(*fraction - '0')) > UINT64_MAX / unit)
 				return -ERANGE;
@@ -249,8 +250,9 @@ static const char *option_of(unsigned mark)
 	return mark == PB_FILTER_IN ? "-F " : mark == PB_FILTER_OUT ? "-N " : "";
 }
 
-/* `other`: v is the directory to compare with. The patterns were looked up in the first directory,
- * so a pattern that matches nothing in the other directory is no error. */
+/* If `other` is true, v is the directory to compare with. The patterns were already looked up in
+ * the first directory. If a pattern matches nothing in the directory to compare with, that is no
+ * error. */
 static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool other)
 {
 	char err[600];
@@ -268,7 +270,8 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool 
 	return 0;
 }
 
-/* A thread that wasn't recorded is a typing error, like a pattern that matches nothing. */
+/* If a thread wasn't recorded, the user mistyped its number. So that is an error, like a pattern
+ * that matches nothing. */
 static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
 {
 	const struct pb_data *d = v->data;

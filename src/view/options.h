@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the commands that read a data directory have in common: options, as argp
- * children whose input is struct pb_view_options; opening the directory; errors.
- * Context: the observer, one thread.
+ * The common part of the commands that read a data directory: options, opening the directory,
+ * errors. The options are argp children; the children's input is struct pb_view_options. Context:
+ * the observer, one thread.
  */
 #ifndef PB_VIEW_OPTIONS_H
 #define PB_VIEW_OPTIONS_H
@@ -33,27 +33,27 @@ struct pb_view_options {
  * pb_view_argp_select has those that select calls: -F -N -D -t --range --match. */
 extern const struct argp pb_view_argp, pb_view_argp_select;
 
-/* Adds a pattern of -F or -N, or one for the functions that the view is about. */
+/* Adds a pattern: of -F, of -N, or for the functions that the view is about. */
 void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, unsigned mark,
 			const char *pattern);
 
-/* Converts "12us", "1.5ms", "3s", or "100" (ns) to ns. 0, -EINVAL or -ERANGE. */
+/* Converts "12us", "1.5ms", "3s", or "100" (ns) to ns. Returns 0, -EINVAL or -ERANGE. */
 int pb_view_parse_time(const char *text, uint64_t *ns);
 
 /*
- * A command. pb_view_run() parses the options into input, of which `common` is a
- * part, calls `check`, opens the directory, calls `show` and closes the directory.
- * It returns the exit status. `check`, which may be NULL, checks the options
- * together and returns 0 or an exit status. `show` prints the view and returns 0,
- * -errno, or an exit status if it has already reported the error.
+ * A command. pb_view_run() parses the options into `input`, calls `check`, opens the directory,
+ * calls `show` and closes the directory. It returns the exit status. `common` is a part of `input`.
+ * `check` checks combinations of options and returns 0 or an exit status; it may be NULL. `show`
+ * prints the view and returns 0 or -errno. If `show` has already reported an error, it returns an
+ * exit status.
  */
 struct pb_view_command {
 	const struct argp *argp;
 	int (*check)(void *input);
 	int (*show)(void *input, struct pb_view *v);
 };
-/* Opens another directory for a comparison, with the same selection. If the other directory lacks
- * functions or threads of the selection, they are ignored. 0, or 1 after one line of error. */
+/* Opens another directory for a comparison, with the same selection. If functions or threads of the
+ * selection aren't in that directory, they are ignored. Returns 0, or 1 after one line of error. */
 int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		       struct pb_out *out);
 void pb_view_close_other(struct pb_view *v);

@@ -14,8 +14,7 @@
 #define PROGRESS_AFTER	500000000	/* ns */
 #define PROGRESS_EVERY	100000000
 
-/* If the pager doesn't exist, it has read nothing: cat shows everything, after the
- * shell's error message. */
+/* If the pager doesn't exist, the shell prints an error message, and cat shows the whole output. */
 #define PAGER_SCRIPT	"%s\ns=$?; [ $s = 127 ] && exec cat; exit $s"
 
 static uint64_t now_ns(void)
@@ -58,7 +57,7 @@ static void start_pager(struct pb_out *o)
 		return;
 	}
 	o->fd = p[1];
-	/* from here on only the pager handles ^C; this process ends when the pager does */
+	/* now only the pager handles ^C; this process ends when the pager ends */
 	signal(SIGINT, SIG_IGN);
 }
 
@@ -206,7 +205,7 @@ void pb_out_fmt(struct pb_out *o, const char *fmt, ...)
 		free(text);
 }
 
-/* Length of the UTF-8 sequence at s, or 0. */
+/* Returns the length of the UTF-8 sequence at s, or 0 if there is none. */
 static size_t utf8_len(const unsigned char *s)
 {
 	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One line for each event, as the decoder sees it: for scripts and for debugging.
+/* Prints one line for each event of the decoder, for scripts and for debugging.
  *   TIME SERIAL TID STACK DEPTH KIND SITE NAME [start=] [value=] [flags]
  * Times are ticks of the records' clock. */
 #include "view/view.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sums up calls by function, in one pass. A record costs an array access, no hashing.
+ * Sums up calls by function, in one pass. Each record takes an array access and no hashing.
  *
- * A call's time counts in its function's total unless the same function is open around it on its
- * stack. For that, `active` is the number of the function's open calls on the stack of the last
+ * A function's total has the time of a call only if the stack has no outer call of the same
+ * function. To find this out, `active` counts the function's open calls on the stack of the last
  * event. When the stack changes, the calls of the old stack are subtracted and those of the new
- * stack are added. That is too costly if each record switches to a deep stack. In that case only
- * the stack's innermost calls are counted in `active`: those from index `stack->counted` on.
+ * stack are added. If each record switches to a deep stack, this costs too much. In that case
+ * `active` counts only the stack's innermost calls: the calls from index `stack->counted` on.
  *
- * A call that a child inherited by fork is counted in the parent; in the child, its time begins at
- * the fork (`call->aux`).
+ * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
+ * time begins at the fork (`call->aux`).
  *
- * If the user selected calls (view/select.h), calls that aren't visible are summed up
- * under number 0, which belongs to no function. The times of their callees count in
- * the visible call around them.
+ * If the user selected calls (view/select.h), the sums with number 0 are for invisible calls. No
+ * function has number 0. If an invisible call has visible callees, their times count as time of
+ * callees of the next visible outer call.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@
 #include "view/select.h"
 #include "view/site_numbers.h"
 
-#define BUDGET		(1ll << 26)	/* steps that changes of the stack may take */
-#define BUDGET_RECORD	64		/* further steps for each record */
+#define BUDGET		(1ll << 26)	/* number of steps for changes of the stack */
+#define BUDGET_RECORD	64		/* number of further steps for each record */
 #define SHORT_DEPTH	64
 
 struct sum {
@@ -40,15 +40,15 @@ struct maker {
 	const struct pb_view *view;
 	struct pb_report *report;
 	bool selects;
-	uint64_t latest;	/* time of the latest event; only if `selects` */
+	uint64_t latest;	/* time of the latest event; set only if `selects` is true */
 	struct sum *sums;
 	struct pb_sites sites;
 	struct pb_call_stack *stack;
 	int64_t budget;
 };
 
-/* Makes `to` the current stack. The event has already changed `to`: `depth` is the stack's depth
- * before the event. */
+/* Makes `to` the current stack. The event has already changed `to`. `depth` is the depth that `to`
+ * had before the event. */
 static void change_stack(struct maker *m, struct pb_call_stack *to, uint32_t depth)
 {
 	struct pb_call_stack *from = m->stack;
@@ -95,7 +95,7 @@ static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-/* The call leaves its stack. Returns the sum under which it was open. */
+/* Removes the event's call from its stack. Returns the sum in which the call was active. */
 static struct sum *leave(struct maker *m, const struct pb_event *ev)
 {
 	struct sum *s = &m->sums[ev->call->view];
@@ -107,7 +107,7 @@ static struct sum *leave(struct maker *m, const struct pb_event *ev)
 	return s;
 }
 
-/* When the call began in this process; 0: its duration isn't known. */
+/* Returns the time when the call began in this process, or 0 if the call's duration isn't known. */
 static uint64_t known_start(const struct pb_event *ev)
 {
 	uint64_t start = ev->call->aux ? ev->call->aux : ev->start;
@@ -267,7 +267,7 @@ static bool add_event(void *arg, const struct pb_event *ev, unsigned calls)
 	return true;
 }
 
-/* A call that is still open is counted, but its time isn't known. */
+/* Counts a call that is still open at the end of the data. The call's time isn't known. */
 static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls)
 {
@@ -311,7 +311,7 @@ int pb_report_make(const struct pb_view *v, struct pb_report *r)
 	ret = pb_sites_init(&m.sites, v->data);
 	if (ret)
 		return ret;
-	/* a large array of which most pages are never touched */
+	/* a large array; most of its pages are never touched */
 	size = (size_t)m.sites.total * sizeof(*m.sums);
 	for (int by_time = 0; by_time < 2; by_time++) {
 		m.stack = NULL;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Decides for each call whether it is shown. The result depends on the results for the calls around
- * it. */
+/* Decides for each call whether it is shown. The result depends on the results for the outer
+ * calls. */
 #include "view/select.h"
 
 #include "view/filter.h"
 
-#define DEPTH_MAX 256	/* at most this many unknown outer calls count for the depth */
+#define DEPTH_MAX 256	/* limit of the number of unknown outer calls that count for the depth */
 
 bool pb_view_selects(const struct pb_view *v)
 {
 	return v->filters || v->max_depth || v->min_ns || v->from || v->to != UINT64_MAX;
 }
 
-/* The selection around the outermost call of a stack: IN and OUT of the call that waits
- * for the stack, and the depth of the outer calls that aren't known. */
+/* Returns the selection around the outermost call of a stack. IN and OUT are those of the call that
+ * waits for the stack. The depth is the number of the stack's unknown outer calls. */
 static uint32_t outside(const struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;
@@ -23,8 +23,8 @@ static uint32_t outside(const struct pb_call_stack *s)
 	return (select & (PB_SEL_IN | PB_SEL_OUT)) | base << PB_SEL_DEPTH_SHIFT;
 }
 
-/* Called when a thread has switched to the stack: the stack's calls are to be shown below the call
- * that waits for the stack. */
+/* Called when a thread has switched to the stack. The stack's calls are shown below the call that
+ * waits for the stack. */
 static void place_stack(struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;
@@ -34,7 +34,8 @@ static void place_stack(struct pb_call_stack *s)
 	s->shift = f->shift + (around >> PB_SEL_DEPTH_SHIFT);
 }
 
-/* The selection of the event's call, around which `below` calls of its stack are open. */
+/* Returns the selection of the event's call. `below` is the number of outer calls on the call's
+ * stack. */
 static uint32_t selection(const struct pb_view *v, const struct pb_event *ev, uint32_t below)
 {
 	uint32_t around = below ? ev->stack->calls[below - 1].select : outside(ev->stack);

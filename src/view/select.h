@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Selects calls by -F, -N, -D, -t and --range, in the same way for every view.
+ * Selects calls by -F, -N, -D, -t and --range. The selection is the same for every view.
  *
- *   -F, -N    a call is "in" if it, or a call around it, matches -F. It is "out" if it,
- *             or a call around it, matches -N
- *   -D        limits the depth; only visible calls count, from the outermost one inwards
+ *   -F, -N    a call is "in" if the call or an outer call matches -F. A call is "out" if the call
+ *             or an outer call matches -N
+ *   -D        limits the depth. The depth is the number of visible calls from the outermost call on
  *   -t        selects by a call's duration, which is known only at its end
- *   --range   cuts a call to the part that is inside the range
+ *   --range   cuts a call to the part inside the range
  *
- * Calls on another stack (a signal handler's, a coroutine's) are shown below the call
- * that waits for that stack: `stack->shift` is their depth there.
+ * Calls on another stack (a signal handler's, a coroutine's) are shown below the call that waits
+ * for the other stack. `stack->shift` is added to their depth.
  *
  * Context: the observer, one thread.
  */
@@ -21,27 +21,27 @@
 #define PB_SEL_VISIBLE	1u
 #define PB_SEL_IN	2u	/* inside a function of -F */
 #define PB_SEL_OUT	4u	/* inside a function of -N */
-#define PB_SEL_DEPTH_SHIFT 8	/* higher bits: number of visible calls, including this one, that
-				 * are open on its stack */
+#define PB_SEL_DEPTH_SHIFT 8	/* the higher bits count the stack's visible open calls, from the
+				 * outermost to this call */
 
-/* Whether any option selects calls. */
+/* Returns whether any option selects calls. */
 bool pb_view_selects(const struct pb_view *v);
 
 /* Returns the selection of the event's call, by the filters. Must be called for each event, in
- * order, because it keeps the result in call->select while the call is open. */
+ * order: while a call is open, call->select keeps the call's selection. */
 uint32_t pb_select(const struct pb_view *v, const struct pb_event *ev);
 
-/* The depth at which the call itself is shown, without `stack->shift`. */
+/* Returns the depth at which a call with this selection is shown, without `stack->shift`. */
 static inline uint32_t pb_select_depth(uint32_t select)
 {
 	return (select >> PB_SEL_DEPTH_SHIFT) - (select & PB_SEL_VISIBLE ? 1 : 0);
 }
 
 bool pb_select_long(const struct pb_view *v, uint64_t start, uint64_t end);
-/* Cuts a span of time to --range; false: nothing is left. */
+/* Cuts a span of time to --range. Returns false if nothing is left. */
 bool pb_select_clip(const struct pb_view *v, uint64_t *start, uint64_t *end);
 
-/* Whether a call that is still open at `end` is selected: it is visible, began before the end of
- * --range, and has lasted at least -t. */
+/* Returns whether a call that is still open at `end` is selected. A selected call is visible, began
+ * before the end of --range, and has lasted at least -t. */
 bool pb_select_open(const struct pb_view *v, uint32_t select, uint64_t start, uint64_t end);
 #endif

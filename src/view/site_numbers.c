@@ -9,7 +9,7 @@
 #include "abi/analysis.h"
 #include "base/base.h"
 
-#define TOTAL_MAX (16u << 20)	/* functions that would get higher numbers count as unknown */
+#define TOTAL_MAX (16u << 20)	/* limit of the numbers; further functions count as unknown */
 
 static const struct pb_sites_range no_range;
 
@@ -29,7 +29,8 @@ static int by_number(const void *a, const void *b)
 	return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* The number of functions in a mapping: no more than its module has; 0 if the module is missing. */
+/* Returns how many functions a mapping has. The result is at most the module's number of functions.
+ * If the module is missing, the result is 0. */
 static uint32_t map_funcs(const struct pb_data *d, const struct pb_module_map *map)
 {
 	const struct pb_analysis *a = pb_symbols_module(d->symbols, map->module);
@@ -40,8 +41,8 @@ static uint32_t map_funcs(const struct pb_data *d, const struct pb_module_map *m
 	return nr < room ? nr : room;
 }
 
-/* Numbers each module's functions once: if a module has several mappings, the mapping with the most
- * functions comes first in the order, and counts. */
+/* Numbers each module's functions once. If a module has several mappings, the mapping with the most
+ * functions counts. That mapping is the first of the module's mappings in the sorted array. */
 static void number_modules(struct pb_sites *s)
 {
 	const struct pb_data *d = s->data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives each function of the session one number, so that sums can be arrays. A
- * function has the same number in every program image that maps its module.
- * Numbers below PB_MAX_SITES are unknown sites.
+ * Gives each function of the session one number. With these numbers as indices, sums are arrays. A
+ * function has the same number in every program image that maps its module. Numbers below
+ * PB_MAX_SITES are unknown sites.
  *
  * Context: the observer, one thread.
  */
@@ -20,7 +20,8 @@ struct pb_sites_range {
 };
 
 struct pb_sites_image {
-	const struct pb_sites_range *last;	/* the range of the last search; never NULL */
+	const struct pb_sites_range *last;	/* the range that the last search returned; never
+						 * NULL */
 	struct pb_sites_range *ranges;
 	size_t nr;
 };
@@ -31,16 +32,17 @@ struct pb_sites {
 	struct pb_sites_range *ranges;
 	struct pb_sites_module { uint32_t module, base, nr; size_t map; } *modules;
 	size_t nr_modules;
-	uint32_t total;		/* all numbers are below this one */
-	/* a bit for each PB_SITES_BLOCK unknown sites: at least one of them was looked up */
+	uint32_t total;		/* all numbers are lower than this */
+	/* a bit for each block of PB_SITES_BLOCK unknown sites: a site of the block was looked
+	 * up */
 	uint64_t unknown[PB_MAX_SITES / PB_SITES_BLOCK / 64];
 };
 
 int pb_sites_init(struct pb_sites *s, struct pb_data *d);
 void pb_sites_free(struct pb_sites *s);
 uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site);
-/* The first number from i on that may have been given out. Skips unknown sites that were never
- * looked up, so that their part of an array isn't touched. */
+/* Returns the first number >= i that may be in use. Skips blocks of unknown sites of which no site
+ * was looked up. So a caller doesn't touch the blocks' part of an array. */
 static inline uint32_t pb_sites_next(const struct pb_sites *s, uint32_t i)
 {
 	while (i < PB_MAX_SITES &&

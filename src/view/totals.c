@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Texts that views share: threads' names, times, what was lost, calls that are still open. */
+/* Makes texts that several views print: threads' names, times, losses, calls that are still
+ * open. */
 #include <stdio.h>
 #include <string.h>
 
 #include "view/select.h"
 
-#define OPEN_LINES 64	/* lines for one stack: its innermost and outermost calls */
+#define OPEN_LINES 64	/* limit of the lines for one stack; they show its innermost and outermost
+			 * calls */
 
 typedef unsigned long long ull;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Adds calls to the tree. The children of a node are a list; a hash table finds a child. */
+/* Adds calls to the tree. A node's children form a list. A hash table finds a child by its parent
+ * and number. */
 #include "view/tree.h"
 #include "view/select.h"
 
@@ -63,8 +64,8 @@ static bool enlarge(struct pb_tree *t)
 	return true;
 }
 
-/* Beyond the limits of depth and nodes, the child is a node "[deeper]", which is its own child. If
- * there can't even be such a node, the child is the parent itself. */
+/* Beyond the limits of depth and nodes, the child is a node "[deeper]". The node "[deeper]" is its
+ * own child. If no node "[deeper]" can be made, the child is the parent itself. */
 uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number)
 {
 	struct pb_tree_node *p = &t->nodes[parent];
@@ -120,8 +121,8 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Lists each function of the tree once and makes names distinct. If memory is short, names stay
- * short. */
+/* Lists each function of the tree once and makes the names distinct. If there isn't enough memory,
+ * the names stay as they are. */
 static void name_functions(struct pb_tree *t, struct pb_data *d)
 {
 	size_t nr = 0;
@@ -143,7 +144,7 @@ static void name_functions(struct pb_tree *t, struct pb_data *d)
 	pb_distinct_array(&t->distinct, d, t->functions, t->nr_functions);
 }
 
-/* The node of the call around the event's call. */
+/* Returns the node of the event's outer call. */
 static uint32_t around(const struct pb_event *ev)
 {
 	uint32_t depth = ev->stack->depth;
@@ -176,7 +177,7 @@ static uint32_t node_of(struct pb_tree *t, const struct pb_event *ev)
 	return pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
 }
 
-/* A call that isn't visible has the node of the call around it. */
+/* An invisible call has the node of its outer call. */
 static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev,
 		   bool visible, unsigned calls)
 {
@@ -263,7 +264,7 @@ static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_ca
 		m->tree->nodes[call ? call->view : s->user].calls += calls;
 }
 
-/* Removes nodes without calls and without children: all their calls were too short, or
+/* Removes nodes that have no calls and no children. All calls of these nodes were too short, or
  * outside of --range. */
 static void prune(struct pb_tree *t)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All calls of a trace as one tree. A node is a function together with the path of
- * calls that led to it. The tree is bounded: calls below PB_TREE_DEPTH levels or after
- * PB_TREE_NODES nodes are counted in a node "[deeper]" below the last caller that has a
- * node.
+ * All calls of a trace as one tree. A node is a function with a path of calls that led to the
+ * function. The tree is bounded by PB_TREE_DEPTH levels and PB_TREE_NODES nodes. Further calls
+ * count in a node "[deeper]". Its parent is the innermost caller that has a node.
  *
  * Context: the observer, one thread.
  */
@@ -23,15 +22,15 @@ struct pb_tree_node {
 	uint32_t parent;		/* the parent's index, which is lower than the node's own */
 	uint32_t child, next;		/* first child, next sibling; 0: none */
 	uint32_t depth;
-	uint32_t mark;			/* for the tree's user */
-	bool keep;			/* private to tree.c */
+	uint32_t mark;			/* free for use by the tree's user */
+	bool keep;			/* used only by tree.c */
 	uint64_t calls, total, self;	/* times in ticks of the clock */
 };
 
 struct pb_tree {
 	struct pb_tree_node *nodes;
 	uint32_t nr, room;
-	uint32_t *hash;			/* nodes, by parent and number; 0: empty */
+	uint32_t *hash;			/* indices of nodes, by parent and number; 0: empty */
 	uint32_t hash_size;
 	bool nomem, selects;
 	struct pb_sites sites;
@@ -43,12 +42,12 @@ struct pb_tree {
 	struct pb_distinct distinct;
 };
 
-/* Reads all of the data. 0 or -ENOMEM. */
+/* Reads all of the data. Returns 0 or -ENOMEM. */
 int pb_tree_make(struct pb_tree *t, const struct pb_view *v);
 /* Makes an empty tree; the caller sets its sites and names. */
 int pb_tree_init(struct pb_tree *t);
 void pb_tree_free(struct pb_tree *t);
-/* Finds or makes the child of a node for that function. */
+/* Finds or makes the child of a node. `number` is the number of the child's function. */
 uint32_t pb_tree_child(struct pb_tree *t, uint32_t parent, uint32_t number);
 const char *pb_tree_name(const struct pb_tree *t, uint32_t number);
 /* Orders each node's children by their total time. */

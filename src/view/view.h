@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The views of a data directory: each turns the one decoded stream
- * (reader/stream.h) into one output format. Context: the observer, one thread.
+ * The views of a data directory. Each view prints the decoded stream (reader/stream.h) in one
+ * output format. Context: the observer, one thread.
  *
- * Each function that prints a view returns 0 or -errno (-ENOMEM; a failed write is reported by the
- * output).
+ * Each function that prints a view returns 0 or -errno, for example -ENOMEM. A failed write is no
+ * error of the function: struct pb_out keeps the error.
  */
 #ifndef PB_VIEW_H
 #define PB_VIEW_H
@@ -20,16 +20,16 @@ struct pb_view {
 	const uint32_t *tids;		/* only these threads or processes are shown; nr_tids 0:
 					 * all */
 	size_t nr_tids;
-	uint64_t from, to;		/* clock, inclusive; 0 and UINT64_MAX: all */
+	uint64_t from, to;		/* range of the clock, inclusive; 0 and UINT64_MAX: all */
 	uint32_t max_depth;		/* 0: no limit */
 	uint64_t min_ns;		/* calls that took less time aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
-	size_t notes_shown;		/* number of data->notes that were printed to stderr */
+	size_t notes_shown;		/* how many of data->notes were printed to stderr */
 };
 
 /*
- * Options of the function_graph text, the kernel's options/funcgraph-*: X(flag, bit, name).
- * The parser, the completion and the help of -O are made from these rows.
+ * Options of the function_graph text: X(flag, bit, name). They have the names of the kernel's
+ * options/funcgraph-*. The parser, the completion and the help of -O are made from these rows.
  */
 #define PB_FG_OPTIONS(X) \
 	X(OVERHEAD, 0, "overhead") X(DURATION, 1, "duration") X(TID, 2, "tid") \
@@ -42,10 +42,11 @@ enum pb_fg_flag {
 	PB_FG_DEFAULT = PB_FG_OVERHEAD | PB_FG_DURATION | PB_FG_TID
 };
 
-/* Sets the flag of an option such as "funcgraph-tail", or clears it for "nofuncgraph-tail". False:
- * no such option. */
+/* Sets the flag of an option, for example for "funcgraph-tail". "nofuncgraph-tail" clears the flag.
+ * Returns false if there is no option with that name. */
 bool pb_fg_set(unsigned *flags, const char *name);
-/* The name of the i-th option, in the form that changes the default; NULL after the last. */
+/* Returns the name of the i-th option, with "no" if the option is on by default. Returns NULL after
+ * the last option. */
 const char *pb_fg_name(size_t i);
 
 int pb_view_graph_text(const struct pb_view *v, unsigned flags);
@@ -54,7 +55,8 @@ int pb_view_chrome(const struct pb_view *v);
 int pb_view_raw(const struct pb_view *v);
 int pb_view_flame(const struct pb_view *v);
 int pb_view_dot(const struct pb_view *v);
-/* focus: the graph of the functions that have PB_FILTER_FOCUS, instead of the whole program. */
+/* If `focus` is true, prints the graph of the functions that have PB_FILTER_FOCUS. Else prints the
+ * graph of the whole program. */
 int pb_view_graph(const struct pb_view *v, bool focus);
 
 /* --- sums by function --- */
@@ -62,8 +64,8 @@ struct pb_report_row {
 	const char *name, *module, *raw;	/* raw: the name in the symbol table */
 	uint64_t id;
 	uint64_t calls, timed;		/* timed: calls whose time is known */
-	uint64_t total, self, sum, min, max;	/* ns; total: without calls inside a call of the
-						 * same function */
+	uint64_t total, self, sum, min, max;	/* ns; total: without the time of calls inside a
+						 * call of the same function */
 };
 
 struct pb_report {
@@ -71,9 +73,10 @@ struct pb_report {
 	size_t nr;
 	uint64_t calls;			/* sum over all rows */
 	struct pb_stream_totals totals;
-	uint64_t open;			/* how many of `calls` were still open at the end */
-	bool by_time;			/* the calls were summed by time, as stacks moved between
-					 * threads */
+	uint64_t open;			/* how many of `calls` were still open when the data
+					 * ended */
+	bool by_time;			/* records were read in the order of time, because stacks
+					 * moved between threads */
 };
 
 enum pb_report_sort {
@@ -89,23 +92,25 @@ void pb_report_sort(struct pb_report *r, enum pb_report_sort by);
 void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by);
 void pb_report_csv(const struct pb_view *v, const struct pb_report *r);
 void pb_report_json(const struct pb_view *v, const struct pb_report *r);
-/* Prints the difference of two reports; reorders the rows of both. */
+/* Prints the difference of two reports. Reorders the rows of the two reports. */
 int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now,
 		   enum pb_report_sort by, enum pb_report_format format);
 uint64_t pb_report_key(const struct pb_report_row *r, enum pb_report_sort by);
-void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* a column; "-" if not known */
+void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* prints a column; "-" if the time
+								 * isn't known */
 
 /* --- info --- */
 int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* --- parts that views share --- */
 
-/* Prints what was lost or is missing, one line for each kind, each after `prefix`. */
+/* Prints what was lost or is missing, one line for each kind of loss. Each line begins with
+ * `prefix`. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
-/* Prints the calls that were open at the end, by stack, each line after `prefix`. */
+/* Prints the calls that were open when the data ended, by stack. Each line begins with `prefix`. */
 void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
-/* Writes ns to buf in ten columns, "  1.234 ms"; returns buf. */
+/* Writes ns to buf in ten columns, for example "  1.234 ms". Returns buf. */
 const char *pb_view_time(char *buf, size_t len, uint64_t ns);
 /* Like pb_view_time(), but without blanks around it. */
 const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
