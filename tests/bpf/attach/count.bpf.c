@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts calls, sums up arguments and results, replaces a call. run_attach has the expected values. */
+/* Counts calls, sums up arguments and results, and replaces a call. run_attach has the expected
+ * values. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
@@ -41,7 +42,7 @@ SEC("uprobe/target:add") int on_add(struct pt_regs *ctx)
 
 	more(ADD, 1);
 	if (cpu_slot)
-		(*cpu_slot)++;	/* no other run uses this per-CPU slot meanwhile */
+		(*cpu_slot)++;	/* while this program runs, no other run uses this per-CPU slot */
 	return 1;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program whose seccomp filter was set before it began. The filter kills the program at system
- * calls that it never makes, but that helpers of eBPF programs might make.
+ * A program whose seccomp filter is set before the program begins. The filter kills the program at some system
+ * calls. The program itself never makes these calls, but helpers of eBPF programs might make them.
  *
- * Built with -DLAUNCHER, this file is the launcher: it sets the filter and executes argv[1], the
- * build without -DLAUNCHER. The launcher makes the system calls by its own instructions, because an
- * image that is executed after libc set a filter isn't traced. The agent doesn't read the memory of
- * a program that contains such instructions, so the launcher is a separate build.
+ * Built with -DLAUNCHER, this file is the launcher. The launcher sets the filter and executes argv[1]. argv[1] is
+ * the build without -DLAUNCHER. If libc sets a filter, images that the process executes later aren't traced. So the
+ * launcher has its own `syscall` instructions. The agent doesn't read the memory of a program that contains
+ * `syscall` instructions. So the launcher is a separate build.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>
@@ -75,7 +75,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Under the filter the agent can't queue a signal again, so this handler interrupts eBPF programs. */
+/* The filter forbids to queue a signal. So the agent can't delay this signal, and the handler interrupts eBPF
+ * programs. */
 static void on_alarm(int sig)
 {
 }

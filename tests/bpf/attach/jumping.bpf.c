@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Takes a per-CPU slot, and now and then a record, at each call. */
+/* Takes a per-CPU slot at each call, and reserves a record at some calls. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

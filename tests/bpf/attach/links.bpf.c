@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One program, attached where the test says: -DSECTION. */
+/* One program. The test gives its section: -DSECTION. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

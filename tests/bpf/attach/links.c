@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls where() three times in the library that it is linked with, and once in each library that it
- * loads. */
+/* Calls where() three times in the library that this program is linked with. Then loads each
+ * library of the command line and calls its where() once. */
 #include <dlfcn.h>
 #include <stdio.h>
 

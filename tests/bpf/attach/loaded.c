@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A library of many functions, with a file name other than its soname. */
+/* A library of many functions. Its file name differs from its soname. */
 int loaded(int x)
 {
 	__asm__ volatile("" : "+r"(x));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs that are attached nowhere, but reached by tail calls through static arrays. */
+/* Some of these programs are attached nowhere, but attached programs reach them by tail calls
+ * through static arrays. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -51,7 +52,7 @@ SEC("kprobe") int third(void *ctx)
 	return count(2);
 }
 
-/* the verifier would reject it, but no attached program reaches it */
+/* the verifier would reject this program, but no attached program reaches it */
 SEC("kprobe") int broken(void *ctx)
 {
 	return **(int **)ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program to which run_attach attaches: target THREADS CALLS. run_attach knows how often it
- * calls each function, and what it prints.
+ * The program to which run_attach attaches eBPF programs: target THREADS CALLS. run_attach knows
+ * how often this program calls each function, and what this program prints.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ KEEP double half(double x)
 	return x * 0.5 + 1;
 }
 
-/* if a is 3, the eBPF program returns in place of this function */
+/* if a is 3, an eBPF program returns a value in place of this function */
 KEEP int forbidden(int a)
 {
 	__asm__ volatile("" : "+r"(a));
@@ -48,7 +48,7 @@ KEEP int second(int a)
 	return add(a, 1) * 2;
 }
 
-/* ends with a tail call */
+/* the function ends with a tail call */
 KEEP int first(int a)
 {
 	__asm__ volatile("" : "+r"(a));

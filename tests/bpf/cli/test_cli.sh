@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Tests what `patchbay bpf` prints, and its exit status. The expected verdicts are the kernel's
-# for the same instructions. Times and sizes of code are left out.
+# Tests the output and exit status of `patchbay bpf`. The kernel gives the expected verdicts for the same instructions.
+# Times and sizes of code aren't compared.
 #   test_cli.sh PATCHBAY
 set -u
 strip=
@@ -28,7 +28,8 @@ check 0 "ACCEPT verified=2" run -q -n $one
 check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
 check 1 "REJECT errno=22 program of this type cannot use helper bpf_setsockopt#49" run -q 8500000031000000 $one
 check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
-# helpers that write a number demand an aligned address: bpf_strtol's result at fp-24, fp-20, and in a map's value
+# helpers demand an aligned address for a number that they write: bpf_strtol's result at fp-24, at fp-20, and in a map's
+# value
 text="620af8ff31320000 bfa1000000000000 07010000f8ffffff b702000002000000 b703000000000000 bfa4000000000000"
 strtol=8500000069000000
 check 0 "ACCEPT verified=9
@@ -37,16 +38,16 @@ check 1 "REJECT errno=13 misaligned stack access off 0+-20+0 size 8" \
 	verify -q $text 07040000ecffffff $strtol $exit0
 check 1 "REJECT errno=13 misaligned value access off 0+4+0 size 8" \
 	verify -q -m 2,4,16,1 $text 1824000000000000 0000000004000000 $strtol $exit0
-# a context field; the packet is given
+# the program reads a context field; the packet is given
 check 0 "ACCEPT verified=2
 RUN retval=20 data_out=000000000000000000000000000000000000aabb" \
 	run -q -t cls -d 000000000000000000000000000000000000aabb 6110000000000000 $exit0
-# packet data, changed after a check against data_end
+# the program changes packet data after a check against data_end
 check 0 "ACCEPT verified=9
 RUN retval=2 data_out=ff00000000000000000000000000" run -q -t xdp -d 0000000000000000000000000000 \
 	b700000002000000 6112000000000000 6113040000000000 bf24000000000000 0704000001000000 \
 	2d34010000000000 72020000ff000000 $exit0
-# a map: update, look up
+# the program updates and looks up an element of a map
 check 0 "ACCEPT verified=17
 RUN retval=5 data_out=$zeros" run -q -m 1,4,8,4 \
 	620afcff01000000 7a0af0ff05000000 bfa2000000000000 07020000fcffffff bfa3000000000000 07030000f0ffffff \
@@ -62,14 +63,14 @@ check 0 "ACCEPT verified=2
 RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
-# a log of more than 8 MB is cut and doesn't change the verdict: 450,000 iterations of a loop
+# a loop with 450,000 iterations makes a log of more than 8 MB; the log is cut, and the verdict stays the same
 loop="b701000000000000 0701000001000000 a501feffd0dd0600"
 check 0 "ACCEPT verified=900003" verify -q $loop $one
 check 0 "ACCEPT verified=900003" verify -q -l 1 $loop $one
 check 0 "ACCEPT verified=900003" verify -l 2 $loop $one
 grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: the log doesn't report how much was cut"; failed=1; }
 tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
-# the largest program: the verifier keeps a state at every eighth instruction, and the log is as large as it can get
+# the largest program; the verifier keeps a state at every eighth instruction, and the log has its maximal size
 python3 - "$patchbay" <<'EOF' || { echo "FAILED: the memory of a large program"; failed=1; }
 import os, resource, subprocess, sys
 env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's MALLOC_PERTURB_ touches all allocated memory
@@ -79,7 +80,7 @@ most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 if done.returncode or "RUN retval=" not in done.stdout or most > 100 << 10:
     sys.exit("%d, %s, %d KB" % (done.returncode, done.stdout[:200], most))
 EOF
-# without -l there is no log of an accepted program, and only the log's end of a refused one
+# without -l, an accepted program has no log; for a refused program, only the end of the log is printed
 check 0 "ACCEPT verified=2" verify $one
 [ -s "$tmp/err" ] && { echo "FAILED: a log was written without -l"; failed=1; }
 check 1 "REJECT errno=13 R3 !read_ok" verify $loop bf30000000000000 $exit0
@@ -104,7 +105,7 @@ check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "791000
 check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
 check 0 ffffffffffffffff run --plugin --interpret --program "b7000000ffffffff $exit0"
 check 1 "" run --plugin --program "7910000000000000 $exit0"
-# a program may access its memory at any alignment, up to the last byte; this memory takes no part of the stack
+# a program may access the given memory at any alignment, up to the last byte; this memory isn't on the stack
 check 0 8877665544332211 run --plugin "aa bb 11 22 33 44 55 66 77 88 cc dd" --program "7910020000000000 $exit0"
 check 0 1100 run --plugin "ff 00 11" --program "6910010000000000 $exit0"
 check 0 3322 run --plugin --interpret "ff 00 11" --program "6a01010022330000 6910010000000000 $exit0"
@@ -123,7 +124,7 @@ check 0 "   0: (18) r1 = map[id:0]
 "$patchbay" bpf dump jited $one >"$tmp/code" 2>&1
 grep -q 'ret$' "$tmp/code" || { echo "FAILED: dump jited"; cat "$tmp/code"; failed=1; }
 
-# an object: its programs are pinned with their maps, and other processes see them
+# an object's programs and maps are pinned; other processes see the programs and maps
 command -v clang >/dev/null || { echo "no clang: no objects"; exit $failed; }
 XDG_RUNTIME_DIR=$tmp/run; export XDG_RUNTIME_DIR
 mkdir -m 700 "$tmp/run"
@@ -194,7 +195,7 @@ check 1 "" load -q "$tmp/count.bpf.o" ours count
 head -c 100 "$dir/count" >"$dir/damaged"
 check 3 "" run -q pinned "$dir/damaged"
 
-# maps whose sizes are left to user space
+# maps without sizes in the object; user space sets the sizes
 cat >"$tmp/sized.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -222,7 +223,7 @@ says() {	# STATUS TEXT ARGS...: the command exits with STATUS; its only error li
 says 3 "patchbay bpf run: --global missing=1: $tmp/sized.bpf.o has no such variable" run -q --global missing=1 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: --global =1: say NAME=VALUE" run -q --global =1 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: $tmp/sized.bpf.o: types of /dev/null: " run -q --btf /dev/null "$tmp/sized.bpf.o"
-# a program that gets no id isn't pinned
+# if a program gets no id, it isn't pinned
 cat >"$tmp/alone.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -235,7 +236,7 @@ says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a dire
 [ ! -e "$tmp/run/patchbay/bpf/alone/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
 rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 size="--map=open:max_entries"
-# a map of 32 MB, and an address space that has no room for a copy of its value
+# a map of 32 MB; the limits leave no room in the address space for a copy of the map's value
 check 0 "" load -q "$size=1,value_size=$((32 << 20))" "$tmp/sized.bpf.o" large
 limited() {	# VERB ARGS...: with limits from 32 to 112 MB; the output stops at its first byte
 	verb=$1; shift
@@ -282,7 +283,8 @@ done
 says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
 	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
 says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
-# a descriptor that the source itself writes into a load is invalid; it isn't taken for the object's map of that number
+# if the source itself writes a map descriptor into a load, the load is invalid; the number isn't taken as an index of
+# the object's maps
 cat >"$tmp/raw.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -319,7 +321,7 @@ good: ACCEPT" verify -q "$tmp/raw.bpf.o"
 check 1 "REJECT errno=9 fd 1 is not pointing to valid bpf_map" verify -q -m 2,4,4,1 1811000001000000 0000000000000000 $one
 check 1 "REJECT errno=9 fd 0 is not pointing to valid bpf_map" verify -q 1811000000000000 0000000000000000 $one
 
-# programs that are reached by tail calls: the arrays are filled as libbpf fills them
+# programs that other programs reach by tail calls; the arrays get the elements that libbpf would store
 cat >"$tmp/chain.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -381,7 +383,7 @@ check 0 "loop: ACCEPT
 RUN retval=34 data_out=$zeros" run -q "$tmp/chain.bpf.o" loop
 check 0 "inside: ACCEPT
 RUN retval=2 data_out=$zeros" run -q -r 2 "$tmp/chain.bpf.o" inside
-# a program that is reached can't be loaded; libbpf's load of the object ends with the same errors
+# a program is reached by tail calls, but it can't be loaded; libbpf gives the same errors for the object
 bad="R1 invalid mem access 'scalar'"
 check 1 "near: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" near
 check 1 "farther: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" farther
@@ -391,9 +393,9 @@ check 1 "wakes: REJECT errno=9 map to_sleeping: slot 0: program sleeping isn't l
 	run -q "$tmp/chain.bpf.o" wakes
 check 1 "beyond: REJECT errno=7 map too_far: slot 2: Argument list too long" \
 	run -q "$tmp/chain.bpf.o" beyond
-# verify gives a verdict on one program only
+# `verify` gives a verdict on one program, not on the programs that it reaches
 check 0 "near: ACCEPT" verify -q "$tmp/chain.bpf.o" near
-# programs in arrays are pinned, too
+# programs that are in arrays are pinned, too
 check 0 "" load -q "$tmp/chain.bpf.o" chain loop first inside
 [ "$(cd "$tmp/run/patchbay/bpf/chain" && echo *)" = "first inside last loop maps middle" ] || { echo "FAILED: pinned chain"; failed=1; }
 check 0 "ACCEPT
@@ -409,7 +411,7 @@ check 1 "" load -q "$tmp/chain.bpf.o" broken near
 check 0 "" load -q "$tmp/chain.bpf.o" awake wakes sleeping
 check 0 "ACCEPT
 RUN retval=3 data_out=$zeros" run -q pinned awake/wakes
-# the values of an array of programs are ids of pinned programs
+# in an array of programs, a value is the id of a pinned program
 id=$("$patchbay" bpf prog list | awk '$4 == "sleeping" { print $1 + 0 }')
 check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
 check 0 "ACCEPT
@@ -417,7 +419,7 @@ RUN retval=3 data_out=$zeros" run -q pinned chain/first
 check 1 "" map update chain/maps/to_last key 0 0 0 0 value 250 0 0 0
 id=$("$patchbay" bpf prog list | awk '$4 == "last" { print $1 + 0 }')
 check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
-# the slot of a removed program acts as empty, and a program that is loaded later doesn't take its place
+# if a program is removed, its slot acts as empty; a program that is loaded later doesn't take its place
 rm "$tmp/run/patchbay/bpf/chain/last"
 check 0 "" load -q "$tmp/count.bpf.o" later count
 check 0 "ACCEPT

@@ -18,7 +18,7 @@ struct use {
 	char name[48];
 	uint32_t insn;
 	int line;
-	bool long_jump;		/* the target goes to imm, not to off */
+	bool long_jump;		/* the jump's target is stored in imm, not in off */
 };
 
 struct as {
@@ -74,7 +74,7 @@ static bool expect(struct as *a, const char *text)
 	return take(a, text) || fail(a, "\"%s\" expected at \"%s\"", text, a->p);
 }
 
-/* letter: 'r' or 'w', or 0 to take either. was: the letter that was found. */
+/* `letter` is 'r' or 'w', or 0 for any of the two. *was gets the letter that was found. */
 static bool take_reg(struct as *a, char letter, uint8_t *reg, char *was)
 {
 	unsigned n = 0;
@@ -157,7 +157,7 @@ static struct bpf_insn *emit(struct as *a, struct bpf_insn i)
 	return &a->out->insns[a->out->nr - 1];
 }
 
-/* pc+N, or a label, which is resolved at the end. */
+/* Parses pc+N, or a label. Labels are resolved at the end. */
 static bool target(struct as *a, bool long_jump)
 {
 	struct bpf_insn *i = &a->out->insns[a->out->nr - 1];
@@ -179,7 +179,7 @@ static bool target(struct as *a, bool long_jump)
 	return true;
 }
 
-/* Parses "u8 *)(r1 +0)", after an opening bracket. Returns the width in bytes, or 0 with an error. */
+/* Parses "u8 *)(r1 +0)"; the opening bracket was parsed before. Returns the width in bytes, or 0 with an error. */
 static unsigned memory(struct as *a, uint8_t *base, __s16 *off, bool *sx)
 {
 	static const char *const names[] = { "u8", "u16", "u32", "u64", "s8", "s16", "s32" };
@@ -387,7 +387,7 @@ static bool load64(struct as *a, uint8_t dst)
 	return true;
 }
 
-/* The right side of an assignment to a register. */
+/* Parses the right side of an assignment to a register. */
 static bool assign(struct as *a, uint8_t dst, char letter)
 {
 	static const struct { const char *word; int bits; } casts[] = { { "(s8)", 8 }, { "(s16)", 16 }, { "(s32)", 32 } };
@@ -573,7 +573,7 @@ static bool instruction(struct as *a)
 	return arithmetic(a, dst, letter);
 }
 
-/* Labels, the opcode in brackets, an instruction; each may be missing. */
+/* Parses labels, the opcode in brackets and an instruction. Each of these parts may be missing. */
 static bool statement(struct as *a)
 {
 	const char *colon;
@@ -646,11 +646,11 @@ int assemble(const char *text, struct asm_out *out)
 		size_t n = strcspn(text, "\n;"), code;
 
 		code = strcspn(text, "\n;#");
-		/* a helper's number: call name#12 */
+		/* in "call name#12", the number sign isn't the start of a comment */
 		if (text[code] == '#' && code && memmem(text, code, "call", 4))
 			code = n;
 		snprintf(one, sizeof(one), "%.*s", (int)(code < n ? code : n), text);
-		/* a comment extends to the end of the line, past semicolons */
+		/* a comment extends to the end of the line, even if it contains semicolons */
 		if (code < n || text[code] == '#')
 			n = strcspn(text, "\n");
 		for (size_t end = strlen(one); end && isspace((unsigned char)one[end - 1]);)

@@ -2,7 +2,7 @@
 /*
  * An assembler for tests. It reads the output of pb_bpf_disasm(), and also:
  *
- *	# comment          ; separates instructions as a new line does
+ *	# comment          ; separates instructions, like a new line
  *	again:             a label, at the beginning of a line
  *	r1 = 0x1234 ll     64-bit load; after "(18)" the ll may be missing
  *	r1 = func again    address of a subprogram
@@ -24,9 +24,10 @@
 #define ASM_MOST_LABELS	256
 
 struct asm_out {
-	struct bpf_insn *insns;		/* room for `most` */
+	struct bpf_insn *insns;		/* has room for `most` instructions */
 	uint32_t nr, most;
-	char error[200];		/* if assemble() fails; begins with the line number */
+	char error[200];		/* message if assemble() fails; begins with the line
+					 * number */
 };
 
 /* Returns 0, or -1 with a message in out->error. */

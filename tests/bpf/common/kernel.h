@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* This machine's kernel as the reference implementation. Tests that need it are skipped without root. */
+/* This machine's kernel as the reference implementation. Tests that need the kernel are skipped without
+ * root. */
 #ifndef TESTS_BPF_KERNEL_H
 #define TESTS_BPF_KERNEL_H
 #include <errno.h>
@@ -12,11 +13,11 @@
 #include <unistd.h>
 
 /*
- * The kernel frees a program's code after a grace period, in a work item that takes the
- * lock under which code is allocated. If more than 1,024 of these work items are queued,
- * an allocation that waits for its CPU's work queue (purge_vmap_node) never ends. From then
- * on no program can be loaded on that machine. This was seen with Linux 6.18. So a test that
- * loads thousands of programs waits for a grace period now and then.
+ * After a grace period, a work item of the kernel frees a program's code. This work item takes the lock that
+ * also protects the allocation of code. If more than 1,024 of these work items are queued, an allocation may
+ * wait for its CPU's work queue (purge_vmap_node) and never end. After that no program can be loaded on the
+ * machine. This was seen with Linux 6.18. So if a test loads thousands of programs, it waits for a grace
+ * period at regular intervals.
  */
 #define LOADS_BETWEEN_GRACE_PERIODS	64
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs a test's program in this machine's kernel, as a subprogram of an XDP program. The
- * XDP program passes it a part of the packet (r1: address, r2: length, r3: end of the packet)
- * and stores its 64-bit result after that part.
+ * Runs a test's program in this machine's kernel, as a subprogram of an XDP program. The XDP program
+ * passes a part of the packet to the subprogram. r1 is the part's address, r2 its length, and r3 the end
+ * of the packet. The XDP program stores the subprogram's 64-bit result after the part.
  */
 #ifndef TESTS_BPF_KERNEL_RUN_H
 #define TESTS_BPF_KERNEL_RUN_H
@@ -11,10 +11,11 @@
 
 #define KERNEL_MOST_MEMORY	3000
 
-/* Length of a packet with a part of len bytes and the result. */
+/* Returns the length of a packet that contains a part of len bytes and the result. */
 static inline uint32_t kernel_packet_len(uint32_t len)
 {
-	return len + 8 < 14 ? 14 : len + 8;	/* 14: the kernel's limit */
+	return len + 8 < 14 ? 14 : len + 8;	/* 14: the kernel refuses packets of fewer than 14
+						 * bytes */
 }
 
 struct kernel_prog {
@@ -27,12 +28,12 @@ struct kernel_prog {
 #define KERNEL_AROUND	16
 uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all);
 #define KERNEL_DONE	2	/* what the XDP program returns (XDP_PASS) */
-/* Returns 0, or -errno with the verifier's log. */
+/* Loads the program. Returns 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size);
 /* Runs the program on mem, which it may change. Returns 0 with the result, or -errno. */
 int kernel_prog_run(const struct kernel_prog *p, uint8_t *mem, uint64_t *result);
 void kernel_prog_close(struct kernel_prog *p);
-/* The kernel's name and version, for reports. */
+/* Returns the kernel's name and version, for reports. */
 const char *kernel_version(void);
 #endif

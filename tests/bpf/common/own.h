@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes a program through all stages, like a user's program: it is verified, resolved, made
- * for each engine and run with a packet. kernel_test_run() runs it in the kernel, for comparison.
+ * Takes a program through all stages of a user's program. The program is verified, resolved, made
+ * for each engine and run with a packet. For comparison, kernel_test_run() runs the program in the
+ * kernel.
  */
 #ifndef TESTS_BPF_OWN_H
 #define TESTS_BPF_OWN_H
@@ -25,12 +26,12 @@ struct own_run {
 };
 
 #define OWN_MOST_FUNCS	8
-/* Stores the first instruction of each function in starts; starts[0] is 0. Returns the number of
- * functions. */
+/* Stores the index of each function's first instruction in starts; starts[0] is 0. Returns the
+ * number of functions. */
 uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *starts);
 
-/* In insns, LD_IMM64 with BPF_PSEUDO_MAP_FD has an index into maps[]. Returns 0, or -errno with a
- * log. */
+/* Loads insns. An LD_IMM64 with BPF_PSEUDO_MAP_FD contains an index into maps[]. Returns 0, or
+ * -errno with a log. */
 int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, uint32_t nr,
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size);
 int own_run(const struct own_prog *p, enum engine e, struct own_run *r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A second open file description for a map's file, as another process has it. */
+/* Gives a process a second open file description of a map's file. Another process would have its
+ * own file description, too. */
 #ifndef PB_TESTS_BPF_REOPEN_H
 #define PB_TESTS_BPF_REOPEN_H
 #include <fcntl.h>

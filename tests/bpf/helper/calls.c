@@ -8,7 +8,7 @@
 #include "calls.h"
 #include "kernel.h"
 
-/* ---- ours: a program without instructions; its entry function makes all calls --------- */
+/* ---- our helpers: the program has no instructions, its entry function makes all calls -- */
 
 static const struct calls *now;
 static struct outcome *out;
@@ -57,7 +57,7 @@ void calls_ours(const struct calls *c, struct outcome *o)
 		o->data_len = 0;
 }
 
-/* ---- the kernel's ------------------------------------------------------------------- */
+/* ---- the kernel's helpers ----------------------------------------------------------- */
 
 static int make_map(uint32_t value_size, uint32_t flags, const void *value)
 {

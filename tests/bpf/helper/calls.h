@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes series of helper calls, by our functions and by a program in the kernel, to compare
- * what the calls return and what they change.
+ * Makes series of helper calls: by our functions, and by a program in the kernel. The tests compare what the
+ * calls return and what they change.
  */
 #ifndef TESTS_BPF_CALLS_H
 #define TESTS_BPF_CALLS_H
@@ -9,14 +9,15 @@
 #include <stdint.h>
 
 #define CALLS_MAX	16
-#define CALLS_MEM	2048		/* what the calls read and write */
+#define CALLS_MEM	2048		/* size of the memory that the calls read and write */
 #define CALLS_PACKET	65536
 
 enum call_arg { ARG_NONE, ARG_CTX, ARG_IMM, ARG_MEM, ARG_TEXT };
 
 struct call {
 	uint32_t id;			/* BPF_FUNC_ */
-	struct { enum call_arg kind; int64_t v; } arg[5];	/* MEM: offset in mem; TEXT: offset in text */
+	struct { enum call_arg kind; int64_t v; } arg[5];	/* v is an offset: in mem (ARG_MEM), in text
+								 * (ARG_TEXT) */
 };
 
 struct calls {
@@ -24,7 +25,7 @@ struct calls {
 	uint32_t nr;
 	struct call call[CALLS_MAX];
 	uint8_t mem[CALLS_MEM];
-	char text[1024];		/* formats; read-only for the program */
+	char text[1024];		/* formats; the program can't write to them */
 	uint8_t data[CALLS_PACKET];
 	uint32_t data_len, flags;
 	bool has_ctx;
@@ -43,6 +44,6 @@ struct outcome {
 };
 
 void calls_ours(const struct calls *c, struct outcome *o);
-/* If the program can't be loaded, err is -1 and why is the reason. */
+/* If the program can't be loaded, o->err is -1 and o->why is the reason. */
 void calls_kernel(const struct calls *c, struct outcome *o);
 #endif

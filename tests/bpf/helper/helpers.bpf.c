@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Programs for run_helpers. Each returns a hash of results of helpers, results of map operations, and fields of
- * contexts. The hash must be the same here and in the kernel.
+ * Programs for run_helpers. Each program returns a hash of results of helpers, results of map operations, and fields
+ * of contexts. Patchbay and the kernel must get the same hash.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -273,7 +273,7 @@ TC int reads(struct __sk_buff *skb)
 	MIX(h, bpf_probe_read_kernel(buf, 8, p));
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 0, p));
-	/* the kernel returns another error, because it distinguishes user addresses */
+	/* for user addresses the kernel returns another error than for other bad addresses */
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)8) < 0);
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)0xdead000000000000) < 0);
@@ -330,7 +330,7 @@ TC int events_refused(struct __sk_buff *skb)
 	return h;
 }
 
-/* volatile keeps each access as it is written; a compiler may merge two stores. */
+/* Without volatile, the compiler could merge two accesses. */
 TC int fields(volatile struct __sk_buff *skb)
 {
 	__u32 h = SEED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The table of helpers. Which types of programs may call which helpers is compared with the kernel. */
+/* Tests the table of helpers. For each type of program, compares with the kernel which helpers the program may call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,8 @@
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
-/* Whether the kernel lets the type call the helper. Errors about its arguments don't count. */
+/* Returns whether the kernel lets programs of the type call the helper. An error about the call's arguments doesn't
+ * count. */
 static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 {
 	static char log[65536];
@@ -27,7 +28,8 @@ static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 	return fd >= 0 || (!strstr(log, "unknown func") && !strstr(log, "cannot use helper"));
 }
 
-/* Helpers that kernels after 6.1 allow for more types (seen in 6.18), or that some kernels don't have. */
+/* Returns whether kernels differ about a type and a helper. Kernels after 6.1 (seen in 6.18) allow some helpers for
+ * more types. Some kernels don't have all helpers. */
 static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 {
 	static const struct { uint32_t id, sets; } newer[] = {
@@ -52,7 +54,7 @@ static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 		{ BPF_FUNC_copy_from_user_task, PB_BPF_SET_NET },
 		{ BPF_FUNC_get_cgroup_classid, ~0u },
 		{ BPF_FUNC_get_attach_cookie, PB_BPF_SET_RAW_TRACEPOINT },
-		/* some kernels are built without these helpers, or are locked down */
+		/* a kernel that was built without these helpers, or that is locked down, refuses them */
 		{ BPF_FUNC_override_return, PB_BPF_SET_KPROBE },
 		{ BPF_FUNC_probe_write_user, PB_BPF_SET_TRACING },
 	};
@@ -99,7 +101,7 @@ static void privileges(void **state)
 	assert_null(pb_bpf_helper_for(socket, 0, 0, BPF_FUNC_loop));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_loop));
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_trace_printk));
-	/* like the kernel, which requires CAP_BPF as well for these helpers */
+	/* like the kernel: for these helpers, PERFMON alone isn't enough, CAP_BPF is needed, too */
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_ALL, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_skc_to_tcp_sock));
@@ -119,7 +121,7 @@ static void prototypes_differ_by_type(void **state)
 	assert_false(pb_bpf_helper_for(raw, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
 }
 
-/* What the kernel checks of every prototype (check_func_proto). */
+/* Checks what the kernel checks of every prototype (check_func_proto). */
 static void prototypes_are_sound(void **state)
 {
 	for (uint32_t id = 1; id < __BPF_FUNC_MAX_ID; id++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How helpers call functions of their host, and what they do with the results. */
+/* Tests how helpers call functions of their host, and how helpers use the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static uint32_t host_cpu(struct pb_bpf_run *run)
 	return seen.cpu;
 }
 
-/* Groups 1, 5, 9 from the root down. */
+/* The ids of the control groups are 1 (the root), 5 and 9. */
 static uint64_t host_cgroup(struct pb_bpf_run *run, uint32_t level)
 {
 	static const uint64_t ids[] = { 1, 5, 9 };
@@ -117,7 +117,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* A call with up to five arguments, as the engines make it. */
+/* Calls a helper with up to five arguments, in the way of the engines. */
 #define DO(name, ...)	((int64_t)do5(pb_bpf_do_##name, (uint64_t[5]){ __VA_ARGS__ }))
 static uint64_t do5(pb_bpf_fn *fn, const uint64_t r[5])
 {
@@ -138,7 +138,7 @@ static void memory_that_is_not_there(void **state)
 	assert_string_equal(buf, "abcd");
 	assert_int_equal(DO(probe_read_user, P(buf), 7, P(p + 4090)), -EFAULT);
 	assert_memory_equal(buf, "\0\0\0\0\0\0\0\7", 8);
-	/* the text ends before the page does */
+	/* the text's terminating NUL is inside the page */
 	assert_int_equal(DO(probe_read_user_str, P(buf), 32, P(p + 4090)), 5);
 	assert_string_equal(buf, "abcd");
 	memset(p + 4090, 'x', 6);
@@ -242,7 +242,7 @@ static void functions(void **state)
 	assert_int_equal(v, 101);
 	assert_int_equal(DO(get_func_arg, P(&regs), 2, P(&v)), -EINVAL);
 	assert_int_equal(DO(get_func_arg_cnt, P(&regs)), 2);
-	/* registers at the entry: the function returns at once */
+	/* the registers are those of the function's entry, so the function returns at once */
 	regs.rsp = P(stack);
 	assert_int_equal(DO(override_return, P(&regs), 5), 0);
 	assert_true(regs.rax == 5 && regs.rip == 0x777 && regs.rsp == P(&stack[1]));
@@ -251,7 +251,7 @@ static void functions(void **state)
 	assert_true(seen.overridden && seen.value == 6 && regs.rax == 5);
 }
 
-/* Three frames: 0x10, called from 0x20, from 0x30. */
+/* There are three frames: 0x10 is the innermost, its caller is 0x20, and the next caller is 0x30. */
 static void stacks(void **state)
 {
 	uint64_t frames[] = { 0, 0x20, 0, 0x30, 0, 0 }, ips[8];
@@ -363,7 +363,7 @@ static void events(void **state)
 	assert_int_equal(seen.event_index, 2);
 	assert_int_equal(DO(perf_event_output, 0, P(&map), 3, P("abc"), 3), -ENOENT);
 	assert_int_equal(DO(perf_event_output, 0, P(&map), 1 | 1ull << 32, P("abc"), 3), -EINVAL);
-	/* the upper half of the flags: how many bytes of the packet are appended */
+	/* the upper half of the flags is the number of appended bytes of the packet */
 	prog.type = pb_bpf_type_of(BPF_PROG_TYPE_XDP);
 	assert_int_equal(DO(perf_event_output, P(&xdp), P(&map), 1 | 4ull << 32, P("abc"), 3), 0);
 	assert_memory_equal(seen.event, "abc1234", 7);

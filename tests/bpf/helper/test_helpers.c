@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Compares our helpers with the kernel's, by chosen and random series of calls: what they
- * return, the memory that they write, and the packet and context that they leave.
+ * Compares our helpers with the kernel's helpers, by chosen and random series of calls. Compares the returned values,
+ * the memory that the calls write, and the packet and context after the calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,10 +36,10 @@ static void hex(const char *what, const uint8_t *p, uint32_t n)
 	print_message("\n");
 }
 
-/* What later kernels return instead of ret. Our helpers follow 6.1. */
+/* Returns what later kernels return in place of ret. Our helpers follow 6.1. */
 static uint64_t as_newer(uint32_t id, uint64_t ret)
 {
-	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {	/* since 6.13 the result has 16 bits */
+	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {	/* since Linux 6.13 the result has 16 bits */
 		ret = (ret & 0xffff) + (ret >> 16);
 		return (ret & 0xffff) + (ret >> 16);
 	}
@@ -51,8 +51,8 @@ static unsigned beyond;
 
 /*
  * A flaw of the kernel. When the kernel grows the headroom of a buffer, it adds the growth to the offset of the
- * transport header, even if that offset has the value "unset". It then treats the sum as a valid offset. So it cuts
- * packets in the middle of their headers.
+ * transport header, even if that offset has the value "unset". Later the kernel treats the sum as a valid offset, and
+ * cuts packets in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {
@@ -178,7 +178,7 @@ static void texts_compared(void **state)
 		}
 		calls_ours(&c, &ours);
 		calls_kernel(&c, &kernels);
-		/* only the sign is specified */
+		/* only the sign of the result is specified */
 		assert_int_equal(((int64_t)ours.ret[0] > 0) - ((int64_t)ours.ret[0] < 0),
 				 ((int64_t)kernels.ret[0] > 0) - ((int64_t)kernels.ret[0] < 0));
 	}
@@ -227,7 +227,7 @@ static void formats(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* Random formats, good and bad: we refuse each format that the kernel's verifier refuses. */
+/* Tests random formats, valid and invalid. We must refuse each format that the kernel's verifier refuses. */
 static void formats_refused(void **state)
 {
 	static const char alphabet[] = "%%%%%%dixXulspcKkBI46 0+-19a.\n\x01\x80,";
@@ -249,7 +249,7 @@ static void formats_refused(void **state)
 		check = pb_bpf_format_check(c.text, sizeof(c.text), nr);
 		calls_kernel(&c, o);
 		good += !check;
-		/* a format that can't be used is refused by the verifier, or by the call */
+		/* if a format is invalid, the kernel's verifier or the kernel's helper refuses it */
 		if (check != (o->err == -1 || (int64_t)o->ret[0] == -EINVAL ? -EINVAL : 0)) {
 			differ++;
 			print_message("format \"%s\" %u: %d, the kernel %d %ld\n", c.text, nr, check, o->err,
@@ -276,7 +276,8 @@ static void make_packet(struct calls *c)
 	p[12] = (uint8_t)(type >> 8);
 	p[13] = (uint8_t)type;
 	if (type == 0x8100 || type == 0x88a8) {
-		/* long enough for an IP header after a pop: otherwise the kernel moves bytes past the packet's end */
+		/* the packet needs an IP header after a pop; without it, the kernel moves bytes past the packet's
+		 * end */
 		if (c->data_len < 80)
 			c->data_len = 80;
 		p[16] = rnd(2) ? 0x08 : 0x81;
@@ -389,7 +390,7 @@ static void tunnels(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* Helpers that ask about a packet or set its properties, in a test run that has no real socket. */
+/* Tests helpers that get or set properties of a packet, in a test run without a real socket. */
 static void about_packets(void **state)
 {
 	static struct calls c;
@@ -468,7 +469,7 @@ static void xdp_packets(void **state)
 
 static void random_skb_ctx(struct calls *c)
 {
-	/* fields that may be set, and some that may not */
+	/* fields that may be set, and some fields that may not be set */
 	static const uint16_t good[] = {
 		offsetof(struct __sk_buff, mark), offsetof(struct __sk_buff, priority),
 		offsetof(struct __sk_buff, ingress_ifindex), offsetof(struct __sk_buff, ifindex),
@@ -493,7 +494,7 @@ static void random_xdp_ctx(struct calls *c)
 
 	if (!rnd(8))
 		((uint32_t *)&md)[2 + rnd(4)] = 1 + rnd(2);
-	/* which device has index 2 depends on the machine */
+	/* the device with index 2 depends on the machine */
 	if (md.ingress_ifindex > 1)
 		md.ingress_ifindex = 1;
 	memcpy(c->ctx, &md, sizeof(md));
@@ -516,7 +517,7 @@ static void runs_are_checked(void **state)
 		seed = (uint64_t)k + 900000;
 		c = (struct calls){ .prog_type = types[rnd(6)] };
 		make_packet(&c);
-		/* 6.18 takes larger packets than 6.1 */
+		/* Linux 6.18 takes larger packets than Linux 6.1 */
 		c.data_len = rnd(8) ? c.data_len : rnd(2) ? rnd(20) : rnd(3400);
 		c.has_ctx = rnd(2);
 		if (c.has_ctx && c.prog_type == BPF_PROG_TYPE_XDP)
@@ -526,7 +527,7 @@ static void runs_are_checked(void **state)
 		else if (c.has_ctx)
 			random_skb_ctx(&c);
 		c.flags = rnd(8) ? 0 : 1u << rnd(4);
-		/* live frames would really be sent */
+		/* the kernel would send live frames to the network */
 		if (c.prog_type == BPF_PROG_TYPE_XDP)
 			c.flags &= ~(uint32_t)BPF_F_TEST_XDP_LIVE_FRAMES;
 		if (compare(&c) && ++differ <= 8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""gdb unwinds through the native code of eBPF programs, and names it.
+"""Tests that gdb unwinds through the native code of eBPF programs, and that gdb names this code.
 
   test_gdb.py TEST_BPF_EXEC
 """

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares what libbpf and what our loader find in an object.
+ * Compares libbpf's view of an object with our loader's view.
  *
- *   judge FILE...     prints a line for each: FILE, a tab, and one of
+ *   judge FILE...     prints a line for each file: FILE, a tab, and one of
  *       same P progs, M maps, refused R, guessed G, and "NAME: reason" for each refused program
  *       differs: ...  (what, theirs, ours)
  *       both refuse: ours

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares relocated instructions. libbpf shows them only to the handler of a section, so
- * this file registers a handler for each section. libbpf calls the handler after it has
- * created the maps and relocated the program. The handler compares, then returns an error,
- * so the kernel gets only the maps and BTF, and only for a moment. Needs root.
+ * Compares relocated instructions. libbpf shows these instructions only to the handler of a section. So this file
+ * registers a handler for each section. libbpf creates the maps, relocates the program and calls the handler. The
+ * handler compares the instructions and returns an error. So libbpf doesn't load the program, and removes the maps and
+ * BTF from the kernel at once. Needs root.
 
  */
 #include <bpf/bpf.h>
@@ -52,7 +52,7 @@ static bool same_imm64(const struct bpf_insn *a, const struct bpf_insn *b)
 {
 	struct bpf_map *m;
 
-	/* a weak symbol: libbpf finds the kernel's, our loader always sets 0 */
+	/* a weak symbol: libbpf may find the kernel's symbol, but our loader always sets 0 */
 	if (a->src_reg == BPF_PSEUDO_BTF_ID && !b->src_reg)
 		return !b->imm && !b[1].imm;
 	if (a->dst_reg != b->dst_reg || a->src_reg != b->src_reg || a->off != b->off || a[1].imm != b[1].imm ||
@@ -121,7 +121,7 @@ static int prepare(struct bpf_program *p, struct bpf_prog_load_opts *opts, long 
 
 enum { SAME, DIFFERENT, BOTH_REFUSE, THEY_REFUSE, WE_REFUSE, NR_ENDS };
 
-/* The outcome for the program. Prints a line if libbpf and our loader disagree. */
+/* Returns the outcome for the program. Prints a line if libbpf and our loader disagree. */
 static int verdict(const char *path)
 {
 	const struct pb_bpf_object_prog *prog = now.prog;
@@ -132,7 +132,7 @@ static int verdict(const char *path)
 		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
 		return DIFFERENT;
 	}
-	if (now.called) {	/* our loader doesn't complete relocating a program that it refuses */
+	if (now.called) {	/* if our loader refuses a program, it doesn't complete the program's relocation */
 		printf("%s\t%s\tonly ours refuses: %s\n", path, prog->name, prog->why);
 		return WE_REFUSE;
 	}
@@ -183,8 +183,8 @@ int judge_load(const char *path, const char *target)
 	char err[256];
 
 	if (pb_bpf_object_open(path, &opts, &ours, err, sizeof(err)))
-		return 0;	/* judge without --load reports this */
-	if (first)	/* libbpf frees its table of handlers twice if it gets empty: keep one */
+		return 0;	/* judge without --load reports this error */
+	if (first)	/* if libbpf's table of handlers becomes empty, libbpf frees it twice; one handler stays */
 		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
 	first = false;
 	now.ours = ours;

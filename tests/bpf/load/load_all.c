@@ -5,12 +5,12 @@
  *
  *   load_all [--kernel] [--rounds N] [--log LEVEL] FILE...
  *
- * Prints a line for each program of a type that runs here, with tabs between:
+ * Prints a line for each program whose type Patchbay runs. Tabs separate the fields:
  *   FILE, NAME, ours ("ok INSNS NS" or "refused ERRNO"), kernel's ("ok INSNS NS", "refused",
  *   "unknown", "-" without --kernel), our reason, the kernel's reason
- * NS: the time of verifying the program and of making it runnable, without the JIT. The kernel
- * counts the same. --log prints the verifier's log instead. --rounds N loads each program N times,
- * here and in the kernel in turn; the line has the least NS here and the least NS in the kernel.
+ * NS is the time to verify the program and to make it runnable, without the JIT. The kernel's NS has the same parts.
+ * With --log, the command prints only the verifier's log. --rounds N loads each program N times: in Patchbay and in
+ * the kernel in turn. The line has the lowest NS of Patchbay and the lowest NS of the kernel.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -34,7 +34,7 @@ static int print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* Some objects of the kernel's tests leave a map's size to their loader, so this one sets it. */
+/* In some objects of the kernel's tests, a map has no size. Their loaders set it, and this loader does the same. */
 static bool needs_entries(uint32_t type, uint32_t entries)
 {
 	return !entries && type != BPF_MAP_TYPE_PERF_EVENT_ARRAY;
@@ -171,7 +171,7 @@ static void all(const char *path, bool kernel, unsigned rounds, int level)
 	char err[256];
 
 	if (pb_bpf_object_open(path, NULL, &object, err, sizeof(err)))
-		return;		/* judge reports this */
+		return;		/* judge reports this error */
 	if (!pb_bpf_make(object, &opts, &made)) {
 		for (uint32_t i = 0; i < object->nr_progs; i++)
 			if (run_here(&object->progs[i]) && level >= 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compiles eBPF programs of the Linux kernel: samples/bpf and tools/testing/selftests/bpf/progs
-of Debian's linux-source-6.1, with Debian's clang. None of them is in our repository. They are
-unpacked and compiled once, under the build directory."""
+of Debian's linux-source-6.1, with Debian's clang. The sources are not in our repository. They are unpacked and
+compiled once, under the build directory."""
 import collections
 import glob
 import hashlib
@@ -32,7 +32,7 @@ def stamp():
 
 
 def missing():
-    """What keeps the sources from being compiled here, or None."""
+    """Returns the name of a missing part that the compilation needs, or None."""
     for path, what in ((TARBALL, "linux-source-6.1"), (VMLINUX, "the kernel's BTF")):
         if not os.path.exists(path):
             return what
@@ -43,7 +43,7 @@ def missing():
 
 
 def unpack(work):
-    """The directory with the sources and vmlinux.h."""
+    """Returns the directory with the sources and vmlinux.h. Unpacks the sources at the first call."""
     top = os.path.join(work, stamp())
     done = os.path.join(top, "done")
     if not os.path.exists(done):
@@ -69,7 +69,8 @@ def listed(top):
 
 
 def kernel_headers():
-    """-I options for Debian's linux-headers, for samples that use the kernel's internal headers."""
+    """Returns -I options for Debian's linux-headers. Samples that use the kernel's internal headers need these
+    options."""
     own = sorted(glob.glob("/usr/src/linux-headers-6.1*-amd64"))
     common = sorted(glob.glob("/usr/src/linux-headers-6.1*-common"))
     if not own or not common:
@@ -89,7 +90,7 @@ def system_includes():
 
 
 def command(top, source, out):
-    """The shell command that compiles the object."""
+    """Returns the shell command that compiles the object."""
     tree = os.path.join(top, TREE)
     tests = os.path.join(tree, "tools/testing/selftests/bpf")
     if source.kind == "prog":
@@ -100,7 +101,7 @@ def command(top, source, out):
     headers = kernel_headers()
     if headers is None:
         return "echo 'error: linux-headers-amd64 is missing' >&2; false"
-    # like the samples' Makefile: clang compiles for the host up to LLVM IR, llc makes eBPF of it
+    # the samples' Makefile does the same: clang makes LLVM IR for the host, and llc makes eBPF from the LLVM IR
     first = CLANG + ["-nostdinc"] + headers + ["-I" + tests, "-I" + os.path.dirname(source.path), "-I" + tree +
              "/tools/lib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
              "-D__KERNEL__", "-D__BPF_TRACING__", "-DKBUILD_MODNAME='\"x\"'", "-include",
@@ -137,7 +138,7 @@ LINKED = [("linked_funcs", ["linked_funcs1", "linked_funcs2"]), ("linked_maps", 
 
 
 def link(top, name, parts):
-    """Links objects with bpftool; a single one, too."""
+    """Links objects with bpftool. bpftool also links a single object."""
     out = os.path.join(top, "o", "linked_" + name.replace("/", "_") + ".o")
     if not os.path.exists(out):
         r = subprocess.run(["bpftool", "gen", "object", out + ".tmp"] + parts, capture_output=True)
@@ -148,7 +149,7 @@ def link(top, name, parts):
 
 
 def objects(work, every=1, only=None):
-    """All objects, or every `every`-th. Compiles those that don't exist yet."""
+    """Returns every `every`-th object (1: all objects). Compiles objects that don't exist yet."""
     top = unpack(work)
     sources = [s for i, s in enumerate(listed(top)) if i % every == 0 or (only and s.name in only)]
     made = [compile_one(top, s) for s in sources]

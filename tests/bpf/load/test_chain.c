@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs that a program reaches by tail calls are loaded with it and put into the arrays.
- * The error or result must be the same as with libbpf and the kernel. There is an object for
- * each case of own/chain.bpf.c. Without the right to load into the kernel, the test uses the
- * table of the kernel's results.
+ * If a program reaches other programs by tail calls, the loader loads them, too, and stores them in the arrays. The
+ * error or result must be the same as with libbpf and the kernel. There is an object for each case of own/chain.bpf.c.
+ * If the test has no right to load programs into the kernel, it uses a table of the kernel's results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@ struct outcome {
 
 static const struct chain {
 	const char *name, *path;
-	struct outcome kernel;	/* in Linux 6.1 to 6.18 */
+	struct outcome kernel;	/* the outcome in Linux 6.1 to 6.18 */
 } chains[] = {
 	{ "before", CHAIN_BEFORE, { 0, 42 } }, { "after", CHAIN_AFTER, { 0, 42 } },
 	{ "unused", CHAIN_UNUSED, { 0, 1 } }, { "long", CHAIN_LONG, { 0, 42 } },
@@ -93,7 +92,7 @@ static void one(void **state)
 	const struct chain *c = *state;
 	struct outcome kernel = geteuid() ? c->kernel : kernels(c->path);
 
-	/* in a container root may not have the right either */
+	/* in a container, even root may have no right to load programs */
 	if (kernel.err == -EPERM)
 		kernel = c->kernel;
 	assert_int_equal(kernel.err, c->kernel.err);
@@ -106,7 +105,7 @@ static void one(void **state)
 	}
 }
 
-/* Each program may still be loaded by itself, in any order. */
+/* A caller may also load each program by itself, in any order. */
 static void asked(void **state)
 {
 	struct pb_bpf_machine *m;
@@ -121,7 +120,7 @@ static void asked(void **state)
 	assert_non_null(strstr(log, "processed 2 insns"));
 	assert_int_equal(pb_bpf_machine_load(m, target, 0, NULL, 0), -EALREADY);
 	pb_bpf_machine_close(m);
-	/* a program that is loaded only on request */
+	/* the object's target is loaded only on request */
 	assert_int_equal(pb_bpf_machine_open(CHAIN_ASLEEP, NULL, &m, why, sizeof(why)), 0);
 	entry = (uint32_t)pb_bpf_machine_program(m, "entry");
 	assert_int_equal(pb_bpf_machine_load(m, entry, 0, NULL, 0), -EBADF);
@@ -130,7 +129,8 @@ static void asked(void **state)
 	pb_bpf_machine_close(m);
 }
 
-/* The context is of the caller's type, so a tail call to a program of another type fails. */
+/* A program that is called by a tail call gets the caller's context. So a tail call to a program of another type
+ * fails. */
 static void mixed(void **state)
 {
 	struct pb_bpf_machine_test t = { .data_in = (char[64]){}, .data_size_in = 64 };

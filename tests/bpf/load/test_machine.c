@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses include/patchbay/bpf.h as an embedding program does, in one process with libbpf. */
+/* Uses include/patchbay/bpf.h like an embedding program, in one process with libbpf. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void interpreted(void **state)
 	counted(true);
 }
 
-/* Map sizes that the caller sets, and errors in them. */
+/* The caller sets map sizes. Errors in the sizes are reported. */
 static void sized(void **state)
 {
 	struct pb_bpf_map_sizes sizes[] = { { .map = "by_size", .max_entries = 2 }, { .map = "by_size", .value_size = 24 } };
@@ -81,11 +81,12 @@ static void sized(void **state)
 	assert_int_equal(pb_bpf_machine_open(REQUESTS, &opts, &m, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "sizes of map by_siez: the object has no such map");
 	assert_null(m);
-	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);	/* a caller built with an earlier header */
+	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);	/* the size of opts for a caller that was built
+									 * with an earlier header */
 	pb_bpf_machine_close(open_with(REQUESTS, &opts));
 }
 
-/* Each section has its program type. If libbpf knows the section, it agrees. */
+/* Checks the program type of each section. If libbpf knows the section, libbpf must have the same type. */
 static void sections(void **state)
 {
 	static const struct {
@@ -142,7 +143,8 @@ static void threads(void **state)
 		assert_null(bad);
 	}
 	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key, &n, 0), 0);
-	/* if several threads find no element, one inserts it; the inserts of the rest fail and count nothing */
+	/* if several threads find no element, one thread inserts it; the other inserts fail, and these threads' calls
+	 * aren't counted */
 	assert_in_range(n, 80000 - 3, 80000);
 	pb_bpf_machine_close(m);
 }
@@ -169,7 +171,7 @@ static void refused(void **state)
 	pb_bpf_machine_close(m);
 }
 
-/* Both libraries open the same object in one process without a conflict. */
+/* libbpf and our library open the same object in one process, without a conflict. */
 static void beside_libbpf(void **state)
 {
 	struct bpf_object *theirs = bpf_object__open(SHAPES);

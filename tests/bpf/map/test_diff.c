@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Applies the same random operations to a map of this kernel and to one of ours. Results,
- * errors and contents must be the same.
+ * Applies the same random operations to a map of this kernel and to our map. Results, errors and contents must be the
+ * same.
  *
  *   test_diff [ROUNDS [SEED]]
  */
@@ -39,10 +39,10 @@ struct pair {
 	struct pb_bpf_map_spec spec;
 	struct pb_bpf_map ours;
 	int fd;
-	uint64_t value_size;	/* as user space sees it */
+	uint64_t value_size;	/* size of a value for user space (per-CPU maps: of all slots) */
 	const char *op;
 	uint64_t seed;
-	/* maps of maps: our handle is an index into inner[], the kernel's is a descriptor in inner_fd[] */
+	/* for maps of maps: our handle is an index into inner[], the kernel's handle is a descriptor in inner_fd[] */
 	struct pb_bpf_map inner[NR_INNER];
 	int inner_fd[NR_INNER];
 	uint32_t inner_id[NR_INNER];
@@ -88,7 +88,8 @@ static long ret_of(long ret)
 	return ret < 0 ? -errno : ret;
 }
 
-/* BTF for an int as key and a value with a lock: struct { int a; struct bpf_spin_lock l; int b, c; } */
+/* Makes BTF for keys and values of a map. The key is an int, the value is struct { int a; struct bpf_spin_lock l; int
+ * b, c; }. */
 static int lock_types(void)
 {
 	static const char names[] = "\0int\0bpf_spin_lock\0val\0v\0a\0l\0b\0c";
@@ -166,7 +167,7 @@ static bool of_maps(const struct pair *p)
 	return is(p, BPF_MAP_TYPE_ARRAY_OF_MAPS) || is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
 }
 
-/* The index of an inner map. Its id in the kernel differs from its id here. */
+/* Returns the index of an inner map by its id. An inner map has different ids in the kernel and in Patchbay. */
 static uint32_t number_of_id(const struct pair *p, uint32_t id)
 {
 	for (uint32_t i = 0; i < NR_INNER; i++)
@@ -290,7 +291,7 @@ static void op_next(struct pair *p)
 	kernel = kernel_elem(BPF_MAP_GET_NEXT_KEY, p->fd, at, k, 0);
 	ours = pb_bpf_map_get_next_key(&p->ours, at, o);
 	if (is_hash(p) && at)
-		return;		/* hashes have no defined order */
+		return;		/* the order of a hash isn't defined */
 	same(p, kernel, ours);
 	if (!kernel && !is_hash(p))
 		same_bytes(p, k, o, p->spec.attr.key_size);
@@ -303,7 +304,7 @@ static int by_bytes(const void *a, const void *b)
 	return memcmp(a, b, ROW);
 }
 
-/* Collects all keys, each followed by a hash of its value; sorted if the map has no order. */
+/* Collects all keys. A hash of the value follows each key. If the map has no order, the rows are sorted. */
 static int all(struct pair *p, bool kernel, uint8_t (*out)[ROW], int most)
 {
 	static uint8_t value[VALUES];
@@ -404,7 +405,7 @@ static int sum_bytes(const struct pair *p, const struct buffers *b)
 	return sum;
 }
 
-/* Reads all elements in steps. Hashes have no order, so only their totals are compared. */
+/* Reads all elements in steps. Hashes have no order, so for them only the totals are compared. */
 static void op_lookup_batch(struct pair *p)
 {
 	static struct buffers k, o;
@@ -503,7 +504,7 @@ static uint32_t kernel_map_id(int fd)
 	return kernel_bpf(BPF_OBJ_GET_INFO_BY_FD, &a) ? 0 : info.id;
 }
 
-/* Two inner maps that fit the outer map, and one that doesn't. */
+/* Makes two inner maps that fit the outer map, and an inner map that doesn't fit. */
 static void make_inner(struct pair *p)
 {
 	for (uint32_t i = 0; i < NR_INNER; i++) {
@@ -578,7 +579,7 @@ static const uint32_t types[] = {
 	BPF_MAP_TYPE_RINGBUF, BPF_MAP_TYPE_STACK_TRACE,
 };
 
-/* Sizes and flags that the type mostly accepts. */
+/* Chooses sizes and flags. The type accepts most of them. */
 static void fitting(struct pair *p, uint32_t type)
 {
 	struct pb_bpf_map_attr *a = &p->spec.attr;
@@ -616,7 +617,8 @@ static void fitting(struct pair *p, uint32_t type)
 		break;
 	case BPF_MAP_TYPE_LRU_HASH:
 	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
-		a->max_entries = 1000;	/* nothing is evicted: the kernel may evict other elements than our map */
+		a->max_entries = 1000;	/* large enough to evict no element: the kernel may evict other elements than
+					 * our map */
 		break;
 	}
 	if (type == BPF_MAP_TYPE_HASH && rnd(2))
@@ -630,7 +632,7 @@ static void fitting(struct pair *p, uint32_t type)
 		a->flags |= rnd(2) ? BPF_F_RDONLY : BPF_F_WRONLY;
 }
 
-/* Random attributes, which are mostly refused. */
+/* Chooses random attributes. Most of them are refused. */
 static void odd(struct pair *p, uint32_t type)
 {
 	static const uint32_t sizes[] = { 0, 1, 4, 5, 8, 12, 260, 261, 512, 4096, 32768, 32769, 1 << 20, 1 << 22 };
@@ -653,7 +655,7 @@ static void odd(struct pair *p, uint32_t type)
 			a->flags ^= 1u << (rnd(3) ? rnd(12) : rnd(32));
 			break;
 		}
-	/* not supported here: NUMA nodes, descriptors of types and tokens */
+	/* Patchbay doesn't support NUMA nodes, descriptors of types, and tokens */
 	a->flags &= ~(uint32_t)BPF_F_NUMA_NODE & 0xfff;
 }
 

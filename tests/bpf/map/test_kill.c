@@ -2,12 +2,12 @@
 /*
  * Kills processes while they change a map that they share with other processes.
  *
- *   test_kill step STRIDE [TYPE]	one operation, killed after each STRIDE-th of its instructions
- *   test_kill linger STRIDE [TYPE]	like step, but the memory of the dead process stays for a while
- *   test_kill random SECONDS [TYPE [SEED]]	two processes at work, killed at random moments
+ *   test_kill step STRIDE [TYPE]	runs one operation; kills its process after each STRIDE-th instruction
+ *   test_kill linger STRIDE [TYPE]	the same, but the dead process's memory stays for a while
+ *   test_kill random SECONDS [TYPE [SEED]]	two processes work and are killed at random moments
  *
- * Afterwards the map must have its contents from before or after the operation. Each element
- * must be in a list or free, and the map must take elements up to its limit and no more.
+ * After a kill, the map must have its contents from before or after the operation. Each element must be in a list or
+ * free. The map must take elements up to its limit, and no more elements.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ static void make_key(const struct pb_bpf_map *m, uint64_t n, uint64_t *key)
 	*key = m->attr.type == BPF_MAP_TYPE_LPM_TRIE ? prefix[0] | (uint64_t)prefix[1] << 32 : n;
 }
 
-/* All words of a value are equal, so a torn value shows. */
+/* Makes a value whose words are all equal. So a check can recognize a torn value. */
 static void make_value(uint64_t n, uint64_t *value)
 {
 	uint64_t salt = rnd(1 << 20);
@@ -118,7 +118,7 @@ static void check_value(const struct pb_bpf_map *m, uint64_t n, const uint64_t *
 	int words = (int)(m->attr.value_size / 8);
 
 	for (int i = 0; i < words; i++) {
-		/* per-CPU slots are filled one by one; an array has all keys from the beginning */
+		/* 0 is allowed: per-CPU slots are filled one by one, and an array has all keys from the beginning */
 		if (!value[i] && (percpu(m) || m->attr.type == BPF_MAP_TYPE_ARRAY))
 			continue;
 		CHECK(n == UINT64_MAX || value[i] >> 32 == n, "key %llu value %llx", (unsigned long long)n,
@@ -188,7 +188,7 @@ static uint32_t nr_keys(struct pb_bpf_map *m)
 	return nr;
 }
 
-/* Each element must be in a list or free; `lost` counts the rest. */
+/* Each element must be in a list or free; `lost` counts all other elements. */
 static void check_elements(struct pb_bpf_map *m)
 {
 	uint32_t in_list = 0, lost = 0, keys = nr_keys(m);
@@ -208,7 +208,7 @@ static void check_elements(struct pb_bpf_map *m)
 	CHECK(pb_bpf_hash_keys(m) == keys, "%u and %u", pb_bpf_hash_keys(m), keys);
 }
 
-/* The map can be emptied, and then takes as many elements as it should. */
+/* Empties the map. After that, the map must take exactly its maximal number of elements. */
 static void check_limit(struct pb_bpf_map *m)
 {
 	bool lru = m->attr.type == BPF_MAP_TYPE_LRU_HASH || m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
@@ -230,7 +230,8 @@ static void check_limit(struct pb_bpf_map *m)
 	CHECK(nr_keys(m) == MAX, "%u keys", nr_keys(m));
 }
 
-/* The map has at least `least` values and at most `most`. Emptied, it takes MAX of them. */
+/* The map must have at least `least` and at most `most` values. After these values are removed, it must take MAX
+ * values. */
 static void check_queue(struct pb_bpf_map *m, int least, int most)
 {
 	uint64_t value[2 * WORDS];
@@ -260,9 +261,9 @@ static void check_ringbuf(struct pb_bpf_map *m)
 }
 
 /*
- * Checks the map when no other process is at work. A process that has been waited for may still hold its lock for a
- * moment: the lock is released with the memory of the process, and a reader of /proc/PID/stat
- * keeps that memory until it is done.
+ * Checks the map while no other process uses it. A dead process may hold its lock for a moment after waitpid(). The
+ * reason: the lock is released with the process's memory, and a reader of /proc/PID/stat keeps that memory for a
+ * moment.
  */
 static void check(struct pb_bpf_map *m, int least, int most)
 {
@@ -311,7 +312,7 @@ static void reap(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Shares its parent's memory, and keeps it for a while after the parent has died. */
+/* Shares its parent's memory. After the parent has died, this process keeps the memory for a while. */
 static int linger(void *arg)
 {
 	const struct timespec ms = { 0, 1000000 }, long_after = { 0, 30000000 };
@@ -330,7 +331,8 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	pid_t self = getpid();
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	munmap(m->head, m->mapped);	/* the lock of this mapping is the parent's */
+	munmap(m->head, m->mapped);	/* this mapping's lock belongs to the parent, so the child needs its own
+					 * mapping */
 	attach(&other, m->fd);
 	close(m->fd);
 	if (lingers && clone(linger, stack + sizeof(stack), CLONE_VM, &self) < 0)
@@ -342,7 +344,7 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	_exit(0);
 }
 
-/* Single-steps the process. Returns true if the operation ended before the last step. */
+/* Single-steps the process `steps` times. Returns true if the operation ended before the last step. */
 static bool take_steps(pid_t pid, long steps)
 {
 	bool over = false;
@@ -362,8 +364,8 @@ struct death {
 	const char *name;
 };
 
-/* Starts the operation on a map with d->nr keys and kills its process after `steps` instructions.
- * Returns false if the operation ended before that. */
+/* Starts the operation on a map with d->nr keys. Kills the operation's process after `steps` instructions. Returns
+ * false if the operation ended before the kill. */
 static bool step_and_kill(const struct type *t, const struct death *d, bool lingers, long steps)
 {
 	struct pb_bpf_map_spec spec = spec_of(t);

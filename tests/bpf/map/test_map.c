@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Map operations as programs do them: on several threads, in signal handlers, with locks held. */
+/* Makes map operations like programs: on several threads, in signal handlers, while locks are held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Each word of a value is the key, whichever thread writes it. */
+/* Each thread writes the key to each word of a value. */
 static void *change_keys(void *arg)
 {
 	struct worker *w = arg;
@@ -113,7 +113,8 @@ static void hash_threads(void **state)
 		make(&m, cases[i].type, 8, cases[i].value, cases[i].max, 0);
 		on_threads(&m, change_keys, 3);
 		assert_true(m.ops->each(&m, count_key, seen, NULL) <= cases[i].max);
-		/* no element was lost: all can be deleted, and then as many inserted as fit */
+		/* no element was lost: the test can delete all elements and then insert the maximal number of
+		 * elements */
 		for (key = 0; key < 64; key++)
 			assert_int_equal(pb_bpf_map_delete_elem(&m, &key), seen[key] ? 0 : -ENOENT);
 		for (key = 0; key < 64; key++)
@@ -241,18 +242,18 @@ static void locks(void **state)
 	assert_int_equal(pb_bpf_map_update_elem(&m, &key, in, BPF_F_LOCK), 0);
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, BPF_F_LOCK), 0);
 	assert_true(out[0] == 1 && out[1] == 0 && out[2] == 3 && out[3] == 4);
-	/* held by this thread, which can't wait for itself */
+	/* the lock is held by this thread, and a thread can't wait for itself */
 	value = m.ops->lookup(&m, &key, NULL);
 	assert_int_equal(pb_bpf_map_lock(&m, value, (uint32_t)gettid()), 0);
 	assert_int_equal(pb_bpf_map_lock(&m, value, (uint32_t)gettid()), -EBUSY);
 	assert_int_equal(pb_bpf_map_update_elem(&m, &key, in, BPF_F_LOCK), -EBUSY);
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, BPF_F_LOCK), -EBUSY);
-	/* without F_LOCK the lock stays as it is */
+	/* an update without F_LOCK doesn't change the lock */
 	assert_int_equal(pb_bpf_map_update_elem(&m, &key, in, 0), 0);
 	assert_int_not_equal(value[1], 0);
 	pb_bpf_map_unlock(&m, value);
 	assert_int_equal(value[1], 0);
-	/* held by a process that died */
+	/* the lock is held by a process that has died */
 	pid = fork();
 	if (!pid) {
 		int fd = reopen(m.fd);
@@ -271,7 +272,7 @@ static void locks(void **state)
 
 /* ---- the rest ------------------------------------------------------------------------------ */
 
-/* Keys that programs look up stay; the oldest of the remaining keys are evicted. */
+/* The map keeps keys that programs look up. Of the other keys, it evicts the oldest. */
 static void lru(void **state)
 {
 	struct pb_bpf_run run = { 0 };
@@ -309,7 +310,7 @@ static void stacks(void **state)
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_int_equal(out[3], 4);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20), -EINVAL);
-	/* as if another thread were filling the slot: with the same stack, or with another */
+	/* pretends that another thread fills the slot: with the same stack, then with another stack */
 	++*(uint64_t *)m.elems;
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), id);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), -EBUSY);
@@ -343,7 +344,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-/* Records come in each producer's order, and none is lost. */
+/* Records come in the order in which their producer wrote them. No record is lost. */
 static void ring(void **state)
 {
 	struct worker w[3];
@@ -363,12 +364,12 @@ static void ring(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		pthread_join(w[i].thread, NULL);
 	assert_int_equal(pb_bpf_ringbuf_query(&m, BPF_RB_AVAIL_DATA), 0);
-	/* limits, and discarded records */
+	/* checks limits, and discards a record */
 	assert_null(pb_bpf_ringbuf_reserve(&m, 4096, 0));
 	assert_null(pb_bpf_ringbuf_reserve(&m, 8, 1));
 	to = pb_bpf_ringbuf_reserve(&m, 4080, 0);
 	assert_non_null(to);
-	memset(to, 1, 4080);		/* one piece of memory, although it wraps around the ring's end */
+	memset(to, 1, 4080);		/* the record wraps around the ring's end, but its memory is contiguous */
 	assert_ptr_equal(pb_bpf_ringbuf_of(maps, 2, to), &m);
 	assert_null(pb_bpf_ringbuf_reserve(&m, 8, 0));
 	assert_int_equal(pb_bpf_ringbuf_consume(&m, one_of, next), 0);

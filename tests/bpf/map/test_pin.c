@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pins follow the rules of the kernel's bpf file system. If permitted to mount such a file system
- * (as root), the test compares random operations. The other tests check that pins share maps
- * between processes, and when names and ids end.
+ * Pins follow the rules of the kernel's bpf file system. If the test may mount a bpf file system (as root), it compares
+ * random operations with the kernel's. Other tests check that pins share maps between processes. They also check when
+ * names and ids end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,8 +108,8 @@ static void same_tree(const char *why)
 	}
 }
 
-/* Two pins of a map are links to one file here, but two files in the kernel: a rename of one to the
- * other differs. */
+/* In Patchbay, two pins of a map are links to one file. In the kernel, they are two files. So a rename of one pin to
+ * the other pin has different results. */
 static bool same_file(const char *a, const char *b)
 {
 	char path[512];
@@ -226,7 +226,7 @@ static void shared(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(value_at(&map, 7), 2);
-	/* a pin that is opened read-only */
+	/* opens a pin read-only */
 	assert_int_equal(pb_bpf_obj_get(&pins, &other, "shared", BPF_F_RDONLY), 0);
 	assert_int_equal(value_at(&other, 7), 2);
 	assert_int_equal(pb_bpf_map_update_elem(&other, &key, &value, 0), -EPERM);
@@ -286,7 +286,7 @@ static void ways_out(void **state)
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_int_equal(pb_bpf_obj_get(&pins, &map, "out", 0), -EPERM);
 	unlink(path);
-	/* a whole path is accepted if it is within the tree */
+	/* an absolute path is accepted if it is inside the tree */
 	snprintf(path, sizeof(path), "%s/in", pins.path);
 	assert_int_equal(pb_bpf_obj_pin(&pins, &map, path), 0);
 	assert_int_equal(pb_bpf_obj_pin(&pins, &map, "in"), -EEXIST);
@@ -294,7 +294,7 @@ static void ways_out(void **state)
 	pb_bpf_map_close(&map);
 }
 
-/* Files that aren't maps. */
+/* Opens files that aren't maps. */
 static void no_maps(void **state)
 {
 	struct pb_bpf_map map;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The conformance suite. Runs the cases of data files (conformance/README.md has their format) on the
- * interpreter and the JIT, both directly and as programs that our verifier has accepted. If
- * permitted, it also runs them in this machine's kernel. The assembler must read back what the
- * disassembler prints of each case.
+ * The conformance suite. Runs the cases of data files on the interpreter and the JIT: first without the verifier, then
+ * as programs that our verifier has accepted. conformance/README.md describes the data files. If permitted, the suite
+ * also runs the cases in this machine's kernel. For each case, the assembler must read the disassembler's output and
+ * make the same instructions.
  *
  *	conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
@@ -27,18 +27,18 @@
 #define MOST_MEMORY	KERNEL_MOST_MEMORY
 #define MOST_FIELDS	10
 
-/* A block of a file, its parts as text. */
+/* A block of a file. Its parts are texts. */
 struct block {
 	const char *file, *name;
 	int line;
 	char *text;			/* assembly */
-	char *mem, *after, *result;	/* each NULL: not given */
+	char *mem, *after, *result;	/* NULL: the block has no such line */
 	char *rows;			/* lines of "field ... -> result" */
 	bool invalid;			/* the instructions aren't valid */
 	bool kernel_refuses, no_kernel, no_verifier, no_engines;
 };
 
-/* One case: a block, with the fields of one row if it has rows. */
+/* One case: a block. If the block has rows, `fields` has the fields of one row. */
 struct one {
 	const struct block *b;
 	char name[300];
@@ -65,7 +65,8 @@ static bool fail(const struct one *c, const char *format, ...)
 
 /* ---- texts ------------------------------------------------------------------ */
 
-/* Replaces $1 ... $9 by the row's fields. The caller frees the result. NULL gives NULL. */
+/* Returns the text with the row's fields in place of $1 ... $9. The caller frees the result. If text is NULL, returns
+ * NULL. */
 static char *fill(const struct one *c, const char *text)
 {
 	size_t room = 1, n = 0;
@@ -240,7 +241,7 @@ static bool run_kernels(const struct one *c, const struct expected *want, uint32
 	return good;
 }
 
-/* Verifies the program that the kernel would get, and runs what our verifier and resolver make of it. */
+/* Our verifier and resolver process the program that the kernel would get. Runs the resulting program. */
 static bool run_verified(const struct one *c, const struct expected *want, uint32_t nr)
 {
 	static struct bpf_insn all[MOST_INSNS + KERNEL_AROUND];
@@ -361,7 +362,7 @@ static char *trimmed(char *s)
 	return s;
 }
 
-/* Reads a line "-- key: value". Returns where the lines after it go. */
+/* Reads a line "-- key: value". Returns the member of b for the lines that follow. */
 static char **option(struct block *b, char *line)
 {
 	static const struct { const char *key; size_t at; } texts[] = {
@@ -390,7 +391,7 @@ static char **option(struct block *b, char *line)
 	return NULL;
 }
 
-/* The lines of a part already follow each other in data; only the part's end must be marked. */
+/* The lines of a part are already contiguous in `data`. So it's enough to store a NUL at the end of each part. */
 static void run_file(const char *path, char *data)
 {
 	struct block b = { 0 };

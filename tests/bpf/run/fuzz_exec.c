@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs random programs on the interpreter, the JIT, the JIT with blinded constants, the
- * JIT without newer instructions, and in this machine's kernel. Results and memory must
- * be the same.
+ * Runs random programs on all engines and in this machine's kernel. The engines are the interpreter, the JIT, the JIT
+ * with blinded constants and the JIT without newer instructions. Results and memory must be the same.
  *
  *	bpf_fuzz_exec [--seconds N] [--seed N] [--inputs N] [--programs N] [--no-kernel]
  *		[--only PROGRAM] [--show]
  *
- * A difference is printed with the program and the arguments that reproduce it.
+ * Prints each difference, with the program and the arguments that reproduce the difference.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -97,7 +96,8 @@ static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const ch
 	return 1;
 }
 
-/* The program's memory, followed by 8 bytes as in the kernel's packet, and then by an inaccessible page. */
+/* Returns the program's memory. After this memory come 8 bytes, like in the kernel's packet, and an inaccessible
+ * page. */
 static uint8_t *memory(void)
 {
 	static uint8_t *p;
@@ -115,7 +115,7 @@ static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *i
 	uint8_t *mem = memory();
 
 	memcpy(mem, in, GEN_MEMORY);
-	/* the program may read these 8 bytes after the memory, as in the kernel */
+	/* like in the kernel, the program may read the 8 bytes after the memory */
 	memset(mem + GEN_MEMORY, 0, 8);
 	o->result = engine_prog_run(p, e, mem, GEN_MEMORY);
 	memcpy(o->mem, mem, GEN_MEMORY);
@@ -128,7 +128,7 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	struct engine_prog p;
 	bool ret = false;
 
-	/* a program that the kernel refuses may not be safe to run */
+	/* if the kernel refuses a program, its execution may not be safe */
 	if (!opt.kernel || kernel_prog_load(&k, insns, nr, GEN_MEMORY, NULL, 0))
 		return false;
 	if (!engine_prog_make(&p, insns, nr)) {
@@ -146,8 +146,8 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	return ret;
 }
 
-/* Removes instructions that the difference doesn't need. Afterwards insns is a smaller program
- * that shows the difference with the same input. */
+/* Removes instructions that aren't needed for the difference. The remaining program in insns shows the difference
+ * with the same input. */
 static void reduce(uint32_t nr, const uint8_t *in)
 {
 	const struct bpf_insn nop = { .code = BPF_JMP | BPF_JA };
@@ -159,7 +159,7 @@ static void reduce(uint32_t nr, const uint8_t *in)
 			struct bpf_insn was[2] = { insns[i], insns[i + 1] };
 			bool two = was[0].code == (BPF_LD | BPF_IMM | BPF_DW);
 
-			/* stores to the stack stay, as they initialize it: the kernel accepts reads of an
+			/* keep stores to the stack, because they initialize it; the kernel accepts reads of an
 			 * uninitialized stack */
 			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST || BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;

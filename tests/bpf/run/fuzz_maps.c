@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies random programs with maps and runs them on all engines and in this machine's kernel.
- * On each, the programs start with empty maps and get the same packets one after another. The result and the packet of
- * each run must be the same everywhere, and so must the maps at the end.
+ * Verifies random programs with maps, and runs them on all engines and in this machine's kernel. A program starts with
+ * empty maps and gets several packets, one after another. All engines and the kernel get the same packets. They must
+ * have the same result and packet after each run, and the same maps at the end.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */
@@ -116,7 +116,7 @@ static void print_program(uint32_t nr)
 	}
 }
 
-/* Returns 0, or -errno; -EPROTO if a run didn't return KERNEL_DONE. */
+/* Returns 0 or -errno. If a run didn't return KERNEL_DONE, returns -EPROTO. */
 static int run_side(int side, const struct own_prog *p, int fd, uint64_t state)
 {
 	uint8_t in[GEN_MEMORY + 16] = { 0 };

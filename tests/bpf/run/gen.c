@@ -5,8 +5,8 @@
 #include "insns.h"
 
 /*
- * Between statements r6 is the memory, r7 its end, and all other registers hold numbers. Each
- * function initializes its stack first.
+ * Between two statements, r6 is the address of the memory, r7 is the memory's end, and all other registers hold
+ * numbers. Each function first initializes its stack.
  */
 #define MOST_SUBS	3
 #define PKT		6
@@ -17,10 +17,10 @@ struct gen {
 	uint64_t state;
 	struct bpf_insn *insns;
 	uint32_t nr;
-	uint32_t budget;		/* statements that may still come */
+	uint32_t budget;		/* how many statements may still follow */
 	int sub, nr_subs;
 	int slots;			/* 8-byte slots on this function's stack */
-	uint16_t busy;			/* registers of counters: not changed */
+	uint16_t busy;			/* registers that hold counters: statements don't change them */
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
 	bool maps;

@@ -56,7 +56,7 @@ PROG(type_exists, bpf_core_type_exists(struct moved))
 PROG(type_gone, bpf_core_type_exists(struct gone))
 PROG(type_size, bpf_core_type_size(struct moved))
 PROG(type_size_gone, bpf_core_type_size(struct gone))
-/* compiled as type_exists; the test changes all such relocations to type_matches */
+/* clang makes relocations with type_exists; the test changes them all to type_matches */
 PROG(matches, bpf_core_type_exists(struct same_shape))
 PROG(matches_not, bpf_core_type_exists(struct other_shape))
 PROG(exists_function, bpf_core_type_exists(handler))
@@ -70,7 +70,7 @@ PROG(missing, ((struct moved___absent *)m)->missing)
 PROG(enum_poison, bpf_core_enum_value(enum colour, NEVER))
 PROG(ambiguous, ((struct two *)m)->x)
 
-/* a load that becomes wider */
+/* the relocation makes this load wider */
 SEC("socket") int load_grown(struct __sk_buff *skb)
 {
 	return ((struct moved *)(void *)skb)->grown;

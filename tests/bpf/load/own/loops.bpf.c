@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops that the verifier needn't walk to their end: may_goto, and numeric iterators. The macros
- * do what libbpf's bpf_for, bpf_repeat and bpf_for_each(num, ...) and the kernel's can_loop and
- * cond_break do; the installed libbpf may be too old to have these. test_loops.c has the expected
- * results.
+ * Loops with may_goto and with numeric iterators: the verifier needn't walk these loops to their end. The macros
+ * replace libbpf's bpf_for, bpf_repeat and bpf_for_each(num, ...), and the kernel's can_loop and cond_break. An old
+ * installed libbpf may lack these macros. test_loops.c has the expected results.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -15,14 +14,14 @@ struct bpf_iter_num {
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __weak __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __weak __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __weak __ksym;
-/* a kfunc that doesn't exist anywhere */
+/* a kfunc that doesn't exist in any kernel */
 extern int bpf_no_such_function(int n) __weak __ksym;
 extern void bpf_rcu_read_lock(void) __ksym;
 
 #define NAMED(x, line)	x##line
 #define NAME(x, line)	NAMED(x, line)
 #define ITER		NAME(it_, __LINE__)
-/* the initializer of the second variable starts the iterator, once */
+/* the initializer of the second variable starts the iterator once */
 #define each_number(v, from, to) \
 	for (struct bpf_iter_num ITER __attribute__((cleanup(bpf_iter_num_destroy))), \
 	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), (void)bpf_iter_num_destroy, (void *)0); \
@@ -55,7 +54,7 @@ extern void bpf_rcu_read_lock(void) __ksym;
 	   on:; })
 
 char _license[] SEC("license") = "GPL";
-/* values that are known only at run time */
+/* the verifier doesn't know the values of these variables */
 int zero, limit = 1000;
 int squares[64];
 
@@ -161,7 +160,7 @@ int in_parts(void *ctx)
 	return n;
 }
 
-/* A million paths lead to the loop. They differ in the sum n, which is returned, but no branch
+/* A million paths lead to the loop. On each path the sum n has another value. The program returns n, but no branch
  * depends on n. */
 #define PATH(k)	if (*(volatile int *)&zero == (k)) asm volatile("%0 += " #k : "+r"(n));
 #define PATHS	PATH(1) PATH(2) PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) \

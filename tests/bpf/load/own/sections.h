@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sections that libbpf 1.5 knows, and uprobe.session of 1.6: X(name, section, program type,
- * attach type). The types are numbers because the installed headers may lack the names.
+ * The sections of libbpf 1.5, and uprobe.session of libbpf 1.6: X(name, section, program type,
+ * attach type). The types are numbers because the installed headers may lack the names of the
+ * types.
  */
 #define EACH_SECTION(X) \
 	X(kprobe, "kprobe/f", 2, 0) \

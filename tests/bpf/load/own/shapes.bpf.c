@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One of each thing that an object can have. test_load.c checks what the loader finds. */
+/* This object has one example of each thing that an object can have. test_load.c checks what the
+ * loader finds. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

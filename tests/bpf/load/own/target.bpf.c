@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The target's types, for which core.bpf.c is relocated. */
+/* The target's types. The loader relocates core.bpf.c for these types. The numbers in the comments
+ * are offsets in bytes. */
 struct moved {
 	long before[2];
 	int list[8];			/* 16 */
@@ -9,7 +10,7 @@ struct moved {
 	};
 	struct {
 		long pad;
-		struct { int x, deep; } in;	/* 56, deep 68 */
+		struct { int x, deep; } in;	/* 56; `deep` is at 68 */
 	};
 	unsigned grown;			/* 72 */
 	unsigned filler : 30, bits : 2;	/* 76 */

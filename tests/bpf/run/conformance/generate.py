@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes the tables of the conformance suite: every opcode, with operands at edge values.
-The expected results come from the model in this file, which shares nothing with the C code.
+"""Writes the tables of the conformance suite. The tables have every opcode, with edge values as operands. The expected
+results come from the model in this file. The model shares no code with the C code.
 
   generate.py DIR
 
-The build runs it, and run_conformance reads the files in the build directory.
+The build runs this script. run_conformance reads the files in the build directory.
 """
 import os
 import sys
@@ -25,7 +25,7 @@ def quotient(a, b):
 
 
 def alu(op, a, b, bits):
-    """The result of `a op b` in `bits` bits, as the register holds it."""
+    """Returns the register's value after `a op b` with operands of `bits` bits."""
     mask = (1 << bits) - 1
     a, b = a & mask, b & mask
     sa, sb = signed(a, bits), signed(b, bits)
@@ -50,7 +50,7 @@ def holds(op, a, b, bits):
 
 
 def sx(imm):
-    """A 32-bit constant as 64-bit instructions see it."""
+    """Returns the value of a 32-bit constant in a 64-bit instruction."""
     return signed(imm, 32) & M64
 
 
@@ -143,12 +143,12 @@ def unary():
             ["%s -> %s" % (hexed(v), hexed(v)) for v in EDGES + [0xffffffff80000000, 0xffffffff7fffffff]])
 
 
-# Each register holds a different number. After the operation a hash of all registers is compared.
+# Each register holds another number. After the operation, a hash of all registers is compared.
 def registers():
     f = new("registers.cases", "each operation with all pairs of registers, the others unchanged")
     start = [0x0123456789abcdef, 0x1111111111111111, 0x2222222222222200, 5, 3, 0x5555555555555555, 0x66, 0x7777, 13, 0x99999999]
     set_up = "\n".join("r%d = %s ll" % (i, hexed(v)) for i, v in enumerate(start))
-    # no register is free for the hash, so all are saved on the stack first
+    # the hash needs registers, so the program saves all registers on the stack first
     fold = "\n".join("*(u64 *)(r10 -%d) = r%d" % (8 * i + 8, i) for i in range(10)) + "\nr0 = 0\n" + "\n".join(
         "r0 *= 31\nr1 = *(u64 *)(r10 -%d)\nr0 += r1" % (8 * i + 8) for i in range(10)) + "\nexit"
 
@@ -254,7 +254,7 @@ def atomics():
                 f.block("atomic%s_%s with r%d" % (wide, word, src), "r1 = $1 ll\n*(u64 *)(r10 -16) = r1\nr%d = $2 ll\n"
                         "r%d = atomic%s_%s((u%d *)(r10 -16), r%d)\nr2 = *(u64 *)(r10 -16)\nr2 *= 3\nr2 += r%d\nr0 = r2\nexit"
                         % (src, src, wide, word, 8 * width, src, src), fetched)
-            # through a copy of the frame pointer, in each register
+            # accesses the stack through a copy of the frame pointer; each register holds the copy once
             a, b = values[5]
             result = hexed(kept(a, fn(a & low, b & low)) * 3 + (a & low))
             f.block("atomic%s_%s of all registers' memory" % (wide, word),
@@ -297,7 +297,7 @@ def jumps():
             f.block(name + ", constant", "r6 = $1 ll\nr0 = 1\nif %s6 %s $2 goto end\nr0 = 2\nend: exit" % (r, op),
                     ["%s %d -> %d" % (hexed(a), i, 1 if holds(op, a, sx(i), bits) else 2)
                      for a in EDGES for i in (0, 1, -1, 127, 128, -128, -129, 0x7fffffff, -0x80000000)])
-            # r1 counts up from a; the result is how often the loop ran, at most 5 times
+            # r1 counts up from a; the result is the number of iterations, at most 5
             rows = []
             for a, b in ((0, 3), (M64 - 1, 1), ((1 << 63) - 2, 1 << 63), (0x7ffffffe, 0x80000000), (5, 5), (6, 5)):
                 x, n = a, 0
@@ -382,7 +382,7 @@ def invalid():
         ("register 15 as destination", "0xb7 15 0 0 1"), ("register 12 in a load", "0x79 0 12 -8 0"),
     ]
     for name, raw in fields:
-        # what follows an exit would be refused because it is not reachable
+        # no "exit" after an exit: an unreachable instruction would be another reason to refuse the program
         f.block(name, "r0 = 0\nr2 = 0\n*(u64 *)(r10 -8) = r2\n.raw %s" % raw + ("" if "exit" in name else "\nexit"), invalid=True)
     for name, second in (("opcode", "1 0 0 0 0"), ("destination", "0 1 0 0 0"), ("source", "0 0 1 0 0"), ("offset", "0 0 0 1 0")):
         f.block("64-bit constant whose second part has a %s" % name, "r0 = 0\n.raw 0x18 1 0 0 5\n.raw %s\nexit" % second, invalid=True)
