@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One eBPF program. The macros NOTHING, COUNT and RETURN select its variants; part_bpf.py compiles
- * each to an object. */
+/* One eBPF program. The macros NOTHING, COUNT and RETURN select its variants. part_bpf.py compiles
+ * each variant to an object. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures what a hit costs: `attached CALLS` prints the nanoseconds for each call, as JSON. */
+/* Measures the time of a hit. `attached CALLS` prints the nanoseconds per call, as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

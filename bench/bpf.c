@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel (through
- * BPF_PROG_TEST_RUN). A run makes so many operations that entering the program takes a small part
- * of its time. The time for entering is subtracted; if it is more than a tenth of the run's time,
- * there is no figure. The sides run in slices that alternate, and a figure is the median over the
- * rounds. Needs the right to load programs.
+ * BPF_PROG_TEST_RUN). A run makes many operations, so that entering the program takes a small
+ * part of the run's time. The time for entering is subtracted. If the time for entering is more
+ * than a tenth of the run's time, there is no figure. The sides run in slices that alternate. A
+ * figure is the median over the rounds. Needs the right to load programs.
  *
- *	bench_bpf [ROUNDS]
+ * 	bench_bpf [ROUNDS]
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -30,8 +30,8 @@
 
 enum side { KERNEL, JIT, INTERPRETER, NR_SIDES };
 
-/* A program in two forms: the kernel's form reads its context and names its maps by descriptor; our
- * form is resolved already. */
+/* A program in two forms. The kernel's form reads its context and names its maps by descriptor.
+ * Patchbay's form is already resolved. */
 struct bench {
 	const char *name;
 	uint32_t operations;		/* number of operations in a run */
@@ -137,7 +137,8 @@ static void alu_loop(struct bench *b)
 	     BPF_JMP_IMM(BPF_JNE, 1, 0, -6), BPF_EXIT_INSN());
 }
 
-/* Our form is inlined as resolve.c inlines it; the kernel's verifier inlines its form. */
+/* Writes a lookup in an array. In Patchbay's form, this function inlines the lookup, as resolve.c
+ * does. In the kernel's form, the kernel's verifier inlines the call. */
 static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
@@ -156,7 +157,8 @@ static void put_call_with_map(struct bench *b, int n, int helper, int own)
 	put_call(b, helper, own);
 }
 
-/* Begins a loop. r6 counts down and is the key, so each operation is on a different element. */
+/* Begins a loop. r6 counts down. It is also the key, so each operation is on a different
+ * element. */
 static void begin_loop(struct bench *b, uint32_t *top)
 {
 	top[KERNEL] = b->nr[KERNEL];
@@ -267,7 +269,8 @@ static bool make(struct bench *b, void (*write)(struct bench *b))
 
 /* ---- time ----------------------------------------------------------------------- */
 
-/* The CPU time of this thread, as other threads may get the processor in between. */
+/* Returns the CPU time of this thread, not wall time, because other threads may get the processor
+ * meanwhile. */
 static double now(void)
 {
 	struct timespec ts;
@@ -359,7 +362,8 @@ static void print(const struct bench *b, int rounds)
 		for (enum side e = 0; e < NR_SIDES; e++)
 			net[e][r] = (b->ns[e][r] - benches[0].ns[e][r]) / b->operations;
 		ratio[JIT][r] = net[JIT][r] / net[KERNEL][r];
-		/* compares whole runs, as no program can be run without entering it */
+		/* compares whole runs with the time for entering, because every run has to enter
+		 * the program */
 		ratio[INTERPRETER][r] = b->ns[INTERPRETER][r] / b->ns[JIT][r];
 	}
 	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name, median(net[KERNEL], rounds),

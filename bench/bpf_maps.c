@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Measures what an operation on a map costs, on our maps and on this kernel's maps (from an eBPF
- * program): in one thread, in two threads, and in two processes that share a map. Both sides make a
- * thousand operations in a loop that prepares key and value for each operation, which is part of
- * both figures.
+ * Measures the time of an operation on a map: on Patchbay's maps, and on this kernel's maps from an
+ * eBPF program. Operations run in one thread, in two threads, and in two processes that share a
+ * map. Both sides make a thousand operations in a loop. The loop also prepares key and value for
+ * each operation. This time is part of both figures.
  *
- * There is no row for lookups in an array. Programs inline them, in the kernel and here, so
- * little more than the loop would be measured; bench_bpf has them.
+ * There is no row for lookups in an array. Kernel and Patchbay inline such lookups, so this
+ * program would measure little more than the loop. bench_bpf measures these lookups.
  *
  *   bpf_maps [ROUNDS [TYPE]]	nanoseconds, medians of interleaved rounds (9)
  *
- * Two threads use different keys of one map; in rows `same`, both change the same keys.
+ * In rows `same`, two threads change the same keys of a map. In all other rows, they
+ * use different keys.
  *
- * On shared machines, the distance between the two processors changes, for seconds at a time. So
- * before and after each measurement, a check measures how long two threads take to count in one
- * word. Only a third of the measurements counts: those with the fastest checks. The time of these
- * checks is printed last.
+ * On shared machines, communication between the two processors becomes slower or faster for
+ * seconds at a time. So before and after each measurement, a check measures how long two threads
+ * take to count in one word. Only the third of the measurements that has the fastest checks is
+ * used. The time of these checks is printed last.
  */
 #include <err.h>
 #include <errno.h>
@@ -39,8 +40,8 @@
 
 #define LOOP	1000		/* operations in a program's run */
 #define REPEAT	200
-#define KEYS	1024		/* the map has room for twice this number; each of two threads uses
-				 * half of the keys */
+#define KEYS	1024		/* number of keys in the map, which has room for twice this number;
+				 * each of two threads uses half of the keys */
 #define OWN	(KEYS / 2)
 #define MOST	192
 
@@ -92,8 +93,8 @@ static void loop(struct job *j, struct pb_bpf_run *run)
 	__asm__ volatile("" : : "r"(sum));
 }
 
-/* Pins this thread to a processor and, if that is allowed, keeps other threads off it for the
- * milliseconds of the measurement. */
+/* Pins this thread to a processor. If SCHED_FIFO is allowed, keeps other threads off this processor
+ * for the milliseconds of the measurement. */
 static void on_cpu(uint32_t cpu)
 {
 	cpu_set_t set;
@@ -119,8 +120,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The job of a child process, which maps the file of the map by itself. On failure it starts the
- * parent, which waits for both jobs to be ready, and exits with status 1. */
+/* Runs in a child process. The child maps the map's file by itself and does job j. On failure, the
+ * child still waits at the barrier, so that the parent goes on. After that, it exits with status
+ * 1. */
 static void second_process(struct job *j)
 {
 	int fd = reopen(j->map->fd), error = fd < 0 ? errno : 0;
@@ -167,13 +169,13 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		for (int i = 0; i < nr; i++)
 			pthread_join(threads[i], NULL);
 	}
-	/* one job: its time; two jobs: the harmonic mean of their times, so that their rates
-	 * average */
+	/* For one job, this is its time. For two jobs, it is the harmonic mean of their times: the
+	 * time that belongs to the mean of their rates. */
 	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
 	return ns;
 }
 
-/* ns per operation: the mean of two jobs, or the time of one job on processor cpu */
+/* Returns the ns per operation: the mean of two jobs, or the time of one job on processor `cpu`. */
 static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu, bool processes, bool same)
 {
 	struct shared {
@@ -218,7 +220,7 @@ static uint32_t emit_call(struct bpf_insn *p, uint32_t n, int fd, int32_t helper
 	return n;
 }
 
-/* A program with the same loop as loop(). Each thread begins at another key. */
+/* Loads a program that has the same loop as loop(). Its first key is `first`. */
 static int kernel_prog(int fd, enum work what, uint32_t first)
 {
 	struct bpf_insn p[64];
@@ -373,7 +375,7 @@ static void show(struct row *r, int rounds)
 	       2 * v[1] / v[4], median(r->word, kept));
 }
 
-/* Each kind has a row for each work from first to last. */
+/* Each kind has a row for each work from `first` to `last`. */
 static const struct kind {
 	const char *type;
 	uint32_t number;

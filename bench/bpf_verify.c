@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Measures how long verification takes, here and in this machine's kernel, for programs of compiled
- * objects (tests/bpf/load compiles the kernel's own). Both sides alternate, and figures are medians
- * of the rounds. Our time is that of verifying and resolving. The kernel's time is the time that
- * the kernel reports (BPF_LOG_STATS). It leaves out reading the program, reading its types, and the
- * JIT. No log is written. Needs the right to load programs.
+ * Measures how long Patchbay's verifier and this machine's kernel take to verify programs of
+ * compiled objects. tests/bpf/load compiles the kernel's own objects. Both sides alternate, and
+ * figures are medians of the rounds. Patchbay's time is the time for verifying and resolving. The
+ * kernel's time is the time that the kernel reports (BPF_LOG_STATS). It doesn't include reading the
+ * program, reading its types, and the JIT. No log is written. Needs the right to load programs.
  *
- *	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
+ * 	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *
- * Of the programs that both sides accept, shows those with the most verified instructions: LARGEST
- * of them (10 by default).
+ * Sorts the programs that both sides accept by the number of verified instructions, and shows the
+ * LARGEST (10 by default) first programs.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -39,7 +39,8 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* The number of entries of a map. If it is 0 in the object, the tests' own loaders set it. */
+/* Returns the number of entries of a map. If the number is 0 in the object, the loaders of the
+ * kernel's tests set it. This function does the same. */
 static uint32_t entries_of(uint32_t type, uint32_t entries)
 {
 	if (entries || type == BPF_MAP_TYPE_PERF_EVENT_ARRAY)
@@ -52,7 +53,7 @@ static void adjust(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf
 	spec->attr.max_entries = entries_of(spec->attr.type, spec->attr.max_entries);
 }
 
-/* Milliseconds, or < 0: the kernel doesn't accept the program. */
+/* Returns milliseconds. Returns a negative number if the kernel doesn't accept the program. */
 static double kernel_ms(const char *path, const struct pb_bpf_object_prog *prog, unsigned long *insns)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log, .kernel_log_size = LOG_SIZE,

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that times its own loops. The traced functions, and the limit that they are compared
- * with, run in one process, in slices that alternate.
+ * A program that times its own loops. Traced functions are compared with a limit. The loops of
+ * both run in one process, in slices that alternate.
  *
  *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
  *                         JSON. Before the slices, a loop of leaf fills a buffer of default size
- *                         once: "first_8mb" is the processor time per call of its first million
- *                         calls (8 MB of records), "first_pass" that of all its calls, and
- *                         "later_passes" that of calls after it. With DIR, first writes
- *                         its PID to DIR/pid and waits for DIR/go, so that tracing can be
- *                         changed before a slice runs
- *   cost threads K        K slices in one thread and in two at once: how limit, leaf and fib scale
+ *                         once. Three values are CPU times per call: "first_8mb" of this loop's
+ *                         first million calls (8 MB of records), "first_pass" of all calls of
+ *                         this loop, and "later_passes" of calls after this loop. With DIR, the
+ *                         program first writes its PID to DIR/pid and waits for DIR/go, so that
+ *                         tracing can be changed before a slice runs
+ *   cost threads K        K slices in one thread and in two threads: how limit, leaf and fib scale
  *   cost idle T CALLS     memory before and after T threads that make CALLS traced calls, then wait
  *   cost leaf N           N calls of leaf, nothing else
  *   cost fib N            fib(N)
  *   cost mix N M          N calls of leaf, then fib(M)
  *
- * Functions to trace: leaf, fib, their loops (so that a depth or a filter can
- * reject the calls in them) and other, which is never called. All other functions
- * have no patchable entry, whatever the compiler's options are. The two limits are
- * assembly: no tracer changes them.
+ * Functions to trace are leaf, fib, their loops, and other, which is never called. The
+ * loops are traced so that a depth or a filter can reject the calls that they make. All
+ * other functions have no patchable entry, whatever the compiler's options are. The two
+ * limits are assembly: no tracer changes them.
  *
- * Must be built with -O2 -fno-optimize-sibling-calls: otherwise gcc turns half of
- * fib's calls into a loop.
+ * The program must be built with -O2 -fno-optimize-sibling-calls. Otherwise gcc turns
+ * half of fib's calls into a loop.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -36,14 +36,16 @@
 #define UNTRACED __attribute__((noipa, patchable_function_entry(0)))
 #define TRACED	 __attribute__((noipa))
 
-#define LOG_BYTES   (1ul << 20)	/* the limits' record buffer, as large as L2 */
+#define LOG_BYTES   (1ul << 20)	/* size of the buffer for the limits' records; about the size of an
+				 * L2 cache */
 #define SLICE_CALLS 200000
 #define SLICE_FIB   24		/* 150,049 calls */
 #define FIRST_8MB   1000000	/* 8-byte records */
-#define FIRST_PASS  9000000	/* more than 64 MiB of such records */
+#define FIRST_PASS  9000000	/* more than 64 MiB of 8-byte records */
 #define MAX_SLICES  1001
 
-/* A thread's state for the limits: where the next record goes, and the buffer in which it wraps. */
+/* A thread's state for the limits: the address of the next record, and the buffer's bounds. At the
+ * end, the address goes back to the start. */
 __thread struct limit_log {
 	char *next, *end, *start;
 } limit_log;
@@ -260,7 +262,7 @@ UNTRACED static void wait_in(const char *dir)
 		nanosleep(&pause, NULL);
 }
 
-/* ns of processor time per call of leaf. The first pass includes allocating the buffer's pages. */
+/* CPU time per call of leaf in ns. The first pass includes allocating the buffer's pages. */
 static struct first {
 	double part, pass, later;
 } first;
@@ -302,11 +304,11 @@ UNTRACED static void slices(int k)
 
 /*
  * Two workers, each on its own processor. A slice runs a loop in worker 0 alone, then in both
- * workers. A loop's scaling is the calls per second of both workers, divided by those of one.
- * Barriers start the work. As a barrier wakes the workers tens of microseconds apart, each worker
- * then spins until the other one has arrived.
+ * workers. A loop's scaling is the calls per second of both workers, divided by the calls per
+ * second of one worker. A barrier starts the work. It wakes the workers tens of microseconds
+ * apart. So after the barrier, each worker spins until the other worker has arrived.
  */
-#define SPAN_NS 20e6		/* a slice of one loop in one thread */
+#define SPAN_NS 20e6		/* duration of a slice of one loop in one thread */
 
 static pthread_barrier_t gate;
 static struct work {
@@ -399,7 +401,8 @@ UNTRACED static void threads(int k)
 	pthread_barrier_init(&gate, NULL, 3);
 	for (intptr_t i = 0; i < 2; i++)
 		pthread_create(&id[i], NULL, worker, (void *)i);
-	for (int s = -1; s < k; s++)	/* slice -1 finds how long a loop is */
+	for (int s = -1; s < k; s++)	/* slice -1 finds how often a loop must run to fill a
+					 * slice */
 		for (int i = 0; i < 3; i++) {
 			const struct loop *loop = loop_named(names[i]);
 			double one = calls_per_ns(loop, times[i], 1);
@@ -458,7 +461,8 @@ UNTRACED static void idle(int nr, long calls)
 	if (!id)
 		abort();
 	idle_calls = calls;
-	sink += leaf(1);		/* makes this thread's own state before memory is read */
+	sink += leaf(1);		/* this thread's state is allocated before memory is
+					 * measured */
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 64 << 10);
 	pthread_barrier_init(&idle_ready, NULL, nr + 1);

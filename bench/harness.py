@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What all parts of the bench share: running pinned processes, interleaving
+"""The code that all parts of the bench share: running pinned processes, alternating between
 variants, the rows of the table, and the command lines of the two tracers.
 
-The parent takes the times. Wall time is that of the monotonic clock. CPU time is
-user + sys, as wait4 reports it for a process and all children that the process waited
-for: that includes the recorder and the program.
+The parent measures the times. Wall time is the time of the monotonic clock. CPU time is
+user + sys time that wait4 reports. It includes all children that the process waited for, so
+it includes the recorder and the program.
 """
 import contextlib
 import json
@@ -23,13 +23,13 @@ BUILD = os.environ.get("PATCHBAY_BUILD", os.path.join(ROOT, "build"))
 
 
 class Unavailable(Exception):
-    """A variant or a part can't be measured here; the text says why."""
+    """A variant or a part can't be measured on this machine. The text gives the reason."""
 
 
-# ---- the tracers' command lines: all that this bench knows of them ----
+# ---- the tracers' command lines; no other code of the bench knows their options ----
 
 def pb(*args):
-    """patchbay's command line. Nothing else here names the binary."""
+    """Returns a command line of patchbay. No other code of the bench names the binary."""
     binary = os.path.join(BUILD, "patchbay")
     if not os.access(binary, os.X_OK):
         raise Unavailable("build/patchbay is not built")
@@ -42,7 +42,7 @@ def pb_record(data, options, program):
 
 
 def pb_control(pid, path, value):
-    """Writes a control file of a running program (recorded with --serve)."""
+    """Writes a control file of a running program that is recorded with --serve."""
     run(pb("control", "-p", str(pid), path, value), name="control")
 
 
@@ -58,8 +58,9 @@ ANY, NONE = (1, float("inf")), (0, 0)
 
 
 def pb_traced(data, options, program, expect, same=None, **more):
-    """Records a run. Refuses its figures unless the run did what is to be measured:
-    `expect` gives (least, most) for keys of `info`, `same` the program's output."""
+    """Records a run. Refuses its figures unless the run did what the bench wants to measure:
+    each key of `expect` has a value in (least, most) in `info`, and the output is
+    `same`."""
     done = run(pb_record(data, options, program), **more)
     if same is not None and done.out != same:
         raise Unavailable("the traced program's output differs from the bare one's")
@@ -75,7 +76,7 @@ def lossless(calls):
 
 
 def pb_calls(data):
-    """Calls of each function, {name: calls}, from `report`."""
+    """Returns the number of calls of each function, {name: calls}, from `report`."""
     calls = {}
     lines = run(pb("report", "-d", data, "--format=csv")).out.splitlines()
     if not lines:
@@ -90,8 +91,9 @@ def pb_calls(data):
 
 
 def uftrace_record(data, program, *options):
-    """Calls through the PLT and the scheduler's events are off: patchbay traces the
-    executable's functions only, and both tracers are to do the same work."""
+    """Returns uftrace's command line. uftrace doesn't record calls through the PLT and the
+    scheduler's events: patchbay traces only the executable's functions, and both tracers
+    must do the same work."""
     if not shutil.which("uftrace"):
         raise Unavailable("uftrace is not installed")
     shutil.rmtree(data, ignore_errors=True)
@@ -116,7 +118,7 @@ class Done:
         self.rss = usage.ru_maxrss * 1024
 
     def json(self):
-        """The object that a bench program printed as its last line."""
+        """Returns the JSON object that a bench program printed last."""
         for line in reversed(self.out.splitlines()):
             if line.startswith("{"):
                 return json.loads(line)
@@ -130,7 +132,7 @@ def environment(extra=None):
 
 
 class Aside(threading.Thread):
-    """A thread that works while a process runs; if it fails, the process is killed."""
+    """A thread that does `work` while a process runs. If the work fails, the process is killed."""
 
     def __init__(self, work, process):
         super().__init__()
@@ -152,12 +154,12 @@ class Aside(threading.Thread):
             raise self.error
 
 
-TIMEOUT = 600       # seconds, for any one process
+TIMEOUT = 600       # seconds for each process
 
 
 def start_group(argv, **more):
-    """Starts a process in a session of its own, so that end_group() also kills the
-    processes that a recorder started."""
+    """Starts a process in its own session, so that end_group() also kills the processes that a
+    recorder started."""
     return subprocess.Popen(argv, start_new_session=True, **more)
 
 
@@ -171,7 +173,7 @@ def run(argv, cpus=None, env=None, cwd=None, stdin=None, check=True, name="run",
     """Runs a process. Once it has started, a thread calls meanwhile(process)."""
     if cpus:
         argv = ["taskset", "-c", cpus, *argv]
-    # Output goes to files, not to pipes: a child of a tracer may keep a pipe open.
+    # Output goes to files, because a child of a tracer may keep a pipe open.
     with open(os.path.join(run.temp, name + ".out"), "w+") as out, open(os.path.join(run.temp, name + ".err"), "w+") as err, \
             open(stdin or os.devnull) as feed:
         start = time.monotonic()
@@ -212,20 +214,20 @@ NOPS = "-fpatchable-function-entry=5"
 
 # ---- interleaved rounds ----
 
-BUSY = 1.03     # times a yardstick's fastest round
+BUSY = 1.03     # a round is busy if a yardstick takes longer than BUSY times its fastest time
 PATIENCE = 4    # at most PATIENCE times the wanted number of rounds are run
 
 
 class Rounds:
-    """A round makes one measurement of each variant (A B C A B C ...). The first round
-    warms up and is dropped. A variant that fails is left out, and the reason is kept.
-    tidy() is called after each measurement except those of the last round: a recording
-    that is still being written to the disk would disturb the next variant.
+    """A round makes one measurement of each variant (A B C A B C ...). The first round warms up
+    and is dropped. A variant that fails is left out, and the reason is kept. A recording
+    that is still being written to the disk would disturb the next variant. So tidy() is
+    called after each measurement, except in the last round.
 
-    yardsticks names values of each measurement that don't depend on the variant but
-    only on how busy the machine was. A round in which a yardstick took longer than in
-    other rounds is set aside, and another round is run. If too many rounds were busy,
-    the least busy ones count."""
+    yardsticks names values of each measurement. These values don't depend on the variant
+    but only on how busy the machine was. If a yardstick took longer in a round than in
+    other rounds, the round is set aside, and another round is run. If too many rounds were
+    busy, the least busy rounds count."""
 
     def __init__(self, variants, runs, log, tidy, yardsticks=()):
         self.why, rounds = {}, []
@@ -257,13 +259,14 @@ class Rounds:
 
     @staticmethod
     def busy(rounds, yardsticks):
-        """For each round, the largest ratio of a yardstick's time to its fastest time."""
+        """Returns for each round the largest ratio of a yardstick's time in this round to its
+        fastest time."""
         least = {y: min(v[y] for r in rounds for v in r.values()) for y in yardsticks if any(rounds)}
         return [max((v[y] / least[y] for v in r.values() for y in yardsticks), default=1) for r in rounds]
 
     def each(self, compute, *names):
-        """compute(value of a, value of b, ...) for each round; [] if a variant has no
-        value, with the reason in self.missing."""
+        """Returns the list of compute(value of a, value of b, ...) for all rounds. If a variant has
+        no value, returns [] and sets self.missing to the reason."""
         self.missing = next((f"{n}: {self.why[n]}" for n in names if n in self.why), None)
         if self.missing:
             return []
@@ -281,7 +284,7 @@ class Table:
         self.rows, self.log = [], log
 
     def add(self, criterion, what, limit, values, unit="", missing=None, note=None, digits=2):
-        """limit: None, or "<= 1.15" / ">= 3". values: one for each round."""
+        """limit: None, or for example "<= 1.15" or ">= 3". values: one value for each round."""
         row = {"criterion": criterion, "what": what, "limit": limit, "unit": unit, "note": note,
                "missing": None if values else (missing or "not measured"), "digits": digits}
         if values:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""eBPF programs attached to a function: what a hit costs, compared with the kernel's uprobes."""
+"""Measures the time of a hit with an eBPF program, compared with the kernel's uprobes. Also
+measures the eBPF machine."""
 import glob
 import os
 import re
@@ -57,7 +58,8 @@ def attached(bench):
 
 
 def tool(name):
-    """Builds a bench of the eBPF machine alone. It loads programs into the kernel, too."""
+    """Builds a bench program of the eBPF machine. The program also loads eBPF programs into the
+    kernel."""
     if os.geteuid():
         raise Unavailable("needs root")
     run(["ninja", "-C", BUILD, "bench/" + name])
@@ -78,7 +80,8 @@ def of_machine(bench):
 
 
 def of_maps(bench):
-    """Maps, compared with the kernel's, and how two threads or processes scale."""
+    """Maps, compared with the kernel's maps, and how operations scale to two threads or
+    processes."""
     if bench.nr_cpus < 2:
         raise Unavailable("needs two processors")
     done = run([tool("bench_bpf_maps"), "3" if bench.quick else "7"], bench.two)
@@ -95,7 +98,7 @@ def of_maps(bench):
 
 
 def of_verifier(bench):
-    """The ten largest programs among the kernel's own, as tests/bpf/load compiles them."""
+    """Verification of the kernel's ten largest test programs, which tests/bpf/load compiles."""
     objects = glob.glob(os.path.join(BUILD, "bpf-objects", "**", "*.o"), recursive=True)
     if not objects:
         raise Unavailable("tests/bpf/load/run_objects makes the objects")

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 7: what one traced call costs."""
+"""Criterion 7: the time of one traced call."""
 import os
 import shutil
 import time
 from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_control, pb_traced, run,
                      uftrace_calls, uftrace_record)
 
-# Only these functions are traced, in each build: the limits are never sites.
+# Only these functions are traced, in each build. So the limits are never sites.
 PATTERNS = [word for name in ("leaf", "leaf_loop", "fib", "fib_loop", "other") for word in ("-P", name)]
 GRAPH = ["--tracer=function_graph"]
 
-# name: options of `patchbay record`, and what `info` must report afterwards
+# name: options of `patchbay record`, and the values that `info` must report after the run
 VARIANTS = {
     "graph": (GRAPH, {"calls": ANY, "patched": ANY}),
     "function": (["--tracer=function"], {"records": ANY, "patched": ANY}),
@@ -21,8 +21,8 @@ VARIANTS = {
     "filter -N": ([*GRAPH, "-N", "leaf_loop", "-N", "fib_loop"], {"calls": NONE, "patched": ANY}),
 }
 
-# name: the control files and what is written to them before the first slice, so
-# that the sites are patched and no callback is set.
+# name: (control file, value) pairs that are written before the first slice. After that, the
+# sites are patched, but no callback is set.
 DISABLED = {
     "disabled": (("trace_options", "keep-patched"), ("current_tracer", "nop")),
     "tracing_on=0": (("tracing_on", "0"),),
@@ -40,8 +40,8 @@ def cost(bench):
 
 
 def disabled(bench, program, write):
-    """The sites are patched at start; the program waits while a control file is
-    written, and only then runs its slices."""
+    """Runs a program whose sites are patched at its start. The program waits while `write` is
+    written to control files. After that, it runs its slices."""
     place = bench.path("wait")
     shutil.rmtree(place, ignore_errors=True)
     os.makedirs(place)
@@ -63,8 +63,8 @@ def disabled(bench, program, write):
 
 
 def sliced(bench, build, program):
-    """The program times its own loops and the limit in alternation; a round runs the
-    program bare and under each variant."""
+    """The program alternates between its own loops and the limit, and times them. A round runs
+    the program bare and under each variant."""
     variants = {"bare": lambda: run(program, bench.one).json()}
     for name, (options, expect) in VARIANTS.items():
         variants[name] = lambda options=options, expect=expect: pb_traced(
@@ -98,9 +98,9 @@ def sliced(bench, build, program):
 
 
 def first_pass(bench, program):
-    """What tracing costs a program that records little, in the program's own CPU time.
-    The recorder, which gives memory to the buffer ahead of the program, has a processor
-    of its own."""
+    """Measures the CPU time that tracing adds to a program that records little. The recorder's
+    CPU time doesn't count. The recorder allocates the buffer's memory before the program
+    needs it, and runs on another processor."""
     modes = {"--overwrite": ["--overwrite"], "to a file": []}
     rounds = bench.rounds({name: lambda options=options: pb_traced(
         bench.path("data"), [*PATTERNS, *GRAPH, *options], [program, "slices", "1"], VARIANTS["graph"][1],
@@ -112,7 +112,8 @@ def first_pass(bench, program):
 
 
 def cpu_time(bench, program):
-    """CPU time per call of recorder and program together, minus bare."""
+    """Measures the CPU time per call: the time of recorder and program together, minus the bare
+    program's."""
     leaf, fib = (2_000_000, 30) if bench.quick else (10_000_000, 34)
     for what, argv in (("leaf", [program, "leaf", str(leaf)]), ("fib", [program, "fib", str(fib)])):
         data, udata = bench.path("data"), bench.path("udata")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 9: how much slower real programs become, against uftrace."""
+"""Criterion 9: the slow-down of real programs, compared with uftrace."""
 import contextlib
 import os
 import socket
@@ -13,7 +13,8 @@ GRAPH = ["--tracer=function_graph"]
 
 
 def slow_down(bench, what, rounds):
-    """Adds rows from rounds whose values are seconds: bare, file, overwrite, uftrace."""
+    """Adds rows. The values of the rounds are seconds of the variants bare, file, overwrite and
+    uftrace."""
     def row(text, limit, compute, *names, **more):
         bench.table.add_rounds(9, f"{what}: {text}", limit, rounds, compute, *names, **more)
     row("bare", None, lambda b: b, "bare", unit="s", digits=3)
@@ -74,7 +75,7 @@ def ask(path, command):
 
 @contextlib.contextmanager
 def server(bench, folder, wrap):
-    """A redis-server, with its recorder, alone on one processor."""
+    """Runs a redis-server with its recorder on one processor, on which no client runs."""
     path = bench.path("redis.sock")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
@@ -111,8 +112,8 @@ def redis(bench):
     data, udata = bench.path("data"), bench.path("udata")
 
     def seconds(wrap):
-        """The seconds for all GETs of one key, 16 in a pipeline, by 20 connections of a
-        client that is alone on the other processor."""
+        """Returns the seconds for all GETs of one key. The client runs alone on the other
+        processor. It has 20 connections and sends 16 GETs in a pipeline."""
         with server(bench, folder, wrap) as path:
             ask(path, b"SET key:__rand_int__ value")
             done = run([os.path.join(folder, "redis-benchmark"), "-s", path, "-t", "get", "-n", str(requests),

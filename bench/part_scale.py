@@ -28,7 +28,8 @@ def threads(bench):
 
 
 def depth(bench):
-    """The time of a million calls that are a million deep, divided by that of calls a thousand deep."""
+    """Measures the time of a million calls that nest a million deep, divided by the time of a
+    million calls that nest a thousand deep."""
     source = os.path.join(ROOT, "tests", "e2e", "hostile", "deep_recursion.c")
     program = [compile_c(bench.path("deep_recursion"), [source], "-w")]
     figures = lambda done: {k: int(v) for k, v in re.findall(r"^figure (\w+) (\d+)$", done.err, re.M)}
@@ -44,8 +45,8 @@ def depth(bench):
 
 
 def idle(bench):
-    """The memory of an idle thread: how much memory grows when 1,000 threads are made,
-    minus the growth of the bare program, for each thread."""
+    """Measures the memory of an idle thread. 1,000 threads are started. The figure is the
+    growth of memory for each thread, minus the growth in the bare program."""
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     for what, calls in (("a thread that made no traced call", "0"), ("a thread that made one", "1"),
                         ("a thread that made 10,000", "10000")):
@@ -61,7 +62,7 @@ def idle(bench):
 
 
 def generate(bench, functions, files=10):
-    """Makes a program with that many functions. Each function may be called by the next one."""
+    """Makes a program with this number of functions. Each function may call the one before it."""
     sources = []
     for k in range(files):
         sources.append(bench.path(f"many{k}.c"))
@@ -74,12 +75,13 @@ def generate(bench, functions, files=10):
     lasts = [functions * (k + 1) // files - 1 for k in range(files)]
     with open(main, "w") as f:
         f.writelines(f"int f{i}(int);\n" for i in lasts)
-        # with arguments: writes its PID to the first file and waits until the second exists
+        # If the program has arguments, it writes its PID to the first file and waits until the
+        # second file exists.
         f.write("#include <stdio.h>\n#include <unistd.h>\n"
                 "int main(int argc, char **argv) { char c; int r = (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1;\n"
                 "if (argc > 1) { FILE *f = fopen(argv[1], \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); "
                 "while (access(argv[2], F_OK)) usleep(1000); } return r; }\n")
-    # One compiler for each processor, -O1 and no -g, as this takes a while.
+    # Compiling takes long, so one compiler runs on each processor, with -O1 and without -g.
     jobs = [["gcc", "-O1", NOPS, "-c", s, "-o", s[:-2] + ".o"] for s in [*sources, main]]
     for i in range(0, len(jobs), bench.nr_cpus):
         for p in [subprocess.Popen(job, env=environment()) for job in jobs[i:i + bench.nr_cpus]]:
@@ -100,7 +102,7 @@ def sites(bench):
         return pb_traced(data, ["--overwrite", *GRAPH], [program], expect, cpus=bench.two).info
 
     def live():
-        """All sites are restored, and then patched again, while the program runs."""
+        """While the program runs, all sites are restored, and after that patched again."""
         pid, go = bench.path("pid"), bench.path("go")
         for path in (pid, go):
             if os.path.exists(path):
@@ -130,8 +132,8 @@ def sites(bench):
 
 
 def cc1(bench):
-    """Start of gcc's cc1 (45,000 functions, stripped): it compiles an empty file with all
-    of cc1's functions patched and only the outermost call recorded."""
+    """Measures the start of gcc's cc1, which is stripped and has 45,000 functions. cc1 compiles
+    an empty file. All its functions are patched. Only the outermost call is recorded."""
     compiler = run(["gcc", "-print-prog-name=cc1"]).out.strip()
     if not os.path.isfile(compiler):
         raise Unavailable("gcc's cc1 is not here")
@@ -167,7 +169,8 @@ def cc1(bench):
 
 
 def large_start(bench, name, argv, first, cached):
-    """One program with all functions of all its libraries patched; only the outermost call is recorded."""
+    """Measures the start of one program. All functions of all its libraries are patched. Only the
+    outermost call is recorded."""
     data, cache = bench.path("data"), bench.path("large-cache")
 
     def traced(cold):
@@ -193,7 +196,8 @@ def large_start(bench, name, argv, first, cached):
 
 
 def large(bench):
-    """First and cached start of the programs with the most functions."""
+    """Measures the first start and a later start, with a filled cache, of the programs with the
+    most functions."""
     empty = bench.path("empty.c")
     open(empty, "w").close()
     found = False

@@ -20,7 +20,7 @@ def program(name):
 
 
 def repository(bench):
-    """A small repository for `git log`: 40 commits over 20 files."""
+    """Makes a small repository of 40 commits and 20 files. Returns the arguments of `git log`."""
     place = bench.path("repo")
     git = ["git", "-C", place, "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0"]
     os.makedirs(place)
@@ -34,7 +34,7 @@ def repository(bench):
 
 
 def programs(bench):
-    """name: (record options, command line, standard input); Debian's own binaries."""
+    """Yields name: (record options, command line, standard input) of Debian's own binaries."""
     script = lambda name: os.path.join(BENCH, "workload." + name)
     yield "sqlite3", lambda: (["--module", "*sqlite3*"], [program("sqlite3"), ":memory:"], script("sql"))
     yield "lua", lambda: (["--module", "*lua*"], [program("lua5.4"), script("lua")], None)
@@ -43,7 +43,7 @@ def programs(bench):
 
 
 def volume(bench):
-    """Bytes per call. They don't depend on time, so there is one run each."""
+    """Measures bytes per call. They don't depend on time, so there is one run of each program."""
     data = bench.path("data")
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     calls = 1_000_000
@@ -75,7 +75,8 @@ def volume(bench):
 
 
 def lossless(bench):
-    """Wall time of a whole recording of fib to a file in which nothing is lost."""
+    """Measures the wall time of a whole recording of fib to a file. The recording loses
+    nothing."""
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     argv = [cost, "fib", "30" if bench.quick else "34"]
     data, udata = bench.path("data"), bench.path("udata")

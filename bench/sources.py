@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Real programs, built here with patchable entries so that both tracers see the
-same functions. Sources come from the registries that this machine is set up for.
-Sources and programs stay in build/bench.d."""
+"""Builds real programs with patchable entries, so that both tracers see the same functions.
+Sources come from the registries that this machine is set up for. Sources and programs
+stay in build/bench.d."""
 import glob
 import os
 import shutil
 import tarfile
 from harness import BENCH, NOPS, Unavailable, compile_c, run
 
-SQLITE_PACKAGE = "better-sqlite3@12.11.1"      # carries the SQLite amalgamation
+SQLITE_PACKAGE = "better-sqlite3@12.11.1"      # contains the SQLite amalgamation
 REDIS_PACKAGE = "redis"                         # a Debian source package
 
 
 def sqlite(bench):
-    """sqlite_script, with SQLite inside: one executable, about 2,500 functions."""
+    """Builds sqlite_script with SQLite: one executable with about 2,500 functions."""
     place = os.path.join(bench.kept, "sqlite")
     program = os.path.join(place, "sqlite_script")
     driver = os.path.join(BENCH, "sqlite_script.c")
@@ -32,8 +32,8 @@ def sqlite(bench):
 
 
 def apt_source(package, place):
-    """`apt-get source` with deb-src lines made from this machine's deb lines, in
-    files of our own: the machine's set-up is not changed."""
+    """Runs `apt-get source` with deb-src lines that are made from this machine's deb lines.
+    These lines are in separate files, so the machine's configuration is not changed."""
     lists, parts = os.path.join(place, "apt", "lists"), os.path.join(place, "apt", "parts")
     os.makedirs(os.path.join(lists, "partial"), exist_ok=True)
     os.makedirs(parts, exist_ok=True)
@@ -58,7 +58,8 @@ def apt_source(package, place):
 
 
 def redis(bench):
-    """The folder with redis-server (about 3,900 functions) and redis-benchmark."""
+    """Builds redis. Returns the folder with redis-server (about 3,900 functions) and
+    redis-benchmark."""
     place = os.path.join(bench.kept, "redis")
     built = glob.glob(os.path.join(place, "redis-*", "src", "redis-benchmark"))
     if not built:
@@ -68,7 +69,7 @@ def redis(bench):
         with tarfile.open(glob.glob(os.path.join(place, "*.orig.tar.*"))[0]) as tar:
             tar.extractall(place)
         source = glob.glob(os.path.join(place, "redis-*", "src"))[0]
-        # libc's malloc: jemalloc is not to be measured, and Debian leaves it out.
+        # Uses libc's malloc as Debian does: jemalloc's functions must not be measured.
         run(["make", "-C", source, f"-j{bench.nr_cpus}", "MALLOC=libc", "USE_SYSTEMD=no", "OPTIMIZATION=-O2",
              f"REDIS_CFLAGS={NOPS} -g", f"CFLAGS={NOPS} -O2 -g", "redis-server", "redis-benchmark"])
         built = glob.glob(os.path.join(source, "redis-benchmark"))

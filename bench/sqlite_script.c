@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A small shell over the SQLite amalgamation: runs a script in a database in
- * memory and prints rows and a hash of all values, so that a traced run can be
- * compared with a bare one. Nothing in it depends on time or randomness: each
- * run makes the same calls.
+ * A small shell over the SQLite amalgamation. It runs a script in a database in memory.
+ * It prints rows and a hash of all values, so that a traced run can be compared with a
+ * bare run. Nothing depends on time or randomness, so each run makes the same calls.
  *
  *   sqlite_script FILE
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What the Python bench runs: dictionaries, sorting, json, regular expressions.
+# The workload of the Python bench: dictionaries, sorting, json, regular expressions.
 import json
 import re
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The protocol of open calls under single-stepping. Traced functions
- * (open_calls_step.S) run with the trap flag set. At the k-th step, for each k, a
- * signal handler makes traced calls, jumps away, forks, or does several of these.
- * In another test, a second handler interrupts the first, for pairs of steps.
+ * Tests the protocol of open calls under single-stepping. Traced functions
+ * (open_calls_step.S) run with the trap flag set. The test runs once for each step k.
+ * At step k, a signal handler makes traced calls, jumps away, or forks. It may also
+ * make calls and then jump away. Another test has two handlers: the second one
+ * interrupts the first one. It runs for pairs of steps.
  *
  * The program counts its calls itself. The records must agree with that count.
  * They may differ by one call for each entry or exit that a jump abandons.
  *
- * With an argument: more pairs of steps, for half an hour.
+ * With an argument, the program tests more pairs of steps and takes half an hour.
  *
- * The handler is installed by a raw system call, as Go does it, so the protocol
+ * The handler is installed by a raw system call, as in Go programs. So the protocol
  * isn't notified of the handler.
  */
 #include <setjmp.h>
@@ -50,7 +51,7 @@ static uint64_t words[NR_WORDS];
 static struct pb_open_segment segments[NR_SEGMENTS] __attribute__((aligned(PB_OPEN_SEGMENT)));
 static uint32_t nr_segments;
 
-/* what the program counts, and what its handlers did */
+/* what the program counts */
 static long made, jumps, inside_jumps, cut;
 static volatile long step, step_at, second_at;
 static long first_at, then_at;		/* for messages */
@@ -62,7 +63,7 @@ static const char *const act_names[] = { "nothing", "calls", "jump", "calls, jum
 static enum act act, second;
 static volatile enum act doing;		/* what the innermost handler does */
 
-/* In one instruction, because handlers count, too. */
+/* Uses one instruction, because handlers count, too. */
 static void count(long *n)
 {
 	__asm__ volatile("incq %0" : "+m"(*n) : : "memory", "cc");
@@ -110,7 +111,7 @@ __attribute__((used)) void step_enter_slow(uint64_t slot, uint32_t site)
 	struct pb_open_call *c = pb_open_enter(&step_top, slot, &hooks), *parent;
 
 	if (!c) {
-		made--;		/* entry-only: it leaves no record here */
+		made--;		/* an entry-only call leaves no record here */
 		return;
 	}
 	parent = pb_open_parent(c);
@@ -162,7 +163,9 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096] = { 0 };	/* later calls have return slots above this array, so they find the calls below it gone */
+	volatile char deeper[4096] = { 0 };	/* makes this frame large: later calls use return
+						 * slots above the slots of the calls that are made
+						 * here */
 	volatile int r = 0;
 
 	(void)deeper[0];
@@ -183,8 +186,8 @@ __attribute__((used)) int step_deep_body(int n)
 	return n ? step_deep(n - 1) : scenario(n);
 }
 
-/* Checks the records: each call has one end. A jump may cost a call's ENTRY, so that its EXIT has
- * none, but never its end. */
+/* Checks that each call has one end in the records. If a jump abandons the writing of an ENTRY, the
+ * call's EXIT has no ENTRY. The end of a call is never missing. */
 static void check_account(const char *when)
 {
 	long ends = 0, holes = 0, depth = 0;
@@ -200,14 +203,15 @@ static void check_account(const char *when)
 		if (*w && (*w & 3) != WORD_ENTRY && (*w & 3) != WORD_LEAF)
 			depth--;
 	}
-	/* a jump abandons the calls that the handlers interrupted: entered, but not counted yet */
+	/* a jump abandons the calls that the handlers interrupted: these calls were entered, but
+	 * not counted */
 	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) || (!jumps && (ends != made || holes || cut || depth)))
 		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open (%s at step %ld, %s at %ld)",
 			 when, made, ends, holes, cut, jumps, depth, act_names[act], first_at, act_names[second],
 			 then_at);
 }
 
-/* Calls a function that jumps back here. */
+/* Calls a traced function. A jump leaves this function and comes back to the sigsetjmp. */
 static void jump_inside(void)
 {
 	sigjmp_buf here, *volatile outer = inside;
@@ -226,7 +230,7 @@ static void fork_here(void)
 	if (!pid) {
 		step_top = &segments[0].call[0];	/* as if the kernel had wiped the agent's memory at the fork */
 		step_outer(5);
-		return;		/* the child goes on, and ends in finish() */
+		return;		/* the child goes on with the test, and exits in finish() */
 	}
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
@@ -253,7 +257,8 @@ static void handler_acts(enum act what)
 		step_outer(5);
 		break;
 	case JUMP_INSIDE:
-		/* the jump may leave a call in the place that the interrupted entry is about to take */
+		/* the jump may leave an open call in the array's entry that the interrupted call is
+		 * about to take */
 		count(&jumps);
 		count(&inside_jumps);
 		jump_inside();
@@ -267,7 +272,7 @@ static void handler_acts(enum act what)
 static bool leaves_calls, hangs;
 static struct pb_open_call *enter(uint64_t slot);
 
-/* A call that a jump inside of the handler leaves. */
+/* Enters a call and never ends it, as if a jump inside of the handler had left the call. */
 static void leave_call(ucontext_t *uc)
 {
 	step_pos = words;
@@ -330,14 +335,15 @@ static void begin(void)
 	step_top = &segments[0].call[0];
 }
 
-/* The next calls find everything as it should be. */
+/* Makes two more calls and checks that the array is empty after them. */
 __attribute__((noipa)) static void finish(pid_t parent)
 {
 	doing = NOTHING;
 	step_at = 0;
 	step_outer(1);
 	step_outer(2);
-	/* a call that a jump left above the top is found when another call takes its place, or by this loop */
+	/* A jump may have left a call above the top. If no later call has taken that call's entry,
+	 * this loop finds it. */
 	for (unsigned i = 0; i < nr_segments && i < NR_SEGMENTS; i++) {
 		for (unsigned k = 1; k <= PB_OPEN_CALLS; k++) {
 			struct pb_open_call *c = &segments[i].call[k];
@@ -395,7 +401,7 @@ static void test_each_step(void **state)
 	all_steps(0, 1);
 }
 
-/* Calls at and around the end of a segment, where most of the steps are in the slow paths. */
+/* Makes calls near the end of a segment. Most of their steps are in the slow paths. */
 static void test_segments(void **state)
 {
 	install();
@@ -444,8 +450,8 @@ static struct pb_open_call *enter(uint64_t slot)
 	return c;
 }
 
-/* A jump left a call above the innermost one. A new call takes that place, and must not take the abandoned call for its
- * parent. */
+/* A jump left a call above the innermost call. A new call takes the abandoned call's entry. The
+ * abandoned call must not become the new call's parent. */
 static void test_left_above(void **state)
 {
 	struct pb_open_call *c, *left, *parent;
@@ -454,7 +460,8 @@ static void test_left_above(void **state)
 	begin();
 	c = enter(0x1000);
 	left = enter(0x900);
-	c->word = PB_OPEN_FREE;		/* as the exit of c does if step_top doesn't point to `left` */
+	c->word = PB_OPEN_FREE;		/* as the exit of c does if step_top doesn't point to
+					 * `left` */
 	step_top = &segments[0].call[0];
 	parent = step_top + 1;
 	parent->word = 0x800;
@@ -466,8 +473,9 @@ static void test_left_above(void **state)
 	assert_int_equal(step_pos - words, 1);
 }
 
-/* A jump left the exit of a call, or the entry of one, and the next call has the same return slot. The exit is reported
- * as cut off. The entry isn't reported: its call was never made. */
+/* A jump abandoned the exit of a call, or the entry of a call. The next call has the same return
+ * slot. The exit is reported as cut off. The entry isn't reported, because its call was never
+ * made. */
 static void test_left_in_the_same_slot(void **state)
 {
 	struct pb_open_call *left, *c;
@@ -486,7 +494,9 @@ static void test_left_in_the_same_slot(void **state)
 	assert_int_equal(step_pos - words, 0);
 }
 
-/* A handler leaves a call at each instruction of what closes them: that ends, without an entry for the call. */
+/* At each instruction of the functions that close calls, a handler enters a call and leaves it
+ * open. The functions must still end. A last close must remove the handler's calls from the
+ * array. */
 static void test_left_at_each_step(void **state)
 {
 	install();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The decoder: words of chunks, and the events that they mean. */
+/* Tests the decoder: which events it makes of a chunk's words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,18 +114,18 @@ static void test_wraps(void **state)
 	const uint64_t w22 = 1 << 22, w28 = 1 << 28, w42 = 1ull << 42;
 
 	begin_chunk(w42 - 10);
-	g.head.tid = 101;	/* this thread isn't the first of its process, so it inherits no calls */
-	/* 22 bits: the low bits begin again */
+	g.head.tid = 101;	/* not the first thread of its process, so it inherits no calls */
+	/* 22 bits: the low bits wrap around to 0 */
 	gen_word(&g, 5ull << 42 | 4ull << 22 | 3 << 2 | 1);		/* ends w42 + 5 */
-	/* 42 bits: backwards over the wrap, a signal handler's record out of order */
+	/* 42 bits: backwards over the wrap; a signal handler's record isn't in the order of time */
 	gen_word(&g, (w42 - 20) << 22 | 3 << 2 | 2);			/* w42 - 20 */
 	/* 42 bits: forward again */
 	gen_word(&g, 100ull << 22 | 3 << 2 | 3);			/* w42 + 100 */
-	/* the farthest that 22 bits reach forward: 2^21 - 1 */
+	/* the longest step forward that 22 bits can express: 2^21 - 1 */
 	gen_word(&g, ((100 + w22 / 2 - 1) & (w22 - 1)) << 42 | 3 << 2 | 1);
-	/* the farthest backward: 2^21 */
+	/* the longest step backward: 2^21 */
 	gen_word(&g, ((99 + w22 / 2 - w22 / 2) & (w22 - 1)) << 42 | 3 << 2 | 1);
-	/* 28 bits over their wrap */
+	/* 28 bits, which wrap around */
 	gen_ext1(&g, PB_EXT_TIME, 0, 0, 3 * w28 - 1);
 	gen_word(&g, pb_ext_word(PB_EXT_CALL, 1, 4, 7));		/* 3 * w28 + 7 */
 	assert_string_equal(finish(),
@@ -149,7 +149,8 @@ static void test_holes(void **state)
 	gen_word(&g, ~0ull);
 	gen_word(&g, pb_ext_word(60, 2, 0, 0));		/* an unknown type, of a later version */
 	gen_word(&g, 12345);
-	gen_word(&g, pb_ext_word(PB_EXT_CALL, 0, 9, 5));	/* no length: one word skipped */
+	gen_word(&g, pb_ext_word(PB_EXT_CALL, 0, 9, 5));	/* without a length: one word is
+								 * skipped */
 	gen_leaf(&g, 4, 1120, 1130);
 	gen_word(&g, pb_ext_word(PB_EXT_FUNC, 1, 9, 5));	/* too short for its type */
 	gen_leaf(&g, 5, 1140, 1150);
@@ -164,7 +165,8 @@ static void fill_with_zeros(uint32_t until)
 		gen_word(&g, 0);
 }
 
-/* Words that were reserved and never written are counted, except after the limit, where no record begins. */
+/* Counts words that were reserved and never written. Words after the chunk's limit don't count: no
+ * record begins there. */
 static void test_unwritten(void **state)
 {
 	const uint32_t limit = (PB_CHUNK_SIZE - PB_CHUNK_HEADER - PB_CHUNK_DEAD_ZONE) / 8;
@@ -198,11 +200,11 @@ static void test_ends(void **state)
 	gen_entry(&g, 1, 1010);
 	gen_entry(&g, 2, 1020);
 	gen_entry(&g, 3, 1030);
-	gen_ext1(&g, PB_EXT_END, 4, 1050, 1040);	/* a leaf that was left */
+	gen_ext1(&g, PB_EXT_END, 4, 1050, 1040);	/* a leaf that ended by a jump */
 	gen_ext1(&g, PB_EXT_END, 2, 1060, PB_END_ENTRY);		/* skips 3 */
 	gen_entry(&g, 2, 1070);
 	gen_exit(&g, 1, 1080);				/* skips 2 */
-	gen_exit(&g, 9, 1090);				/* its beginning wasn't seen */
+	gen_exit(&g, 9, 1090);				/* has no ENTRY */
 	gen_ext1(&g, PB_EXT_END, 9, 1100, PB_END_ENTRY);
 	assert_string_equal(finish(),
 			    "entry 1 @1010 d0\nentry 2 @1020 d1\nentry 3 @1030 d2\n"
@@ -222,8 +224,8 @@ static void test_tail_calls(void **state)
 	gen_entry(&g, 4, 1060);
 	gen_entry(&g, 5, 1070);
 	gen_ext(&g, PB_EXT_TAIL, 4, 1080);	/* skips 5 */
-	gen_ext(&g, PB_EXT_TAIL, 9, 1090);	/* its beginning wasn't seen */
-	gen_tail_leaf(&g, 6, 500, 1ull << 40);	/* beyond what a LEAF holds */
+	gen_ext(&g, PB_EXT_TAIL, 9, 1090);	/* has no ENTRY */
+	gen_tail_leaf(&g, 6, 500, 1ull << 40);	/* longer than a LEAF can express */
 	gen_exit(&g, 1, (1ull << 40) + 10);
 	assert_string_equal(finish(),
 			    "entry 1 @1010 d0\nleaf 2 1020-1030 d1 tail\nleaf 3 1040-1050 d1\n"
@@ -232,8 +234,9 @@ static void test_tail_calls(void **state)
 			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
 }
 
-/* A TAIL_LEAF is type 13 << 2 and has two words. Also: what a jump out of a handler leaves of them, longer records of
- * a later version, records without a length, and a cut-off end. */
+/* A TAIL_LEAF is type 13 << 2 and has two words. Tests also incomplete TAIL_LEAFs as a jump out of
+ * a handler leaves them, longer records of a later version, records without a length, and a cut-off
+ * last record. */
 static void test_tail_words(void **state)
 {
 	begin_chunk(0x1000);
@@ -241,7 +244,7 @@ static void test_tail_words(void **state)
 	gen_word(&g, 0x0001010000070234);		/* site 7, time 0x1010 */
 	gen_word(&g, 0x000000000008012c);		/* duration 8, as an ADDRESS */
 	gen_word(&g, 0);
-	gen_word(&g, 0x000000000008012c);		/* means nothing after a hole */
+	gen_word(&g, 0x000000000008012c);		/* is ignored after a hole */
 	gen_word(&g, 0x0001020000080130);		/* TAIL: 12 << 2, one word, site 8, time 0x1020 */
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 3, 8, 0x1030));
 	gen_word(&g, 0x401005);
@@ -249,7 +252,8 @@ static void test_tail_words(void **state)
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 0, 8, 0x1040));
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 1, 8, 0x1050));
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 9, 0x1060));
-	gen_word(&g, ~0ull);				/* longer than the clock runs */
+	gen_word(&g, ~0ull);				/* the duration is longer than the clock's
+							 * time */
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 8, 0x1070));
 	assert_string_equal(finish(),
 			    "leaf 7 4104-4112 d0 tail\nexit 8 0-4128 d0 tail\nexit 8 0-4144 d0 tail\n"
@@ -322,10 +326,10 @@ static void test_gap(void **state)
 	gen_entry(&g, 1, 1010);
 	gen_entry(&g, 2, 1020);
 	gen_chunk_write(&g);
-	gen_chunk(&g, 1, 100, 5, 2000);		/* 1 to 4 were overwritten */
+	gen_chunk(&g, 1, 100, 5, 2000);		/* chunks 1 to 4 were overwritten */
 	g.head.depth = 2;
 	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1010);
-	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 1900);	/* another call of 2 */
+	gen_ext1(&g, PB_EXT_OPEN, 2, 0, 1900);	/* another call of site 2 */
 	gen_exit(&g, 2, 2010);
 	gen_exit(&g, 1, 2020);
 	assert_string_equal(finish(),
@@ -336,7 +340,8 @@ static void test_gap(void **state)
 
 static void test_lost_between(void **state)
 {
-	/* no chunk is missing, but records were lost: the second chunk's list of open calls is used */
+	/* no chunk is missing, but records were lost: the reader uses the second chunk's list of
+	 * open calls */
 	begin_chunk(1000);
 	gen_entry(&g, 1, 1010);
 	gen_entry(&g, 2, 1020);
@@ -357,7 +362,8 @@ static void test_lost_by_header(void **state)
 	begin_chunk(1000);
 	g.head.lost = 42;
 	gen_leaf(&g, 1, 1010, 1020);
-	gen_thread(&g, 1, 100, 100, "t", 50, 0);	/* eight more lost records, after the last chunk */
+	gen_thread(&g, 1, 100, 100, "t", 50, 0);	/* eight more records were lost after the
+							 * last chunk */
 	assert_string_equal(finish(), "lost 0 42 d0\nleaf 1 1010-1020 d0\nlost 0 8 d0\n");
 }
 
@@ -370,7 +376,7 @@ static void test_inherited(void **state)
 	assert_string_equal(finish(), "open 1 500-1000 d0 inherited\nexit 1 500-1100 d0\n");
 }
 
-/* A call that had no record when its process was forked gets one in both processes. */
+/* A call had no ENTRY when its process forked. Parent and child each write an ENTRY for it. */
 static void test_inherited_without_entry(void **state)
 {
 	begin_chunk(5000);
@@ -394,7 +400,8 @@ static void test_inherited_without_entry(void **state)
 	assert_string_equal(finish(), "entry 4 @4000 d0\n");
 }
 
-/* The first chunks of a forked process were overwritten: its THREAD record says when it began. */
+/* The first chunks of a forked process were overwritten. The process's THREAD record says when the
+ * process began. */
 static void test_inherited_later(void **state)
 {
 	begin();
@@ -409,8 +416,9 @@ static void test_inherited_later(void **state)
 			    "exit 2 4100-5100 d1\nexit 1 500-5200 d0\n");
 }
 
-/* A first chunk may also list calls of the thread's own process: calls of a coroutine that another thread left,
- * or a call that a handler interrupted before its ENTRY was written. */
+/* A thread's first chunk may also list calls that its own process made. These are calls of a
+ * coroutine that another thread left, or a call that a handler interrupted before the call's ENTRY
+ * was written. */
 static void test_listed_not_inherited(void **state)
 {
 	begin_chunk(1000);
@@ -430,7 +438,8 @@ static void test_listed_not_inherited(void **state)
 	assert_string_equal(finish(), "open 1 950-1000 d0\nleaf 2 1010-1020 d1\nexit 1 950-1100 d0\n");
 }
 
-/* More open calls than the list holds: the calls that aren't listed are inherited, too. */
+/* There are more open calls than the list holds. The calls that aren't listed are inherited,
+ * too. */
 static void test_inherited_deep(void **state)
 {
 	begin_chunk(5000);
@@ -477,7 +486,7 @@ static void test_open_list_cut(void **state)
 	assert_non_null(strstr(p, "\nopen 128 628-1000 d299\nexit 128 628-1872 d299\n"));
 	assert_non_null(strstr(p, "\nexit 1 501-1999 d172\nexit 999 0-3000 d171\n"));
 
-	/* the last listed call is the one whose ENTRY comes next */
+	/* the list's last call has its ENTRY right after the list */
 	open_list(300, PB_CHUNK_OPEN_MAX);
 	gen_entry(&g, PB_CHUNK_OPEN_MAX, 500 + PB_CHUNK_OPEN_MAX);
 	p = finish();
@@ -485,7 +494,7 @@ static void test_open_list_cut(void **state)
 	assert_non_null(strstr(p, "\nopen 127 627-1000 d298\nentry 128 @628 d299\n"));
 }
 
-/* A list that had room for more is whole, whatever the depth says. */
+/* A list that isn't full is complete, even if the depth is larger. */
 static void test_open_list_whole(void **state)
 {
 	const char *p;
@@ -497,7 +506,7 @@ static void test_open_list_whole(void **state)
 	assert_non_null(strstr(p, "\nexit 127 627-2000 d126\n"));
 }
 
-/* Calls whose own ENTRY was lost count in the depth, but aren't in the list. */
+/* If a call's ENTRY was lost, the depth counts the call, but the list doesn't have it. */
 static void test_open_list_short(void **state)
 {
 	begin_chunk(1000);
@@ -525,7 +534,7 @@ static void test_leaf_open(void **state)
 	gen_leaf(&g, 2, 1020, 1030);
 	assert_string_equal(finish(), "entry 1 @1010 d0\nleaf 2 1020-1030 d1\nrunning 4 @1050 d1\n");
 
-	/* stale: a later record follows */
+	/* stale, because a later record follows */
 	begin_chunk(1000);
 	g.head.leaf_site = 4;
 	g.head.leaf_start = 1050;
@@ -606,7 +615,7 @@ static void test_windows(void **state)
 
 static void test_order(void **state)
 {
-	/* chunks in any order, one twice */
+	/* the chunks are in any order, and one of them comes twice */
 	begin();
 	gen_chunk(&g, 1, 100, 1, 1100);
 	gen_leaf(&g, 2, 1110, 1120);
@@ -670,9 +679,11 @@ static void test_clock(void **state)
 {
 	const struct pb_meta_clock pairs[] = {
 		{ 3000, 10000, 20000, 30000, 40000 },
-		{ 6000, 11000, 21000, 31000, 41000 },		/* until here, a tick is a third of a ns */
+		{ 6000, 11000, 21000, 31000, 41000 },		/* before this reading, a tick is a
+								 * third of a ns */
 		{ 7000, 21000, 31000, 41000, 51000 },		/* from 6000 to 7000, a tick is ten ns */
-		{ 6500, 5, 5, 5, 5 },				/* goes backwards: left out */
+		{ 6500, 5, 5, 5, 5 },				/* its clock goes backwards: this
+								 * reading is left out */
 	};
 	struct pb_clock c;
 
@@ -687,7 +698,8 @@ static void test_clock(void **state)
 	assert_int_equal(pb_clock_ticks(&c, 10001), 3003);
 	assert_int_equal(pb_clock_ticks(&c, 0), 0);
 	assert_int_equal(pb_clock_span(&c, 4000), 11000);
-	/* three readings; the middle one lies off the straight line by 18250 - 11000 */
+	/* there are three readings; the middle one differs from the straight line by 18250 -
+	 * 11000 */
 	assert_int_equal(c.readings, 3);
 	assert_int_equal(c.span_ns, 11000);
 	assert_int_equal(c.off_ns, 7250);
@@ -696,7 +708,7 @@ static void test_clock(void **state)
 	assert_int_equal(pb_clock_init(&c, "x86-tsc", pairs, 4), 0);
 	assert_int_equal(pb_clock_ns(&c, 3000), 0);
 	assert_int_equal(pb_clock_ns(&c, 6000), 1000);
-	assert_int_equal(pb_clock_ns(&c, 10), 0);		/* never below zero */
+	assert_int_equal(pb_clock_ns(&c, 10), 0);		/* times are never below zero */
 	pb_clock_free(&c);
 	assert_int_equal(pb_clock_init(&c, "boot", pairs, 1), 0);
 	assert_true(c.uncalibrated);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The events of several threads, merged by time: their order and, if a stack was entered from
- * another stack, the innermost call there. */
+/* Tests how the events of several threads are merged by time. Checks their order. If a thread
+ * entered a stack from another stack, checks the other stack's innermost call, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@ static char dir[] = "/tmp/pb-test-merge-XXXXXX";
 static struct gen g;
 static char text[1 << 12];
 
-/* Writes each event as "site@time". If the event's stack was entered from another one, "<site"
- * follows: the innermost call there. */
+/* Writes each event as "site@time". If a thread entered the event's stack from another stack,
+ * appends "<site" of the other stack's innermost call. */
 static void note(const struct pb_event *ev)
 {
 	const struct pb_call_stack *from = ev->stack->from;
@@ -73,7 +73,8 @@ static void test_late_chunk(void **state)
 	assert_string_equal(events(), "1@1020 3@1060 3@1160 2@1510 3@1610 2@1710 ");
 }
 
-/* Like test_late_chunk(), but the late records belong to a stack that the other thread used until then. */
+/* Like test_late_chunk(), but the late records belong to a stack that the other thread used
+ * before. */
 static void test_late_chunk_of_stack(void **state)
 {
 	gen_begin(&g, dir, "function_graph", "x86-tsc");
@@ -98,8 +99,8 @@ static void test_late_chunk_of_stack(void **state)
 
 /*
  * Thread 1 is about to enter a coroutine's stack: the call that enters it has begun. Meanwhile
- * thread 2 goes to that stack, only to look for dead calls, and leaves it. The calls that thread 1
- * then makes on that stack must still be shown below thread 1's call.
+ * thread 2 goes to the coroutine's stack to look for dead calls, and leaves it. Later thread 1
+ * makes calls on the coroutine's stack. These calls must still be shown below thread 1's call.
  */
 static void test_stack_looked_at(void **state)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A small model of the engine's writer, which makes random calls, returns, and
- * jumps over several calls. Handlers interrupt it after it has marked a call as
- * recorded, and before it writes the call's ENTRY. Some chunks are dropped, and
- * some records find no chunk. At each leaf the decoder must see the same open
- * calls as the model, and it must see each call begin once.
+ * Tests the decoder with a small model of the engine's writer. The model makes random
+ * calls, returns, and jumps over several calls. Handlers interrupt the model when it
+ * has marked a call as recorded, but not written the call's ENTRY. Some chunks are
+ * dropped, and some records get no chunk. At each leaf, the decoder must see the same
+ * open calls as the model. The decoder must see each call begin exactly once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@
 #define SEEDS		1500
 #define STEPS		400
 #define MAX_DEPTH	60
-#define ROOM		90		/* words of a chunk, besides its list of open calls */
+#define ROOM		90		/* number of words in a chunk after its list of open
+					 * calls */
 #define MAX_LEAVES	(STEPS * 16)
 
 static char dir[] = "/tmp/pb-test-model-XXXXXX";
@@ -41,10 +42,10 @@ struct call {
 	uint64_t start;
 	uint32_t site;
 	bool emitted;		/* marked as recorded, before its ENTRY is written */
-	bool written;		/* the ENTRY was written, or found no chunk */
+	bool written;		/* the ENTRY was written, or got no chunk */
 };
 
-/* The calls that must be open at a leaf, which is found by its start. */
+/* The calls that must be open at a leaf. `leaf` is the leaf's start, by which this row is found. */
 struct expected {
 	uint64_t leaf;
 	struct call open[MAX_DEPTH];
@@ -106,7 +107,7 @@ static void emit(struct call *c)
 	unsigned depth = w.depth;
 
 	c->emitted = true;
-	if (w.nesting < 2 && !chance(8)) {	/* a handler, which returns */
+	if (w.nesting < 2 && !chance(8)) {	/* a handler runs and returns */
 		w.nesting++;
 		for (unsigned n = chance(40); n--;)
 			if (w.depth > depth || chance(2))
@@ -145,7 +146,8 @@ static void expect(uint64_t leaf)
 			e->open[e->depth++] = w.stack[i];
 }
 
-/* Reserves the end of a call. Until then, a new chunk lists the call as open. */
+/* Reserves words for the end of a call. If the reservation opens a chunk, its list still has the
+ * call. */
 static bool end_of(const struct call *c, unsigned words)
 {
 	bool room = c->emitted && reserve(words);
@@ -191,7 +193,8 @@ static void jump(unsigned depth)
 
 static unsigned floor_of_handler(void)
 {
-	/* a handler leaves the calls that it interrupted open: all up to the one whose ENTRY is being written */
+	/* a handler doesn't end the calls that it interrupted: the call whose ENTRY is being
+	 * written and the calls around it */
 	for (unsigned i = w.depth; i--;)
 		if (w.stack[i].emitted && !w.stack[i].written)
 			return i + 1;
@@ -220,7 +223,8 @@ static const struct expected *find(uint64_t leaf)
 	return NULL;
 }
 
-/* All open calls must be there, in their order, but those being written may be missing. */
+/* The event must have all open calls in their order. Calls whose ENTRY is being written may be
+ * missing. */
 static void check_stack(const struct pb_event *ev)
 {
 	const struct expected *e = find(ev->start);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder from end to end, with a fake agent (fake_agent.c): all that the
- * agent records must be in the data directory, and nothing that an agent does
- * may harm the recorder.
+ * Tests the whole recorder with a fake agent (fake_agent.c). Everything that the agent
+ * records must be in the data directory. Nothing that an agent does may harm the
+ * recorder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -233,14 +233,14 @@ static void overwrite_writes_at_the_end(void **state)
 
 static void daemon_is_waited_for(void **state)
 {
-	/* the daemon fills its chunk when the recorder has reported that it goes on */
+	/* the daemon fills its chunk after the recorder has reported that the daemon goes on */
 	assert_int_equal(run("chunks=1,daemon=1", "/bin/true", NULL), 0);
 	assert_non_null(strstr(text, "goes on and is recorded"));
 	assert_int_equal(look().chunks, 2);
 }
 
-/* Threads that die with a chunk OPEN or HELD must not use up the chunks. There
- * are 4 chunks, and each of the processes leaves one. */
+/* The chunks of dead threads must become free again, whether they are OPEN or HELD. There are 4
+ * chunks, and each process leaves one chunk when it dies. */
 static void chunks_of_the_dead_come_back(void **state)
 {
 	static const char *const ways[] = { "open", "held" };
@@ -262,7 +262,7 @@ static void old_directory_is_kept_once(void **state)
 	assert_int_equal(run("chunks=2", "/bin/true", NULL), 0);
 	assert_int_equal(access(old, F_OK), 0);
 	assert_int_equal(look().chunks, 2);
-	/* a directory that isn't Patchbay's is left alone */
+	/* the recorder doesn't move or change a directory that isn't a data directory */
 	assert_int_equal(pb_datadir_remove(data), 0);
 	assert_int_equal(mkdir(data, 0700), 0);
 	strcat(strcpy(old, data), "/precious");
@@ -390,7 +390,7 @@ static int tear_down(void **state)
 	unlink(errors);
 	snprintf(old, sizeof(old), "%s/patchbay", dir);
 	if (rmdir(old))
-		return -1;		/* a session was left */
+		return -1;		/* a session's directory still exists */
 	return rmdir(dir);
 }
 

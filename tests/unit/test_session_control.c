@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The control library: values, packed writes, nearest names. */
+/* Tests the control library: values, packed writes, and suggestions of similar names. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +111,7 @@ static void distances(void **state)
 	assert_int_equal(pb_edit_distance("a", "abcdefgh", 2), 3);
 }
 
-/* Connects to a recorder that answers HELLO by this message. */
+/* Connects to a recorder that answers HELLO with this message. */
 static int open_with_answer(uint32_t type, const void *body, uint32_t len, char *err, size_t errlen)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -146,7 +146,7 @@ static int open_with_answer(uint32_t type, const void *body, uint32_t len, char 
 	return ret;
 }
 
-/* Each failure has its own reason. */
+/* Each failure has its own error message. */
 static void answers_to_hello(void **state)
 {
 	struct { struct pb_msg_error e; char text[16]; } refusal = { { .error = -ESRCH }, "no such process" };

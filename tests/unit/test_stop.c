@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Stopping all threads of a process: the threads must not notice it. */
+/* Stops all threads of a process. The threads must not notice the stop. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,9 +19,10 @@
 #include "arch/arch.h"
 
 #define ROUNDS 6
-#define LATE_MOST_NS 2000000000	/* a thread that is late for longer may be interrupted */
+#define LATE_MOST_NS 2000000000	/* if a thread is late by more than this, the stop may interrupt its
+				 * system call */
 
-/* needed by the thunk of makecontext, which is also in thunks.S */
+/* thunks.S is linked, and its thunk of makecontext needs these symbols */
 void *pb_original_makecontext;
 void pb_note_makecontext(void);
 void pb_note_makecontext(void)
@@ -29,7 +30,8 @@ void pb_note_makecontext(void)
 }
 
 static int epoll_fd, event_fd;
-static volatile int interrupted, waiting, woken;	/* waits cut off by EINTR; rounds begun; rounds ended */
+static volatile int interrupted, waiting, woken;	/* numbers of: waits cut off by EINTR;
+							 * rounds begun; rounds ended */
 
 static void use_first_cpu(int policy)
 {
@@ -55,7 +57,8 @@ static uint64_t used_ns(void)
 	return now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Uses up its share of the processor, so that it waits long for a processor after each wake-up. */
+/* This thread uses up its share of the processor. So after each wake-up it waits long until it
+ * runs. */
 static void *starved(void *arg)
 {
 	struct epoll_event e;
@@ -85,7 +88,8 @@ static int nothing(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* A thread sees no EINTR even if it gets no processor for longer than a stop waits for it. */
+/* A thread may get no processor for longer than a stop waits for the thread. Even then it sees no
+ * EINTR. */
 static void starved_thread_sees_no_stop(void **state)
 {
 	struct pb_stop s = { .moved = stays, .stopped = nothing };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Stubs and jumps byte by byte, with the assembly beside them; the kernel's globs. */
+/* Tests the bytes of stubs and jumps, and the kernel's globs. The comments beside the bytes are
+ * their assembly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +26,8 @@ static uint8_t *low_memory(void)
 
 static void stub_with_a_rip_relative_operand(void **state)
 {
-	/* the window at 0x2000: mov 0x100(%rip),%rax (its operand is at 0x2107); the
-	 * function goes on at 0x2007 */
+	/* The window at 0x2000 has mov 0x100(%rip),%rax. The operand is at 0x2107. The function
+	 * goes on at 0x2007. */
 	static const uint8_t code[] = { 0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0 };
 	static const uint8_t window[] = { 0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00 };
 	static const uint8_t want[] = {
@@ -62,7 +63,7 @@ static void stub_with_a_rip_relative_operand(void **state)
 	assert_memory_equal(mem, want, sizeof(want));
 	assert_true(pb_stub_is(mem, site));
 	assert_false(pb_stub_is(mem, site + 1));
-	/* a target out of reach is refused */
+	/* a target that is out of reach is refused */
 	assert_int_equal(pb_stub_emit(mem, (uint64_t)mem, site, &p, NULL, AT + (1ul << 40)), -34);
 	munmap(mem, 8192);
 }
@@ -84,7 +85,8 @@ static void stub_with_a_code_slot(void **state)
 		.pairs = { { 0, 0 }, { 2, 2 } },
 		.code = { 0x31, 0xc0, 0xe9 },
 	};
-	/* displaced by the slot, at 0x2003: mov %rcx,%rdx; mov $7,%edi; add %edi,%eax; goes back to 0x200d */
+	/* the slot at 0x2003 displaces mov %rcx,%rdx; mov $7,%edi; add %edi,%eax. The copy jumps
+	 * back to 0x200d. */
 	static const struct small_recipe displaced = {
 		.head = { .len = 15, .nr_fixups = 1, .nr_pairs = 2, .window_len = 10 },
 		.fixups = { { .value = 0x200d, .off = 11, .kind = PB_FIX_REL32 } },
@@ -120,10 +122,12 @@ static void stub_with_a_code_slot(void **state)
 	munmap(mem, 8192);
 }
 
-/* Exits are replaced in the copy. A jcc jumps to code after the copy; the last exit is replaced in place. */
+/* The copy has replacements of the exits. A jcc jumps to code after the copy. The last exit's
+ * replacement is at the end of the copy. */
 static void body_with_exits(void **state)
 {
-	/* at 0x2000: test %eax,%eax; je 0x3000; pop %rbx; then a ret, or ret $16, or jmp 0x4000 */
+	/* The code at 0x2000 is test %eax,%eax; je 0x3000; pop %rbx. The last instruction is ret,
+	 * ret $16 or jmp 0x4000. */
 	struct {
 		struct pb_recipe head;
 		struct pb_fixup fixups[1];
@@ -164,7 +168,8 @@ static void body_with_exits(void **state)
 	assert_int_equal(pb_body_size(&p), sizeof(plain));
 	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
 	assert_memory_equal(mem, plain, sizeof(plain));
-	/* the instruction that each offset stands for, and whether r11 is saved at -8(%rsp) */
+	/* checks to which original instruction each offset belongs, and whether r11 is saved at
+	 * -8(%rsp) */
 	for (unsigned off = 0; off < sizeof(plain); off++) {
 		unsigned is = off < 2 ? 0 : off < 8 ? 2 : off < 9 ? 8 : off < 15 ? 9 : 2;
 
@@ -188,7 +193,7 @@ static void body_with_exits(void **state)
 		assert_int_equal(own, off < 9 + PB_EXIT_JUMP_LEN);
 	}
 
-	/* the jump's displacement is fixed up for its place in the copy */
+	/* the copied jump has a new displacement, because its address is another */
 	p.exits = &exits[1];
 	p.nr_exits = 1;
 	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_JMP, 5 };

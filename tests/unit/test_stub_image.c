@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The file of a module's stubs (abi/stubs.h): its code is what an agent would emit at the same
- * place, its sections are where its header says, and damage is noticed. */
+/* Tests the file of a module's stubs (abi/stubs.h). Its code must be the same that an agent would
+ * emit at this address. Its sections must be at the offsets that its header gives. Damage must be
+ * noticed. */
 #include "module_files.h"
 #include <elf.h>
 #include "arch/arch.h"
@@ -58,7 +59,7 @@ static const struct pb_returns *words(void)
 	return (const void *)(front() + t.v.a->nr_funcs * sizeof(struct pb_site));
 }
 
-/* At another bias than the file's, only stubs with absolute addresses differ. */
+/* If the module's bias is not the bias of the file, only stubs with absolute addresses differ. */
 static void code_is_right_in_its_place(void **state)
 {
 	uint64_t text = BIAS + t.head->place + t.head->text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The state of a process's threads in /proc (base/task.c). That state shows whether a recorder that
- * doesn't answer is only held up, and so is worth waiting for. */
+/* Tests how base/task.c reads the state of a process's threads in /proc. If a recorder doesn't
+ * answer, its state shows whether it is only held up and will answer later. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void spin(void)
 		;
 }
 
-/* The process waits for its vfork child in state D, like a thread that waits for a disk. */
+/* The process waits for its vfork child. It is in state D, as if it waited for a disk. */
 static void wait_for_vfork(void)
 {
 	if (!vfork()) {

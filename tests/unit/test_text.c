@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text for terminals. */
+/* Tests the cleaning of text for terminals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,10 +15,11 @@ static void cleaned(void **state)
 	static const struct { const char *text, *want; char keep; } cases[] = {
 		{ "", "", 0 }, { "plain", "plain", 0 }, { "a\033[1mb", "a?[1mb", 0 },
 		{ "\x7f\x01\t", "???", 0 }, { "a\nb\r", "a\nb?", '\n' },
-		/* U+009B begins a control sequence, U+00A0 and U+011B don't */
+		/* U+009B begins a control sequence. U+00A0 and U+011B don't. */
 		{ "a\xc2\x9b" "1m", "a??1m", 0 }, { "\xc2\x80\xc2\x9f", "????", 0 },
 		{ "\xc2\xa0\xc4\x9b\xc3\x9b", "\xc2\xa0\xc4\x9b\xc3\x9b", 0 },
-		/* cut off, or not UTF-8: no terminal takes that for a control character */
+		/* bytes that are cut off or not UTF-8: no terminal takes them for a control
+		 * character */
 		{ "\xc2", "\xc2", 0 }, { "\x9b" "1m", "\x9b" "1m", 0 }, { "\xc2\xc2\x9b", "\xc2??", 0 },
 	};
 

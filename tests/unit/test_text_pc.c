@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Translation of program counters (engine/text/text_pc.c): from stubs and slots to
- * the original code, and from displaced code to its copy. The modules have each kind
- * of site. */
+/* Tests the translation of program counters (engine/text/text_pc.c). PCs in stubs and slots become
+ * PCs of the original code. PCs in displaced code become PCs in the code's copy. The modules have
+ * sites of each kind. */
 #include "module_files.h"
 
 #include "abi/stubs.h"
@@ -16,11 +16,11 @@ static const char *const code_s =
 	/* push has 1 byte, mov 3, sub 4 */
 	"F plain\n push %rbx\n mov %rdi,%rbx\n sub $16,%rsp\n ret\nE plain\nfar\n"
 	"F padded\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE padded\n .fill 5,1,0xcc\nfar\n"
-	/* after the first two bytes: add has 3 bytes, mov 5, dec 2 */
+	/* xor has 2 bytes, add 3, mov 5, dec 2 */
 	"F code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-/* Windows with each kind of exit. "body" has 10 bytes. */
+/* Code that has windows with each kind of exit. The macro "body" has 10 bytes. */
 static const char *const exits_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
@@ -63,7 +63,7 @@ uint64_t pb_shared_at(uint64_t pc)
 #define IMAGE	0x10000000ul
 #define REGION	0x20000000ul	/* sites and stubs */
 
-/* The file of stubs, of which only the table of windows is used. */
+/* The file of stubs. Only its table of windows is used. */
 static struct {
 	uint8_t before[PB_STUBS_AT];
 	struct pb_stubs head;
@@ -79,7 +79,7 @@ static void *map_at(uint64_t address, size_t size)
 	return p;
 }
 
-/* Writes the slot's bytes as in the file or, if it is patched, a jump. */
+/* Writes the slot: the bytes of the module's file or, if `patched`, a jump. */
 static void write_slot(const struct pb_func *f, bool patched)
 {
 	const struct pb_module *m = &pb_modules[0];
@@ -137,7 +137,7 @@ static uint64_t stub_of(const struct pb_func *f)
 	return (uint64_t)m->stubs + m->sites[f - pb_analysis_funcs(m->analysis)].stub;
 }
 
-/* The original PC of pc. It must be reported with this `own`. */
+/* Returns the original PC of pc. Checks that pb_text_original_pc() sets *own to `own`. */
 static uint64_t original(uint64_t pc, bool own)
 {
 	bool is_own = !own;
@@ -187,7 +187,7 @@ static void test_code_slots(void **unused)
 {
 	const struct pb_func *f = function("code_slot");
 	uint64_t stub = stub_of(f), code = IMAGE + f->addr + 2;
-	/* xor %eax,%eax; jmp; then what the slot displaces */
+	/* xor %eax,%eax; jmp; then the copy of the code that the slot displaces */
 	uint64_t copy = stub + PB_STUB_COPY, moved = copy + 2 + 5;
 
 	assert_true(f->flags & PB_FUNC_CODE_SLOT);
@@ -221,7 +221,7 @@ static void test_landing(void **unused)
 	target = 0;
 }
 
-/* A site that was never traced has no stub, so its PCs aren't translated. */
+/* A site that was never traced has no stub. So PCs in its code aren't translated. */
 static void test_without_a_stub(void **unused)
 {
 	const struct pb_func *f = function("code_slot");
@@ -236,7 +236,7 @@ static void test_without_a_stub(void **unused)
 
 static struct pb_exit_site exit_sites[64];
 
-/* Replaces the module by exits.so: the bytes of its windows, and all stubs. */
+/* Replaces the module by exits.so. Copies the bytes of its windows and emits all its stubs. */
 static void use_exits(void)
 {
 	struct pb_module *m = &pb_modules[0];
@@ -271,7 +271,8 @@ static void use_exits(void)
 	assert_true(m->stubs_size < 4096);
 }
 
-/* Each PC in a stub's body is translated to the instruction that it stands for. */
+/* Checks that each PC in a stub's body is translated to the address of the right original
+ * instruction. */
 static void check_stub(const struct pb_place *p, uint64_t body)
 {
 	for (unsigned off = 0; off < pb_body_size(p); off++) {
@@ -282,7 +283,8 @@ static void check_stub(const struct pb_place *p, uint64_t body)
 	}
 }
 
-/* Checks each PC in a window: a thread that is inside the bytes of the jump goes on in the copy. */
+/* Checks each PC in a window. If a thread is inside the bytes of the jump, it goes on in the
+ * copy. */
 static void check_window(const struct pb_place *p, uint64_t body)
 {
 	for (uint64_t at = p->window; at < p->window + p->recipe->window_len; at++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sums, filters of times, and the quoting of the output formats. */
+/* Tests sums, filters by time, and the quoting of the output formats. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,8 @@ static void test_json(void **state)
 {
 	pb_out_json(&out, "a\"b\\c\n\x01 \xc3\xa9");
 	assert_string_equal(written(), "\"a\\\"b\\\\c\\u000a\\u0001 \xc3\xa9\"");
-	/* not UTF-8: a lone continuation, an overlong slash, a surrogate, a cut end */
+	/* not UTF-8: a lone continuation byte, an overlong slash, a surrogate, a cut-off
+	 * sequence */
 	pb_out_json(&out, "\x80");
 	assert_string_equal(written(), "\"\\ufffd\"");
 	pb_out_json(&out, "\xc0\xaf");
@@ -75,7 +76,7 @@ static void test_times(void **state)
 	}
 }
 
-/* The sums of all sites, in a directory without modules: names are "site:N". */
+/* Returns the sums of all sites. The data directory has no modules, so names are "site:N". */
 static struct pb_report sums(struct pb_data **d)
 {
 	char err[5000];
@@ -105,7 +106,7 @@ static void test_recursion(void **state)
 	struct pb_report r;
 	struct pb_data *d;
 
-	gen_begin(&g, dir, "function_graph", "x86-tsc");	/* two ticks a ns */
+	gen_begin(&g, dir, "function_graph", "x86-tsc");	/* two ticks are one ns */
 	gen_chunk(&g, 1, 100, 0, 1000);
 	gen_entry(&g, 1, 2000);
 	gen_entry(&g, 2, 2100);
@@ -120,9 +121,9 @@ static void test_recursion(void **state)
 	gen_end(&g, 1ull << 40);
 	r = sums(&d);
 	assert_int_equal(r.nr, 2);
-	/* outermost activations: 2000-3000 and 3100-3200; self: 400 + 280 + 100 + 100 */
+	/* total: the outermost calls, 2000-3000 and 3100-3200; self: 400 + 280 + 100 + 100 */
 	expect(&r.rows[0], "site:1", 4, 550, 440, 50, 500);
-	/* 2100-2700; self: 200 + 20 */
+	/* total: 2100-2700; self: 200 + 20 */
 	expect(&r.rows[1], "site:2", 2, 300, 110, 10, 300);
 	pb_report_free(&r);
 	pb_data_close(d);
@@ -160,8 +161,8 @@ static void test_threads(void **state)
 	}
 }
 
-/* Calls whose return isn't recorded are counted correctly while the tree grows,
- * which moves its nodes. */
+/* Counts calls whose return isn't recorded. The counts must stay right when the tree grows and its
+ * nodes move. */
 static void test_tree_grows(void **state)
 {
 	enum { SITES = 20000, PER_CHUNK = 1000 };
@@ -190,8 +191,8 @@ static void test_tree_grows(void **state)
 	pb_data_close(v.data);
 }
 
-/* The metadata claims more functions than the module has. The sites of the missing
- * ones are shown as unknown, however high their numbers are. */
+/* The metadata claims more functions than the module has. The sites of the missing functions are
+ * shown as unknown. That also holds for very high numbers of sites. */
 static void test_claimed_functions(void **state)
 {
 	static const char *const names[] = { "one", "two" };
@@ -220,8 +221,8 @@ static void test_claimed_functions(void **state)
 	pb_data_close(d);
 }
 
-/* One record found no room: the record that the thread came back to its own stack. The reader
- * still finds the calls that end on that stack, because it has seen them begin. */
+/* The record that says that the thread came back to its own stack found no room. The reader still
+ * finds the calls that end on the thread's own stack, because it has seen them begin. */
 static void test_missed_stack(void **state)
 {
 	struct pb_report r;
@@ -237,7 +238,7 @@ static void test_missed_stack(void **state)
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, 77);
 	gen_exit(&g, 3, 1300);
 	gen_chunk_write(&g);
-	/* here the call that ends is in the chunk's list of open calls */
+	/* in this chunk, the call that ends is in the chunk's list of open calls */
 	gen_chunk(&g, 1, 101, 1, 1300);
 	g.head.missed = 1;
 	g.head.stack = 78;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs each view on generated data and compares with tests/golden/view.
+# Runs each view on generated data and compares the output with tests/golden/view.
 #   test_view_golden.sh GEN_DATA PATCHBAY GOLDEN_DIR [--update]
 set -u
 gen=$(realpath "$1") patchbay=$(realpath "$2") golden=$3 update=${4-}
@@ -8,7 +8,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-check() {	# NAME SCENARIO COMMAND [OPTIONS]: its output, warnings and status
+check() {	# NAME SCENARIO COMMAND [OPTIONS]: compares its output, warnings and status
 	name=$1 scenario=$2; shift 2
 	[ -d "$tmp/$scenario" ] || "$gen" "$scenario" "$tmp/$scenario" || exit 1
 	command=$1; shift

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The writer of the ring, interrupted by a signal handler at each of its instructions.
- * A record is written under single-stepping. At the k-th step the handler does nothing,
- * writes a record, or writes so many records that it changes chunks. Then it returns or
- * leaves by a jump.
+ * Tests the writer of the ring. The writer writes a record under single-stepping. At
+ * the k-th step, for each k, a signal handler does nothing, writes a record, or writes
+ * so many records that the chunk changes. After this, the handler returns or leaves by
+ * a jump.
  *
- * Each record that was written completely must be in the ring exactly once, any other
- * record at most once. No chunk may be written beyond its end, and no chunk may be lost.
- * If no chunk is free, the handler may get one that was freed in the meantime. Then the
- * interrupted record has room, too.
+ * Each record that was written completely must be in the ring exactly once. Any other
+ * record must be in the ring at most once. No chunk may be written beyond its end, and
+ * no chunk may be lost. If no chunk was free, the handler may get a chunk that has
+ * become free since. In this case the interrupted record has room, too.
  *
- * Or the handler forks. The child goes on with the same record after its parent has filled
- * the chunk. No byte of the parent's chunks may change then.
+ * In other tests, the handler forks. First the parent fills the chunk. Next the child goes
+ * on with the interrupted record. The child must not change any byte of the parent's
+ * chunks.
  *
- * The argument "all" tests each instruction for each kind of record. Without it, only some are tested.
+ * The argument "all" tests each instruction for each kind of record. Without the argument, only
+ * some instructions are tested.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -47,13 +49,13 @@ static struct pb_writer w;
 static uint32_t next_record;
 static uint8_t done[MAX_RECORDS], seen[MAX_RECORDS];
 static sigjmp_buf out;
-static long step, step_at, at;	/* at: the handler's step, for messages */
+static long step, step_at, at;	/* at: the step at which the handler runs, for messages */
 static enum nested nested;
 static bool jump, all, is_child;
 static int go_on[2];
 static pid_t child;
 
-/* The hit path has this section, which isn't linked. */
+/* This section belongs to the hit path, which isn't linked into this test. */
 static const uint32_t no_words[3] __attribute__((section("pb_forked_words"), used));
 
 static uint64_t no_time(void)
@@ -113,7 +115,7 @@ static void fill_chunk(void)
 		put(SHORT);
 }
 
-/* As the engine's end of a handler does it: the thread of the child has a new state. */
+/* Forks. The child's thread gets a new state, as the engine does it at the end of a handler. */
 static void fork_here(ucontext_t *uc)
 {
 	char c;
@@ -220,7 +222,8 @@ static void drain(uint8_t *numbers)
 	}
 }
 
-/* Returns how many chunks aren't FREE. Only the end of the thread gives these back. */
+/* Drains and checks all records. Returns how many chunks aren't FREE. These chunks become free only
+ * when the thread ends. */
 static int check_all(uint8_t *numbers)
 {
 	int held = 0;
@@ -237,7 +240,7 @@ static int check_all(uint8_t *numbers)
 	return held;
 }
 
-/* Makes a new ring. zeroing: its chunks were used once, and must be zeroed. */
+/* Makes a new ring. zeroing: the ring's chunks were used once, so the writer must zero them. */
 static void begin(bool zeroing)
 {
 	uint64_t here = (uint64_t)__builtin_frame_address(0);
@@ -257,7 +260,7 @@ static void begin(bool zeroing)
 	next_record = 1;
 }
 
-/* Returns false if the record takes fewer steps. */
+/* Interrupts a record at step k. Returns false if the record takes fewer than k steps. */
 static bool at_step(long k, enum kind kind, bool zeroing, int *held)
 {
 	uint8_t numbers[256] = { 0 };
@@ -308,7 +311,8 @@ static void all_steps(enum nested how, bool by_jump)
 			n++;
 		}
 		assert_true(k > 100);
-		/* the thread's current chunk, and those that jumps at the few worst places left */
+		/* the thread holds its current chunk; at a few instructions, a jump leaves one or
+		 * two chunks more */
 		assert_true(worst <= 3);
 		if (many > n / 8)
 			fail_msg("%d of %ld jumps left a chunk behind", many, n);
@@ -347,7 +351,8 @@ static void jumps_after_a_change(void **state)
 	all_steps(CHANGE, true);
 }
 
-/* Whether a reader finds a written word at or after the last reserved one. */
+/* Returns whether a written word is at or after the last reserved word, so that a reader sees the
+ * end. */
 static bool shows_its_end(void)
 {
 	uint64_t chunk_now = pb_chunk_of(w.pos);
@@ -364,9 +369,9 @@ static bool shows_its_end(void)
 	return p < end;
 }
 
-/* A jump abandons a record that is reserved, but not written. It is the last record of its chunk, which had `left` bytes
- * left. A reader must see that there was a record, whether the thread goes on or not. False: the record takes fewer
- * steps. */
+/* A jump abandons a record that is reserved, but not written. Before this record, its chunk has
+ * `left` bytes of room. A reader must see that there was a record, whether the thread goes on or
+ * not. Returns false if the record takes fewer than k steps. */
 static bool left_at_step(long k, enum kind kind, uint64_t left)
 {
 	uint8_t numbers[256] = { 0 };
@@ -410,8 +415,8 @@ static void what_is_never_written_is_seen(void **state)
 				;
 }
 
-/* While no chunk is free, a jump may abandon each attempt right after its
- * reservation. Even then the position must stay in the dead zone. */
+/* No chunk is free, and a jump may abandon each attempt right after its reservation. Even after
+ * many attempts, the position must stay in the dead zone. */
 static void many_jumps_at_the_limit(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
@@ -440,8 +445,8 @@ static void many_jumps_at_the_limit(void **state)
 	}
 }
 
-/* No chunk is free until the handler frees one, and takes it. False: the record takes fewer
- * steps. */
+/* No chunk is free until the handler frees a chunk and takes it. Returns false if the record takes
+ * fewer than k steps. */
 static bool supplied_at_step(long k, bool *dropped)
 {
 	uint8_t numbers[256] = { 0 };
@@ -484,13 +489,14 @@ static void a_handler_gets_the_last_chunk(void **state)
 	for (k = 1; supplied_at_step(k, &this_one); k++)
 		dropped += this_one;
 	assert_true(k > 100);
-	/* the record may be dropped only if it was given up before the handler ran: at few steps */
+	/* The record may be dropped only if the writer had given it up before the handler ran. That
+	 * is the case at few steps. */
 	if (dropped > k / 4)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
 
-/* Records in the chunk but for the one that was interrupted, which may be the child's or the parent's. What is no
- * record of this test is counted in *others. */
+/* Returns the number of records in the chunk. The interrupted record doesn't count: the child or
+ * the parent may have written it. Counts words that are no record of this test in *others. */
 static uint32_t records_in(const struct pb_chunk *c, uint32_t interrupted, uint32_t *others)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -512,7 +518,8 @@ static uint32_t records_in(const struct pb_chunk *c, uint32_t interrupted, uint3
 	return nr;
 }
 
-/* In the child: its records are in chunks of its own, and nothing else is. Else the exit status says what. */
+/* Runs in the child. Checks that the child's chunks have all its records, and no other records.
+ * Returns the exit status: 0, or which check failed. */
 static int childs_chunks(uint32_t interrupted)
 {
 	uint32_t records = 0, others = 0, written = 0;
@@ -527,7 +534,8 @@ static int childs_chunks(uint32_t interrupted)
 	return records != written ? 4 : others ? 5 : 0;
 }
 
-/* In the parent: it has gone on until its chunk was full; FORK_RECORD: and was drained, so that the child gets it. */
+/* Runs in the parent, which goes on until its chunk is full. With FORK_RECORD, the chunk is also
+ * drained, so that the child gets it. Checks the child's status and the chunks. */
 static void check_child(long k, enum kind kind)
 {
 	static uint8_t before[CHUNKS * PB_CHUNK_SIZE];
@@ -560,7 +568,8 @@ static void check_child(long k, enum kind kind)
 	check_all(numbers);
 }
 
-/* first: the thread has no chunk yet. left: so many bytes are left of its chunk. False: the record takes fewer steps. */
+/* Forks at step k of a record. first: the thread has no chunk yet. left: number of bytes that are
+ * left in the thread's chunk. Returns false if the record takes fewer than k steps. */
 static bool forked_at_step(long k, enum kind kind, bool zeroing, bool first, uint64_t left)
 {
 	uint32_t interrupted;
@@ -605,7 +614,7 @@ static void forks(enum nested how)
 			;
 		for (k = 1; forked_at_step(k, kind, false, false, 4000); k += all ? 1 : 5)
 			;
-		/* a step for each word that is zeroed */
+		/* zeroing takes one step for each word */
 		for (k = 1; kind == SHORT && forked_at_step(k, kind, true, false, 0); k += 511)
 			;
 	}
@@ -638,7 +647,7 @@ int main(int argc, char **argv)
 	};
 
 	all = argc > 1 && !strcmp(argv[1], "all");
-	/* shared with children */
+	/* the ring is shared with children */
 	ring = mmap(NULL, SIZE + PB_CHUNK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(ring != MAP_FAILED);
 	ring += -(uint64_t)ring % PB_CHUNK_SIZE;
