@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# A thin front end for meson. Sanitizer builds have build directories of their own:
+# A thin front end for meson. Sanitizer builds have their own build directories:
 #   make asan check-asan   everything but the agent with ASan and UBSan
 #   make tsan check-tsan   the same with TSan
 BUILD ?= build
@@ -17,20 +17,20 @@ $(BUILD)/build.ninja:
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	$(Q)mv $(BUILD).log $(BUILD)/setup.log
 
-# installs the packages for tests, too; the build has the unit tests once cmocka is installed
+# installs the packages for tests, too; without cmocka, the build has no unit tests
 setup:
 	$(Q)scripts/setup
 	$(Q)[ ! -f $(BUILD)/build.ninja ] || [ -d $(BUILD)/tests/unit ] || ! pkg-config --exists cmocka || \
 		$(MESON) setup --reconfigure $(BUILD) >$(BUILD)/setup.log
 
-# the tests that must pass before a commit: a few minutes
+# the tests that must pass before a commit; they take a few minutes
 check: setup all
 	$(Q)BUILD=$(BUILD) scripts/check quick
 # all tests, with real programs and long runs
 check-all: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all
 
-# the eBPF machine against this kernel (as root) and the kernel's own tests
+# compares the eBPF machine with this kernel (as root), and runs the kernel's own tests
 check-bpf: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all unit verifier conformance exec helpers objects attach
 
@@ -55,14 +55,14 @@ check-asan: setup
 check-tsan: setup
 	$(Q)tests/sanitize/run_sanitize tsan
 
-# the same as `meson install`; a PREFIX on the command line replaces that of the build directory
+# the same as `meson install`; a PREFIX on the command line replaces the build directory's prefix
 install: all
 ifneq ($(origin PREFIX),file)
 	$(Q)$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
 	$(Q)$(NINJA) -C $(BUILD) --quiet
 endif
 	$(Q)$(MESON) install -C $(BUILD) --no-rebuild --quiet
-# removes what the last `make install' from this build directory installed
+# removes the files that the last `make install` from this build directory installed
 uninstall:
 	$(Q)$(NINJA) -C $(BUILD) --quiet uninstall
 
