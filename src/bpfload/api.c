@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Implements the public interface, which include/patchbay/bpf.h documents. */
+/* Implements the public interface. include/patchbay/bpf.h documents it. */
 #include "patchbay/bpf.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ struct pb_bpf_machine {
 	struct pb_bpf_host host;
 	uint32_t cpu_slots;
 	bool *asked;			/* programs that pb_bpf_machine_load() has loaded */
-	bool locks;			/* some map has spin locks: a run needs the number of its
-					 * thread */
+	bool locks;			/* a map has spin locks, so that each run needs its thread's
+					 * id */
 	uint64_t busy[CPU_SLOT_WORDS];	/* per-CPU slots that a run owns */
 };
 
@@ -64,7 +64,7 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 	return m;
 }
 
-/* Copies the caller's sizes. Each must name a map of the object. */
+/* Copies the caller's sizes. Each size must name a map of the object. */
 static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *sizes, char *why,
 		      size_t size)
 {
@@ -199,14 +199,15 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 		return -EALREADY;
 	if (size)
 		log[0] = 0;
-	/* the process has one such setting; it applies to programs made after this */
+	/* a setting of the whole process, for programs that are made from now on */
 	pb_bpf_settings.jit_enable = !m->opts.interpret;
 	err = pb_bpf_make_chain(m->made, nr, size && level ? &text : NULL, level);
 	m->asked[nr] = !err;
 	return err;
 }
 
-/* Takes a free per-CPU slot, a bit of `busy`. UINT32_MAX: none is free, the run shares the last. */
+/* Takes a free per-CPU slot: sets its bit in `busy`. UINT32_MAX: no slot is free, and the run
+ * shares the last slot. */
 static uint32_t cpu_slot_take(struct pb_bpf_machine *m, uint32_t first)
 {
 	for (uint32_t i = 0; i < m->cpu_slots; i++) {
@@ -304,7 +305,8 @@ int pb_bpf_machine_map(const struct pb_bpf_machine *m, const char *name)
 	return pb_bpf_object_map(m->object, name);
 }
 
-/* NULL: there is no such number (*err is -EINVAL), or the map wasn't made (-ENOENT). */
+/* Returns NULL if the object has no map with this number (*err is -EINVAL), or if the map wasn't
+ * made (*err is -ENOENT). */
 static struct pb_bpf_map *map_of(const struct pb_bpf_machine *m, uint32_t nr, int *err)
 {
 	*err = nr < m->object->nr_maps ? -ENOENT : -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens an object step by step; load_priv.h has the order. */
+/* Opens an object step by step. The order of the steps is in load_priv.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #define OBJECT_MAX	(256u << 20)
 #define CHUNK		65536
 #define WORK_MAX	(256u << 20)
-#define INSNS_MAX	(8u << 20)	/* of all programs of an object */
+#define INSNS_MAX	(8u << 20)	/* limit on the instructions of all programs of an object */
 
 /* --- memory and text ------------------------------------------------------ */
 

@@ -125,7 +125,7 @@ const char *pb_bpf_btf_kind_name(const struct btf_type *t)
 
 /* --- opening ------------------------------------------------------------- */
 
-/* Bytes of a record, header included; 0: no such kind. */
+/* Returns the size of a record in bytes, with its header. 0: the kind is unknown. */
 static uint64_t record_size(const struct btf_type *t)
 {
 	uint64_t n = pb_btf_vlen(t);
@@ -179,7 +179,8 @@ static bool refs_are_inside(const struct pb_bpf_btf *b, const struct btf_type *t
 				return false;
 		return true;
 	default:
-		return true;	/* names of values are checked when they are read */
+		return true;	/* the names of an enumeration's values are checked when they are
+				 * read */
 	}
 }
 
@@ -329,7 +330,7 @@ void pb_bpf_btf_close(struct pb_bpf_btf *b)
 
 size_t pb_bpf_btf_essential(const char *name)
 {
-	size_t n = strnlen(name, 512);	/* no name is longer */
+	size_t n = strnlen(name, 512);	/* no name has more than 512 bytes */
 
 	for (size_t i = n; i >= 5; i--) {
 		const char *s = name + i - 5;
@@ -366,7 +367,8 @@ int pb_bpf_btf_index(struct pb_bpf_btf *b)
 		return -ENOMEM;
 	}
 	b->mask = size - 1;
-	for (uint32_t id = b->nr - 1; id > 0; id--) {	/* downwards, so that lists ascend */
+	for (uint32_t id = b->nr - 1; id > 0; id--) {	/* from the last id down, so that the ids in
+							 * a list ascend */
 		const char *name = pb_bpf_btf_name(b, b->types[id]);
 		uint32_t *head;
 

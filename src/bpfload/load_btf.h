@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads BTF from bytes that are not trusted. In BTF that pb_bpf_btf_open() accepts, every record
- * and name is inside the bytes and every type number is below `nr`. Chains of types may still form
- * circles, so code that follows a chain must count its steps (the functions here do).
- * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
+ * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record and
+ * name is inside the bytes, and every type number is below `nr`. But chains of types may form
+ * circles, so code that follows a chain must count its steps. The functions of this file count
+ * theirs. Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
  */
@@ -14,19 +14,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PB_BPF_BTF_DEPTH	32	/* modifiers, typedefs and arrays in one chain */
+#define PB_BPF_BTF_DEPTH	32	/* limit on modifiers, typedefs and arrays in one chain */
 
 struct pb_bpf_btf {
 	uint8_t *data;			/* malloc */
 	const char *strings;
 	uint32_t strings_size;
-	uint32_t nr;			/* types; 0 is void */
+	uint32_t nr;			/* number of types; type 0 is void */
 	const struct btf_type **types;
-	uint32_t *first, *next;		/* by essential name; see pb_bpf_btf_index() */
+	uint32_t *first, *next;		/* lists of types by essential name; see
+					 * pb_bpf_btf_index() */
 	uint32_t mask;
 };
 
-/* Copies the bytes. Returns 0, or -EINVAL or -ENOMEM with the reason in *why. */
+/* Copies the bytes. Returns 0, -EINVAL or -ENOMEM. After an error, *why is the reason. */
 int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, const char **why);
 /* Like pb_bpf_btf_open(), but reads a file: raw BTF, or an ELF file with a section .BTF. */
 int pb_bpf_btf_open_file(const char *path, struct pb_bpf_btf **btf, const char **why);
@@ -79,7 +80,7 @@ static inline uint32_t pb_btf_member_bitfield(const struct btf_type *t, uint32_t
 	return BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BITFIELD_SIZE(pb_btf_members(t)[i].offset) : 0;
 }
 
-/* NULL: void, or there is no such type. */
+/* Returns NULL for void, and if there is no type with this id. */
 const struct btf_type *pb_bpf_btf_type(const struct pb_bpf_btf *btf, uint32_t id);
 /* Never NULL. */
 const char *pb_bpf_btf_str(const struct pb_bpf_btf *btf, uint32_t off);
@@ -87,25 +88,27 @@ static inline const char *pb_bpf_btf_name(const struct pb_bpf_btf *btf, const st
 {
 	return pb_bpf_btf_str(btf, t->name_off);
 }
-/* Skips const, volatile, restrict, type tags and, if `typedefs`, typedefs. *id becomes the number
- * of the type returned; id may be NULL. */
+/* Skips const, volatile, restrict and type tags, and also typedefs if `typedefs` is true. *id
+ * becomes the number of the returned type. id may be NULL. */
 const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t type, bool typedefs,
 				       uint32_t *id);
-/* Bytes of a type, or -EINVAL. */
+/* Returns the size of a type in bytes, or -EINVAL. */
 int64_t pb_bpf_btf_size(const struct pb_bpf_btf *btf, uint32_t id);
-/* Returns the i-th value of an enumeration, of 32 or 64 bits, and its name in *name. */
+/* Returns the i-th value of an enumeration, and sets *name to its name. The enumeration's values
+ * may have 32 or 64 bits. */
 uint64_t pb_bpf_btf_enum(const struct pb_bpf_btf *btf, const struct btf_type *t, uint32_t i,
 			 const char **name);
-/* The number of the type of that name and kind; 0: none. */
+/* Returns the number of the type with this name and kind; 0: there is no such type. */
 uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_t kind);
 /* "struct", "typedef", ... */
 const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 
-/* Length of a name without its flavour: the last "___" and what follows it. */
+/* Returns the length of a name without its flavour. The flavour is the last "___" with all
+ * characters after it. */
 size_t pb_bpf_btf_essential(const char *name);
 /*
  * Indexes types by name without flavour, in lists: first[hash & mask], then next[id]; 0 ends a
- * list. Returns 0 or -ENOMEM. Not to be called from two threads at once on the same BTF.
+ * list. Returns 0 or -ENOMEM. Two threads must not call it at once on the same BTF.
  */
 int pb_bpf_btf_index(struct pb_bpf_btf *btf);
 uint32_t pb_bpf_btf_hash(const char *name, size_t n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Resolves a CO-RE relocation: candidates in the target by name, and the value they agree on. */
+/* Resolves a CO-RE relocation: finds the candidates in the target by name, and the value that they
+ * agree on. */
 #include "bpfload/load_core.h"
 
 #include <errno.h>
@@ -21,8 +22,8 @@ static void core_error(struct core *c, const char *what)
 		   core_path_text(c->l, &c->from), c->insn, what);
 }
 
-/* Takes the value of a candidate that matches. Returns false if the value can't be read, or differs
- * from an earlier candidate's value. */
+/* Takes the value of a candidate that matches. Returns false if the value can't be computed, or if
+ * it differs from an earlier candidate's value. */
 static bool take(struct core *c, const struct core_path *to)
 {
 	struct core_value v;
@@ -44,7 +45,8 @@ static bool take(struct core *c, const struct core_path *to)
 	return true;
 }
 
-/* Lists the types in b that have the same name, without flavours. false: there are too many. */
+/* Lists the types in b that have the same name as the relocation's type, without flavours. Returns
+ * false if there are too many. */
 static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
@@ -67,10 +69,10 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 }
 
 /*
- * The types that a type of the object may be. The traced program's types are searched before the
- * target's: if both have the name, the program's type is meant. struct pt_regs is the exception: it
- * is the context, whose layout is the kernel's, whatever the program calls by that name. NULL:
- * f->why is set.
+ * Lists the candidates for the relocation's type. The traced program's types are searched first,
+ * and the target's types only if the program has no type with this name. struct pt_regs is an
+ * exception: it is always the target's, since it is the context, and the context has the kernel's
+ * layout. Returns NULL after an error; f->why is set.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {
@@ -97,9 +99,9 @@ static struct core_candidates *list_candidates(struct core *c)
 }
 
 /*
- * Looks the path up in all candidates. Candidates without it are dropped for later relocations,
- * since all relocations of one type must be found in the same candidates. If no candidate has the
- * path, all stay: the relocation may only ask whether it exists.
+ * Looks the path up in all candidates. A candidate without the path is dropped for later
+ * relocations too, since all relocations of one type must be found in the same candidates. If no
+ * candidate has the path, none is dropped: the relocation may only ask whether the path exists.
  */
 static bool look_up(struct core *c)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * CO-RE: "compile once, run everywhere". The compiler writes a relocation that says which member of
- * which type an instruction's constant comes from. The loader looks the member up in the types that
- * the eBPF program will meet when it runs. The rules of compatibility are libbpf's.
+ * CO-RE: "compile once, run everywhere". An instruction's constant may depend on a member of a
+ * type. For such a constant, the compiler writes a relocation that names the type and the member.
+ * The loader looks the member up in the target's types, which the eBPF program will use when it
+ * runs. The rules of compatibility are libbpf's.
  *
  *   load_core.c       lists the candidates: the types with the right name. All candidates
  *                     that match must give the same value
@@ -21,22 +22,23 @@ struct core_step {
 	const char *name;		/* NULL: an array's element */
 };
 
-/* What a relocation refers to: a member, a type or an enumeration's value. */
+/* The path to the object of a relocation: a member, a type or an enumeration's value. */
 struct core_path {
 	const struct pb_bpf_btf *btf;
 	uint32_t kind, root;		/* enum bpf_core_relo_kind; type */
-	struct core_step steps[CORE_DEPTH];	/* names and elements, without anonymous
+	struct core_step steps[CORE_DEPTH];	/* members and elements, without anonymous
 						 * structures */
 	uint32_t nr;
 	uint32_t raw[CORE_DEPTH];	/* indices, including those of anonymous structures */
 	uint32_t nr_raw;
-	uint32_t bits;			/* the last step's offset from the root, in bits */
+	uint32_t bits;			/* the path's offset from the root type, in bits */
 };
 
-/* The value that a path gives an instruction. */
+/* The value that a path yields for an instruction. */
 struct core_value {
 	uint64_t value;
-	bool checked;			/* the instruction must hold the old value */
+	bool checked;			/* the instruction must have the old value before it is
+					 * patched */
 	bool poison;			/* nothing matches */
 	uint32_t size, type;		/* if `value` is a member's offset: the member's size and
 					 * type; otherwise 0 */
@@ -53,16 +55,16 @@ static inline bool core_is_enumval(uint32_t kind)
 	return kind == BPF_CORE_ENUMVAL_EXISTS || kind == BPF_CORE_ENUMVAL_VALUE;
 }
 
-/* Reads the path of a relocation, whose string of indices is `note`. Returns 0, or -EINVAL. */
+/* Reads the path of a relocation. `note` is its string of indices. Returns 0, or -EINVAL. */
 int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, const char *note,
 		   struct core_path *path);
-/* 1: `to` is the same path in the candidate; 0: the candidate has none; or -errno. */
+/* Returns 1 if the candidate has the same path, which is then in *to. Returns 0 if the candidate
+ * doesn't have the path, or -errno. */
 int core_find_path(struct load *l, const struct core_path *from, const struct pb_bpf_btf *btf,
 		   uint32_t candidate, struct core_path *to);
 const char *core_path_text(struct load *l, const struct core_path *path);
 
-/* The next four functions return 1 (yes), 0 (no), or -EINVAL for a chain of types that is too
- * long. */
+/* The next four functions return 1 (yes), 0 (no), or -EINVAL if a chain of types is too long. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);
@@ -72,10 +74,11 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 			   const struct pb_bpf_btf *b, uint32_t y);
 bool core_same_name(const char *a, const char *b);
 
-/* Finds the value that the path gives. path NULL: nothing matches. Returns 0, or -errno. */
+/* Computes the value that the path yields. path NULL: no candidate has the path. Returns 0 or
+ * -errno. */
 int core_value_of(const struct core_path *path, uint32_t kind, struct core_value *v);
-/* Puts the value into the instruction. Returns 0, or -errno: *why says what is wrong with the
- * instruction. */
+/* Puts the value into the instruction. Returns 0 or -errno. After an error, *why says what is wrong
+ * with the instruction. */
 int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
 	       const struct core_value *old, const struct core_path *to, struct core_value *v,
 	       const char **why);

@@ -21,10 +21,10 @@ static int element_value(const struct core_path *p, uint32_t kind, struct core_v
 }
 
 struct place {
-	uint32_t off, size, bits;	/* bytes to load, bits of the member */
+	uint32_t off, size, bits;	/* off, size: the bytes to load; bits: size of the member */
 };
 
-/* The smallest aligned word that holds a whole bit field. */
+/* Finds the smallest aligned word that holds the whole bit field. */
 static int bitfield_place(const struct core_path *p, uint32_t unit, struct place *at)
 {
 	if (!unit || unit > 8 || (unit & (unit - 1)))
@@ -67,7 +67,7 @@ static int member_value(const struct core_path *p, uint32_t kind, struct core_va
 		at = (struct place){ p->bits / 8, (uint32_t)size, (uint32_t)size * 8 };
 		ret = size < 0 ? -EINVAL : 0;
 	}
-	/* the compiler may access a bit field in another word */
+	/* for a bit field, the compiler may have chosen another word */
 	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED ||
 		     kind == BPF_CORE_FIELD_RSHIFT_U64;
 	switch (kind) {
@@ -149,7 +149,7 @@ static void poison(struct load_func *f, uint32_t at)
 		f->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_CALL, .imm = PB_BPF_POISON };
 }
 
-/* Can a load of the old width become a load of the new width? */
+/* Whether a load of the old width may become a load of the new width. */
 static bool width_may_change(const struct core_path *from, const struct core_value *old,
 			     const struct core_path *to, const struct core_value *v)
 {

@@ -8,7 +8,8 @@
 
 #include "bpfload/load_core.h"
 
-/* Is it an array of length 0 at the end of a structure? Then it has any number of elements. */
+/* Whether the array has length 0 and ends a structure. If so, it may have any number of
+ * elements. */
 static bool flexible(const struct core_path *p, const struct btf_type *array)
 {
 	const struct core_step *last = p->nr ? &p->steps[p->nr - 1] : NULL;
@@ -118,7 +119,8 @@ int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, c
 
 /* --- in a candidate ------------------------------------------------------------ */
 
-/* Finds the member of that name, also inside anonymous members; *id becomes its type. */
+/* Finds the member with the step's name, also inside anonymous members. *id becomes the member's
+ * type. */
 static int find_member(struct load *l, const struct core_path *from, const struct core_step *step,
 		       struct core_path *to, uint32_t *id)
 {

@@ -27,7 +27,7 @@ bool core_same_name(const char *a, const char *b)
 	return n == pb_bpf_btf_essential(b) && !strncmp(a, b, n);
 }
 
-/* Skips modifiers and typedefs; *t NULL is void. false: the chain is too long. */
+/* Skips modifiers and typedefs. *t NULL means void. Returns false if the chain is too long. */
 static bool strip(const struct pb_bpf_btf *b, uint32_t id, const struct btf_type **t, uint32_t *to)
 {
 	*t = pb_bpf_btf_skip(b, id, true, to);
@@ -55,7 +55,7 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 		case BTF_KIND_PTR: case BTF_KIND_FLOAT:
 			return 1;
 		case BTF_KIND_FWD: case BTF_KIND_ENUM: case BTF_KIND_ENUM64:
-			/* a type without a name is compatible with any */
+			/* a type without a name is compatible with types of any name */
 			return !pb_bpf_btf_name(a, s)[0] || !pb_bpf_btf_name(b, t)[0] ||
 			       core_same_name(pb_bpf_btf_name(a, s), pb_bpf_btf_name(b, t));
 		case BTF_KIND_INT:
@@ -202,7 +202,7 @@ static int ints_match(const struct btf_type *s, const struct btf_type *t)
 	       !((BTF_INT_ENCODING(x) ^ BTF_INT_ENCODING(y)) & BTF_INT_SIGNED);
 }
 
-/* Like core_matches(), for one step. Returns 2 if the types that s and t refer to must match,
+/* Like core_matches(), but for one step. Returns 2 if the types that s and t refer to must match
  * too. */
 static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		      const struct pb_bpf_btf *b, const struct btf_type *t, bool past_pointer,

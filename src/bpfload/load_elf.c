@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads sections and symbols of an ELF file; each is checked before it is returned. */
+/* Reads sections and symbols of an ELF file. Checks each section and symbol before it returns
+ * them. */
 #include "bpfload/load_elf.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_SIZE	8192	/* of a section's or symbol's name; a longer name counts as empty */
+#define NAME_SIZE	8192	/* limit of a section's or symbol's name; a longer name counts as
+				 * empty */
 
 static const char *read_header(struct pb_bpf_elf *e, Elf64_Ehdr *h)
 {
@@ -25,7 +27,7 @@ static const char *read_header(struct pb_bpf_elf *e, Elf64_Ehdr *h)
 	return NULL;
 }
 
-/* Returns 0, or -errno with the reason in *why. */
+/* Returns 0 or -errno. After an error, *why is the reason. */
 static int read_sections(struct pb_bpf_elf *e, const Elf64_Ehdr *h, const char **why)
 {
 	Elf64_Shdr first;
@@ -80,7 +82,7 @@ void pb_bpf_elf_close(struct pb_bpf_elf *e)
 	e->nr = 0;
 }
 
-/* The string at an offset; "" if it doesn't end inside the section. */
+/* Returns the string at an offset. If the string doesn't end inside the section, returns "". */
 static const char *text_at(const struct pb_bpf_elf *e, uint32_t section, uint64_t off)
 {
 	size_t size;

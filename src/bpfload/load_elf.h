@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the sections, names and symbols of an ELF file. The bytes are not trusted; what these
- * functions return lies inside them.
+ * Reads the sections, names and symbols of an ELF file. The bytes are not trusted. Whatever these
+ * functions return lies inside the bytes.
  *
- * Context: any thread, libc. The caller keeps the bytes until pb_bpf_elf_close().
+ * Context: any thread, libc. The caller must keep the bytes until pb_bpf_elf_close().
  */
 #ifndef PB_BPFLOAD_LOAD_ELF_H
 #define PB_BPFLOAD_LOAD_ELF_H
@@ -16,22 +16,25 @@ struct pb_bpf_elf {
 	const uint8_t *data;
 	size_t size;
 	uint16_t type, machine;
-	Elf64_Shdr *sh;			/* nr headers; a section outside the file has size 0 */
+	Elf64_Shdr *sh;			/* the section headers; a section that lies outside of the
+					 * file gets size 0 */
 	uint32_t nr, names;
 	uint32_t symtab, nr_syms;	/* 0: none */
 };
 
-/* Returns 0, or -EINVAL with the reason in *why. Only 64 bits and little-endian are accepted. */
+/* Accepts only 64-bit little-endian files. Returns 0 or -EINVAL. After an error, *why is the
+ * reason. */
 int pb_bpf_elf_open(struct pb_bpf_elf *e, const void *data, size_t size, const char **why);
 void pb_bpf_elf_close(struct pb_bpf_elf *e);
 
 /* Never NULL. */
 const char *pb_bpf_elf_name(const struct pb_bpf_elf *e, uint32_t section);
 const char *pb_bpf_elf_sym_name(const struct pb_bpf_elf *e, const Elf64_Sym *sym);
-/* The first section of that name, or 0. */
+/* Returns the number of the first section with this name, or 0. */
 uint32_t pb_bpf_elf_find(const struct pb_bpf_elf *e, const char *name);
-/* NULL: no such section, or it has no bytes in the file. Not aligned. */
+/* Returns the section's bytes, which may not be aligned. NULL: there is no such section, or it has
+ * no bytes in the file. */
 const uint8_t *pb_bpf_elf_data(const struct pb_bpf_elf *e, uint32_t section, size_t *size);
-/* Numbers from nr_syms on give a symbol of zeros. */
+/* Returns symbol i. If i is nr_syms or more, the symbol is all zeros. */
 Elf64_Sym pb_bpf_elf_sym(const struct pb_bpf_elf *e, uint32_t i);
 #endif

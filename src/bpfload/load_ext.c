@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads .BTF.ext, which has three tables: the types of functions, the lines of source, and the
- * CO-RE relocations. A table begins with the size of a record. Then comes, for each section of
- * code, the section's name, the number of records, and the records.
+ * CO-RE relocations. A table begins with the size of its records. The rest of the table has a part
+ * for each section of code: the section's name, the count of records, and the records.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "bpfload/load_priv.h"
 
-#define EXT_LINE	512	/* bytes of a line of source that are kept */
+#define EXT_LINE	512	/* limit of a source line's text; the rest is cut off */
 
 struct header {
 	uint16_t magic;
 	uint8_t version, flags;
 	uint32_t size;
 	uint32_t func_off, func_len, line_off, line_len;
-	uint32_t core_off, core_len;	/* only if `size` includes them */
+	uint32_t core_off, core_len;	/* valid only if `size` includes them */
 };
 
 struct table {
@@ -83,7 +83,7 @@ static int func_record(struct load *l, struct load_func *f, uint32_t insn, const
 	return 0;
 }
 
-/* The lines of a function are counted first, then line_record() stores them. */
+/* First count_line() counts the lines of a function, then line_record() stores them. */
 static int count_line(struct load *l, struct load_func *f, uint32_t insn, const uint8_t *p)
 {
 	f->nr_lines++;
@@ -109,7 +109,7 @@ static int line_record(struct load *l, struct load_func *f, uint32_t insn, const
 	const char *text = off == l->line_off ? l->line :
 			   line_text(l, pb_bpf_btf_str(l->object.btf, off));
 
-	if (!f->lines) {	/* room for the lines that were counted */
+	if (!f->lines) {	/* room for all lines that count_line() has counted */
 		f->lines = load_alloc(l, f->nr_lines * sizeof(f->lines[0]));
 		n = 0;
 	}

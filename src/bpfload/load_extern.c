@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Handles symbols that an object doesn't define. Variables in .kconfig become a map. If a
- * variable's value is unknown and the variable isn't weak, functions that use it are rejected; the
- * reason names the variable. Symbols of the kernel (.ksyms) don't exist here. A weak symbol is 0;
- * functions that use any other symbol are rejected, and the reason names the symbol. Some of the
- * kernel's functions do exist (kfunc.h).
+ * variable's value is unknown and the variable isn't weak, functions that use the variable are
+ * rejected. The kernel's variables and most of its functions (.ksyms) don't exist in user space. A
+ * weak symbol of the kernel is 0. Functions that use any other symbol of the kernel are rejected.
+ * The reason names the variable or the symbol. kfunc.h has the functions of the kernel that exist.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "bpf/helper/kfunc.h"
 #include "bpfload/load_priv.h"
 
-/* The variable or function of that name in one of BTF's sections of externs. */
+/* Returns the id of the variable or function with this name in a BTF section of externs, or 0. */
 static uint32_t in_section(const struct pb_bpf_btf *b, uint32_t datasec, const char *name)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(b, datasec) : NULL;
@@ -92,7 +92,8 @@ static uint64_t kernel_version(const struct load *l)
 	return a << 16 | b << 8 | (c > 255 ? 255 : c);
 }
 
-/* The text after "NAME=" in the caller's lines. */
+/* Copies the text after "NAME=" in the caller's lines to `text`. Returns false if no line has
+ * it. */
 static bool config_text(const struct load *l, const char *name, char *text, size_t size)
 {
 	size_t n = strlen(name);
@@ -117,7 +118,8 @@ static bool store(uint8_t *at, uint32_t size, uint64_t v)
 	return true;
 }
 
-/* Stores the value that the text means: y, m, n; "text"; a number. */
+/* Stores the value that the text stands for. The text is y, m or n, a string in quotes, or a
+ * number. */
 static bool store_text(const struct load *l, const struct load_extern *e, const char *text,
 		       uint8_t *at)
 {
@@ -154,15 +156,16 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 
 static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at)
 {
-	static const char *const machine[] = {	/* true wherever eBPF runs */
+	static const char *const machine[] = {	/* y, since eBPF programs can run */
 		"CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT",
 	};
 	char text[256];
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
 		if (!strcmp(e->name, machine[i]))
-			return store_text(l, e, "y", at);	/* stored in a boolean, or in a type
-								 * that serves as one */
+			return store_text(l, e, "y", at);	/* the variable may be a boolean, or
+								 * a type that serves as a
+								 * boolean */
 	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
 		return store(at, e->size, kernel_version(l));
 	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") ||
@@ -171,7 +174,8 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 	return config_text(l, e->name, text, sizeof(text)) && store_text(l, e, text, at);
 }
 
-/* libbpf's order: .kconfig first, then by alignment (larger first), size (smaller first), name. */
+/* Sorts as libbpf does: .kconfig first, then by alignment (larger first), by size (smaller first)
+ * and by name. */
 static int by_layout(const void *a, const void *b)
 {
 	const struct load_extern *x = a, *y = b;

@@ -50,7 +50,8 @@ static int by_place(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Drops all names of a function but one. Functions that overlap in any other way are an error. */
+/* If a function has several names, drops all of them but one. It is an error if two different
+ * functions overlap. */
 static int drop_aliases(struct load *l)
 {
 	uint32_t n = 0;
@@ -78,7 +79,7 @@ static int copy_insns(struct load *l, struct load_func *f)
 	if (!f->insns)
 		return -ENOMEM;
 	memcpy(f->insns, p + f->start * 8ull, f->nr * 8ull);
-	/* the object's only function is a program even in .text */
+	/* in .text a function is a program only if the object has no other function */
 	f->entry = f->global &&
 		   (l->nr_funcs == 1 || strcmp(pb_bpf_elf_name(&l->elf, f->section), ".text"));
 	return 0;

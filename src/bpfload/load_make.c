@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes an object's maps, fills them, then makes its programs and the programs they tail-call. */
+/* Makes an object's maps and fills them. Then makes its programs, and the programs that these
+ * tail-call. */
 #include "bpfload/load_make.h"
 
 #include <errno.h>
@@ -16,15 +17,16 @@
 #include "bpf/run/fixup.h"
 #include "bpf/run/heap.h"
 
-#define OWN_LOG	(64u << 10)	/* bytes of the verifier's log that are kept if the caller gave
-				 * no buffer */
+#define OWN_LOG	(64u << 10)	/* size of the verifier's log, in bytes, if the caller gave no
+				 * buffer */
 
 struct making {
 	struct pb_bpf_made made;	/* first: callers hold a pointer to it */
 	struct pb_bpf_make_opts opts;
-	struct pb_bpf_map *map, **map_of;	/* by number; a map_of[] is NULL if the map wasn't
+	struct pb_bpf_map *map, **map_of;	/* both by number; map_of[i] is NULL if map i wasn't
 						 * made */
-	bool *found;			/* by number: the map existed, and keeps its contents */
+	bool *found;			/* by number: the map existed before, and keeps its
+					 * contents */
 	struct pb_bpf_objects objects;
 };
 
@@ -89,13 +91,13 @@ static int make_map(struct making *m, uint32_t nr)
 		.cpu_slots = m->opts.cpu_slots };
 	int err = -ENOENT;
 
-	/* the object's types describe keys and values of the declared sizes. With other sizes the
-	 * map has no types, as with libbpf */
+	/* The object's types describe keys and values of the declared sizes. If the caller gave
+	 * other sizes, the map has no types, as with libbpf. */
 	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
 		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 	if (o->inner)
 		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.cpu_slots);
-	/* the NUMA node of the memory is only a hint */
+	/* the NUMA node is only a hint, which is ignored */
 	spec.attr.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	spec.inner.flags &= ~(uint32_t)BPF_F_NUMA_NODE;
 	snprintf(spec.name, sizeof(spec.name), "%s", o->name);
@@ -153,7 +155,8 @@ static void drop_map(struct making *m, uint32_t nr)
 	m->map_of[nr] = NULL;
 }
 
-/* Says why the map can't be made. The sizes are part of the reason: they may be the caller's. */
+/* Sets the reason why the map can't be made. The reason names the sizes, since they may come from
+ * the caller. */
 static void cannot_make(struct making *m, uint32_t nr, int err)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
@@ -232,7 +235,7 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 
 /* --- programs ---------------------------------------------------------------------- */
 
-/* Why a map that the program uses wasn't made; NULL: all were. */
+/* If a map that the program uses wasn't made, returns the reason. Else returns NULL. */
 static const char *missing_map(const struct making *m, const struct pb_bpf_object_prog *p)
 {
 	for (uint32_t i = 0; i < p->nr; i++) {
@@ -248,7 +251,7 @@ static const char *missing_map(const struct making *m, const struct pb_bpf_objec
 	return NULL;
 }
 
-/* The log's last line that isn't statistics. */
+/* Copies the log's last line to `line`, but skips lines of statistics. */
 static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 {
 	const char *end = log->buf + log->len, *begin;
@@ -322,8 +325,8 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 }
 
 /*
- * Sets the reason for which the verifier rejected the program: the CO-RE relocation that failed, or
- * the log's last line. Without a log the program is verified again, with a log.
+ * Sets the reason why the verifier rejected the program: the CO-RE relocation that failed, or the
+ * log's last line. If there is no log, verifies the program again, with a log.
  */
 static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
 {
@@ -347,8 +350,8 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-/* Puts the program into its slots. Ignores errors: when a program that uses a slot is made,
- * fill_slot() reports them. */
+/* Puts the program into its slots in maps. Ignores errors: fill_slot() reports them when a program
+ * that uses the map is made. */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;
@@ -398,14 +401,16 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *
 
 /* ---- chains of tail calls ------------------------------------------------------------- */
 
-/* Programs that are made together: each once, in the order in which they are found. */
+/* Programs that are made together. The list has each program once, in the order in which they are
+ * found. */
 struct batch {
 	struct making *m;
 	struct {
 		uint32_t number;
-		bool was_made;		/* it had been made before this batch */
+		bool was_made;		/* the program had been made before this batch */
 	} *list;
-	uint32_t nr, first;		/* first: the program whose `why` gets the errors of all */
+	uint32_t nr, first;		/* first: the program whose `why` gets the errors of all
+					 * programs */
 };
 
 static bool uses_map(const struct pb_bpf_object_prog *p, uint32_t map)
@@ -431,8 +436,8 @@ static void batch_add(struct batch *b, uint32_t nr)
 	b->list[b->nr++].number = nr;
 }
 
-/* Adds the program in a slot of an array that program `from` uses. Returns 0, or -errno with the
- * reason in the first program's `why`. */
+/* Adds the program in the slot of an array that program `from` uses. Returns 0 or -errno. After an
+ * error, the first program's `why` has the reason. */
 static int add_slot(struct batch *b, uint32_t from, uint32_t nr,
 		    const struct pb_bpf_object_slot *slot)
 {
@@ -467,7 +472,7 @@ static int fill_slot(struct batch *b, uint32_t from, uint32_t nr,
 	return err;
 }
 
-/* Calls fn for each slot of the arrays that a program uses, until fn fails. */
+/* Calls fn for each slot of each array that the program uses. Stops when fn fails. */
 static int each_slot(struct batch *b, uint32_t nr,
 		     int (*fn)(struct batch *b, uint32_t from, uint32_t map,
 			       const struct pb_bpf_object_slot *slot))
@@ -517,8 +522,8 @@ int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text 
 		return -ENOMEM;
 	batch_add(&b, nr);
 	err = make_batch(&b, log, level);
-	/* slots that were filled keep the numbers of the programs that are freed here. Such a slot
-	 * acts as an empty one. */
+	/* After an error, the new programs are freed. A slot may keep the number of a freed
+	 * program. Such a slot acts as an empty slot. */
 	for (uint32_t i = 0; err && i < b.nr; i++) {
 		if (b.list[i].was_made)
 			continue;

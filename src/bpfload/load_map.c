@@ -94,7 +94,7 @@ static bool begins(const char *name, const char *section)
 	return !strncmp(name, section, n) && (!name[n] || name[n] == '.');
 }
 
-/* The kind of variables that a section has; 0: none. */
+/* Returns the kind of variables that a section has; 0: the section has no variables. */
 static int kind_of(const struct load *l, uint32_t section)
 {
 	const char *name = pb_bpf_elf_name(&l->elf, section);
@@ -111,7 +111,8 @@ static int kind_of(const struct load *l, uint32_t section)
 	return 0;
 }
 
-/* "object.rodata", cut as by libbpf. A section such as .rodata.name keeps its own name. */
+/* Returns a map's name such as "object.rodata", cut as libbpf cuts it. If the section's name is
+ * like .rodata.name, it is the map's name. */
 static const char *variables_name(struct load *l, const char *section)
 {
 	char name[BPF_OBJ_NAME_LEN + 1];
@@ -131,8 +132,8 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Whether any variable isn't static. If all are static, user space has no use for a mapping of
- * them. */
+/* Whether a variable of the section isn't static. If all variables are static, user space doesn't
+ * need to map them. */
 static bool has_global(const struct load *l, uint32_t datasec)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the maps in section .maps. A map is declared by the type of its variable, a structure,
- * whose members are attributes. A number is the length of an array that a pointer points to
- * (__uint). A type is what a pointer points to (__type). __array(values, ...) has the type of the
- * maps or programs that the map holds, and its initial elements.
+ * Reads the maps in section .maps. A map is declared by a variable. The variable's type is a
+ * structure, whose members are the map's attributes. If an attribute is a number, the member is a
+ * pointer to an array of that length (__uint). If an attribute is a type, the member is a pointer
+ * to that type (__type). __array(values, ...) has the type of the maps or programs that the map
+ * holds, and the map's initial elements.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static bool read_number(struct load *l, const struct btf_member *m, const char *
 	return false;
 }
 
-/* If a size is given twice, both must be the same. */
+/* Sets a size. If the size was set before, both values must be the same. */
 static bool set_size(uint32_t *size, int64_t bytes)
 {
 	if (bytes <= 0 || (*size && *size != (uint64_t)bytes))
@@ -158,8 +159,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 	load_map_types(l, map);
 }
 
-/* The map's offset: from its symbol if there is one, otherwise from BTF, where bpftool's linker
- * leaves some offsets 0. */
+/* Returns the map's offset. If the map has no symbol, the offset is from BTF. A symbol is better,
+ * since bpftool's linker leaves some offsets in BTF 0. */
 static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
 {
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
@@ -220,7 +221,7 @@ int load_maps_btf(struct load *l, uint32_t section)
 
 /* --- initial elements of maps ----------------------------------------------- */
 
-/* Where `values` begins in the map's variable; 0: there is none. */
+/* Returns the offset of `values` in the map's variable; 0: the variable has no `values`. */
 static uint64_t values_at(const struct load *l, uint32_t number)
 {
 	const struct pb_bpf_btf *b = l->object.btf;
@@ -243,7 +244,7 @@ static uint32_t map_over(const struct load *l, uint32_t section, uint64_t off)
 	return UINT32_MAX;
 }
 
-/* The map or the program that a slot names. */
+/* Finds the map or the program that a slot names. */
 static bool slot_of(struct load *l, const Elf64_Sym *s, bool prog, struct pb_bpf_object_slot *slot)
 {
 	struct load_func *f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds by BTF where locks, timers and kernel pointers lie in a map's values. */
+/* Finds the offsets of locks, timers and kernel pointers in a map's values, from BTF. */
 #include <string.h>
 
 #include "bpfload/load_priv.h"
@@ -38,7 +38,8 @@ static void found(struct value *v, int32_t *off, uint32_t at, uint32_t size, con
 	*off = (int32_t)at;
 }
 
-/* "kptr" is a pointer that may be loaded, "kptr_ref" one that owns what it points to. */
+/* Records a kernel pointer. A "kptr" may be loaded. A "kptr_ref" owns a reference to the object
+ * that it points to. */
 static void find_kptr(struct value *v, uint32_t type, uint32_t at)
 {
 	const struct pb_bpf_btf *b = v->l->object.btf, *target;
@@ -82,7 +83,7 @@ static void look_at(struct value *v, uint32_t type, uint32_t at)
 }
 
 /* Like the kernel, looks at the members of a structure, or at the variables of a section, but not
- * inside these. */
+ * inside members or variables. */
 void load_map_types(struct load *l, struct pb_bpf_object_map *map)
 {
 	const struct pb_bpf_btf *b = l->object.btf;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by the files of the loader. An object is opened in these steps; each step prepares what
- * the next step reads:
+ * Shared by the files of the loader. An object is opened in these steps. Each step prepares what
+ * the next step reads.
  *
  *   load.c        the file, licence, version, BTF (its own relocations applied)
  *   load_func.c   all functions of the file: programs and subprograms
@@ -17,27 +17,29 @@
 #include "bpfload/load_btf.h"
 #include "bpfload/load_elf.h"
 
-/* An instruction that refers to a function: a call, or its address. */
+/* An instruction that calls a function, or loads a function's address. */
 struct load_ref {
 	uint32_t insn, func;
 };
 
 struct load_func {
 	const char *name;
-	uint32_t section, start, nr;	/* start: first instruction, counted from the section's
-					 * start; nr: number of instructions */
-	struct bpf_insn *insns;		/* copies; relocation changes them */
-	bool global, hidden;		/* hidden: verified as if it were static */
+	uint32_t section, start, nr;	/* start: number of the first instruction in the section;
+					 * nr: count of instructions */
+	struct bpf_insn *insns;		/* a copy, which relocation changes */
+	bool global, hidden;		/* hidden: verified like a static function */
 	bool entry;			/* a program */
-	const char *why;		/* NULL, or why the function and its callers fail */
-	int err;			/* with why: the kernel's -errno for it, or 0 */
-	uint8_t *relocated;		/* a bit for each instruction: it has a relocation; NULL: no
-					 * instruction has one */
+	const char *why;		/* NULL, or the reason why the function and its callers
+					 * can't be used */
+	int err;			/* if `why` is set: the kernel's -errno, or 0 */
+	uint8_t *relocated;		/* a bit for each instruction that has a relocation; NULL:
+					 * no instruction has one */
 	struct load_ref *refs;		/* in ascending order of insn */
 	uint32_t nr_refs, room_refs;
-	uint32_t btf;			/* BTF_KIND_FUNC's number, or 0 */
-	uint8_t ctx_args, sure_args;	/* a bit for each argument tagged arg:ctx, arg:nonnull */
-	struct pb_bpf_line *lines;	/* in ascending order of insn, which counts from the
+	uint32_t btf;			/* number of the function's BTF_KIND_FUNC, or 0 */
+	uint8_t ctx_args, sure_args;	/* a bit for each argument that is tagged arg:ctx or
+					 * arg:nonnull */
+	struct pb_bpf_line *lines;	/* in ascending order of insn; insn counts from the
 					 * function's start */
 	uint32_t nr_lines;
 	struct pb_bpf_object_poison *poison;
@@ -50,18 +52,18 @@ enum load_extern_kind { LOAD_KCONFIG, LOAD_KSYM, LOAD_KFUNC, LOAD_UNKNOWN };
 
 struct load_extern {
 	const char *name;
-	uint32_t sym, kind, btf;	/* btf: of the variable or function, or 0 */
+	uint32_t sym, kind, btf;	/* btf: id of the variable or function, or 0 */
 	bool weak, known;
-	uint32_t size, align, off;	/* of a kconfig variable; off: in the map */
-	uint64_t value;			/* of a ksym */
+	uint32_t size, align, off;	/* for a .kconfig variable; off: its offset in the map */
+	uint64_t value;			/* for a symbol of .ksyms: its address */
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };
 
-/* The types of one BTF, the target's or the traced program's, that a type of the object may stand
- * for. */
+/* Candidates for a type of the object: types in `btf`, which is the target's or the traced
+ * program's BTF. */
 struct core_candidates {
 	const struct pb_bpf_btf *btf;
-	uint32_t *types, nr;		/* types NULL: not looked for yet */
+	uint32_t *types, nr;		/* types NULL: the search hasn't been made yet */
 };
 
 struct load_chunk;
@@ -72,58 +74,61 @@ struct load {
 	struct load_chunk *chunks;	/* memory that is freed with the object */
 	uint8_t *bytes;			/* the file, aligned to 8 */
 	struct pb_bpf_elf elf;
-	struct load_func *funcs;	/* by section, then start */
+	struct load_func *funcs;	/* sorted by section, then by start */
 	uint32_t nr_funcs;
-	struct map_place {		/* where a map is declared */
+	struct map_place {		/* the place of a map's declaration */
 		uint32_t section;
 		uint64_t off, size;
-	} *places;			/* of the object's maps, by number */
+	} *places;			/* indexed by the map's number */
 	uint32_t room_maps, maps_btf;	/* maps_btf: DATASEC .maps */
 	struct load_extern *externs;
-	uint32_t *extern_of;		/* by symbol: 1 + the extern's number; 0: none */
+	uint32_t *extern_of;		/* indexed by the symbol's number: 1 + the extern's number;
+					 * 0: not an extern */
 	uint32_t nr_externs;
 	int32_t kconfig;		/* number of the map of .kconfig, or -1 */
 	struct pb_bpf_btf *types;	/* the BTF of the file opts.types */
-	struct pb_bpf_btf *own_target;	/* a target that was opened here, to be closed; or NULL */
+	struct pb_bpf_btf *own_target;	/* the target's BTF, if the loader opened it and must close
+					 * it; or NULL */
 	const struct pb_bpf_btf *target;
 	struct core_candidates *candidates; /* indexed by the number of a type of the object */
-	const char *no_target;		/* why there is no target */
+	const char *no_target;		/* the reason why there is no target */
 	bool target_tried;
-	uint32_t line_off;		/* the last source line that was read, as an offset in BTF's
-					 * strings */
+	uint32_t line_off;		/* offset in BTF's strings of the last source line that was
+					 * read */
 	const char *line;		/* the text of that source line */
-	uint64_t room;			/* instructions that may still be put in programs */
-	uint64_t work;			/* steps that may still be spent, see load_work() */
+	uint64_t room;			/* how many more instructions may be put in programs */
+	uint64_t work;			/* how many more steps may be spent; see load_work() */
 	char *err;
 	size_t err_size;
 };
 
-/* Zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
+/* Returns zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
 void *load_alloc(struct load *l, size_t size);
-/* Return a text that is safe for a terminal: load_text() a copy, load_printf() a formatted text.
- * NULL: no memory. */
+/* Both functions return a text that is safe for a terminal. load_text() returns a copy of `text`.
+ * load_printf() returns a formatted text. NULL: no memory. */
 const char *load_text(struct load *l, const char *text);
 const char *load_printf(struct load *l, const char *format,
 			...) __attribute__((format(printf, 2, 3)));
-/* Refuses to open the object: fills err, returns -EINVAL. */
+/* Refuses to open the object: sets the caller's `err`, and returns -EINVAL. */
 int load_refuse(struct load *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Makes room for one more element in an array, which grows by doubling. Returns the array; NULL: no
- * memory. */
+/* Makes room for one more element in an array. The array grows by doubling. Returns the array, or
+ * NULL if there is no memory. */
 void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t size);
 
 /* Sets *why, unless there is a reason already. */
 void load_error(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Takes n steps of the work that an object may cost. This ends the work on files whose parts refer
- * to each other without end. False: all steps are spent, and *why says so. */
+/* Takes n steps of the work that an object may cost. The limit matters for files whose parts refer
+ * to each other without end. Returns false if all steps are spent; *why then says so. */
 bool load_work(struct load *l, uint64_t n, const char **why);
 
-/* Sets those fields of prog that follow from its section's name, and prog->why on failure. */
+/* Sets those fields of prog that follow from the name of its section. After an error, sets
+ * prog->why. */
 void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t default_type);
 
 int load_funcs(struct load *l);
-/* The function that contains that instruction of a section, or NULL. */
+/* Returns the function that contains instruction `insn` of a section, or NULL. */
 struct load_func *load_func_at(const struct load *l, uint32_t section, uint64_t insn);
 
 int load_maps(struct load *l);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* States at rest, in little memory: their frames share the values of registers and slots
+/* States at rest take little memory: their frames share the values of registers and slots
  * (kept.c). */
 #ifndef PB_BPF_VERIFIER_KEPT_H
 #define PB_BPF_VERIFIER_KEPT_H
 #include "bpf/verifier/env.h"
 
-/* Puts a copy of st to rest in *rest. kept: no path will continue from it. Returns 0 or
+/* Puts a copy of st to rest in *rest. kept: no path will continue from this copy. Returns 0 or
  * -ENOMEM. */
 int pbv_state_rest(struct env *env, struct state *rest, const struct state *st, bool kept);
-/* Unpacks rest into st, whose former contents are lost. */
+/* Unpacks rest into st. The former contents of st are lost. */
 int pbv_state_wake(struct env *env, struct state *st, const struct state *rest);
 /* Frees the state's memory. */
 void pbv_state_forget(struct env *env, struct state *rest);
-/* Frees all but the marks: the state won't be compared any more. */
+/* Frees all but the marks of a state that is never compared again. */
 void pbv_state_only_marks(struct env *env, struct state *rest);
-/* All paths from the state have ended: frees what comparisons don't need. */
+/* Called when all paths from the state have ended. Frees what comparisons don't need. */
 void pbv_state_trim(struct env *env, struct state *rest);
 /* Returns the value of register n (n < 11) or of slot n - 11, without marks. */
 const struct slot *pbv_rest_value(const struct frame *f, uint32_t n);

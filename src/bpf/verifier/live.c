@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Liveness. A read marks the register as read in the parent state and in earlier ancestors. The
- * marking stops where a write after a state's beginning hides the value of earlier states. A
+ * marking stops at a state that has written the register: its ancestors' values don't matter. A
  * write marks only the present state.
  */
 #include "bpf/verifier/env.h"
@@ -9,8 +9,8 @@
 #include "bpf/verifier/log.h"
 #include "bpf/verifier/state.h"
 
-/* Marks register n of the present state's frame (or slot n, if is_slot) as read, up the tree.
- * steps: the number of states that the walk has passed so far. */
+/* Marks register n of the frame as read, in the ancestors of the present state. is_slot: marks slot
+ * n instead. steps: the number of states that the walk has passed so far. */
 static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot,
 		    uint32_t steps)
 {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Liveness: marks what is read, up the tree of states. */
+/* Liveness: records which registers and slots a path reads and writes. */
 #ifndef PB_BPF_VERIFIER_LIVE_H
 #define PB_BPF_VERIFIER_LIVE_H
 #include "bpf/verifier/env.h"
 
-enum use { READ, WRITE, WRITE_KEEP };	/* WRITE: the register becomes unknown; WRITE_KEEP: the
-					 * caller sets it */
+/* WRITE makes the register unknown. With WRITE_KEEP the caller sets the register. */
+enum use { READ, WRITE, WRITE_KEEP };
 
 int pbv_reg_use(struct env *env, unsigned n, enum use use);
 /* Marks register n (pbv_live_read) or slot s (pbv_live_read_slot) of frame f of the present state
  * as read in earlier states. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
-/* Like pbv_live_read(), but the reader is a kept state that covers the present one and needs the
- * value. n: a register, or 11 + a slot. */
+/* Like pbv_live_read(), but for a read by a kept state that covers the present state. n: a
+ * register, or 11 + a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
 /* Copies register m of one frame to register n of another, with its parent. */
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
 /* Invalidates r0 ... r5, as a call does. */
 void pbv_regs_clobber(struct env *env, struct reg *regs);
-/* What the register pointed to is gone. With CAP_PERFMON the address stays, as an unknown
- * scalar. */
+/* Called when the object that the register pointed to is gone. With CAP_PERFMON the register
+ * becomes an unknown scalar. */
 void pbv_reg_lost(struct env *env, struct reg *r);
 #endif

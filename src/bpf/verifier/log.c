@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The log's text, in the kernel's words and format, for users and tools that know them. Level 1
- * has the instructions of the refused path, level 2 has all paths and the marks.
+ * The log's text. Words and format are the kernel's, since users and tools know them. Level 1 shows
+ * the instructions of the refused path. Level 2 shows all paths and the marks.
  */
 #include "bpf/core/disasm.h"
 #include "bpf/helper/kfunc.h"
@@ -53,7 +53,7 @@ struct type_text pbv_log_type_name(unsigned type, unsigned flags)
 	return out;
 }
 
-/* Writes numbers as the kernel does: large numbers in base 16, negative ones as two's
+/* Writes numbers as the kernel does: large numbers in base 16, negative numbers as two's
  * complement. */
 static void put_unsigned(struct pb_bpf_text *t, uint64_t v)
 {
@@ -98,9 +98,9 @@ static void say_live(struct env *env, unsigned live)
 #define attribute(...) (say(env, "%s", comma), comma = ",", say(env, __VA_ARGS__))
 
 /*
- * Logs all bounds that are no default. Bounds of the same kind with the same value are joined:
- * smin=smin32=-1,smax=umax=smax32=umax32=7. A large negative 32-bit bound is shown as 32 bits in
- * base 16.
+ * Logs all bounds that differ from the default. Lower bounds with the same value are joined, and
+ * upper bounds too: smin=smin32=-1,smax=umax=smax32=umax32=7. A large negative 32-bit bound is
+ * shown as 32 bits in base 16.
  */
 static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 {
@@ -139,7 +139,7 @@ static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 		attribute("var_off=%s", tnum_text(r->var));
 }
 
-/* Logs a register's attributes besides its value; returns the separator for what follows. */
+/* Logs a register's attributes, without its value. Returns the separator for the next attribute. */
 static const char *say_attributes(struct env *env, const struct reg *r)
 {
 	const char *comma = "";
@@ -205,7 +205,7 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 	char types[SLOT + 1] = { 0 };
 	bool any = false, spilled = slot_spilled(s);
 
-	/* a narrow number is preceded by the types of the slot's other bytes */
+	/* before a number of fewer than 8 bytes: the types of the slot's other bytes */
 	for (int i = 0; i < SLOT && !(spilled && s->type[i] == S_SPILL); i++)
 		types[i] = letters[s->type[i]];
 	for (int i = 0; i < SLOT; i++)
@@ -286,8 +286,8 @@ void pbv_log_insn(struct env *env)
 	env->insn_len = (uint32_t)(env->insn_log_at - before);
 }
 
-/* Logs the registers and slots that changed: on the line of the instruction, if that is the last
- * line. */
+/* Logs the registers and slots that changed. If the log's last line is the instruction's, they are
+ * added to this line. */
 void pbv_log_insn_state(struct env *env)
 {
 	struct pb_bpf_text *t = env->v->log;

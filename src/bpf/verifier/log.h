@@ -6,7 +6,7 @@
 
 void pbv_log_text(struct env *env, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define log(env, ...) pbv_log_text(env, __VA_ARGS__)
-/* Logs the reason of a refusal. The macro's value is -err. */
+/* Logs the reason for a refusal. The macro's value is -err. */
 #define refuse(env, err, ...) (pbv_log_text(env, __VA_ARGS__), -(err))
 
 static inline bool log_none(const struct env *env)

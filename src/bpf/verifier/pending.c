@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The needs of loops. A path that jumps back to a kept state needs what that state needs: the
- * registers and slots that it reads, and the exact values of some. But these needs are known only
- * when all paths from that state are done, and this path is one of them. Until then the states on
- * the path from the kept state to the jump are pending (`whole`): they are compared in full.
+ * The needs of loops. A state's needs are the registers and slots that its paths read, and the
+ * exact values of some of them. A path that jumps back to a kept state has the kept state's needs
+ * too. But these needs are known only when all paths from the kept state are done, and the path
+ * that jumps back is one of these paths. Meanwhile the states on the path from the kept state to
+ * the jump are pending (`whole`): they are compared in full.
  *
- * So each jump back is recorded with the state that jumped. When the target is done and depends
- * on no pending state above it, its needs are propagated to each state that jumped. This repeats
- * until no mark is new. From then on these states are compared by their needs, as all others are.
- * A state may also depend on a state further up, to which another of its paths jumped. `until` is
- * the number of the topmost state on which it depends.
+ * So each jump back is recorded with the state that jumped. When the target is done, and depends on
+ * no pending state above it, its needs are propagated to each state that jumped. This repeats until
+ * no mark is new. After that, the states are no longer pending: they are compared by their needs.
+ * If another path from a pending state jumped to a state further up, the pending state depends on
+ * that state too. `until` is the number of the topmost state on which a pending state depends.
  *
- * Marks are only added, so this ends. After MAX_ROUNDS rounds, or with more than MAX_JUMPS jumps,
- * everything counts as needed, for good (`until` 0).
+ * The rounds end, since marks are only added. After MAX_ROUNDS rounds, or with more than MAX_JUMPS
+ * jumps, everything counts as needed, for good (`until` 0).
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -27,7 +28,7 @@ struct jump {
 	struct jump *next;
 	struct state from;	/* at rest */
 	struct state *to;
-	uint32_t number;	/* how many states had been kept before the jump */
+	uint32_t number;	/* count of states kept before the jump */
 };
 
 static void free_jump(struct env *env, struct jump *j)
@@ -54,7 +55,7 @@ static void need_all(struct state *st)
 	st->until = 0;
 }
 
-/* Marks all of each state on the path to `st` as needed, for good. */
+/* Marks all registers and slots of each state on the path to `st` as needed, for good. */
 static void give_up(struct state *st)
 {
 	for (; st && !(st->whole && !st->until); st = st->parent)
@@ -92,11 +93,12 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* Makes the present path's states, from number `until` on, wait for state number `until`. */
+/* Makes those states of the present path whose number is at least `until` wait for state
+ * `until`. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
-		/* then the states above it wait for `until` already */
+		/* the states above st wait for `until` already */
 		if (st->whole && st->until <= until)
 			return 0;
 		if (!st->whole && !add_pending(env, st))
@@ -115,9 +117,9 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
-	/* The target was given up, so all that leads to it is given up too. Every pending state
-	 * waits for a state of the present path, since those of other paths are done. None of these
-	 * states will be settled any more. */
+	/* If the target was given up, the path to it is given up too, and so are all pending
+	 * states. Each of them waits for a state of the present path, and that state is never
+	 * settled now. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);
 		give_up(env->cur->parent);
@@ -138,7 +140,7 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 /* ---- the end of the wait ---------------------------------------------------------------- */
 
-/* One round over the jumps of the paths from `top`: each state that jumped takes over the needs of
+/* One round over the jumps of the paths from `top`. Each state that jumped takes over the needs of
  * its target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {

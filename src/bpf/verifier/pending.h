@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pending states: their needs aren't known yet, because a path from them leads back to a state
- * that isn't done. */
+/* Pending states. A state is pending if a path from it leads back to a state that isn't done. The
+ * needs of a pending state aren't known yet. */
 #ifndef PB_BPF_VERIFIER_PENDING_H
 #define PB_BPF_VERIFIER_PENDING_H
 #include "bpf/verifier/env.h"
 
-/* Called when the present path ends by a jump to state `to`, whose needs aren't known yet. */
+/* Called when the present path ends by a jump to state `to`, and the needs of `to` aren't known
+ * yet. */
 int pbv_pending_jump(struct env *env, struct state *to);
-/* Gives up on all pending states: from now on all of their registers and slots count as
- * needed. */
+/* Gives up all pending states: from now on all of their registers and slots count as needed. */
 void pbv_pending_give_up(struct env *env);
 /* Called when all paths from a pending state have ended. */
 int pbv_pending_done(struct env *env, struct state *st);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arithmetic on pointers: a pointer plus or minus a number gives a pointer. A known number is
- * added to `off`, an unknown one to the variable part.
+ * Arithmetic on pointers: a pointer plus or minus a number gives a pointer. A known number is added
+ * to `off`, an unknown number to the variable part.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -63,8 +63,8 @@ static int refuse_move(struct env *env, const struct bpf_insn *insn, const struc
 	return 0;
 }
 
-/* An unknown number was added to a packet pointer: it gets a new id, and its `range` is usually
- * lost. */
+/* Called when an unknown number was added to a packet pointer. The pointer gets a new id, and
+ * usually loses its `range`. */
 static void new_base(struct env *env, struct reg *dst, bool forget_range)
 {
 	if (!reg_is_packet(dst))
@@ -133,7 +133,7 @@ static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *d
 	}
 	dst->var = tnum_sub(ptr->var, off->var);
 	dst->wide = r;
-	/* if the subtracted number isn't negative, the bytes in range are still in range */
+	/* if the subtracted number isn't negative, the pointer keeps its `range` */
 	new_base(env, dst, o->smin < 0);
 	return 0;
 }
@@ -158,8 +158,8 @@ static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	}
 }
 
-/* Masks keep speculative accesses within bounds only if the result is within bounds to begin
- * with. */
+/* Without a misprediction the result must be within bounds. Only if it is, masks keep speculative
+ * accesses within bounds. */
 static int within(struct env *env, unsigned n, const struct reg *r)
 {
 	int64_t off = r->off + (int64_t)r->var.value;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The memory of one verification. Blocks come in classes of sizes: multiples of 16 up to 256 bytes,
- * then four classes to a power of two. A freed block goes to the free list of its class, and a
- * large block back to its allocator. Slabs are freed at the end, all at once. A program that needs
- * more than MAX_POOL isn't verified. When memory gets short (pool_is_short), the verifier drops
- * kept states.
+ * The memory of one verification. Blocks come in classes of sizes. The sizes are the multiples of
+ * 16 up to 256 bytes. Above 256, four sizes lead from each power of two to the next. A freed block
+ * goes to the free list of its class. A freed large block goes back to its allocator. At the end
+ * all slabs are freed at once. A program that needs more than MAX_POOL isn't verified. When memory
+ * gets short (pool_is_short), the verifier drops kept states.
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H
@@ -12,24 +12,23 @@
 
 #define MAX_POOL	(72u << 20)	/* bytes of all slabs and large blocks */
 #define POOL_SHORT	(MAX_POOL - (8u << 20))
-#define POOL_LARGE	(64u << 10)	/* larger blocks have an allocation of their own */
+#define POOL_LARGE	(64u << 10)	/* each larger block has its own allocation */
 #define POOL_CLASSES	48
 
 struct pool_slab;
 struct pool {
 	struct pb_bpf_mem *mem;
 	struct pool_slab *slabs, *large;
-	char *at, *end;		/* of the newest slab: bytes not handed out yet */
-	size_t taken;		/* bytes of slabs and large blocks */
+	char *at, *end;		/* the free bytes of the newest slab */
+	size_t taken;		/* bytes of all slabs and large blocks */
 	size_t used;		/* bytes of blocks in use */
 	void *free[POOL_CLASSES];
-	bool optional;		/* the request may fail: it may take memory only up to
-				 * POOL_SHORT */
-	bool failed;		/* a request that may not fail has failed */
+	bool optional;		/* requests may fail: they may take memory only up to POOL_SHORT */
+	bool failed;		/* a request has failed that was not optional */
 };
 
-/* Returns at least size bytes, not zeroed, and in *room (may be NULL) how many. NULL: no memory
- * is left. */
+/* Returns a block of at least size bytes, not zeroed, or NULL if no memory is left. Sets *room to
+ * the block's size, unless room is NULL. */
 void *pbv_pool_get(struct pool *p, size_t size, size_t *room);
 /* Returns size zeroed bytes. */
 void *pbv_pool_zero(struct pool *p, size_t size);
@@ -42,7 +41,7 @@ static inline struct pool_mark pool_mark(const struct pool *p)
 {
 	return (struct pool_mark){ p->slabs, p->large };
 }
-/* Frees the slabs and large blocks taken after the mark, and empties the free lists. */
+/* Frees the slabs and large blocks that were taken after the mark. Empties the free lists. */
 void pbv_pool_back_to(struct pool *p, struct pool_mark mark);
 
 static inline bool pool_is_short(const struct pool *p)

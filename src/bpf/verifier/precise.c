@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Precision: which scalars' exact values matter. Pruning treats any two scalars as alike
- * (alike.c) unless the program's safety depends on the value: for example a length, an offset, or
- * a branch of which only one side was followed. Where the verifier meets such a use, it walks the
- * path backwards, instruction by instruction, and marks the scalars that the value was computed
- * from.
+ * Precision: finds the scalars whose exact values matter. Pruning treats any two scalars as alike
+ * (alike.c), unless the program's safety depends on the value. It does if the scalar is used as a
+ * length or an offset, for example, or decides a branch of which only one side was followed. When
+ * the verifier finds such a use, it walks the path backwards, instruction by instruction. It marks
+ * the scalars from which the value was computed.
  *
  * The set `wanted` holds registers and stack slots of each frame. When the walk crosses an
  * instruction that computes a wanted register, the instruction's inputs become wanted in its
@@ -13,25 +13,26 @@
  *   r1 = 5             r1 is a constant: no longer wanted
  *   r1 = r2            r2 is wanted
  *   r1 += r2           r1 and r2 are wanted
- *   r1 = *(fp - 8)     slot -8 is wanted, if a scalar was spilled there (the steps say so)
+ *   r1 = *(fp - 8)     slot -8 is wanted, if its step says that it held a spilled scalar
  *   *(fp - 8) = r1     r1 is wanted, if slot -8 was wanted
- *   if r1 < r2         both are wanted, if either was wanted: each bounds the other
+ *   if r1 < r2         if one of them was wanted, both are: each bounds the other
  *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
  *
- * Linked scalars (copies) learn bounds together: if one is wanted, all are.
+ * Linked scalars (copies) learn bounds together: if one of them is wanted, all are wanted.
  *
- * At each kept state on the path the wanted registers and slots are marked as precise: another
- * path that arrives there with other values is then not alike. The walk ends when nothing is
- * wanted any more, or when all that is wanted was marked before: then an earlier walk has marked
- * the states above. Marks in the present state have no meaning, since nothing is compared with
- * it.
+ * At each kept state on the path, the wanted registers and slots are marked as precise. A later
+ * path whose values differ is then not alike. The walk ends when nothing is wanted any more. It
+ * also ends if everything wanted was marked before, since an earlier walk has marked the states
+ * above. Marks in the present state have no meaning, since no path is compared with the present
+ * state.
  *
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all states above are
- * marked. That is always safe; it only prunes less.
+ * marked. These marks are always safe: they only prevent some pruning.
  *
- * Bound: a walk covers the path to the present state from its parent, at most about LONG_PATH
- * instructions (prune.c). It covers another such path for each state in which it makes a new mark.
- * So all walks together cover at most LONG_PATH instructions for each walk and for each mark.
+ * Bound: a walk covers the path from a parent state to its child for the present state, and for
+ * each state in which the walk makes a new mark. Each of these paths has at most about LONG_PATH
+ * instructions (prune.c). So the cost of all walks is at most LONG_PATH instructions for each walk,
+ * plus LONG_PATH for each mark.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"
@@ -85,7 +86,8 @@ static int back_alu(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, uin
 	return 0;
 }
 
-/* A load ends the search, unless it restores a spilled scalar: then the slot is wanted. */
+/* A load ends the search for its register. If the load restores a spilled scalar, the slot becomes
+ * wanted. */
 static int back_load(unsigned value, const struct step *step, struct wanted *w)
 {
 	uint32_t *regs = &w->regs[w->frame];
@@ -106,7 +108,7 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 {
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
-	/* the wanted scalar serves as an address: it comes from a subtraction of pointers */
+	/* The wanted scalar serves as an address, so it comes from a subtraction of pointers. */
 	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
 	if (i->dst_reg == FP) {
@@ -164,7 +166,7 @@ static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, str
 	if (next != at + 1) {
 		if (pbv_helper_calls_back(i->imm))
 			return back_out(w, false);
-		/* a tail call: another program returned in place of the subprogram */
+		/* after a tail call another program returned in place of the subprogram */
 		return *regs & ARGS ? GAVE_UP : back_in(w, false);
 	}
 	*regs &= ~1u;
@@ -190,7 +192,7 @@ static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
-	/* a walk for the helper's arguments began when the helper was first called */
+	/* the helper's arguments had their own walk, when the helper was first called */
 	if (callback)
 		*regs &= ~ARGS;
 	return *regs & ARGS ? GAVE_UP : back_in(w, call);
@@ -315,7 +317,7 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 
 	if (!(env->v->log_level & 2))
 		return;
-	/* a state that is no longer compared may have only its marks left */
+	/* a state that is never compared again may have only its marks left */
 	known = st->frames[0] && !pbv_state_wake(env, &seen, st);
 	for (int n = (int)w->frame; n >= 0; n--) {
 		log_wanted(env, "parent state ", (uint32_t)n, w);
@@ -351,9 +353,9 @@ void pbv_precise_forget(struct state *st)
 			r->precise = false;
 }
 
-/* Walks back to the first instruction of the path that led to the state from its parent. Returns 0
- * if something is still wanted in the parent state, ALL_FOUND if nothing is left, GAVE_UP or an
- * error. */
+/* Walks back over the path from the parent state to `st`, up to the first instruction of that path.
+ * Returns 0 if something is still wanted in the parent state, ALL_FOUND if nothing is left, GAVE_UP
+ * or an error. */
 #define ALL_FOUND 2
 static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next,
 		      struct wanted *w)
@@ -385,8 +387,9 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 	}
 }
 
-/* Marks what is wanted in the frame. A value that is no scalar there needs no mark. What was
- * marked before is no longer wanted, since the states above have been marked too. */
+/* Marks the wanted registers and slots of the frame as precise. A value that isn't a scalar needs
+ * no mark. A value that was marked before is no longer wanted, since the states above have been
+ * marked too. */
 static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots)
 {
 	if (m->nr_slots < MAX_SLOTS && *slots >> m->nr_slots)
@@ -424,7 +427,7 @@ static int walk(struct env *env, struct wanted *w)
 {
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
-	uint32_t next = UINT32_MAX;	/* none: the walk doesn't cross the present instruction */
+	uint32_t next = UINT32_MAX;	/* no instruction: the walk doesn't cross the present one */
 	int err;
 
 	for (;;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Precision: marks scalars whose exact values matter, up the tree of states. */
+/* Precision: marks scalars whose exact values matter, in the present state's ancestors. */
 #ifndef PB_BPF_VERIFIER_PRECISE_H
 #define PB_BPF_VERIFIER_PRECISE_H
 #include "bpf/verifier/env.h"
@@ -12,13 +12,13 @@ struct wanted {
 	uint64_t slots[PB_BPF_MAX_FRAMES];
 };
 
-/* Called when the program's safety depends on the value of register n, or on all values in *w.
- * These are scalars in the present state. Both functions mark the values from which the scalars
+/* Called when the program's safety depends on the value of register n, or on all values in *w. All
+ * of them are scalars of the present state. Both functions mark the values from which these scalars
  * were computed. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);
 /* Clears the marks in the state's own registers and slots. */
 void pbv_precise_forget(struct state *st);
-/* Marks all scalars of all ancestors of st. Returns false if that had been done before. */
+/* Marks all scalars of all ancestors of st. Returns false if all of them had been marked before. */
 bool pbv_precise_all(struct state *st);
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pruning. Where paths meet (a prune point), a path is not followed if its state is covered by a
- * kept state whose paths were all found safe.
+ * Pruning. At a prune point, where paths meet, the verifier compares the present state with kept
+ * states. If a kept state covers the present state, and all paths from the kept state were found
+ * safe, the present path is not followed.
  *
- * A kept state records what its paths need: which registers and slots they read (live.c), and
- * which scalars must have their exact value (precise.c). Only these are compared (alike.c). A
- * state that is found alike takes over these needs, as if its path had been followed: the needs
- * are marked in its parents too, so that comparisons with those are right.
+ * A kept state records what its paths need: which registers and slots they read (live.c), and which
+ * scalars must have their exact value (precise.c). Only these values are compared (alike.c). A
+ * state that is found alike takes over these needs, as if its path had been followed. The needs are
+ * marked in its parents too, since later states are compared with the parents.
  *
  * A kept state's life:
  *
@@ -14,21 +15,21 @@
  *                   comes back to it is a loop. If the state is equal, the loop may never end. If
  *                   the loop is bounded and the whole state is covered, one more iteration
  *                   is safe
- *   branches == 0   its needs are complete, and it may prune
+ *   branches == 0   its needs are complete, and it may prune other states
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
- *   until           its own paths were pruned by a state with incomplete needs: its needs are
+ *   until           a state with incomplete needs has pruned its own paths: its needs are
  *                   complete when state number `until` is done
  *   unlisted        in no list and never compared again, but needed as a parent: usually only
  *                   its marks are left
  *
- * Which states are kept decides how fast the verifier is, never whether it is right. So a state
- * that nothing waits for may be dropped: if it misses too often (patience()), or if memory runs
- * short (oldest first). Some states are not kept at all: at a prune point soon after the last one,
- * and in most iterations of a loop.
+ * The choice of kept states decides how fast the verifier is, but not its verdict. So a state may
+ * be dropped if no other state waits for it. A state is dropped if it misses too often
+ * (patience()). If memory runs short, the oldest states are dropped. Some states are not kept at
+ * all: at a prune point soon after the last kept state, and in most iterations of a loop.
  *
  * Two rules keep backward walks short: a state is kept once a path exceeds LONG_PATH instructions,
- * and at each visit of a loop's head. If there is no memory for such a state, all scalars of the
- * states above are marked as precise, and backward walks end there.
+ * and at each visit of a loop's head. If memory is too short for one of these states, all scalars
+ * of the states above are marked as precise. Backward walks then end at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -43,8 +44,9 @@
 
 /* ---- the present path takes over the needs of the kept state that covers it ---------------- */
 
-/* The first of the frame's registers whose marks count. While the frame waits for a callee, that
- * is r6, since the call loses r0 to r5; while a helper may call back, it is r0. */
+/* Returns the first of the frame's registers whose marks count: usually r0. While the frame waits
+ * for a callee, it is r6, since the call loses r0 to r5. If the callee is a helper's callback, it
+ * is r0. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
 {
 	return frame < st->cur && !st->frames[frame + 1]->in_callback ? 6 : 0;
@@ -89,7 +91,8 @@ static uint64_t slots_spilled(const struct frame *f)
 	return bits;
 }
 
-/* Only slots in which a number is spilled here have a value that can be marked as precise. */
+/* Takes over the marks of precise values. Only slots with a spilled number in the present state can
+ * have such a mark. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
 	struct wanted w = { 0 };
@@ -128,27 +131,29 @@ static struct explored **kept_at(struct env *env)
 	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr_lists];
 }
 
-/* Frees a state that was taken out of its list, or leaves it unlisted while others need it. */
+/* Frees a state that was taken out of its list. If other states still need the state, leaves it
+ * unlisted. */
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
-		/* Paths from the state may still mark it. Three kinds of state keep more than their
-		 * marks: a loop's head, to widen later iterations; a function's first state (last <
-		 * 0), since a backward walk needs its function; and a whole state. */
+		/* Paths from the state may still mark it, so its marks stay. Three kinds of state
+		 * also keep their values: a loop's head, to widen later iterations; a function's
+		 * first state (last < 0), where a backward walk looks up the function; and a whole
+		 * state. */
 		e->unlisted = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* the kernel's peak_states counts states that are unlisted, and states of other call
-	 * chains */
+	/* The kernel's peak_states still counts a state that was unlisted, or that belongs to
+	 * another call chain. */
 	if (!e->unlisted && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
 	pbv_pool_put(&env->pool, e, sizeof *e);
 }
 
-/* the pool reuses blocks of one size for values, lists and states */
+/* The pool can reuse one block for a value, a list or a state, if all three have the same size. */
 _Static_assert(sizeof(struct explored) <= 160, "blocks for values and lists of them are as large");
 
 /* Whether other states wait for this state's needs, or its own needs are not complete. */
@@ -157,8 +162,8 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* Drops states up to number `before`. Without `all`, drops only states that never pruned a path,
- * and no heads of loops. */
+/* Drops states whose number is at most `before`. Without `all`, also keeps loop heads and states
+ * that have pruned a path. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
@@ -179,19 +184,19 @@ static void give_up(struct env *env, uint32_t before, bool all)
 }
 
 /*
- * Kept states only save work, so they may be dropped. The oldest go first: the verifier goes
- * depth first, so the paths that could meet the oldest states come last. A state from which paths
- * are still followed keeps its marks.
+ * Kept states only save work, so they may be dropped. The oldest are dropped first: the verifier
+ * works depth first, so the paths that could meet them come last. If paths from a state are still
+ * followed, the state keeps its marks.
  */
 bool pbv_prune_make_room(struct env *env)
 {
-	/* `part` sixteenths of all states, the oldest first */
+	/* drops the oldest `part` sixteenths of all states */
 	static const struct { uint8_t part; bool all; } rounds[] = {
 		{ 4, false }, { 8, false }, { 15, false }, { 8, true }, { 15, true },
 	};
 	uint32_t newest = env->v->stats.total_states;
 
-	/* the last attempt failed at about the same use of memory */
+	/* the last attempt failed when about as much memory was in use */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
 	pbv_pending_give_up(env);
@@ -235,8 +240,8 @@ static void link_state(struct state *cur)
 	}
 }
 
-/* Copies the present state into a kept one. NULL: memory is short; the verifier can do without
- * the state. */
+/* Copies the present state into a new kept state. NULL: memory is short. The verifier can go on
+ * without the kept state. */
 static struct explored *take_state(struct env *env)
 {
 	struct explored *e;
@@ -262,9 +267,9 @@ static struct explored *take_state(struct env *env)
 }
 
 /*
- * No state can be kept here, so backward walks over this path would become longer and longer.
- * Instead all scalars of the states above are marked as precise. Then no walk has anything to
- * mark there, and for later walks the path begins here.
+ * Called when memory is too short to keep the present state. If the path is long, backward walks
+ * over it would become slow. So all scalars of the states above are marked as precise. Later walks
+ * have nothing to mark in these states, so for these walks the path begins here.
  */
 static int go_on_without(struct env *env)
 {
@@ -284,7 +289,7 @@ static int keep(struct env *env, bool compare)
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* precision is tracked afresh from each kept state */
+	/* marks of precise values begin anew at each kept state */
 	if (env->capable)
 		pbv_precise_forget(cur);
 	e = take_state(env);
@@ -344,8 +349,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* Whether a state must be kept: an iteration of a loop begins here, or the path since the last
- * kept state is so long that backward walks would become slow. */
+/* Whether the present state must be kept. It must if an iteration of a loop begins here. It must
+ * also if the path since the last kept state is long, since backward walks would become slow. */
 static bool must_keep(const struct env *env)
 {
 	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
@@ -365,8 +370,8 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	/* an iteration that the kept state covers entirely need not be followed */
 	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
 		return pbv_state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
-	/* the present path came through the kept state, so an equal state is an endless loop,
-	 * unless an asynchronous callback was entered again */
+	/* The present path came through the kept state. If both states are equal, the loop is
+	 * endless, unless an asynchronous callback was entered again. */
 	if (!(f->in_async && f->async_entries != c->async_entries) &&
 	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&
 	    pbv_state_same(env, &e->st, env->cur))
@@ -385,15 +390,15 @@ static int found(struct env *env, struct explored *e)
 	e->hits += e->hits < UINT16_MAX;
 	if (!err)
 		err = pbv_prune_take_over(env, &e->st);
-	/* the needs that are known so far have been taken over; the others follow when e is
-	 * done */
+	/* The path has taken over those needs of e that are known so far. When e is done, it takes
+	 * over the others. */
 	if (!err && (e->st.branches || e->st.whole))
 		err = pbv_pending_jump(env, &e->st);
 	return err ? err : 1;
 }
 
-/* How many misses a state may have for each hit before it is dropped. The heads of unfinished
- * loops may have more, since they bound the loop. */
+/* Returns how many misses per hit a state may have before it is dropped. The head of an unfinished
+ * loop may have more misses, since its state bounds the loop. */
 static uint32_t patience(const struct explored *e)
 {
 	return e->st.head && e->st.branches ? 64 : 3;
@@ -426,7 +431,7 @@ int pbv_prune_visit(struct env *env)
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return env->cur->path_len > LONG_PATH ? keep(env, false) : pbv_step_jump(env);
-	/* comparing with a state at every prune point would cost more than it saves */
+	/* a kept state at every prune point would cost more comparisons than it saves work */
 	if (env->jumps_processed - env->prev_jumps >= 2 &&
 	    env->processed - env->prev_processed >= 8)
 		add = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sets, copies, truncates and extends what is known of a register. */
+/* The knowledge of a register: sets, copies, truncates and extends it. */
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/verifier/reg.h"
@@ -63,8 +63,8 @@ void pbv_reg_copy(struct reg *dst, const struct reg *src)
 	dst->live = live;
 }
 
-/* Sets the 64-bit range to the range of the zero-extended low half. The signed bounds of the low
- * half hold only if neither is negative. */
+/* Sets the 64-bit range to the range of the zero-extended low half. The low half's signed bounds
+ * are used only if neither of them is negative. */
 static void assign_low(struct reg *r)
 {
 	r->wide.umin = r->low.umin;
@@ -103,8 +103,8 @@ void pbv_reg_cut(struct reg *r, int bytes)
 	pbv_reg_sync(r);
 }
 
-/* The truncated numbers keep their order if all numbers have the same upper bits, and the same
- * sign after truncation; or if truncation changes none of them. */
+/* The bounds can be truncated in two cases. Either truncation changes no number of the range, or
+ * all numbers have the same upper bits and the same sign after truncation. */
 void pbv_reg_sign_extend(struct reg *r, int bytes)
 {
 	int bits = bytes * 8, up = 64 - bits;

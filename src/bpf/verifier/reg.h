@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is known of a register, or of eight bytes of stack, on the present path.
+ * The knowledge of a register, or of eight bytes of stack, on the present path.
  *
- * A scalar is described three times: by its known bits (tnum), by the range of all 64 bits, and
- * by the range of the low 32. Each description sharpens the others. The bounds of the low 32 bits
+ * A scalar is described three times: by its known bits (tnum), by the range of all 64 bits, and by
+ * the range of the low 32 bits. Each description sharpens the others. The bounds of the low 32 bits
  * are kept as 64-bit numbers, so that the same functions work on both ranges. For a pointer, the
- * three describe the variable part that was added to it besides `off`.
+ * three descriptions are of its variable part: the unknown number that was added to it, in addition
+ * to `off`.
  */
 #ifndef PB_BPF_REG_H
 #define PB_BPF_REG_H
@@ -53,19 +54,19 @@ struct range {
 };
 
 enum liveness {
-	LIVE_READ = 1,		/* of an explored state: a path from it reads this */
-	LIVE_WRITTEN = 2,	/* written since the last kept state: later reads don't see the
-				 * parent's value */
+	LIVE_READ = 1,		/* in a kept state: a path from this state reads the value */
+	LIVE_WRITTEN = 2,	/* written since the last kept state, so that later reads don't see
+				 * the parent's value */
 };
 
-/* Where a value was in the parent state: nowhere; in the same place; or, for PLACE(frame, n), in
+/* The place of a value in the parent state: no place, the same place, or, for PLACE(frame, n),
  * register n of the frame. */
 enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 #define PLACE(frame, n)	((uint16_t)(PLACE_OF + (frame) * 16u + (n)))
 
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
-/* The range of a packet pointer that was found to be at, or after, the packet's end. */
+/* Values of `range`, for a packet pointer that was found to be at or after the packet's end. */
 enum { AT_END = -1, AFTER_END = -2 };
 
 struct reg {
@@ -75,13 +76,14 @@ struct reg {
 	union {
 		struct {
 			const struct pb_bpf_map *map;
-			uint32_t map_uid;	/* tells inner maps apart, where that matters */
+			uint32_t map_uid;	/* identifies an inner map, if the map's identity
+						 * matters */
 		};
-		int32_t range;			/* of a packet pointer: bytes after its variable
-						 * part that are in the packet */
+		int32_t range;			/* for a packet pointer: how many bytes from its
+						 * variable part on are in the packet */
 		struct {
 			uint32_t mem_size;
-			uint32_t slice_of;	/* of a pointer from bpf_dynptr_data: the dynptr's
+			uint32_t slice_of;	/* for a pointer from bpf_dynptr_data: the dynptr's
 						 * id */
 		};
 		uint32_t subprog;
@@ -95,32 +97,34 @@ struct reg {
 			uint32_t dynptr_id;
 		};
 		struct {
-			/* of a scalar with an id: how much more it is, modulo 2^64, than a scalar
-			 * of the same id with delta 0. `moved`: a constant was added */
+			/* For a scalar with an id: its difference, modulo 2^64, from a scalar of
+			 * the same id with delta 0. `moved`: a constant was added. */
 			int32_t delta;
 			bool moved;
 		};
-		struct {			/* of a slot that holds an iterator; `ref` is its
-						 * reference */
-			uint32_t iter, depth;	/* the iterator's budget (iterations.c); elements
-						 * given so far */
+		struct {			/* for a slot with an iterator; `ref` is the
+						 * iterator's reference */
+			uint32_t iter, depth;	/* the iterator's budget (iterations.c); count of
+						 * elements given so far */
 			bool drained;
 		};
 		uint64_t raw[2];
 	};
-	/* with the members above, compared as one block where registers must be equal */
+	/* If registers must be equal, these members are compared too, with those above as one
+	 * block. */
 	uint32_t id;		/* registers with the same id hold the same value, apart from
 				 * `delta` */
-	uint32_t ref;		/* of an acquired object: its reference, which must be released */
+	uint32_t ref;		/* for an acquired object: its reference, which must be released */
 	struct tnum var;
 	struct range wide, low;
 	/* not compared as a block */
-	uint32_t frame;		/* of TO_STACK: the frame that it points into */
-	uint16_t parent;	/* enum place: where it was in the parent state */
+	uint32_t frame;		/* for TO_STACK: the frame that the pointer points into */
+	uint16_t parent;	/* enum place: the value's place in the parent state */
 	uint8_t live;		/* enum liveness */
-	bool precise;		/* the program's safety depends on its value (precise.c) */
+	bool precise;		/* the program's safety depends on the value (precise.c) */
 };
-#define REG_KIND	offsetof(struct reg, id)	/* what it is, without its value */
+#define REG_KIND	offsetof(struct reg, id)	/* the members that describe the kind of
+							 * value */
 #define REG_ALL		offsetof(struct reg, frame)
 
 /* ---- ranges: bits is 64 or 32 -------------------------------------------------- */
@@ -168,15 +172,15 @@ bool pbv_range_learn_bits(struct range *r, struct tnum bits_known, int bits);
 
 /* ---- registers ------------------------------------------------------------------ */
 
-/* In deduce.c. Lets the three descriptions of a value sharpen each other. */
+/* In deduce.c. Uses each of a value's three descriptions to sharpen the others. */
 void pbv_reg_sync(struct reg *r);
-/* Sharpens only the ranges, by the known bits. Returns whether they have become narrower. */
+/* Uses the known bits to sharpen the ranges. Returns whether a range has become narrower. */
 bool pbv_reg_learn_bits(struct reg *r);
 /* Sets the value, and keeps type, id and offset. */
 void pbv_reg_known_value(struct reg *r, uint64_t v);
 /* Like pbv_reg_known_value(), but for the low 32 bits. */
 void pbv_reg_known_low(struct reg *r, uint32_t v);
-/* Resets both ranges: nothing is known of the value. */
+/* Resets both ranges. The value becomes unknown. */
 void pbv_reg_any_value(struct reg *r);
 /* Sets the register's type and flags. Keeps liveness and parent, and sets all else to 0. */
 void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);
@@ -188,11 +192,11 @@ void pbv_reg_copy(struct reg *dst, const struct reg *src);
 
 /* Zeroes the upper half, as an operation on 32 bits does. */
 void pbv_reg_zero_extend(struct reg *r);
-/* Keep the low `bytes` of the value: the first zero-extends them, the second sign-extends
- * them. */
+/* Both keep the low `bytes` bytes of the value. pbv_reg_cut() zero-extends them,
+ * pbv_reg_sign_extend() sign-extends them. */
 void pbv_reg_cut(struct reg *r, int bytes);
 void pbv_reg_sign_extend(struct reg *r, int bytes);
-/* Whether the descriptions allow no value at all. Then the path can't be taken. */
+/* Whether the descriptions contradict each other. If they do, the path can't be taken. */
 bool pbv_reg_contradicts(const struct reg *r);
 
 /* Ends the register's link to scalars of the same id. */

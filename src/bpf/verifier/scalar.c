@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arithmetic on scalars: what is known of the result. Each operation works on the known bits and
- * on both ranges; `bits` is the width of a range, 64 or 32. Where an operation can't give exact
- * bounds it gives wide ones, and pbv_reg_sync() sharpens them.
+ * Arithmetic on scalars: computes the knowledge of the result. Each operation works on the known
+ * bits and on both ranges. `bits` is the width of a range, 64 or 32. If an operation can't compute
+ * exact bounds, it sets wide bounds. pbv_reg_sync() then sharpens them.
  */
 #include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
@@ -25,8 +25,8 @@ static void any_unsigned(struct range *r, int bits)
 	r->umax = all.umax;
 }
 
-/* Derives the signed bounds from the unsigned ones, if the unsigned bounds are in order as signed
- * numbers too. Otherwise resets the signed bounds. */
+/* If the unsigned bounds are in order as signed numbers too, they become the signed bounds.
+ * Otherwise resets the signed bounds. */
 static void signed_as_unsigned(struct range *r, int bits)
 {
 	int64_t min = sign_extend(r->umin, bits), max = sign_extend(r->umax, bits);
@@ -52,8 +52,8 @@ static void set_signed(struct range *d, __int128 min, __int128 max, int bits)
 	}
 }
 
-/* The unsigned bounds of a sum or difference. If both bounds wrap around, all values between
- * do. */
+/* Sets the unsigned bounds of a sum or difference. If both bounds wrap around, all values between
+ * them wrap around too. */
 static void set_unsigned(struct range *d, __int128 min, __int128 max, int bits)
 {
 	any_unsigned(d, bits);
@@ -104,7 +104,7 @@ static void range_mul(struct range *d, const struct range *s, int bits)
 	}
 }
 
-/* t: the known bits of the result, which give most of the bounds. */
+/* Most of the bounds are derived from t, the known bits of the result. */
 static void range_bitwise(struct range *d, const struct range *s, struct tnum t, unsigned op,
 			  int bits)
 {
@@ -152,8 +152,8 @@ static void lsh64(struct reg *d, unsigned by)
 
 	range_lsh(&d->wide, by, 64);
 	if (by == 32) {
-		/* as in the kernel: a shift by 32 is often the first half of a sign extension of
-		 * the low half */
+		/* As in the kernel: a shift by 32 is often the first step of a sign extension of
+		 * the low half. */
 		d->wide.smin = (int64_t)((uint64_t)smin << 32);
 		d->wide.smax = (int64_t)((uint64_t)smax << 32);
 	}
@@ -179,7 +179,8 @@ static void rsh(struct reg *d, unsigned by, int bits)
 	r->umax >>= by;
 	d->var = tnum_rsh(bits == 64 ? d->var : tnum_low(d->var), by);
 	if (bits == 64) {
-		/* bits of the upper half, unknown to the low range, move into the low half */
+		/* bits of the upper half move into the low half; the low range says nothing of
+		 * them */
 		d->low = range_all(32);
 		pbv_reg_learn_bits(d);
 	} else {
@@ -233,7 +234,7 @@ int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d,
 {
 	int bits = BPF_CLASS(insn->code) == BPF_ALU64 ? 64 : 32, err;
 	unsigned op = BPF_OP(insn->code);
-	const struct reg s = *src;	/* may be d */
+	const struct reg s = *src;	/* a copy, since src may be d */
 	bool known = tnum_is_const(bits == 64 ? s.var : tnum_low(s.var));
 
 	/* contradicting bounds: this branch can't be taken */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Speculative execution (Spectre v1). A program without CAP_PERFMON shares the address space with
- * code that it must not spy on. So the number that is added to a pointer is masked: beyond its
- * limit it becomes 0, even after a mispredicted branch. This file finds the masks' directions and
- * limits; pb_bpf_resolve() emits the masks. Branches that can't be taken are followed too, as
- * speculative paths.
+ * code that it must not spy on. So a number that is added to a pointer is masked: a number beyond
+ * the limit becomes 0, even after a mispredicted branch. This file finds the directions and limits
+ * of the masks. pb_bpf_resolve() emits the masks. The verifier also follows branches that can't be
+ * taken, as speculative paths.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/log.h"
@@ -45,7 +45,7 @@ static bool no_mask(const struct env *env, const struct bpf_insn *insn)
 	return env->trust_v1 || BPF_SRC(insn->code) == BPF_K;
 }
 
-/* Records the instruction's mask. false: another path needs a different one. */
+/* Records the instruction's mask. Returns false if another path needs a different mask. */
 static bool note(struct aux *aux, unsigned state, uint32_t limit)
 {
 	if (aux->alu_state && (aux->alu_state != state || aux->fact.limit != limit))
@@ -62,7 +62,7 @@ int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn)
 	return explain(env, insn, PATHS, true);
 }
 
-/* How far the pointer may move, to the left (down) or to the right. */
+/* Sets *limit to how far the pointer may move: to the left (down), or to the right (up). */
 static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 {
 	uint32_t most, l;
@@ -130,7 +130,7 @@ static enum reason plan(struct env *env, const struct bpf_insn *insn, const stru
 	return 0;
 }
 
-/* The final limit is how far the operation has moved the pointer. */
+/* Sets the final limit: the distance that the operation has moved the pointer. */
 static enum reason commit_plan(struct env *env, const struct reg *ptr, const struct mask_window *w)
 {
 	uint32_t limit;

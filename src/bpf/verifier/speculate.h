@@ -11,15 +11,15 @@ struct mask_window {
 	uint32_t limit;
 	bool left, off_in_dst;
 };
-/* Finds the mask for `ptr += off`. Called before the operation, and again after it with `commit`
- * and with the result as `ptr`. */
+/* Finds the mask for `ptr += off`. Called before the operation. Called again after the operation,
+ * with `commit` and with the result as `ptr`. */
 int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
 		     const struct reg *off,
 		 struct reg *dst, struct mask_window *w, bool commit);
 /* Notes that the instruction adds or subtracts numbers. No path may then use the instruction to
  * move a pointer. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
-/* Pushes the path that goes on at `to` after a misprediction. false: no memory, or too many
- * branches. */
+/* Pushes the path that continues at `to` after a misprediction. Returns false if there is no
+ * memory, or if there are too many branches. */
 bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stack, in slots of eight bytes. A register that was spilled there comes back as it was;
- * other bytes are known to be written, or zero, or not written. Slot n begins at fp - 8(n + 1).
- * Of its bytes, type[0] is the one at the highest address and type[7] the one at the lowest, the
- * slot's address.
+ * The stack, in slots of eight bytes. A slot keeps all that is known of a spilled register. Of each
+ * other byte it is known whether the byte was written, and whether it is zero. Slot n begins at fp
+ * - 8(n + 1). type[7] describes the byte at the slot's address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"
@@ -60,9 +59,9 @@ int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper
 /* ---- writing --------------------------------------------------------------------------- */
 
 /*
- * A number of fewer than 8 bytes is spilled with all that is known of the whole register; a fill
- * truncates it to the bytes that it reads. The slot's other bytes keep their types if they are
- * zero or were never written, since such types don't depend on the number.
+ * If fewer than 8 bytes are spilled, the slot still describes the whole register. A fill truncates
+ * the number to the bytes that the fill reads. If the slot's other bytes are zero or were never
+ * written, they keep their types: these types don't depend on the number.
  */
 static void spill(struct slot *s, const struct reg *r, int size)
 {
@@ -78,8 +77,8 @@ static void spill(struct slot *s, const struct reg *r, int size)
 			slot_scrub(&s->type[i - 1]);
 }
 
-/* A processor may speculatively load what was there before the store (Spectre v4). So a store of
- * a pointer, or over one, gets a fence. */
+/* After a store, a processor may speculatively load the old contents (Spectre v4). So a store gets
+ * a fence if the old or the new contents are a pointer. */
 static void fence(struct env *env, const struct slot *s, int off, int size, const struct reg *value)
 {
 	bool needed = value && pbv_reg_spillable(value);
@@ -95,7 +94,7 @@ static void fence(struct env *env, const struct slot *s, int off, int size, cons
 		env->aux[env->insn].fact.fence = true;
 }
 
-/* The spilled register, if any, becomes plain bytes. */
+/* If a register was spilled in the slot, its bytes become plain bytes. */
 static void forget_spilled(struct slot *s)
 {
 	s->reg.type = NOT_INIT;
@@ -114,7 +113,7 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	if (size == SLOT)
 		s->reg.live |= LIVE_WRITTEN;
 	if (zero && value) {
-		/* mark the number as precise now: no later walk will come through a zero byte */
+		/* marks the number as precise now, since no later walk goes through a zero byte */
 		err = pbv_precise_reg(env, (unsigned)n);
 		if (err)
 			return err;
@@ -124,16 +123,16 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	return 0;
 }
 
-/* Whether the number may not fit into `size` bytes. */
+/* Whether the number may need more than `size` bytes. */
 static bool wider_than(const struct reg *r, int size)
 {
 	return size < 8 && r->wide.umax >> size * 8;
 }
 
 /*
- * A store into one of a dynptr's two slots destroys the dynptr, and invalidates the pointers
- * obtained from it. For a dynptr of a ring buffer's record this is refused: nothing could release
- * the record.
+ * A store into one of a dynptr's two slots destroys the dynptr, and invalidates the pointers that
+ * were obtained from it. If the dynptr is a ring buffer's record, the store is refused, since the
+ * program could no longer release the record.
  */
 static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 {
@@ -157,8 +156,8 @@ static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 	return 0;
 }
 
-/* Spills the number to the slot's lowest bytes. If it may not fit, the spilled part is no copy of
- * the register. */
+/* Spills the number to the slot's lowest bytes. If the number may be too large for them, the slot
+ * is not linked to the register, since it isn't a copy. */
 static void spill_number(struct env *env, struct slot *s, struct reg *value, int size)
 {
 	bool fits = !wider_than(value, size);
@@ -186,7 +185,7 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	if (err)
 		return err;
 	touch_slot(env, (-off - 1) / SLOT);
-	/* a backward walk knows the slot if the base is r10; else a step must record it */
+	/* if the base isn't r10, a step must record the slot for backward walks */
 	err = insn->dst_reg == FP ? 0 : pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);
 	if (err)
 		return err;
@@ -212,8 +211,8 @@ static int write_fixed(struct env *env, struct frame *f, int off, int size, int 
 	return 0;
 }
 
-/* A store at a variable offset: any byte of the range may keep its value or be written. Bytes
- * that are zero stay zero if zero is stored. */
+/* A store at a variable offset. Each byte of the range may be written, or may keep its value. If
+ * zero is stored, bytes that are zero stay zero. */
 static int write_variable(struct env *env, struct frame *f, const struct reg *ptr, int off,
 			  int size, int n)
 {
@@ -275,8 +274,8 @@ static void load_known(struct env *env, struct reg *value, bool zero)
 	value->live |= LIVE_WRITTEN;
 }
 
-/* Loads bytes that aren't one spilled register. If all are zero, the value is 0; otherwise it is
- * unknown. */
+/* Loads bytes that aren't one spilled register. If all bytes are zero, the value is 0; otherwise it
+ * is unknown. */
 static void load_bytes(struct env *env, struct frame *f, int least, int most, int n)
 {
 	struct reg *value = &cur_regs(env)[n];
@@ -287,7 +286,8 @@ static void load_bytes(struct env *env, struct frame *f, int least, int most, in
 		slot_at(f, i, &type);
 		zero = *type == S_ZERO;
 	}
-	/* the store that wrote zeros has marked its operand as precise: no walk is needed here */
+	/* the store that wrote the zeros has marked its operand as precise, so this load needs no
+	 * walk */
 	load_known(env, value, zero);
 }
 
@@ -328,11 +328,11 @@ static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off,
 	if (err)
 		return err;
 	load_known(env, value, of_zero || all_bytes_are(f, off, size, S_ZERO));
-	/* these bytes are 0 only because the spilled register was */
+	/* these bytes are 0 only because the spilled register was 0 */
 	return of_zero ? pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
 }
 
-/* Reads from a slot with a spilled number, unless all 8 bytes were spilled and are read. */
+/* Reads from a slot with a spilled number. Not used if 8 bytes were spilled and all 8 are read. */
 static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		     int spilled, int n)
 {
@@ -350,7 +350,7 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 		return read_mixed(env, f, s, off, size, value);
 	pbv_reg_copy(value, &s->reg);
 	value->live |= LIVE_WRITTEN;
-	/* the caller truncates it to the bytes that are read, so it is no copy of the spilled
+	/* the caller truncates the value to the bytes that are read: it is no copy of the spilled
 	 * number */
 	if (wider_than(value, size))
 		reg_unlink(value);
@@ -451,7 +451,8 @@ int pbv_stack_initialized(struct env *env, unsigned n, int off, int size, bool z
 			      n, what, tnum_text(r->var));
 	least = fixed ? (int)r->var.value + off : (int)r->wide.smin + off;
 	most = fixed ? least : (int)r->wide.smax + off;
-	/* memory at a known place that the helper only writes need not be initialised */
+	/* if the helper only writes the memory, at a known offset, the memory need not be
+	 * initialised */
 	for (int i = least; fixed && call && call->raw && i < least + size; i++)
 		if (-i - 1 < (int)f->nr_slots * SLOT &&
 		    f->slots[(-i - 1) / SLOT].type[0] == S_DYNPTR)

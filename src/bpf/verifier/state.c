@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* States, their frames, and the branches that wait. state.h has the interface. */
+/* States, their frames, and waiting branches. The interface is in state.h. */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
 #include "bpf/verifier/live.h"
@@ -49,7 +49,7 @@ void pbv_frame_free(struct env *env, struct frame *f)
 	pbv_pool_put(&env->pool, f, sizeof(struct whole_frame));
 }
 
-/* Makes room for n elements in an array whose contents may be lost. */
+/* Makes room for n elements in an array. The array's contents may be lost. */
 static bool renew(struct env *env, void **array, uint32_t *room, uint32_t n, size_t each)
 {
 	size_t bytes;
@@ -204,7 +204,7 @@ int pbv_ref_release_id(struct frame *f, uint32_t id)
 	for (uint32_t i = 0; i < f->nr_refs; i++) {
 		if (f->refs[i].id != id)
 			continue;
-		/* a callback may not release what was acquired before it */
+		/* a callback may only release references that it has acquired itself */
 		if (f->in_callback && f->refs[i].callback != f->number)
 			return -EINVAL;
 		f->refs[i] = f->refs[--f->nr_refs];

@@ -2,8 +2,8 @@
 /*
  * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
  *
- * Circle: states and pruning need each other. If memory is short, making a state drops kept states
- * (prune.h); pruning compares, logs and marks states.
+ * State and pruning code depend on each other. If memory is short, a function that makes a state
+ * drops kept states (prune.h). Pruning compares, logs and marks states.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H
@@ -20,8 +20,8 @@ static inline struct reg *cur_regs(const struct env *env)
 }
 
 /*
- * The scalar is about to be copied, so it gets an id: what is learned of one copy holds for all.
- * A constant needs none, since there is nothing more to learn of it.
+ * Called before a scalar is copied. Gives the scalar an id, so that what is learned of one copy
+ * holds for all copies. A constant needs no id, since its value is known.
  */
 static inline void reg_name(struct env *env, struct reg *src)
 {
@@ -31,13 +31,13 @@ static inline void reg_name(struct env *env, struct reg *src)
 		src->id = ++env->ids;
 }
 
-/* The frame that a pointer to the stack points into. */
+/* Returns the frame that a pointer to the stack points into. */
 static inline struct frame *frame_of(const struct env *env, const struct reg *r)
 {
 	return env->cur->frames[r->frame];
 }
 
-/* The functions from here on take unpacked states. */
+/* The functions below this line take unpacked states, unless their comments say otherwise. */
 int pbv_state_copy(struct env *env, struct state *dst, const struct state *src);
 void pbv_state_clear(struct env *env, struct state *st);
 struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
@@ -58,17 +58,19 @@ int pbv_ref_release_id(struct frame *f, uint32_t id);
 int pbv_ref_release(struct env *env, uint32_t ref);
 int pbv_ref_check_leak(struct env *env);
 void pbv_forget_packets(struct env *env);
-/* Record a step for the present instruction: pbv_step_push() always, pbv_step_jump() only at a
- * jump point. pbv_step_stack() also records a slot of the stack. Return 0 or -ENOMEM. */
+/* Each of the three functions records a step for the present instruction. pbv_step_jump() does so
+ * only at a jump point. pbv_step_stack() also records a slot of the stack. They return 0 or
+ * -ENOMEM. */
 int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
-/* Pushes a copy of the present state, which will continue at insn. NULL: an error, which is in
- * the log. */
+/* Pushes a copy of the present state, to continue at insn. Returns NULL after an error, which the
+ * log names. */
 struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
-/* Makes the newest waiting branch the present path. -ENOENT: there is none. */
+/* Makes the newest waiting branch the present path. Returns -ENOENT if no branch waits. */
 int pbv_branch_pop(struct env *env, bool shorten_log);
-/* The present path has ended. Finishes each state that has no other path under way. */
+/* Called when the present path has ended. Finishes each state from which no other path is still
+ * followed. */
 void pbv_branches_end(struct env *env);
 
 /* Loops over all registers and spilled registers of a frame, or of a state. */
@@ -92,7 +94,7 @@ static inline bool slot_iterates(const struct slot *s)
 	return s->type[SLOT - 1] == S_ITER;
 }
 
-/* The slot holds a dynptr or an iterator, which `reg` describes. */
+/* Whether the slot holds a dynptr or an iterator. If it does, `reg` describes this object. */
 static inline bool slot_has_object(const struct slot *s)
 {
 	return s->type[SLOT - 1] >= S_DYNPTR;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier decides whether a program may run, and reports a refusal in the kernel's words. It
- * also records facts about each instruction. pb_bpf_resolve() (fixup.h) uses these facts to
- * prepare the program for running.
+ * The verifier decides whether a program may run. It reports a refusal in the kernel's words. It
+ * also records facts about each instruction. pb_bpf_resolve() (fixup.h) uses these facts to prepare
+ * the program for running.
  *
- * Context: each call uses only the calling thread, no libc, and no global except pb_bpf_settings.
+ * Context: a call uses no other thread, no libc, and no global variable except pb_bpf_settings.
  * Memory and time are bounded by the kernel's limits on processed instructions and on waiting
  * branches.
  */
@@ -14,7 +14,7 @@
 #include "bpf/helper/prog_type.h"
 #include "bpf/map/map.h"
 
-/* The kernel's limits on a program's length without CAP_BPF, and on the verifier's work. */
+/* The kernel's limits: on the length of a program without CAP_BPF, and on the verifier's work. */
 #define PB_BPF_MAX_INSNS_UNPRIV	4096
 #define PB_BPF_COMPLEXITY	1000000	/* instructions processed, on all paths */
 
@@ -30,7 +30,8 @@ enum pb_bpf_func_arg_kind {
 struct pb_bpf_func {
 	uint32_t insn;			/* its first instruction */
 	const char *name;
-	bool global;			/* verified on its own, for all arguments of its types */
+	bool global;			/* verified on its own, for all arguments of the declared
+					 * types */
 	bool returns_void;
 	uint32_t nr_args;
 	struct { uint8_t kind; uint32_t size; } args[5];
@@ -42,7 +43,7 @@ struct pb_bpf_line {
 };
 
 struct pb_bpf_mem {
-	/* Returns size zeroed bytes; NULL: no memory is left. */
+	/* Returns size zeroed bytes, or NULL if no memory is left. */
 	void *(*alloc)(struct pb_bpf_mem *mem, size_t size);
 	void (*free)(struct pb_bpf_mem *mem, void *p, size_t size);
 };
@@ -58,16 +59,16 @@ struct pb_bpf_verify {
 	bool gpl;			/* the program's licence is compatible with the GPL */
 	const struct bpf_insn *insns;
 	uint32_t nr;
-	struct pb_bpf_map *const *maps;	/* the imm of an LD_IMM64 of a map is an index into
-					 * this */
+	struct pb_bpf_map *const *maps;	/* if an LD_IMM64 loads a map, its imm is an index into this
+					 * array */
 	uint32_t nr_maps;
 	const struct pb_bpf_func *funcs;/* in ascending order of insn */
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
-	struct pb_bpf_text *log;	/* when full, it drops its oldest lines */
-	uint32_t log_level;		/* the kernel's: 0, 1 or 2, plus 4 for statistics; or
-					 * PB_BPF_LOG_REFUSAL */
+	struct pb_bpf_text *log;	/* a full log drops its oldest lines */
+	uint32_t log_level;		/* the kernel's log level (0, 1 or 2, plus 4 for
+					 * statistics), or PB_BPF_LOG_REFUSAL */
 #define PB_BPF_LOG_REFUSAL	8	/* a refused program is verified again, at level 1 */
 	struct pb_bpf_mem *mem;
 	/* A hook for tests of what the verifier deduces (env.h describes env). It is called
@@ -75,16 +76,16 @@ struct pb_bpf_verify {
 	 * verification ends with that value. NULL: no hook. */
 	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
 	void *visitor;			/* for the use of visit() */
-	bool whole;			/* prune a path only if a kept state covers all of its
-					 * state, read or not */
-	/* out, if pb_bpf_verify() returns 0 */
+	bool whole;			/* prune a path only if a kept state covers its state in
+					 * full, also values that no path reads */
+	/* output, if pb_bpf_verify() returns 0 */
 	struct pb_bpf_facts *facts;	/* allocated from mem */
 	/* out, always */
 	struct {
 		uint32_t insns, max_states_per_insn, total_states, peak_states, mark_read;
 		uint32_t stack;
-		uint64_t walked;	/* instructions that backward walks for precision
-					 * covered */
+		uint64_t walked;	/* count of instructions that backward walks for precision
+					 * have covered */
 	} stats;
 };
 
@@ -93,19 +94,19 @@ int pb_bpf_verify(struct pb_bpf_verify *v);
 /* facts may be NULL. */
 void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts);
 
-/* How the memory access of an instruction must be rewritten. */
+/* The way in which an instruction's memory access must be rewritten. */
 enum pb_bpf_access {
-	PB_BPF_ACCESS_NONE,		/* no access, or not reached */
+	PB_BPF_ACCESS_NONE,		/* not an access, or never reached */
 	PB_BPF_ACCESS_PLAIN,		/* not rewritten */
-	PB_BPF_ACCESS_CTX,		/* a field of the context: rewritten to where the field
-					 * is */
+	PB_BPF_ACCESS_CTX,		/* a field of the context: rewritten to the field's real
+					 * place */
 	PB_BPF_ACCESS_SOCK,		/* a field of struct bpf_sock or a related structure: not
 					 * rewritten */
-	PB_BPF_ACCESS_PROBE,		/* may fault; a load that faults gives 0 */
+	PB_BPF_ACCESS_PROBE,		/* may fault; a load that faults returns 0 */
 };
 
-/* How the number that is added to a pointer is masked, so that the pointer stays within bounds on
- * a mispredicted path too. 0: not masked. */
+/* The way in which a number is masked before it is added to a pointer. The mask keeps the pointer
+ * within bounds on a mispredicted path too. 0: not masked. */
 enum pb_bpf_mask {
 	PB_BPF_MASK_SRC = 1,		/* the number is in src, the pointer in dst */
 	PB_BPF_MASK_DST = 2,		/* the number is in dst, the pointer in src */
@@ -119,36 +120,38 @@ struct pb_bpf_fact {
 	bool fence;			/* needs a speculation barrier (nospec) */
 	uint8_t access;			/* enum pb_bpf_access */
 	uint8_t mask;			/* enum pb_bpf_mask */
-	bool poisoned;			/* the map that a helper is given differs between paths:
-					 * find it at run time */
-	bool loop_fits;			/* a bpf_loop with the same callback on all paths, and
+	bool poisoned;			/* a helper gets different maps on different paths: the map
+					 * must be found at run time */
+	bool loop_fits;			/* a bpf_loop, on all paths with the same callback and with
 					 * flags 0 */
-	bool key_seen, key_known;	/* of a tail call: its index has been seen, and is the
-					 * same constant on all paths */
-	uint32_t map;			/* 1 + index into maps: the map of an LD_IMM64, or the
-					 * only map that a helper call is given */
+	bool key_seen, key_known;	/* for a tail call. key_seen: a path has reached it;
+					 * key_known: its index is the same constant on all paths */
+	uint32_t map;			/* 1 + index into maps, for an LD_IMM64 that loads a map, or
+					 * a helper call that gets the same map on all paths */
 	union {
-		uint32_t limit;		/* of the mask */
-		uint32_t key;		/* of a tail call whose index is known */
-		uint32_t off;		/* of an LD_IMM64 of a map's value: the offset in it */
-		int32_t loop_func;	/* the callback's first instruction */
+		uint32_t limit;		/* the mask's limit */
+		uint32_t key;		/* for a tail call: its index, if key_known */
+		uint32_t off;		/* for an LD_IMM64 of a map's value: the offset in the
+					 * value */
+		int32_t loop_func;	/* for a bpf_loop: the callback's first instruction */
 	};
 };
 
 struct pb_bpf_subprog {
-	uint32_t start, stack;		/* first instruction; bytes of its frame, a multiple of 8 */
+	uint32_t start, stack;		/* first instruction; size of the frame in bytes, a multiple
+					 * of 8 */
 	bool has_tail_call, is_callback;
-	bool counts;			/* has a may_goto: the lowest 8 bytes of its frame count
-					 * the iterations */
+	bool counts;			/* has a may_goto: the lowest 8 bytes of the frame count the
+					 * iterations */
 };
 
 struct pb_bpf_facts {
-	size_t size;			/* of this structure and the arrays after it */
+	size_t size;			/* size of this structure and of the arrays after it */
 	struct pb_bpf_fact *insns;	/* nr */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
-	uint32_t stack;			/* bytes of the deepest call chain, with all counters that
-					 * it may have */
+	uint32_t stack;			/* bytes that the deepest call chain needs, with all
+					 * counters that its frames may have */
 	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
 					 * the context */
 };

@@ -10,8 +10,8 @@
 #include "bpf/verifier/state.h"
 #include "bpf/verifier/iterations.h"
 
-/* Whether a program of the type needs the privilege, to see the network or other processes'
- * memory. */
+/* Whether a program of the type sees the network or other processes' memory, and so needs the
+ * privilege. */
 static bool needs(uint32_t type, uint32_t cap)
 {
 	switch (type) {
@@ -128,7 +128,8 @@ static int check_function(struct env *env, uint32_t sub)
 	return 0;
 }
 
-/* Global functions are verified once a call of them has been seen. They may call more. */
+/* A global function is verified once a call of it has been seen. It may call further global
+ * functions. */
 static int check_functions(struct env *env)
 {
 	int err = check_function(env, 0);
@@ -186,8 +187,8 @@ static int report_facts(struct env *env)
 	size_t size = sizeof(struct pb_bpf_facts) + insns + subs;
 	struct pb_bpf_facts *f;
 
-	/* states aren't needed any more; for a program of a million instructions there is no room
-	 * for states and facts */
+	/* The states are no longer needed. They are freed first, since memory may be too short for
+	 * states and facts of a program with a million instructions. */
 	pbv_pool_back_to(&env->pool, env->set_up);
 	f = v->mem->alloc(v->mem, size);
 	if (!f)
@@ -224,7 +225,7 @@ void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts)
 		mem->free(mem, facts, facts->size);
 }
 
-/* A tail call whose index is masked must have the same map on all paths. */
+/* If a tail call's index is masked, the call must have the same map on all paths. */
 static int check_tail_calls(struct env *env)
 {
 	for (uint32_t i = 0; i < env->nr && !env->trust_v1; i++)
@@ -283,13 +284,14 @@ static int verify(struct pb_bpf_verify *v)
 	pbv_log_stats(env);
 	if (!err)
 		err = report_facts(env);
-	pool = env->pool;	/* env itself lies in it */
+	pool = env->pool;	/* a copy, since env itself lies in the pool */
 	pbv_pool_end(&pool);
 	return err;
 }
 
-/* A log takes several times as long to write as the verification itself, and is hardly ever read.
- * So PB_BPF_LOG_REFUSAL writes it only in a second verification, after a refusal. */
+/* Writing a log takes several times as long as the verification, and hardly anyone reads the log.
+ * So with PB_BPF_LOG_REFUSAL the first verification writes no log. After a refusal, a second
+ * verification writes one. */
 int pb_bpf_verify(struct pb_bpf_verify *v)
 {
 	uint32_t level = v->log_level;
