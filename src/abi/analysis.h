@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The analysis of one module (ELF file): its functions, where and how each can
- * be patched, or why not. The observer makes it (src/module) and caches it by
- * build-id. The agent maps it read-only. Data directories have a copy of it, as the
- * symbol table. It is a pure function of the file. The agent has no decoder: recipes
- * contain all that it needs to know of the instructions.
+ * The analysis of one module (ELF file). For each function it says where and how the function can
+ * be patched, or why it can't. The observer makes the analysis (src/module) and caches it by
+ * build-id. The agent maps it read-only. Data directories have a copy of the analysis, as the
+ * symbol table. An analysis is a pure function of the file. The agent has no decoder: recipes
+ * contain all that the agent needs to know of the instructions.
  *
- * The file is struct pb_analysis, then the tables at the offsets in it. All
- * offsets are from the file's start, all addresses are link-time (add the load
- * bias). A consumer checks every offset and count before use.
+ * The file is struct pb_analysis, followed by tables, whose offsets are in the structure. All
+ * offsets are from the file's start. All addresses are link-time addresses, without the load bias.
+ * A consumer checks every offset and count before use.
  */
 #ifndef PB_ABI_ANALYSIS_H
 #define PB_ABI_ANALYSIS_H
@@ -22,40 +22,44 @@ struct pb_analysis {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t flags;			/* PB_AN_* */
-	uint64_t size;			/* of this file */
-	uint8_t build_id[PB_BUILD_ID_MAX]; /* or a hash of the file if it has none */
+	uint64_t size;			/* size of this file */
+	uint8_t build_id[PB_BUILD_ID_MAX]; /* without a build-id: a hash of the file */
 	uint32_t build_id_len;
 	uint32_t nr_funcs;
-	uint32_t nr_sites;		/* funcs with PB_REFUSED_NOT */
-	uint32_t nr_refused;		/* all other funcs; nr_funcs = nr_sites + nr_refused */
+	uint32_t nr_sites;		/* count of the functions with PB_REFUSED_NOT */
+	uint32_t nr_refused;		/* count of all other functions; nr_funcs = nr_sites +
+					 * nr_refused */
 	uint64_t funcs_offset;		/* struct pb_func[nr_funcs], sorted by addr */
 	uint64_t recipes_offset;	/* recipe bytes */
 	uint64_t recipes_size;
-	uint64_t strings_offset;	/* NUL-terminated; offset 0 is "" */
+	uint64_t strings_offset;	/* NUL-terminated strings; offset 0 is "" */
 	uint64_t strings_size;
 	uint32_t soname;		/* string: DT_SONAME or the file's base name */
 	uint32_t path;			/* string: the file that was analysed */
-	/* To check that the file in memory is this one. */
-	uint64_t text_start, text_end;	/* the executable PT_LOADs' extent */
-	uint64_t image_start, image_end;/* all PT_LOADs' extent */
+	/* For the check that the file in memory is the analysed file. */
+	uint64_t text_start, text_end;	/* extent of the executable PT_LOADs */
+	uint64_t image_start, image_end;/* extent of all PT_LOADs */
 	uint64_t data_start, data_end;	/* the last PT_LOAD that stays writable */
-	uint64_t note_vaddr;		/* of the build-id's bytes in memory; 0 if none */
+	uint64_t note_vaddr;		/* address of the build-id's bytes; 0: they aren't in
+					 * memory */
 	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
 	uint32_t nr_nops, pad;
-	/* Without PB_AN_RETURNS all members from here to nr_left_by are 0. */
+	/* Without PB_AN_RETURNS all members from windows_offset to nr_left_by are 0. */
 	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
-	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the windows' order */
-	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: where in left_by each function's
-					 * windows begin */
+	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the order of the
+					 * windows */
+	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: for each function the index in
+					 * left_by of its first window */
 	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
 	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
 	uint32_t nr_windows, nr_exits, nr_left_by;
-	uint32_t runtimes;		/* bits (module/runtimes.h); also without PB_AN_RETURNS */
+	uint32_t runtimes;		/* bits of module/runtimes.h; valid without PB_AN_RETURNS
+					 * too */
 };
 
-/* A call of __fentry__ or mcount that the compiler inserted, direct or through the
- * GOT. The agent makes it a nop of the same length when it starts, and restores it
- * when it ends. */
+/* A call of __fentry__ or mcount that the compiler inserted, direct or through the GOT. When the
+ * agent starts, it replaces the call with a nop of the same length. When it ends, it restores the
+ * call. */
 struct pb_nop {
 	uint64_t addr;
 	uint8_t len;			/* 5 or 6 */
@@ -65,18 +69,18 @@ struct pb_nop {
 #define PB_AN_PIE		1	/* ET_DYN */
 #define PB_AN_STATIC		2	/* no PT_INTERP and no PT_DYNAMIC */
 #define PB_AN_TEXTREL		4
-#define PB_AN_HAS_SYMTAB	8	/* names are complete (.symtab, debug link, or mini debug
-					 * info) */
+#define PB_AN_HAS_SYMTAB	8	/* names are complete: from .symtab, a debug link or mini
+					 * debug info */
 
-#define PB_AN_SYSCALLS		16	/* it may make system calls without libc */
-#define PB_AN_RETURNS		32	/* the exits of its functions were analysed */
+#define PB_AN_SYSCALLS		16	/* the module may make system calls without libc */
+#define PB_AN_RETURNS		32	/* the exits of the module's functions were analysed */
 
-/* How the site was found, and so what its window contains. */
+/* How the site was found, which tells what its window contains. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
-#define PB_SITE_NOP		1	/* nops left by the compiler: nothing to keep */
-#define PB_SITE_FENTRY		2	/* call __fentry__ at entry, any form */
-/* the function calls mcount after it has set up its frame. Its window is at the entry all the
- * same, and the call is in the table of nops */
+#define PB_SITE_NOP		1	/* nops left by the compiler: no instruction to keep */
+#define PB_SITE_FENTRY		2	/* call of __fentry__ at the entry, in any form */
+/* The function calls mcount after it has set up its frame. The function's window is still at its
+ * entry. The call of mcount is in the table of nops. */
 #define PB_SITE_MCOUNT	3
 #define PB_SITE_XRAY		4	/* XRay entry sled */
 #define PB_SITE_CYG		5	/* plain code in an -finstrument-functions module */
@@ -98,7 +102,7 @@ struct pb_nop {
 	X(TEXTREL,	"its bytes are changed by relocations") \
 	X(OVERLAP,	"overlaps another site's displaced bytes") \
 	X(MEMTEST,	"tests memory by overwriting it, the state of tracing too") \
-	/* found by the agent */ \
+	/* only the agent finds these reasons */ \
 	X(DIFFERS,	"the bytes in memory are not those of the file") \
 	X(RANGE,	"no memory for a stub within reach") \
 	X(LIMIT,	"more functions than site numbers")
@@ -111,51 +115,52 @@ enum pb_refused {
 };
 
 #define PB_FUNC_GLOBAL		2
-#define PB_FUNC_UNNAMED		4	/* found by .eh_frame only; name is made from the address */
-#define PB_FUNC_ENDBR		8	/* endbr64 at addr, the window begins after it */
+#define PB_FUNC_UNNAMED		4	/* found only in .eh_frame; the name is made from the
+					 * address */
+#define PB_FUNC_ENDBR		8	/* an endbr64 is at addr, and the window begins after it */
 #define PB_FUNC_CODE_SLOT	16	/* its trampoline slot is in code (struct pb_recipe) */
-#define PB_FUNC_SHARES		32	/* one byte long; its jump shares bytes with the next
-					 * function's jump (struct pb_recipe) */
-#define PB_FUNC_EXITS		64	/* its window holds exits, and is also in the table of
-					 * windows of exits */
-/* the function is complete (see "Exits" below), but control may go on to its own entry or to the
- * next function's without passing an exit */
+#define PB_FUNC_SHARES		32	/* the function has one byte; its jump shares bytes with the
+					 * next function's jump (struct pb_recipe) */
+#define PB_FUNC_EXITS		64	/* its window also holds exits, and is in the table of
+					 * windows of exits too */
+/* The function is complete (see "Exits" below). But control may continue to the function's own
+ * entry, or to the next function's entry, without passing an exit. */
 #define PB_FUNC_GOES_ON	128
 
 struct pb_func {
 	uint64_t addr;		/* function's entry */
-	uint32_t size;		/* bytes; 0 if unknown */
-	uint32_t name;		/* string, mangled; the best of its aliases */
+	uint32_t size;		/* in bytes; 0 if unknown */
+	uint32_t name;		/* string: the mangled name, the best of the function's names */
 	uint16_t window;	/* offset from addr of the first displaced byte (4 after endbr64) */
-	uint8_t window_len;	/* displaced bytes, a whole number of instructions:
+	uint8_t window_len;	/* count of displaced bytes, which are whole instructions:
 				 * pb_func_jump_len() .. PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
 	uint8_t flags;		/* PB_FUNC_* */
-	int16_t via;		/* offset from the window's first byte to its trampoline slot;
-				 * 0: none */
-	uint32_t recipe;	/* offset of struct pb_recipe in the recipes (8-aligned) */
-	uint32_t aliases;	/* string offset of the other names, "a\nb\n", or 0 */
+	int16_t via;		/* offset from the window's first byte to its trampoline slot; 0: no
+				 * slot */
+	uint32_t recipe;	/* offset of struct pb_recipe in the recipes, a multiple of 8 */
+	uint32_t aliases;	/* string: the function's other names, "a\nb\n"; or 0 */
 };
 
 /*
- * Exits: the instructions that end a call, `ret` and tail jumps. A window that
- * holds exits is replaced by a jump to a stub, like an entry. The stub lets the agent
- * end the call before each exit. A function is complete (PB_INEXIT_NOT) if all of its
- * exits lie in such windows. left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] are the
- * windows of function i. Several functions may have the same window. Windows that no
- * complete function needs aren't in the file. doc/design/returns.md.
+ * Exits: the instructions that end a call, which are `ret` and tail jumps. Like an entry, a window
+ * that holds exits is replaced by a jump to a stub. The stub lets the agent end the call before
+ * each exit runs. A function is complete (PB_INEXIT_NOT) if all of its exits lie in such windows.
+ * left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] are the windows of function i. Several functions
+ * may have the same window. If no complete function needs a window, it isn't in the file. See
+ * doc/design/returns.md.
  */
 enum pb_exit_kind {
 	PB_EXIT_RET,		/* ret, rep ret, bnd ret */
 	PB_EXIT_RET_POPS,	/* ret N */
-	PB_EXIT_JMP,		/* to a known address */
-	PB_EXIT_JCC,		/* conditional, to a known address */
+	PB_EXIT_JMP,		/* jmp to a known address */
+	PB_EXIT_JCC,		/* conditional jump to a known address */
 	PB_EXIT_INDIRECT,	/* jmp through a register or memory */
 	PB_NR_EXIT_KINDS
 };
 
-/* How an exit is hooked. Windows never have NONE or JOINED. */
+/* How an exit is hooked. A window's `how` is never NONE or JOINED. */
 #define PB_EXIT_HOW_LIST(X) \
 	X(NONE,   "not hooked") \
 	X(WINDOW, "a window of its own") \
@@ -200,103 +205,106 @@ enum pb_inexit {
 };
 
 /*
- * A window that holds exits. `how` says how its jump is placed (see struct pb_recipe), and
- * so what comes after its recipe in the file:
+ * A window that holds exits. `how` says how the window's jump is placed (see struct pb_recipe). The
+ * size of the jump and the data after the recipe in the file depend on `how`:
  *
- *   WINDOW, PADDED  five bytes; nothing
- *   PADDING_SLOT    via is not 0; the slot's bytes
- *   CODE_SLOT       via is not 0; the recipe of the code that the slot displaces
- *   SHARED          one byte; the recipe of the code right after the window. That code gets
- *                   the second of the two jumps, together with this one
- *   NEXT            one byte; nothing. The second of the two jumps belongs to another site,
- *                   which begins right after this window: the entry of a function with a
- *                   window of five bytes, no via and no endbr64, or a WINDOW or PADDED window
- *                   of exits. The second jump is in place whenever the first is. If that site
- *                   is a window of exits, each function with this window in its left_by has
- *                   that window there, too
- *   ENTRY           the window of a function's entry, whose window_len and recipe
+ *   WINDOW, PADDED  a jump of five bytes; no data
+ *   PADDING_SLOT    a short jump; the slot's bytes. via is not 0
+ *   CODE_SLOT       a short jump; the recipe of the code that the slot displaces. via is not 0
+ *   SHARED          the first of two shared jumps, one byte; the recipe of the code right after
+ *                   the window. The second jump replaces this code, together with the first jump
+ *   NEXT            the first of two shared jumps, one byte; no data. The second jump belongs to
+ *                   another site, which begins right after this window. That site is the entry
+ *                   of a function with a window of five bytes, no via and no endbr64, or it is a
+ *                   WINDOW or PADDED window of exits. The second jump is in place whenever the
+ *                   first jump is. If the other site is a window of exits, each function with
+ *                   this window in its left_by has the other window in its left_by too
+ *   ENTRY           the window of a function's entry. The function's window_len and recipe
  *                   include the exits
  *
- * Windows, slots and the code that slots displace don't overlap. Only an ENTRY window is
- * also the window of its function.
+ * Windows, slots, and the code that slots displace don't overlap. Only an ENTRY window is also the
+ * window of an entry.
  */
 struct pb_exit_window {
 	uint64_t start;
 	uint32_t recipe;	/* offset in the recipes; ENTRY: the function's index */
-	uint32_t first;		/* index of its first exit */
+	uint32_t first;		/* index of the window's first exit */
 	int16_t via;		/* as in struct pb_func; ENTRY: 0 */
 	uint8_t len;
 	uint8_t how;		/* enum pb_exit_how */
-	uint8_t nr;		/* exits, at least 1 */
+	uint8_t nr;		/* count of exits, at least 1 */
 	uint8_t pad[3];
 };
 
-/* An exit in the window. An exit that isn't a JCC is the recipe's last instruction. */
+/* An exit in a window. Unless the exit is a JCC, it is the recipe's last instruction. */
 struct pb_window_exit {
-	uint8_t off;		/* from the window's start; rises from exit to exit */
+	uint8_t off;		/* offset from the window's start; rises from exit to exit */
 	uint8_t kind;		/* enum pb_exit_kind */
-	uint8_t len;		/* of the instruction; at least 2 if it is a JCC */
+	uint8_t len;		/* the instruction's length; at least 2 for a JCC */
 };
 
 /*
- * An alias that begins with this character isn't a name from the program. The observer
- * gives it to the functions that match a pattern that the agent can't match itself. A
- * word of a filter that begins with it selects the functions with exactly this alias.
- * No glob matches such an alias.
+ * An alias that begins with this character isn't a name from the program. It stands for a pattern
+ * that the agent can't match itself: the observer gives the alias to all functions that match the
+ * pattern. If a word of a filter begins with this character, it selects the functions that have
+ * exactly this alias. No glob matches such an alias.
  */
 #define PB_ALIAS_MARK		'='
 
 #define PB_JUMP_LEN		5	/* jmp rel32 */
 #define PB_JUMP_SHORT		2	/* jmp rel8 */
-#define PB_JUMP_SHARED		1	/* the first byte of jmp rel32, when the rest is shared */
-#define PB_CODE_SLOT_LEN	10	/* two jmp rel32, the second of them is the slot */
-#define PB_SLOT_REACH		160	/* a slot is closer than this to its function's entry */
+#define PB_JUMP_SHARED		1	/* the first byte of a jmp rel32 whose other bytes are
+					 * shared */
+#define PB_CODE_SLOT_LEN	10	/* two jmp rel32; the second is the slot */
+#define PB_SLOT_REACH		160	/* a slot and its function's entry are less than this
+					 * apart */
 #define PB_WINDOW_MAX		24
 #define PB_RECIPE_MAX		160
 
 /*
- * The code that replaces the displaced bytes in a stub: `len` bytes that are
- * copied to any address in reach, and fixups that are then applied. It ends with a
- * jump to addr + window + window_len unless its last instruction never falls
- * through. It omits nops, and calls that are in the table of nops.
+ * The code that runs in a stub in place of the displaced bytes. It has `len` bytes, which are
+ * copied to any address in reach. After copying, the fixups are applied. The code ends with a jump
+ * to addr + window + window_len, unless its last instruction never falls through. The code omits
+ * nops, and calls that are in the table of nops.
  *
- * orig[] is the window's bytes in the file, for the check before patching.
- * rest[] is the window's bytes after the table of nops was applied; unpatching the
- * site restores them. Nearly always it equals orig[].
+ * orig[] has the window's bytes in the file, for the check before patching. rest[] has the window's
+ * bytes after the table of nops was applied. Unpatching the site restores rest[]. rest[] nearly
+ * always equals orig[].
  *
- * pairs[] maps program counters: an instruction that starts at window + .orig
- * in the program starts at .copy in the code. Sorted; the first is {0, 0}. A
- * PC in [copy_k, copy_k+1) belongs to the instruction orig_k. Where one
- * instruction became several, only a PC at the first of them has the original's
- * meaning. An instruction that can fault always becomes a single one.
+ * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
+ * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC in [copy_k, copy_k+1)
+ * belongs to the instruction orig_k. If one instruction became several, only a PC at the first of
+ * them corresponds to the original instruction. An instruction that can fault always becomes one
+ * instruction.
  *
- * In memory: struct pb_recipe, fixups, pairs, code bytes (len),
- * orig bytes (window_len), rest bytes (window_len); no padding between them.
- * After them, aligned to 8: if via isn't 0, the slot's bytes in the file (PB_JUMP_LEN);
- * with PB_FUNC_CODE_SLOT instead a second recipe, of the code that the slot displaces.
+ * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
+ * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.
+ * Usually these are the slot's bytes in the file (PB_JUMP_LEN). With PB_FUNC_CODE_SLOT they are a
+ * second recipe, of the code that the slot displaces.
  *
- * Where five bytes can't be displaced, the jump takes two steps, through a trampoline slot:
+ * If five bytes can't be displaced, two jumps lead to the stub. The second jump is in a trampoline
+ * slot:
  *
- *   window   jmp rel8 slot		2 bytes, the rest of the window stays
+ *   window   jmp rel8 slot		2 bytes; the rest of the window stays
  *   slot     jmp rel32 stub		5 bytes of padding between functions
  *
- * The program doesn't run the slot's bytes, and nothing names or refers to them. A slot
- * serves one site. It lies outside of all windows and of other slots.
+ * The program never runs the slot's original bytes, and no symbol or reference points to them. A
+ * slot serves one site. It overlaps no window and no other slot.
  *
- * Where no padding is in reach, code makes room for the slot: a code slot. Whole instructions,
- * at least PB_CODE_SLOT_LEN bytes, are displaced as in a window:
+ * If no padding is in reach, code is displaced to make room for the slot, which is then a code
+ * slot. Whole instructions are displaced, as in a window, with at least PB_CODE_SLOT_LEN bytes:
  *
- *   code     jmp rel32 copy	5 bytes; the copy is that of the displaced instructions
+ *   code     jmp rel32 copy	5 bytes; to the copy of the displaced instructions
  *   slot     jmp rel32 stub	5 bytes; displaced bytes after them stay unchanged
  *
- * None of the displaced instructions begins where the slot's jump does. So a PC
- * there is the jump's, never the program's own. The displaced bytes lie outside of all
- * windows and of other slots.
+ * No displaced instruction begins at the address of the slot's jump. So a PC at this address always
+ * belongs to the slot's jump, never to the program's code. The displaced bytes overlap no window
+ * and no other slot.
  *
- * A function of one byte, with the next function right after it, gets a shared jump
- * (PB_FUNC_SHARES). The displacement of its jump is the first four bytes of the next
- * function's jump, which is in place whenever the first jump is. The next function's
- * window has five bytes, no via and no endbr64:
+ * If a function has one byte and the next function follows right after it, the two functions get
+ * shared jumps (PB_FUNC_SHARES). The first jump's displacement is the first four bytes of the
+ * second jump. The second jump is in place whenever the first jump is. The next function's window
+ * has five bytes, no via and no endbr64:
  *
  *   first    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second   e9 d0 d1 d2 d3	jmp rel32
@@ -317,7 +325,7 @@ struct pb_recipe {
 struct pb_fixup {
 	uint64_t value;		/* link-time address */
 	uint8_t off, kind;
-	uint8_t addend;		/* REL32: bytes of the instruction after the displacement */
+	uint8_t addend;		/* REL32: count of the instruction's bytes after the displacement */
 	uint8_t pad[5];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Accessors of an analysis, which must have passed pb_analysis_check().
+ * Accessors of an analysis. The analysis must have passed pb_analysis_check().
  *
- * Context: any (no libc, no allocation, no SSE). Nothing here checks again.
+ * Context: any (no libc, no allocation, no SSE). These functions don't check the analysis again.
  */
 #ifndef PB_ABI_ANALYSIS_ACCESS_H
 #define PB_ABI_ANALYSIS_ACCESS_H
@@ -18,7 +18,7 @@ static inline const struct pb_nop *pb_analysis_nops(const struct pb_analysis *a)
 	return (const struct pb_nop *)((const char *)a + a->nops_offset);
 }
 
-/* A string by its offset; 0 is "". */
+/* Returns the string at an offset. Offset 0 is "". */
 static inline const char *pb_analysis_string(const struct pb_analysis *a, uint32_t offset)
 {
 	return (const char *)a + a->strings_offset + offset;
@@ -29,7 +29,7 @@ static inline const char *pb_func_name(const struct pb_analysis *a, const struct
 	return pb_analysis_string(a, f->name);
 }
 
-/* The index of the last function at or before addr, or -1. */
+/* Returns the index of the last function that begins at or before addr, or -1. */
 static inline int64_t pb_analysis_lower(const struct pb_analysis *a, uint64_t addr)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -46,8 +46,8 @@ static inline int64_t pb_analysis_lower(const struct pb_analysis *a, uint64_t ad
 	return (int64_t)low - 1;
 }
 
-/* The function whose bytes hold the link-time address, or NULL. A function of
- * unknown size reaches to the next one. */
+/* Returns the function whose bytes include the link-time address, or NULL. A function of unknown
+ * size reaches to the next function. */
 static inline const struct pb_func *pb_analysis_find(const struct pb_analysis *a, uint64_t addr)
 {
 	int64_t i = pb_analysis_lower(a, addr);
@@ -58,7 +58,7 @@ static inline const struct pb_func *pb_analysis_find(const struct pb_analysis *a
 	return f;
 }
 
-/* The function that starts at addr, or NULL. */
+/* Returns the function that starts at addr, or NULL. */
 static inline const struct pb_func *pb_analysis_at(const struct pb_analysis *a, uint64_t addr)
 {
 	int64_t i = pb_analysis_lower(a, addr);
@@ -79,7 +79,7 @@ static inline uint64_t pb_func_window_end(const struct pb_func *f)
 	return f->addr + f->window + f->window_len;
 }
 
-/* The bytes that the jump in the window takes. */
+/* Returns the size of the jump in the window. */
 static inline unsigned pb_func_jump_len(const struct pb_func *f)
 {
 	if (f->flags & PB_FUNC_SHARES)
@@ -87,19 +87,21 @@ static inline unsigned pb_func_jump_len(const struct pb_func *f)
 	return f->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* Does the function have the second of two shared jumps, and the function before it the first? */
+/* Whether this function and the function before it have shared jumps. This function has the second
+ * jump. */
 static inline int pb_func_is_second(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return f > pb_analysis_funcs(a) && f[-1].flags & PB_FUNC_SHARES;
 }
 
-/* The link-time address of the slot; only with via. */
+/* Returns the link-time address of the slot. Only for a function whose via isn't 0. */
 static inline uint64_t pb_func_slot(const struct pb_func *f)
 {
 	return pb_func_window(f) + (uint64_t)(int64_t)f->via;
 }
 
-/* The link-time address of the code that the slot displaces; only with PB_FUNC_CODE_SLOT. */
+/* Returns the link-time address of the code that the slot displaces. Only for a function with
+ * PB_FUNC_CODE_SLOT. */
 static inline uint64_t pb_func_code_slot(const struct pb_func *f)
 {
 	return pb_func_slot(f) - PB_JUMP_LEN;
@@ -137,26 +139,27 @@ static inline const uint8_t *pb_recipe_rest(const struct pb_recipe *r)
 	return pb_recipe_orig(r) + r->window_len;
 }
 
-/* The recipe's bytes in the file, without those that a slot adds after it. */
+/* Returns the size of the recipe in the file. The bytes that a slot adds after the recipe don't
+ * count. */
 static inline uint32_t pb_recipe_size(const struct pb_recipe *r)
 {
 	return sizeof(*r) + r->nr_fixups * sizeof(struct pb_fixup) +
 	       r->nr_pairs * sizeof(struct pb_pair) + r->len + 2u * r->window_len;
 }
 
-/* Where the bytes that a slot adds begin, as an offset from the recipe. */
+/* Returns the offset from the recipe to the bytes that a slot adds after it. */
 static inline uint32_t pb_recipe_padded_size(const struct pb_recipe *r)
 {
 	return (pb_recipe_size(r) + 7u) & ~7u;
 }
 
-/* The slot's PB_JUMP_LEN bytes; only with via, and without PB_FUNC_CODE_SLOT. */
+/* Returns the slot's PB_JUMP_LEN bytes. Only if via isn't 0, and without PB_FUNC_CODE_SLOT. */
 static inline const uint8_t *pb_recipe_slot(const struct pb_recipe *r)
 {
 	return (const uint8_t *)r + pb_recipe_padded_size(r);
 }
 
-/* The recipe of the code that the slot displaces, or NULL. */
+/* Returns the recipe of the code that the slot displaces, or NULL. */
 static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analysis *a,
 							  const struct pb_func *f)
 {
@@ -167,9 +170,8 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_padded_size(r));
 }
 
-/* The original instruction of a PC at code + offset, as an offset from the window's
- * start. The jump that ends a recipe counts as the first instruction after the
- * window. */
+/* Finds the original instruction for a PC at code + offset. Returns its offset from the window's
+ * start. The jump that ends a recipe stands for the first instruction after the window. */
 static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -180,8 +182,8 @@ static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t o
 	return p[i].orig;
 }
 
-/* The offset in the recipe's code of the copy of the instruction at window + offset,
- * or -1 if no displaced instruction starts there. */
+/* Finds the copy of the instruction at window + offset. Returns the copy's offset in the recipe's
+ * code. If no displaced instruction starts at window + offset, returns -1. */
 static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -192,8 +194,8 @@ static inline int pb_recipe_copy_offset(const struct pb_recipe *r, uint8_t offse
 	return -1;
 }
 
-/* The function whose slot is at an address in (from, to], or NULL. from and to are
- * link-time addresses, no more than PB_CODE_SLOT_LEN apart. */
+/* Returns the function whose slot is at an address in (from, to], or NULL. from and to are
+ * link-time addresses, at most PB_CODE_SLOT_LEN apart. */
 static inline const struct pb_func *pb_analysis_slot_in(const struct pb_analysis *a, uint64_t from,
 							uint64_t to)
 {
@@ -208,7 +210,7 @@ static inline const struct pb_func *pb_analysis_slot_in(const struct pb_analysis
 	return 0;
 }
 
-/* The function that has its slot at this link-time address, or NULL. */
+/* Returns the function whose slot is at this link-time address, or NULL. */
 static inline const struct pb_func *pb_analysis_slot_at(const struct pb_analysis *a, uint64_t addr)
 {
 	return pb_analysis_slot_in(a, addr - 1, addr);
@@ -227,20 +229,20 @@ static inline const struct pb_window_exit *pb_window_exits(const struct pb_analy
 	return (const struct pb_window_exit *)((const char *)a + a->exits_offset) + w->first;
 }
 
-/* Why the function's exits aren't hooked: enum pb_inexit. */
+/* Returns why the function's exits aren't hooked, as an enum pb_inexit. */
 static inline uint8_t pb_func_inexit(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return ((const uint8_t *)a + a->inexits_offset)[f - pb_analysis_funcs(a)];
 }
 
-/* Are all exits of the function known, and in windows? */
+/* Whether all exits of the function are known and lie in windows. */
 static inline int pb_func_returns(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return a->flags & PB_AN_RETURNS && pb_func_inexit(a, f) == PB_INEXIT_NOT;
 }
 
-/* The indices of the windows with the function's exits; *nr: how many. A function that
- * never returns has none. */
+/* Returns the indices of the windows that hold the function's exits. *nr is their count. A function
+ * that never returns has no such window. */
 static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const struct pb_func *f,
 					      uint32_t *nr)
 {
@@ -251,7 +253,7 @@ static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const
 	return (const uint32_t *)((const char *)a + a->left_by_offset) + leaves[0];
 }
 
-/* If w is the window of a function's entry: that function; else NULL. */
+/* If w is the window of a function's entry, returns the function; else NULL. */
 static inline const struct pb_func *pb_window_func(const struct pb_analysis *a,
 						   const struct pb_exit_window *w)
 {
@@ -266,8 +268,8 @@ static inline const struct pb_recipe *pb_window_recipe(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)a + a->recipes_offset + w->recipe);
 }
 
-/* The second recipe of a window that isn't an entry's, or NULL: the recipe of the code that the
- * window's code slot, or the second of its two shared jumps, displaces. */
+/* Returns the second recipe of a window, or NULL. Only CODE_SLOT and SHARED windows have a second
+ * recipe. It is the recipe of the code that the code slot, or the second shared jump, displaces. */
 static inline const struct pb_recipe *pb_window_second(const struct pb_analysis *a,
 						       const struct pb_exit_window *w)
 {
@@ -278,15 +280,16 @@ static inline const struct pb_recipe *pb_window_second(const struct pb_analysis 
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_padded_size(r));
 }
 
-/* If the window has the first of two shared jumps and a function's entry the second: that
- * function; else NULL. */
+/* If the window has the first of two shared jumps, and a function's entry has the second, returns
+ * the function; else NULL. */
 static inline const struct pb_func *pb_window_next(const struct pb_analysis *a,
 						   const struct pb_exit_window *w)
 {
 	return w->how == PB_EXIT_NEXT ? pb_analysis_at(a, w->start + PB_JUMP_SHARED) : 0;
 }
 
-/* If w has the first of two shared jumps and another window the second: that window; else NULL. */
+/* If w has the first of two shared jumps, and another window has the second, returns the other
+ * window; else NULL. */
 static inline const struct pb_exit_window *pb_window_shared_second(const struct pb_analysis *a,
 								   const struct pb_exit_window *w)
 {
@@ -299,20 +302,21 @@ static inline const struct pb_exit_window *pb_window_shared_second(const struct 
 	return next;
 }
 
-/* If w has the second of two shared jumps and another window the first: that window; else NULL. */
+/* If w has the second of two shared jumps, and another window has the first, returns the other
+ * window; else NULL. */
 static inline const struct pb_exit_window *pb_window_shared_first(const struct pb_analysis *a,
 								  const struct pb_exit_window *w)
 {
 	return w > pb_analysis_windows(a) && pb_window_shared_second(a, w - 1) == w ? w - 1 : 0;
 }
 
-/* The link-time address of the window's slot; only with via. */
+/* Returns the link-time address of the window's slot. Only for a window whose via isn't 0. */
 static inline uint64_t pb_window_slot(const struct pb_exit_window *w)
 {
 	return w->start + (uint64_t)(int64_t)w->via;
 }
 
-/* Is f the fixup of the displacement in the copy of e, a conditional exit? */
+/* e is a conditional exit. Whether f is the fixup for the displacement of its copy. */
 static inline int pb_exit_target(const struct pb_recipe *r, const struct pb_window_exit *e,
 				 const struct pb_fixup *f)
 {
@@ -325,7 +329,7 @@ static inline int pb_exit_target(const struct pb_recipe *r, const struct pb_wind
 	       i + 1u < r->nr_pairs && f->off + 4u <= p[i + 1].copy;
 }
 
-/* The index of the last window that starts at or before addr, or -1. */
+/* Returns the index of the last window that starts at or before addr, or -1. */
 static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a);
@@ -342,8 +346,7 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
-/* Like pb_analysis_slot_in(), but for windows of exits that aren't also the window of an
- * entry. */
+/* Like pb_analysis_slot_in(), but finds slots of windows of exits. Ignores ENTRY windows. */
 static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_analysis *a,
 							     uint64_t from, uint64_t to)
 {
@@ -358,7 +361,8 @@ static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_ana
 	return 0;
 }
 
-/* The window of exits that is also the window of the function's entry, or NULL. */
+/* If a window of exits is also the window of the function's entry, returns this window; else
+ * NULL. */
 static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysis *a,
 							 const struct pb_func *f)
 {
@@ -367,8 +371,8 @@ static inline const struct pb_exit_window *pb_func_exits(const struct pb_analysi
 	return pb_analysis_windows(a) + pb_window_lower(a, pb_func_window(f));
 }
 
-/* If the function's entry has the second of two shared jumps and a window of exits the first:
- * that window; else NULL. */
+/* If the function's entry has the second of two shared jumps, and a window of exits has the first,
+ * returns the window; else NULL. */
 static inline const struct pb_exit_window *pb_func_before(const struct pb_analysis *a,
 							  const struct pb_func *f)
 {
@@ -378,8 +382,8 @@ static inline const struct pb_exit_window *pb_func_before(const struct pb_analys
 	return i >= 0 && w->start == f->addr - 1 && w->how == PB_EXIT_NEXT ? w : 0;
 }
 
-/* The bytes that the agent writes over a call in the table of nops. The analysis uses
- * the same bytes in rest[]. */
+/* Returns the nop with which the agent replaces a call that the table of nops lists. The analysis
+ * uses the same bytes in rest[]. */
 static inline const uint8_t *pb_nop_bytes(uint8_t len)
 {
 	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };

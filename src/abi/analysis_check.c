@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks an analysis table by table: first bounds, then order, then references between
- * entries.
+ * Checks an analysis table by table. First come bounds, then the order of entries, then references
+ * between entries.
  */
 #include "abi/analysis_check.h"
 #include <errno.h>
 #include <stdbool.h>
 #include "abi/analysis_access.h"
 
-#define MAX_OFFSET	16	/* largest offset of a window with a slot; PB_SLOT_REACH relies
-				 * on it */
+#define MAX_OFFSET	16	/* largest offset of a window with a slot; PB_SLOT_REACH relies on
+				 * this limit */
 
 #define CHECK(condition) do { if (!(condition)) return false; } while (0)
 
@@ -48,7 +48,7 @@ static bool header_ok(const struct pb_analysis *a, uint64_t size)
 	CHECK(a->data_start <= a->data_end);
 	CHECK(a->data_start == a->data_end ||
 	      (a->data_start >= a->image_start && a->data_end <= a->image_end));
-	/* "" at the start and a NUL at the end: then every offset is a string */
+	/* "" is at the start and a NUL at the end, so that there is a string at every offset */
 	CHECK(a->strings_size && a->strings_size <= UINT32_MAX);
 	CHECK(!*pb_analysis_string(a, 0));
 	CHECK(!*pb_analysis_string(a, (uint32_t)(a->strings_size - 1)));
@@ -64,7 +64,7 @@ static bool fixup_ok(const struct pb_recipe *r, const struct pb_fixup *f)
 	       (unsigned)f->off + width + f->addend <= r->len;
 }
 
-/* left: bytes from r to the end of the recipes. */
+/* left: count of bytes from r to the end of the recipes. */
 static bool recipe_ok(const struct pb_recipe *r, uint64_t left)
 {
 	CHECK(left >= sizeof(*r) && left >= pb_recipe_size(r));
@@ -85,7 +85,7 @@ static bool recipe_ok(const struct pb_recipe *r, uint64_t left)
 static bool code_slot_ok(const struct pb_recipe *r, uint64_t left)
 {
 	CHECK(recipe_ok(r, left) && r->window_len >= PB_CODE_SLOT_LEN);
-	/* no displaced instruction may begin where the slot does */
+	/* no displaced instruction may begin at the slot's address */
 	return pb_recipe_copy_offset(r, PB_JUMP_LEN) < 0;
 }
 
@@ -130,7 +130,8 @@ static bool slot_in_reach(const struct pb_analysis *a, const struct pb_func *f)
 	return a->text_end - slot >= PB_JUMP_LEN;
 }
 
-/* The bytes that no other site may use: the slot, and the code that it displaces. */
+/* Returns the start of the bytes that no other site may use: the slot, and the code that it
+ * displaces. */
 static uint64_t slot_start(const struct pb_func *f)
 {
 	return f->flags & PB_FUNC_CODE_SLOT ? pb_func_code_slot(f) : pb_func_slot(f);

@@ -55,7 +55,7 @@ struct load_extern {
 	uint32_t sym, kind, btf;	/* btf: id of the variable or function, or 0 */
 	bool weak, known;
 	uint32_t size, align, off;	/* for a .kconfig variable; off: its offset in the map */
-	uint64_t value;			/* for a symbol of .ksyms: its address */
+	uint64_t value;			/* for a symbol of .ksyms */
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };
 
@@ -141,15 +141,16 @@ void load_map_types(struct load *l, struct pb_bpf_object_map *map);
 int load_externs(struct load *l);
 struct load_extern *load_extern_of(const struct load *l, uint32_t sym);
 
-/* Calls fn for each relocation of a section, and stops at fn's first error. */
+/* Calls fn for each relocation of a section. Stops when fn returns an error. */
 int load_each_rel(const struct load *l, uint32_t section,
 		  int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel));
 int load_relocs(struct load *l);
 
 int load_ext(struct load *l);
-/* Does a CO-RE relocation of an instruction. Returns 0 or -ENOMEM; other errors are in f->why. */
+/* Resolves a CO-RE relocation of an instruction. Returns 0 or -ENOMEM; other errors are in
+ * f->why. */
 int load_core(struct load *l, struct load_func *f, uint32_t insn, const struct bpf_core_relo *relo);
-/* The target's types, for CO-RE; opened by the first call. NULL: none. */
+/* Returns the target's types, for CO-RE. The first call opens them. NULL: there are none. */
 const struct pb_bpf_btf *load_target(struct load *l);
 
 int load_progs(struct load *l);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes programs: a function and, after it, each function that it calls, once. */
+/* Makes programs. A program is an entry function, followed by one copy of each function that it may
+ * call. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "bpfload/load_priv.h"
 
-/* The functions of a program, in the order in which calls first lead to them. */
+/* The functions of a program, in the order in which they are first called. */
 struct chain {
 	struct load *l;
 	struct pb_bpf_object_prog *prog;
@@ -62,7 +63,8 @@ static void collect(struct chain *c, struct load_func *f)
 
 /* --- types of arguments ---------------------------------------------------------- */
 
-/* The kernel's type of a program's context; NULL: an argument can't be the context. */
+/* Returns the name of the kernel's type of a program's context. NULL: an argument can't be the
+ * context. */
 static const char *context_name(uint32_t type)
 {
 	switch (type) {
@@ -190,7 +192,7 @@ static void copy_insns(struct chain *c, struct load_func *f)
 	}
 }
 
-/* A program that uses a map that can't be made can't be loaded. */
+/* Rejects the program if it uses a map that can't be made. */
 static void check_maps(struct chain *c)
 {
 	const struct pb_bpf_object *o = &c->l->object;
@@ -248,7 +250,7 @@ static int make_prog(struct chain *c, struct load_func *f)
 	load_section_name(c->l, p, c->l->opts.type);
 	c->nr = c->depth = 0;
 	collect(c, f);
-	if (c->depth) {		/* too large: nothing of the program is kept */
+	if (c->depth) {		/* the program is too large: nothing of it is kept */
 		p->nr = p->nr_funcs = p->nr_lines = p->nr_poison = 0;
 		return 0;
 	}
@@ -286,7 +288,8 @@ const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const c
 
 	if (!p)
 		return NULL;
-	/* the line, or one before it, begins with the number: "12: (85) call unknown#195896080" */
+	/* finds the instruction's number, at the start of this line or of an earlier line: "12:
+	 * (85) call unknown#195896080" */
 	for (const char *line = p;; line--) {
 		if (line != log && line[-1] != '\n')
 			continue;

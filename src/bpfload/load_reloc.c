@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Fills in what the compiler left open in instructions: which map, variable or function is meant.
- * Maps and variables have the same numbers in all programs, so the numbers are put in here. A
- * function's place depends on the program, so references to functions are kept in load_func.refs.
+ * Resolves the references of instructions to maps, variables and functions. Maps and variables have
+ * the same numbers in all programs, so the numbers are put into the instructions now. A function's
+ * place depends on the program, so references to functions are kept in load_func.refs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	}
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
-	/* a call of a weak function stays: a program that can reach the call is rejected */
+	/* A call of a weak function stays. If a path reaches the call, the verifier rejects the
+	 * program. */
 	if (!e->weak && !e->kfunc)
 		load_error(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
 			   "%s calls %s, which isn't defined", f->name, e->name);
@@ -69,7 +70,7 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 	else if (!e->weak && !e->kfunc)
 		load_error(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses the kernel's symbol %s", f->name, e->name);
-	/* a kernel function's address only says that the function exists */
+	/* the loaded value isn't an address: it only tells whether the function exists */
 	insn[0].src_reg = 0;
 	insn[0].imm = e->kfunc;
 	insn[1].imm = 0;
@@ -127,7 +128,7 @@ static int relocate(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	uint32_t sym = (uint32_t)ELF64_R_SYM(rel->r_info), at;
 	Elf64_Sym s = pb_bpf_elf_sym(&l->elf, sym);
 
-	if (!f)		/* in code that no symbol names */
+	if (!f)		/* the relocation is in code that no symbol names */
 		return 0;
 	at = (uint32_t)(rel->r_offset / 8) - f->start;
 	if (!f->relocated)
@@ -161,7 +162,8 @@ static bool has_ref(const struct load_func *f, uint32_t nr, uint32_t *next, uint
 	return *next < nr && f->refs[*next].insn == insn;
 }
 
-/* Adds references for calls inside a section, which have no relocation. Sorts all references. */
+/* Adds references for calls inside a section, since these calls have no relocation. Sorts all
+ * references. */
 static int near_calls(struct load *l, struct load_func *f)
 {
 	uint32_t nr = f->nr_refs, next = 0, n = 0;
@@ -190,9 +192,9 @@ static int near_calls(struct load *l, struct load_func *f)
 }
 
 /*
- * Rejects loads of maps without a relocation. Such a load has a descriptor, or an index into an
- * array of descriptors, that the source gave. There are no descriptors here, and the number must
- * not be taken for the number of a map. The messages are the kernel's.
+ * Rejects loads of maps that have no relocation. Their operand is a descriptor, or an index into an
+ * array of descriptors, from the program's source. The loader has no descriptors, and must not take
+ * the operand for a map's number. The messages are the kernel's.
  */
 static void own_descriptors(struct load *l, struct load_func *f)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads what SEC("...") says of a program, as libbpf does. */
+/* Finds the type and attributes of a program in its SEC("..."), as libbpf does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum {
 	OURS = 1,		/* a type that Patchbay runs */
-	TARGET = 2,		/* "/..." may follow */
+	TARGET = 2,		/* "/..." may follow the name */
 	RETURNS = 4,
 	USER = 8,
 	MULTI = 16,
@@ -16,7 +16,7 @@ enum {
 	FRAGS = 64,
 	SPECIAL = 256,
 	SESSION = 512,
-	PREFIX = 128,		/* before libbpf 1.0, any name that begins like this */
+	PREFIX = 128,		/* before libbpf 1.0: any section whose name begins like this */
 };
 
 struct sec {
@@ -33,7 +33,7 @@ enum {
 		UPROBE_SESSION,
 };
 
-/* libbpf's table, in its order, with uprobe.session of version 1.6. */
+/* libbpf's table, in libbpf's order. uprobe.session is from libbpf 1.6. */
 #define T(type) BPF_PROG_TYPE_##type
 static const struct sec secs[] = {
 	{ "socket", T(SOCKET_FILTER), 0, OURS | PREFIX },
@@ -159,7 +159,8 @@ static const struct sec *sec_named(const char *name, const char **target)
 	return NULL;
 }
 
-/* The row with the longest name that the section's name begins with. */
+/* Returns the row whose name the section's name begins with. If there are several, returns the row
+ * with the longest name. */
 static const struct sec *sec_guessed(const char *name)
 {
 	const struct sec *best = NULL;
@@ -214,7 +215,8 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 		return -EINVAL;
 	if (!prog->target)
 		return -ENOENT;
-	if (prog->user) {	/* the last colon: paths may have colons, functions don't */
+	if (prog->user) {	/* the last colon ends the path: paths may have colons, functions
+				 * have none */
 		colon = strrchr(prog->target, ':');
 		if (!colon || colon == prog->target)
 			return -EINVAL;

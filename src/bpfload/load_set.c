@@ -6,7 +6,7 @@
 
 #include "bpfload/load_priv.h"
 
-/* Where a variable is, and its type. */
+/* The place of a variable, and its type. */
 struct variable {
 	struct pb_bpf_object_map *map;
 	uint32_t off, size;
@@ -51,7 +51,8 @@ static bool is_text(const struct pb_bpf_btf *b, const struct btf_type *t)
 	return e && pb_btf_kind(e) == BTF_KIND_INT && e->size == 1;
 }
 
-/* The value may be signed or unsigned, whatever the variable's type: -1 fits where 255 does. */
+/* The value may be signed or unsigned, whatever the variable's type is. Each variable that can have
+ * the value 255 can also have the value -1. */
 static bool fits(uint64_t n, uint32_t size)
 {
 	int64_t s = (int64_t)n;
@@ -107,7 +108,7 @@ int pb_bpf_object_set(struct pb_bpf_object *o, const char *name, const char *val
 		i++;
 	if (i == o->nr_maps)
 		return -ENOENT;
-	/* contents from the file are in the object's own copy of the file, which may be changed */
+	/* existing contents are in the object's own copy of the file, which may be changed */
 	if (!v.map->contents)
 		v.map->contents = load_alloc(l, v.map->attr.value_size);
 	return v.map->contents ? put((uint8_t *)v.map->contents + v.off, &v, o->btf, value) :

@@ -2,7 +2,7 @@
 /*
  * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
  *
- * State and pruning code depend on each other. If memory is short, a function that makes a state
+ * Circle: states and pruning need each other. If memory is short, a function that makes a state
  * drops kept states (prune.h). Pruning compares, logs and marks states.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
