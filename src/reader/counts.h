@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Counts calls for the recorder's closing line while chunks are written, so that nothing has to be
- * read again. If no record is missing, the counts are exact and agree with every view. If records
- * are missing, kept_calls.h counts the calls instead.
+ * read again. If no record is missing, the counts are exact and agree with every view. If chunks
+ * were overwritten, the counts may be too low, and kept_calls.h counts again.
  *
  * Context: the drain thread.
  */

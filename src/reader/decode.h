@@ -104,41 +104,43 @@ struct pb_cursor {
 	bool gap;			/* records are missing before the chunk: the list must be
 					 * used */
 	uint32_t open_seen;		/* number of the stack's calls that agree with the list */
-	uint32_t open_left;		/* number of the list's records that still must be used */
+	uint32_t open_left;		/* number of the list's records that must still be used */
 	uint32_t open_at;		/* index of the list's next record */
-	uint64_t open_unwritten[2];	/* a bit for each record of a call whose ENTRY wasn't
-					 * written yet */
-	uint32_t base_due;		/* number of open calls around the listed calls; nothing
-					 * else is known of them */
-	uint32_t opened;		/* the list may have opened calls on `opened_on`, up to this
-					 * depth */
+	uint64_t open_unwritten[2];	/* a bit for each record of the list: the ENTRY of the
+					 * record's call wasn't written when the list was */
+	uint32_t base_due;		/* number of open calls that are outside of the listed
+					 * calls; nothing else is known of them */
+	uint32_t opened;		/* the list may have opened the calls on `opened_on` up to
+					 * this depth */
 	struct pb_call_stack *opened_on;
 	uint64_t lost_seen, lost_due;
 	bool gap_due;
 	bool searched;			/* skip_to is valid for the record at pos */
 	int64_t skip_to;		/* index of the call that the record closes, or -1 */
-	bool shared;			/* this thread used a stack that another thread had used */
-	int finish;			/* the next step at the thread's end */
+	bool shared;			/* this thread has used a stack that another thread used
+					 * before */
+	int finish;			/* the next step of finish(), at the thread's end */
 
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
-	uint64_t unwritten;	/* words, or records of several words, that were reserved and never
-				 * written */
-	uint64_t inherited;	/* records of calls that began in the parent */
-	uint64_t entered;	/* ENTRY records of calls that their chunk lists as open, except
-				 * inherited calls */
+	uint64_t unwritten;	/* number of words, or of records of several words, that were
+				 * reserved and never written */
+	uint64_t inherited;	/* number of records of calls that began in the parent process */
+	uint64_t entered;	/* number of ENTRY records whose call is in the list at their
+				 * chunk's start, except inherited calls */
 };
 
-/* `window_bytes`: 64 at least. 0 or -ENOMEM. */
+/* Begins with the thread's first event. window_bytes must be at least 64. Returns 0 or -ENOMEM. */
 int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *stacks,
 		   struct pb_thread *thread, uint32_t window_bytes);
 void pb_cursor_free(struct pb_cursor *c);
 
-/* The next event; false at the end. */
+/* Returns the next event in *ev. False at the end. */
 bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev);
-/* Finds when the next event begins, without decoding it; false at the end. If the event is in a
- * chunk that isn't open yet, the time is that of the chunk's start: a lower bound. */
+/* Finds the time of the next event without decoding it. False at the end. If the event is in a
+ * chunk that isn't open yet, *time is the chunk's start: a lower bound. */
 bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time);
-/* Opens the chunk of the next event. False: the chunk is open already, or there is none. */
+/* Opens the chunk of the next event. False if the chunk is already open, or if there is no
+ * chunk. */
 bool pb_cursor_open(struct pb_cursor *c);
 #endif

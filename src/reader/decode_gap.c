@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Uses a chunk's list of open calls. If records are missing before the chunk, the
- * stack may have changed meanwhile; the list tells which calls are open.
+ * Uses a chunk's list of open calls. If records are missing before the chunk, the stack may have
+ * changed in the gap. The list tells which calls are open after the gap.
  */
 #include <unistd.h>
 
@@ -12,15 +12,15 @@
 /* The OPEN records at a chunk's start. */
 struct list {
 	struct { uint64_t start; uint32_t site; } call[PB_CHUNK_OPEN_MAX];
-	uint32_t listed, nr;		/* nr: like `listed`, or one less if the last call isn't
-					 * open yet */
+	uint32_t listed, nr;		/* nr: the same as `listed`, or one less if the last listed
+					 * call isn't open yet */
 };
 
-/* If the chunk was opened to write the ENTRY of a call, that call may be the last
- * in the list although it isn't open yet. */
+/* Reads the list. If the chunk was opened to write the ENTRY of a call, that call may be the last
+ * call in the list, although it isn't open before its ENTRY. */
 static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struct list *l)
 {
-	/* room for all records that may begin a chunk, and the ENTRY after them */
+	/* room for all records that may begin a chunk, and for one ENTRY after these records */
 	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
 		       PB_EXT_TIME_WORDS + 1];
 	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
@@ -48,9 +48,9 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 		l->nr--;
 }
 
-/* Finds unknown calls that are listed before known ones. A signal handler interrupted
- * such a call before its ENTRY was written. Either the ENTRY follows, or it was lost
- * and the call is not counted. */
+/* Finds unknown calls that are in the list before known calls. A signal handler interrupted each
+ * such call before its ENTRY was written. Either the ENTRY comes later, or the ENTRY was lost and
+ * the call is not counted. */
 static void find_unwritten(struct pb_cursor *c, const struct list *l)
 {
 	const struct pb_call_stack *s = c->stack;
@@ -73,9 +73,9 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 	}
 }
 
-/* After a gap, finds the known open call with which the list begins. A list that isn't full has all
- * open calls whose ENTRY was written; further open calls may have no ENTRY. A full list has the
- * innermost of `depth` calls. */
+/* Called after a gap. Finds the known open call with which the list begins. If the list isn't full,
+ * it has all open calls whose ENTRY was written, and perhaps calls whose ENTRY wasn't written yet.
+ * A full list has only the innermost of `depth` calls. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;
@@ -118,9 +118,10 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
 	c->gap_due = false;
 }
 
-/* Handles the OPEN record at pos, or skips it if it must not be used. If it agrees with the stack's
- * next call, that call is still open. Otherwise the stack's calls from there on have ended. Each of
- * them gives one event; then the record's call is opened. */
+/* Handles the OPEN record at pos, or skips it if it must not be used. If the record agrees with the
+ * stack's next call, that call is still open. If it disagrees, the stack's next call and all calls
+ * inside it have ended. Each of them gives one event. After these events, the record's call is
+ * opened. */
 static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 {
 	struct pb_call_stack *s = c->stack;
@@ -166,7 +167,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_AGAIN;
 }
 
-/* The type of the EXT record at pos; 0: the record is not an EXT record. */
+/* Returns the type of the EXT record at pos, or 0 if the record is not an EXT record. */
 static unsigned ext_type(const struct pb_cursor *c)
 {
 	uint64_t word = c->window[c->pos];
@@ -206,9 +207,10 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_GO_ON;
 }
 
-/* A signal handler may interrupt a call before its ENTRY is written, and its own records
- * may open the chunk. Then the chunk's list names the call, and the call's ENTRY follows
- * the handler's records, whose times are later. */
+/* True if the chunk's list has opened the call of this ENTRY. If a signal handler interrupts a call
+ * before its ENTRY is written, the handler's records may open the chunk. The chunk's list then
+ * names the call. The ENTRY comes after the handler's records, although its time is before
+ * theirs. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 {
 	struct pb_call_stack *s = c->stack;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Shared by the decoder's files. */
+/* Declarations that the decoder's files share. */
 #ifndef PB_READER_DECODE_PRIV_H
 #define PB_READER_DECODE_PRIV_H
 #include "base/base.h"
 #include "reader/decode.h"
 
-/* Advances by that many words, even past the window. */
+/* Advances by the number of words, even past the window. */
 void pb_cursor_consume(struct pb_cursor *c, uint32_t words);
 
 static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
@@ -30,8 +30,8 @@ static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum p
 	ev->image = c->image;
 }
 
-/* Whether a call with this start began in the process that forked this one. If the start of this
- * process is unknown, all calls that its first chunk lists count as inherited. */
+/* True if a call that began at `start` began in the process that forked this one. If the start of
+ * this process is unknown, all calls that its first chunk lists count as inherited. */
 static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 {
 	if (c->chunk.pid != c->chunk.tid)
@@ -39,7 +39,7 @@ static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 	return c->born ? start < c->born : !c->chunk.seq;
 }
 
-/* The innermost open call ends without its own record. */
+/* Returns the event of the innermost open call's end. The data has no record of that end. */
 void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags);
 void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
 
@@ -47,11 +47,11 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref);
 
 enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };
-/* Settles what comes before a chunk's first record: which calls are still open
- * after a gap, and how much was lost. */
+/* Settles what must come before a chunk's first record: which calls are still open after a gap, and
+ * how much was lost. */
 enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev);
-/* Whether nothing has to be settled, so that the next event comes from the record at pos. */
+/* True if nothing has to be settled. The next event then comes from the record at pos. */
 bool pb_gap_settled(const struct pb_cursor *c);
-/* Whether an ENTRY belongs to a call that the chunk's list has opened already. */
+/* True if the chunk's list has already opened the call of this ENTRY. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time);
 #endif

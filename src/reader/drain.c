@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Starts and stops the threads that empty a ring, and contains their loops. */
+/* Starts and stops the threads that empty a ring. Their loops are in this file, too. */
 #include "reader/drain.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 #define SLEEP_MIN_NS	200000
 #define SLEEP_MAX_NS	10000000
-#define HEARTBEAT_NS	10000000	/* delays of 50 ms were seen, with five busy programs for
-					 * each processor */
-#define COUNT_NS	250000000	/* between two calls of pb_drain_serials() */
-#define MANY		32		/* after a round with more chunks than this, the next one
+#define HEARTBEAT_NS	10000000	/* a heartbeat may be 50 ms late if there are five busy
+					 * programs for each processor */
+#define COUNT_NS	250000000	/* time between two calls of pb_drain_serials() */
+#define MANY		32		/* if a round takes more chunks than this, the next round
 					 * begins at once */
 
 static uint64_t now_ns(void)

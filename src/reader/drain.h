@@ -2,23 +2,22 @@
 /*
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
- * Three threads: the drain thread moves chunks. The heartbeat thread only shows
- * waiting engines that a reader lives, so that they don't mistake a slow disk for
- * a dead recorder. The reaper looks for chunks whose thread is dead (drain_dead.c).
- * Everything in the ring is untrusted: headers are copied, then checked; geometry
- * comes from our own copy.
+ * There are three threads. The drain thread moves chunks. The heartbeat thread only shows waiting
+ * engines that a reader lives, so that they don't mistake a slow disk for a dead recorder. The
+ * reaper looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted.
+ * Headers are copied, and then the copies are checked. The ring's geometry comes from the
+ * recorder's own copy.
  *
  *   state      what the drain thread does                        when
  *   FULL       -> READING, write, -> FREE                        always; overwrite mode: at the end
  *   OPEN HELD  -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
  *   OPEN HELD  -> READING, write, stays READING                  at the end
  *
- * In overwrite mode all chunks are written at the end, newest first (drain_newest.c).
- * The oldest, for which max_size leaves no room, count as overwritten.
+ * In overwrite mode all chunks are written at the end, newest first (drain_newest.c). If max_size
+ * leaves no room for the oldest chunks, these chunks count as overwritten.
  *
- * At the end FULL chunks are freed once; after that no chunk is freed any more:
- * a thread that still runs may write into its open chunk, and no other thread
- * may get it.
+ * At the end, FULL chunks are freed once. After that, no chunk is freed, because a thread that
+ * still runs may write into its open chunk. No other thread may get that chunk.
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H
@@ -33,58 +32,62 @@
 
 /* A thread that the ring names. */
 struct pb_drain_thread {
-	uint32_t tid;			/* as engines wrote it; may be a number of another pid
-					 * namespace */
-	bool alive;			/* set by threads_alive(): the thread lives or may live */
-	uint64_t seen;			/* the thread had started by this time (CLOCK_BOOTTIME,
+	uint32_t tid;			/* the number that the engine wrote; it may belong to
+					 * another pid namespace */
+	bool alive;			/* threads_alive() sets it if the thread lives or may
+					 * live */
+	uint64_t seen;			/* a time by which the thread had started (CLOCK_BOOTTIME,
 					 * ns) */
 };
 
 struct pb_drain {
-	/* set by the caller before pb_drain_start */
+	/* The caller sets these before pb_drain_start(). */
 	struct pb_ring *ring;		/* mapped, read-write */
 	int ring_fd;
-	struct pb_ring geometry;	/* trusted: made by us */
+	struct pb_ring geometry;	/* trusted, because the recorder made it */
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* largest size of the chunks file; 0: no limit */
-	/* Sets `alive' of the threads that live or may live. Returns false if the search was
-	 * incomplete. Returns soon once *stop is set. The reaper calls it, for suspects only. NULL:
-	 * all suspects are dead. */
+	/* Sets `alive` of each thread that lives or may live. Returns false if the search was
+	 * incomplete. When *stop is set, it must return soon. The reaper calls it, and only for
+	 * suspects. If it is NULL, all suspects count as dead. */
 	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			      const _Atomic bool *stop);
 	void *arg;
 
-	/* results; except the atomics, only the drain thread may use them until it is joined */
+	/* The results. Until the drain thread is joined, only that thread may use them, except the
+	 * atomics. */
 	_Atomic uint64_t bytes;		/* size of the chunks file */
 	_Atomic uint64_t records;
 	_Atomic bool full;		/* max_size reached */
-	_Atomic int error;		/* -errno of a write that failed for good */
+	_Atomic int error;		/* -errno of a write that failed and won't be repeated */
 	struct pb_counts counts;	/* counts of the records that were kept */
-	uint64_t discarded_calls;	/* calls in chunks that weren't written: max_size was
-					 * reached, the disk was full, or the chunk named no valid
-					 * thread */
-	uint64_t overwritten_calls;	/* overwrite mode: calls in the oldest chunks, for which
-					 * max_size leaves no room */
-	uint32_t *discarded;		/* [nr_threads] by serial - 1 */
+	uint64_t discarded_calls;	/* number of calls in chunks that weren't written: max_size
+					 * was reached, the disk was full, or the chunk named no
+					 * valid thread */
+	uint64_t overwritten_calls;	/* overwrite mode: number of calls in the oldest chunks, for
+					 * which max_size left no room */
+	uint32_t *discarded;		/* number of discarded calls of each thread; the index is
+					 * serial - 1 */
 
 	/* private */
 	pthread_t thread, heart;
 	_Atomic bool stop;
-	_Atomic uint32_t high;		/* only chunks below this one may have been used */
-	uint32_t ahead;			/* the buffer's chunks below this one have memory */
-	uint32_t serials[2];		/* next_serial as it was at most 250 ms ago, and at most 500
-					 * ms ago */
-	uint32_t most_usable;		/* the most chunks that engines might use since memory was
-					 * last given back */
-	struct robust_list_head robust;	/* by this list the kernel notifies engines of the
-					 * recorder's death */
+	_Atomic uint32_t high;		/* only chunks below this index may have been used */
+	uint32_t ahead;			/* the buffer's chunks below this index have memory */
+	uint32_t serials[2];		/* two older values of next_serial: at most 250 ms old, and
+					 * at most 500 ms old */
+	uint32_t most_usable;		/* the largest number of chunks that engines were allowed to
+					 * use since memory was last given back */
+	struct robust_list_head robust;	/* if the recorder dies, the kernel notifies engines by this
+					 * list */
 	struct robust_list robust_entry;
 	struct pb_drain_dead *dead;
-	struct pb_counts_thread *lasts;	/* [nr_threads] by serial - 1 */
+	struct pb_counts_thread *lasts;	/* each thread's first and last chunk; the index is serial -
+					 * 1 */
 	struct pb_drain_batch *batch;
 };
 
-int pb_drain_start(struct pb_drain *d);	/* 0 or -errno */
-/* Ends the session: waiters give up, everything that is left is written. */
+int pb_drain_start(struct pb_drain *d);	/* returns 0 or -errno */
+/* Ends the session: waiting engines give up, and everything that is left is written. */
 void pb_drain_finish(struct pb_drain *d);
 #endif

@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "reader/drain_priv.h"
 
-#define BATCH		64		/* chunks in one write: 1 MiB */
+#define BATCH		64		/* number of chunks in one write: 1 MiB */
 #define DATA_MAX	(PB_CHUNK_SIZE - PB_CHUNK_HEADER)
 
 struct pb_drain_batch {
@@ -23,8 +23,8 @@ struct pb_drain_batch {
 
 /* --- moving chunks ------------------------------------------------------ */
 
-/* Counts the calls that are lost with a chunk. All later chunks will be discarded, too, so the
- * calls that began in this chunk are lost. In overwrite mode all older chunks will be discarded
+/* Counts the calls that are lost with a chunk. All later chunks will be discarded, too. So the
+ * calls that began in this chunk are lost. In overwrite mode, all older chunks will be discarded
  * instead, so the calls that ended in this chunk are lost. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
@@ -47,8 +47,8 @@ static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
 	return b->iov[2 * i].iov_len + b->iov[2 * i + 1].iov_len;
 }
 
-/* Writes the batch. Returns how many of its chunks were written: all of them, or those before the
- * limit or an error. */
+/* Writes the batch. Returns how many of its chunks were written: all chunks, or only the chunks
+ * before the limit or before an error. */
 static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 {
 	uint64_t bytes = 0;
@@ -107,7 +107,7 @@ static void batch_flush(struct pb_drain *d, uint32_t next_state)
 	b->nr = 0;
 }
 
-/* Bytes up to the last word that isn't zero. */
+/* Returns the number of bytes up to the last word that isn't zero. */
 static uint32_t used_of_data(const struct pb_chunk *c)
 {
 	const uint64_t *words = (const void *)(c + 1);
@@ -118,14 +118,14 @@ static uint32_t used_of_data(const struct pb_chunk *c)
 	return n * 8;
 }
 
-/* Whether an OPEN chunk has no records. Its thread may never have used it (abi/ring.h). */
+/* True if an OPEN chunk has no records. Its thread may never have used the chunk (abi/ring.h). */
 static bool holds_nothing(const struct pb_chunk *c)
 {
 	return !c->leaf_start && used_of_data(c) <= c->used;
 }
 
-/* Adds a chunk that is READING to the batch. `state` is its state before it became READING. A chunk
- * that names no thread is only counted: readers would take its header for the file's end. */
+/* Adds a chunk to the batch. The chunk is READING, and `state` is its previous state. If a chunk
+ * names no thread, its calls are only counted: readers would take its header for the file's end. */
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
 {
 	struct pb_drain_batch *b = d->batch;
@@ -152,9 +152,8 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 }
 
 /*
- * A chunk that was never used has no memory yet, and reading it would allocate
- * some. So `high` is set after the highest chunk that has memory, and only chunks
- * below it are looked at.
+ * Sets `high` to the index after the highest chunk that has memory. Only chunks below `high` are
+ * looked at, because a chunk that was never used has no memory, and reading it would allocate some.
  */
 void pb_drain_look(struct pb_drain *d)
 {
@@ -175,7 +174,7 @@ void pb_drain_look(struct pb_drain *d)
 	}
 }
 
-/* Handles one chunk whose bit in the map of chunks is set. */
+/* Handles one chunk whose bit in the map of taken chunks is set. */
 static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_drain_round *r)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
@@ -187,12 +186,12 @@ static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_dra
 		batch_add(d, i, PB_CHUNK_FULL, PB_CHUNK_FREE);
 		r->taken++;
 	} else if (state == PB_CHUNK_FREE && pb_drain_take(c, PB_CHUNK_FREE)) {
-		/* an engine was stopped before it took the chunk */
+		/* an engine set the chunk's bit, but was stopped before it took the chunk */
 		pb_drain_release(d, i, PB_CHUNK_FREE);
 	}
 }
 
-/* One round over the chunks that aren't free. */
+/* Makes one round over the chunks that aren't free. */
 static unsigned round_all(struct pb_drain *d, bool full)
 {
 	struct pb_drain_round r = { 0 };
@@ -223,8 +222,8 @@ void pb_drain_count(struct pb_drain *d)
 
 /* --- chunks of the dead ------------------------------------------------- */
 
-/* Compares state and serial in one step: if another thread has got the chunk since the reaper
- * looked, the chunk isn't taken. */
+/* Takes the chunk only if its state and its serial are as expected; one step compares both. If
+ * another thread has got the chunk since the reaper looked, the chunk isn't taken. */
 static bool take_from(struct pb_chunk *c, uint32_t state, uint32_t serial)
 {
 	uint64_t from = (uint64_t)serial << 32 | state,
@@ -268,8 +267,8 @@ static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 	static const uint32_t states[] = { PB_CHUNK_FULL, PB_CHUNK_HELD, PB_CHUNK_OPEN };
 	uint32_t nr = 0;
 
-	/* goes over all chunks twice: an OPEN chunk may become FULL or HELD before its state is
-	 * changed */
+	/* go over all chunks twice, because an OPEN chunk may become FULL or HELD before it is
+	 * taken */
 	for (uint32_t n = 0; n < 2 * d->high; n++) {
 		uint32_t i = n % d->high;
 		struct pb_chunk *c = pb_drain_chunk(d, i);
@@ -287,7 +286,7 @@ static uint32_t take_rest(struct pb_drain *d, struct pb_drain_taken *list)
 	return nr;
 }
 
-/* Adds chunks to the batch newest first, so that those that don't fit are the oldest. */
+/* Adds all chunks to the batch, the newest first. So the chunks that don't fit are the oldest. */
 static void take_overwritten(struct pb_drain *d)
 {
 	struct pb_drain_taken *list = calloc(2ul * d->high + 1, sizeof(*list));
@@ -315,8 +314,8 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* take no more chunks than there can be at this point: otherwise a thread that goes on
-	 * writing could keep this loop running for ever */
+	/* Take no more chunks than there can be when this function begins. Otherwise a thread that
+	 * continues to write could keep this loop running forever. */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The reaper finds the OPEN, HELD and TAKEN chunks of dead threads. Only these may be taken
- * from their threads: a living thread goes on writing to its chunk.
+ * The reaper finds the OPEN, HELD and TAKEN chunks of dead threads. Chunks may be taken only from
+ * dead threads, because a living thread continues to write to its chunk.
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if more than half of all chunks are open
  *   missing   threads_alive(), which looks everywhere, hasn't found the suspect
  *   dead      the next look hasn't found the missing thread, either
  *
- * Thread numbers in the ring are untrusted. A number may be wrong, or belong to a pid namespace
- * that the recorder isn't in: then tgkill() never finds the thread, although it lives. Once
- * threads_alive() has found such a thread, it is searched for at every eighth look only. A living
- * thread may also have got the number of a dead one. Its start time shows that: a thread that
- * started after a chunk was first seen doesn't own the chunk.
+ * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace
+ * that the recorder isn't in. tgkill() then never finds the thread, although it lives. After
+ * threads_alive() has found such a thread, it is searched for only at every eighth look. A new
+ * thread may also have got the number of a dead thread. Its start time shows this: if a thread
+ * started after a chunk was first seen, that thread doesn't own the chunk.
  *
- * With many processes the search may take long. So the reaper is a thread of its own, which
- * sleeps twenty times as long as it works. It only reads the ring; the drain thread takes the
- * chunks of dead threads (pb_drain_take_from), by chunk and serial. A serial is never given to
- * another thread.
+ * If there are many processes, the search may take long. So the reaper is a separate thread, which
+ * sleeps twenty times as long as it works. The reaper only reads the ring. The drain thread takes
+ * the chunks of dead threads (pb_drain_take_from), and compares the serial when it takes a chunk. A
+ * serial is never given to another thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,27 +30,28 @@
 
 #define LOOK_NS		250000000ull
 #define ALL_EACH	8	/* looks */
-#define WORK_SHARE	20	/* pause as a multiple of the last look's time */
-#define ASK_MAX		4096	/* threads in one call of threads_alive() */
-#define FOUND_MAX	1024	/* chunks of dead threads, in one look */
+#define WORK_SHARE	20	/* the pause is this multiple of the last look's duration */
+#define ASK_MAX		4096	/* limit of the threads in one call of threads_alive() */
+#define FOUND_MAX	1024	/* limit of the chunks of dead threads that one look finds */
 
 struct suspect {
-	uint32_t serial;	/* the owner of the chunk; 0: none */
+	uint32_t serial;	/* the serial of the thread that holds the chunk; 0: none */
 	uint8_t missing;	/* number of looks in a row that haven't found the owner */
 	bool misleading;	/* tgkill() doesn't find the owner, but the owner lives */
-	uint64_t seen;		/* when this owner was first seen, CLOCK_BOOTTIME */
+	uint64_t seen;		/* when this owner was first seen with the chunk (CLOCK_BOOTTIME) */
 };
 
 struct pb_drain_dead {
 	struct suspect *suspects;	/* [nr_chunks] */
-	/* the question for threads_alive() */
+	/* The arguments of the next call of threads_alive(). */
 	unsigned nr;
 	uint32_t chunk[ASK_MAX];
 	bool gone[ASK_MAX];
 	struct pb_drain_thread ask[ASK_MAX];
-	uint64_t now;			/* time of this look, CLOCK_BOOTTIME */
-	uint32_t open;			/* chunks with an owner, at this look */
-	/* the answers: the reaper owns them while nr_found is 0, the drain thread otherwise */
+	uint64_t now;			/* time of this look (CLOCK_BOOTTIME) */
+	uint32_t open;			/* number of chunks that had an owner at this look */
+	/* The chunks of dead threads. The reaper owns this list while nr_found is 0. Otherwise the
+	 * drain thread owns it. */
 	unsigned filled;
 	struct { uint32_t chunk, serial; } found[FOUND_MAX];
 	_Atomic unsigned nr_found;
@@ -70,13 +71,14 @@ static uint64_t now_ns(clockid_t clock)
 
 /* --- a look --------------------------------------------------------------- */
 
-/* The serial of the thread that holds the chunk, with its pid and tid; 0: none, or not known. The
- * numbers come from the ring's table, as the header of a TAKEN chunk may be that of the previous
- * owner until the chunk is OPEN. */
+/* Returns the serial of the thread that holds the chunk, and its pid and tid. Returns 0 if no
+ * thread holds the chunk, or if its numbers aren't known. The numbers come from the ring's table,
+ * because the header of a TAKEN chunk may still name the previous owner. */
 static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *tid)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
-	/* a free chunk may have no memory, and reading it would allocate some */
+	/* if the chunk is free, don't read it: it may have no memory, and the read would allocate
+	 * some */
 	uint64_t word = pb_drain_is_taken(d, i) ? __atomic_load_n((uint64_t *)c, __ATOMIC_ACQUIRE) :
 			0;
 	uint32_t state = (uint32_t)word, serial = (uint32_t)(word >> 32);
@@ -88,7 +90,7 @@ static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *t
 			(const void *)((char *)d->ring + d->geometry.threads_offset);
 
 		t += serial - 1;
-		/* the engine writes serial last */
+		/* the engine writes the serial last, after the other fields */
 		if (__atomic_load_n(&t->serial, __ATOMIC_ACQUIRE) != serial)
 			return 0;
 		*pid = __atomic_load_n(&t->pid, __ATOMIC_RELAXED);
@@ -150,8 +152,8 @@ static void look_at(struct pb_drain *d, uint32_t i, bool all)
 		return;
 	gone = is_missing(pid, tid);
 	if (!all && !s->missing) {
-		/* If the thread is gone, ask at the next look: most chunks of such threads are
-		 * closed by then */
+		/* If the thread is gone, ask only at the next look. Most chunks of such threads are
+		 * closed before that look */
 		s->missing = gone;
 		return;
 	}

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Orders the chunks of a ring in overwrite mode by age. At the end of such a session
- * everything is written at once, newest first. So if --max-size or a full disk leaves
- * no room, the oldest chunks are dropped, as in the ring itself.
+ * Orders the chunks of a ring in overwrite mode by age. In this mode, all chunks are written at the
+ * end of the session, newest first. So if --max-size or a full disk leaves no room, the oldest
+ * chunks are dropped, as in the ring itself.
  *
- * A chunk is as new as its last record. A thread's chunk ends when the thread's next
- * chunk starts. Only the last chunk of a thread has to be decoded to find its end: the
- * thread may have opened it long ago and still write to it. In this order, each thread
- * keeps its newest chunks without a gap, and all threads reach back to about the same
- * time.
+ * A chunk is as new as its last record. A thread's chunk ends when the thread's next chunk starts.
+ * Only a thread's last chunk has to be decoded to find its last record, because the thread may have
+ * opened that chunk long ago and still write to it. With this order, each thread keeps its newest
+ * chunks without a gap, and the kept chunks of all threads begin at about the same time.
  *
  * With --clock=none there are no times, and each thread keeps the same number of chunks.
  */
@@ -23,7 +22,7 @@ struct aged {
 	struct pb_drain_taken taken;
 	uint32_t serial;
 	uint64_t seq, start, end;
-	uint32_t later;			/* number of its thread's chunks that are newer */
+	uint32_t later;			/* how many chunks of the same thread are newer */
 };
 
 static int by_thread(const void *a, const void *b)
@@ -48,7 +47,7 @@ static int newest_first(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* The time of the chunk's last event, found by decoding the chunk. */
+/* Returns the time of the chunk's last event. The chunk is decoded to find the event. */
 static uint64_t last_time(const struct pb_drain *d, const struct aged *c)
 {
 	struct pb_chunk_ref ref = {
@@ -80,7 +79,8 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 	struct pb_chunk head;
 
 	memcpy(&head, c, sizeof(head));
-	pb_barrier();		/* sort by the copy, which doesn't change meanwhile */
+	pb_barrier();		/* the order must depend on the copy, because the original may still
+				 * change */
 	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq,
 		.start = head.start,
 			      .end = head.start };
@@ -88,7 +88,7 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)
 {
-	/* if all chunks fit, their order matters only on a full disk */
+	/* if all chunks fit, their order doesn't matter, unless the disk is full */
 	bool exact = d->max_size &&
 		     d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
 	struct aged *aged = calloc(nr + 1ul, sizeof(*aged));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the engines need from the recorder besides free chunks: how many chunks they
- * may use, memory for the next chunks ahead of time, and notice of the recorder's death.
+ * Gives engines what they need in addition to free chunks. They need the number of chunks that they
+ * may use, memory for the next chunks before these are used, and a notice if the recorder dies.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +12,12 @@
 #include "base/base.h"
 #include "reader/drain_priv.h"
 
-#define AHEAD		(8u << 20)	/* bytes of free chunks that have memory */
-#define PIECE		(1u << 20)	/* bytes that get memory at once */
-#define TRIM_MAX	8192		/* chunks looked at by one trim */
+#define AHEAD		(8u << 20)	/* how many bytes of free chunks should have memory */
+#define PIECE		(1u << 20)	/* how many bytes get memory in one step */
+#define TRIM_MAX	8192		/* how many chunks one trim looks at */
 
-/* Engines search for a free chunk from free_word on. It is set to the lowest chunk that was freed,
- * which is warm in the cache. */
+/* Engines begin to search for a free chunk at free_word. So it is set to the lowest chunk that was
+ * freed, whose memory is probably in the processor's cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -30,7 +30,7 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 	__atomic_store_n(&pb_drain_chunk(d, i)->state, next_state, __ATOMIC_RELEASE);
 }
 
-/* Engines may use a whole buffer besides the chunks that threads hold. */
+/* Engines may use as many chunks as one buffer has, in addition to the chunks that threads hold. */
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r)
 {
 	uint64_t usable = (uint64_t)d->geometry.nr_buffer + r->held;
@@ -50,12 +50,12 @@ void pb_drain_serials(struct pb_drain *d)
 	d->serials[0] = __atomic_load_n(&d->ring->next_serial, __ATOMIC_ACQUIRE);
 }
 
-/* The index after the buffer's last chunk that isn't free. */
+/* Returns the index after the buffer's last chunk that isn't free. */
 static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* chunks from `ahead` on were given no memory: look only at chunks below `ahead` */
+	/* only chunks below `ahead` were given memory, so look only at these */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)
@@ -75,15 +75,15 @@ bool pb_drain_ahead(struct pb_drain *d)
 		return false;
 	if (nr > d->geometry.nr_buffer - d->ahead)
 		nr = d->geometry.nr_buffer - d->ahead;
-	/* if this fails, engines get each page by a page fault */
+	/* if madvise() fails, engines get each page by a page fault */
 	if (madvise(pb_drain_chunk(d, d->ahead), (size_t)nr * PB_CHUNK_SIZE, MADV_POPULATE_WRITE))
 		nr = d->geometry.nr_buffer - d->ahead;
 	d->ahead += nr;
 	return true;
 }
 
-/* Frees the memory of nr chunks that are READING. A hole reads as zero, which is a FREE chunk that
- * was never used. */
+/* Frees the memory of nr chunks, which are READING. The freed memory reads as zero, and zero is a
+ * FREE chunk that was never used. */
 static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 {
 	off_t at = (off_t)(d->geometry.chunks_offset + (uint64_t)first * PB_CHUNK_SIZE);
@@ -94,7 +94,8 @@ static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 			pb_drain_release(d, i, PB_CHUNK_FREE);
 }
 
-/* The first chunk from i on that has memory; reading a chunk that has none would allocate some. */
+/* Returns the index of the first chunk that has memory, from i. A chunk without memory must not be
+ * read, because the read would allocate some. */
 static uint32_t next_data(struct pb_drain *d, uint32_t i)
 {
 	uint64_t start = d->geometry.chunks_offset;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the chunks in one pass over their headers, then orders them by thread. The
- * first invalid header ends the file, as nothing else marks the start of a chunk.
+ * Finds the chunks in one pass over their headers, and then orders them by thread. The first
+ * invalid header ends the file, because nothing else marks the start of a chunk.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int by_thread(const void *a, const void *b)
 		return x->serial < y->serial ? -1 : 1;
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
-	/* if a chunk is there twice, the fuller copy comes first and is kept */
+	/* if the file has a chunk twice, the copy with more records comes first and is kept */
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
@@ -37,7 +37,7 @@ static bool header_ok(const struct pb_chunk *c)
 	       c->used <= PB_CHUNK_SIZE - PB_CHUNK_HEADER;
 }
 
-#define MAX_BUFFERS 64		/* further buffers are not counted */
+#define MAX_BUFFERS 64		/* at most this many buffers are counted */
 
 static int count_buffer(struct pb_data *d, uint32_t id)
 {
@@ -79,7 +79,8 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 	return 0;
 }
 
-/* A recorder that was killed wrote no names of threads: use the program's name. */
+/* If the recorder was killed, no names of threads were written. The thread then gets the program's
+ * name. */
 static void name_after_image(struct pb_thread *t, const struct pb_image *image)
 {
 	const char *slash = image->path ? strrchr(image->path, '/') : NULL;
@@ -88,7 +89,7 @@ static void name_after_image(struct pb_thread *t, const struct pb_image *image)
 		snprintf(t->comm, sizeof(t->comm), "%.15s", slash + 1);
 }
 
-/* Notes the thread of a chunk: meta may lack that thread. */
+/* Notes the thread of a chunk, because meta may lack that thread. */
 static int add_thread(struct scan *s, const struct pb_chunk *c)
 {
 	struct pb_thread *t = s->nr_seen ? &s->seen[s->nr_seen - 1] : NULL;
@@ -145,7 +146,8 @@ static int scan_file(struct scan *s)
 			break;
 	}
 	if (at < d->chunks_size || cut) {
-		/* normal if the recorder was killed; otherwise the file was damaged later */
+		/* If the recorder was killed, this is normal. Otherwise the file was damaged after
+		 * the recording */
 		d->damaged |= d->ended;
 		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't "
 				"shown",
@@ -170,8 +172,8 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 	}
 }
 
-/* The losses in meta are losses of the main buffer. If a buffer other than the main one has no
- * chunks of a thread, the thread does not belong to that buffer. */
+/* Returns true if the thread must be left out. The losses in meta belong to the main buffer. If
+ * another buffer has no chunks of a thread, the thread does not belong to that buffer. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)
@@ -234,8 +236,8 @@ static void order_chunks(struct pb_data *d)
 	}
 }
 
-/* Whether no chunk is missing. Lost records don't matter: a call whose ENTRY was lost has no EXIT,
- * either. */
+/* True if no chunk is missing. Lost records don't matter: if the ENTRY of a call was lost, the call
+ * has no EXIT, either. */
 static bool is_whole(const struct pb_data *d)
 {
 	for (size_t i = 0; i < d->nr_threads; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Loads `meta`. A record that is too short for its type is skipped. A record that reaches past the
- * file's end is the last one; it was cut off when the recorder was killed.
+ * file's end is the last record: it was cut off when the recorder was killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/clean_text.h"
 #include "reader/data.h"
 
-#define META_MAX (64u << 20)	/* the rest of a larger file is left out */
+#define META_MAX (64u << 20)	/* if the file is larger, the rest is left out */
 
 struct loader {
 	struct pb_data *d;
@@ -25,7 +25,8 @@ struct loader {
 	bool nomem;
 };
 
-/* Adds an element of zeroes. The array's room is doubled when its length is a power of two. */
+/* Adds an element of zeroes to the array. When the array's length is a power of two, its room is
+ * doubled. */
 static void *grow(struct loader *l, void *array, size_t *nr, size_t size)
 {
 	char **p = array;
@@ -89,7 +90,8 @@ static void load_module(struct loader *l, const char *body, size_t len)
 	};
 }
 
-/* Ends the newest mapping of the module. Few modules are unloaded, so a linear search will do. */
+/* Ends the newest mapping of the module. A linear search is fast enough, because few modules are
+ * unloaded. */
 static void module_gone(struct pb_data *d, const struct pb_meta_module *m)
 {
 	size_t looked = 0;
@@ -204,8 +206,8 @@ static int by_site(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Gives each image its modules and the number of its sites. Every module has its image, as the
- * recorder writes an image before its modules. */
+/* Gives each image its modules and the number of its sites. The image of every module is known,
+ * because the recorder writes an image before the image's modules. */
 static void assign_maps(struct pb_data *d)
 {
 	size_t i = 0;
@@ -230,7 +232,8 @@ static void assign_maps(struct pb_data *d)
 	}
 }
 
-/* Keeps the first of equal elements in a sorted array. Returns how many are left. */
+/* Keeps the first of equal elements in a sorted array. Returns the number of elements that are
+ * left. */
 static size_t unique(void *array, size_t nr, size_t size,
 		     int (*compare)(const void *, const void *), void (*drop)(void *))
 {

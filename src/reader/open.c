@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens a data directory: opens its files, loads their contents and adds notes. */
+/* Opens a data directory: opens its files, loads their contents, and adds notes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

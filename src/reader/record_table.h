@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What abi/entries.h says about each type of record, indexed by its number. The decoder and
- * counts.c use it. The rows of unknown types are all zero; their records are skipped.
+ * What abi/entries.h says about each type of record. The index is the type's number. The decoder
+ * and counts.c use the table. The rows of unknown types are all zero, and records of unknown types
+ * are skipped.
  */
 #ifndef PB_READER_RECORD_TABLE_H
 #define PB_READER_RECORD_TABLE_H

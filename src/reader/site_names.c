@@ -19,7 +19,7 @@
 struct module {
 	uint32_t number;
 	bool tried;
-	const struct pb_analysis *map;	/* NULL: missing or damaged */
+	const struct pb_analysis *map;	/* NULL if the analysis is missing or damaged */
 	size_t size;
 	const char **names;		/* demangled, [nr_funcs] */
 	char *soname;
@@ -30,7 +30,7 @@ struct pb_symbols {
 	enum pb_demangle how;
 	struct module *modules;		/* sorted by number */
 	size_t nr;
-	char *unknown[4096];		/* "site:N", by the low bits of N; ids use all bits */
+	char *unknown[4096];		/* the texts "site:N"; the index is the low bits of N */
 	uint32_t unknown_site[4096];
 };
 
@@ -178,7 +178,7 @@ static const char *func_name(const struct pb_symbols *s, struct module *m, uint3
 	return m->names[index] = pretty ? pretty : raw;
 }
 
-/* The module table entry that holds a site of an image, or NULL. */
+/* Returns the module table's entry that holds a site of an image, or NULL. */
 static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t image, uint32_t site)
 {
 	const struct pb_image *im = &d->images[image];
@@ -230,8 +230,8 @@ static bool map_holds(const struct pb_module_map *map, const struct module *m, u
 	return a >= m->map->image_start && a < m->map->image_end;
 }
 
-/* Finds the mapping that holds the address at that time. The modules of a forked child are listed
- * under its parent's pid, so a mapping with this pid is preferred but not required. */
+/* Finds the mapping that held the address at the time `clock`. The modules of a forked child are
+ * listed under its parent's pid, so a mapping with this pid is preferred but not required. */
 static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t image, uint32_t pid,
 						  uint64_t clock, uint64_t address)
 {

@@ -130,7 +130,8 @@ bool pb_stream_next(struct pb_stream *s, struct pb_event *ev)
 
 		if (merges && !s->fresh)
 			reorder(s);
-		/* a chunk's first event may come long after the chunk's start */
+		/* open the chunk first, because the chunk's first event may come long after the
+		 * chunk's start */
 		if (merges && pb_unlikely(!s->heap[0].cursor->in_chunk) &&
 		    pb_cursor_open(s->heap[0].cursor)) {
 			s->fresh = false;
@@ -163,7 +164,7 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}
-	/* meta also counts the losses of threads that left nothing else */
+	/* meta also counts losses of threads that have no events in the data */
 	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer) {
 		const struct pb_meta_end *end = &s->data->end;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The events of all threads as one stream: merged by time, or one thread after the other. One
- * thread after the other is faster, but sums are correct only if no call stack moves between
- * threads. If a stack moves, `shared` becomes true, and the caller must start again with by_time.
- * Memory: a window for each thread that lives at the same time, and the open calls.
+ * The events of all threads as one stream. They are merged by time, or come one thread after the
+ * other. One thread after the other is faster. But the sums are then correct only if no call stack
+ * moves between threads. If a stack moves, `shared` becomes true, and the caller must start again
+ * with by_time. The stream's memory is one window for each thread that lives at the same time, and
+ * the open calls.
  *
  * Context: the observer, one thread.
  */
@@ -13,7 +14,7 @@
 
 struct pb_stream_totals {
 	uint64_t records, lost, no_return, missed, unwritten, chunks_missing, read_errors;
-	uint64_t bytes;		/* size of the chunks, headers included */
+	uint64_t bytes;		/* number of bytes of the chunks, with their headers */
 };
 
 struct pb_stream {
@@ -28,11 +29,11 @@ struct pb_stream {
 };
 
 /* Opens the stream of the threads whose tid or pid is in `tids`, or of all threads if nr_tids is 0.
- * 0 or -ENOMEM. */
+ * Returns 0 or -ENOMEM. */
 int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const uint32_t *tids,
 		   size_t nr_tids);
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev);
-/* The stream's totals. They are complete once pb_stream_next() has returned false. */
+/* Returns the stream's totals. They are complete after pb_stream_next() has returned false. */
 const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s);
 void pb_stream_close(struct pb_stream *s);
 #endif

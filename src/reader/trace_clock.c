@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the straight lines between readings of the clocks, and finds the line for a time. */
+/* Computes the straight lines between readings of the clocks, and finds the line for a given
+ * time. */
 #include "reader/trace_clock.h"
 
 #include <errno.h>
@@ -11,8 +12,8 @@
 
 typedef unsigned __int128 u128;
 
-/* The value of a trace clock in a reading of all clocks. The kernel's local, global
- * and perf clocks are its scheduler clock: time since boot. */
+/* Returns the value of a trace clock, from a reading of all clocks. The trace clocks local, global
+ * and perf are the kernel's scheduler clock: time since boot. */
 static uint64_t base_ns(const char *name, const struct pb_meta_clock *c)
 {
 	if (!strcmp(name, "mono_raw") || !strcmp(name, "x86-tsc"))
@@ -30,7 +31,7 @@ static void line_set(struct pb_clock_line *l, uint64_t tsc, uint64_t ns, uint64_
 	l->tsc = tsc;
 	l->ns = ns;
 	l->whole = span / ticks;
-	/* rounded up, so that whole nanoseconds come out whole */
+	/* rounded up, so that a whole number of nanoseconds isn't rounded down by one */
 	l->fraction = (uint64_t)((((u128)(span % ticks) << 64) + ticks - 1) / ticks);
 }
 
@@ -58,8 +59,8 @@ static void clock_identity(struct pb_clock *c, const struct pb_meta_clock *first
 	c->mean = c->lines[0];
 }
 
-/* Measures how far the readings are off the straight line from the first to the
- * last one. */
+/* Measures how far the readings are from the straight line between the first reading and the
+ * last. */
 static void measure_deviation(struct pb_clock *c, uint64_t ticks, uint64_t ns)
 {
 	c->readings = c->nr + 1;
@@ -94,12 +95,12 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 		memcpy(p, pairs, nr * sizeof(*p));
 	qsort(p, nr, sizeof(*p), by_tsc);
 	c->start_realtime = nr ? p[0].realtime : 0;
-	/* x86-tsc counts from the start of the recording */
+	/* the clock x86-tsc counts from the start of the recording */
 	origin = nr && !strcmp(c->name, "x86-tsc") ? p[0].monotonic_raw : 0;
 	for (size_t i = 1; i < nr; i++) {
 		uint64_t n0 = base_ns(c->name, &p[last]), n1 = base_ns(c->name, &p[i]);
 
-		/* both clocks must go forward, and the TSC at 1 MHz at least */
+		/* both clocks must go forward, and the TSC's rate must be at least 1 MHz */
 		if (p[i].tsc == p[last].tsc || n1 <= n0 ||
 		    (n1 - n0) / (p[i].tsc - p[last].tsc) > 1000)
 			continue;
@@ -147,7 +148,8 @@ uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
 {
 	uint64_t low = 0, high = UINT64_MAX;
 
-	/* pb_clock_ns() never decreases, and values that wrap lie beyond any trace */
+	/* a binary search works, because pb_clock_ns() never decreases. Only values after the end
+	 * of any trace wrap */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		const struct pb_clock_line *l = find_line(c, mid);

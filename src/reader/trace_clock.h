@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Converts the records' clock (TSC) to nanoseconds of the trace clock, along straight
- * lines between the instants at which the recorder read all clocks (PB_META_CLOCK).
- * The first and the last line have no end. Products have 128 bits: the result is exact
- * to the nanosecond for lines shorter than some hours.
+ * Converts the records' clock (TSC) to nanoseconds of the trace clock. The recorder reads all
+ * clocks at several instants (PB_META_CLOCK). The conversion follows straight lines between these
+ * instants. The first and the last line have no end. Products have 128 bits, so the result is exact
+ * to the nanosecond for lines that are shorter than some hours.
  *
- * Context: the observer; any thread once pb_clock_init() has returned.
+ * Context: the observer; after pb_clock_init() has returned, any thread.
  */
 #ifndef PB_READER_TRACE_CLOCK_H
 #define PB_READER_TRACE_CLOCK_H
@@ -15,33 +15,35 @@
 #include "abi/datadir.h"
 
 struct pb_clock_line {
-	uint64_t tsc, ns;		/* where the line begins */
+	uint64_t tsc, ns;		/* the point where the line begins */
 	uint64_t whole, fraction;	/* ns per tick, in 64.64 fixed point */
 };
 
 struct pb_clock {
 	char name[16];			/* "x86-tsc", "mono", ... */
 	bool none;			/* records have no times */
-	bool uncalibrated;		/* fewer than two readings: a tick counts as 1 ns */
+	bool uncalibrated;		/* there are fewer than two readings, so a tick counts as 1
+					 * ns */
 	struct pb_clock_line *lines;
 	size_t nr;
 	struct pb_clock_line mean;	/* the line from the first reading to the last */
-	/* How good the conversion is, for the user. */
+	/* These values tell the user how good the conversion is. */
 	size_t readings;		/* number of readings that are used */
 	uint64_t span_ns;		/* time from the first reading to the last */
 	uint64_t off_ns;		/* the largest distance of a reading from `mean` */
-	uint64_t khz;			/* the TSC's frequency; 0: not known */
-	uint64_t start_realtime;	/* ns since 1970 of the first reading, or 0 */
+	uint64_t khz;			/* the TSC's frequency; 0: unknown */
+	uint64_t start_realtime;	/* ns from 1970 to the first reading, or 0 */
 };
 
-/* `pairs` are readings in any order; unusable ones are left out. 0 or -ENOMEM. */
+/* Makes the lines. `pairs` are readings in any order, and unusable readings are left out. Returns 0
+ * or -ENOMEM. */
 int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clock *pairs,
 		  size_t nr);
 void pb_clock_free(struct pb_clock *c);
 
 uint64_t pb_clock_ns(const struct pb_clock *c, uint64_t tsc);
-/* Converts back: the first tick that isn't before this time of the trace clock. */
+/* Returns the first tick that isn't before this time of the trace clock. */
 uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns);
-/* Converts a sum of durations, by the mean rate. */
+/* Converts a sum of durations to nanoseconds, by the mean rate. */
 uint64_t pb_clock_span(const struct pb_clock *c, uint64_t ticks);
 #endif

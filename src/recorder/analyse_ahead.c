@@ -4,7 +4,7 @@
  * libraries that the dynamic loader would load for it. The loader itself lists
  * these libraries (ld.so --list, as ldd does).
  *
- * A file is a job. Its states, all under the lock:
+ * Each file is a job. The lock protects the job's state, which is one of these:
  *
  *   NEW      no thread has looked at it yet
  *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
@@ -12,12 +12,12 @@
  *   DONE     its analysis is open and can be taken
  *   OVER     the main thread took the analysis or makes it itself, or the analysis failed
  *
- * Looking at a file starts its read-ahead. The thread that lists the files then
- * looks at all of them, so that the disk gets all requests at once. Looking may
- * block until the disk has served earlier requests, so a worker looks at a file
- * only if there is none to analyse. The main thread waits for a job that is BUSY
- * and analyses a file itself if no worker has begun it: it never waits for a free
- * worker. It also repeats an analysis that failed, to get the reason.
+ * To look at a file starts its read-ahead. The thread that lists the files then looks at all files,
+ * so that the disk gets all requests at once. A look may block until the disk has served earlier
+ * requests. So a worker looks at a file only if no file is ready to be analysed. The main thread
+ * waits for a job that is BUSY. If no worker has begun the job, the main thread analyses the file
+ * itself, so it never waits for a free worker. If an analysis failed, the main thread repeats it to
+ * get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,17 +40,20 @@
 #include "recorder/target.h"
 
 #define MAX_WORKERS	16
-#define MIN_FILES	128	/* if the limit of open files is lower, nothing is done ahead */
-#define LIST_SECONDS	10	/* how long the main thread waits for the loader's list */
-#define MAX_AT_ONCE	(1ull << 30)	/* bytes of files in analysis; one file may be larger */
+#define MIN_FILES	128	/* if the limit of open files is lower than this, no file is
+				 * analysed ahead */
+#define LIST_SECONDS	10	/* how many seconds the main thread waits for the loader's list */
+#define MAX_AT_ONCE	(1ull << 30)	/* limit of the bytes of all files that are being analysed;
+					 * a single file may be larger */
 
 enum state { NEW, LOOKED, BUSY, DONE, OVER };
 
 struct job {
 	char *path;
 	enum state state;
-	struct stat st;		/* valid from state LOOKED on: the file as it was last opened */
-	uint64_t weight;	/* BUSY: the bytes that it adds to at_work */
+	struct stat st;		/* from the state LOOKED: the status of the file when it was last
+				 * opened */
+	uint64_t weight;	/* BUSY: the bytes that the job adds to at_work */
 	int fd;			/* DONE: descriptor of the analysis */
 	int stubs_fd;		/* DONE: descriptor of the file of stubs, or -1 */
 };
@@ -61,15 +64,17 @@ struct record_ahead {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t lister, workers[MAX_WORKERS];
-	int loader;		/* pidfd of the loader's process; -1: none, or it has ended */
+	int loader;		/* pidfd of the loader's process; -1: there is no process, or it has
+				 * ended */
 	unsigned nr_workers;
 	bool listing, listed, stop, first_start;
 	struct job *jobs[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
-	unsigned max;		/* jobs that may be done ahead: each holds a descriptor */
-	struct timespec deadline; /* when the main thread stops waiting for the list */
-	uint64_t at_work;	/* bytes of the files that are BUSY */
-	uint64_t read_ahead;	/* bytes that may still be read ahead */
+	unsigned max;		/* limit of the jobs, because each finished job holds a
+				 * descriptor */
+	struct timespec deadline; /* until when the main thread waits for the list */
+	uint64_t at_work;	/* number of bytes of the files that are BUSY */
+	uint64_t read_ahead;	/* number of bytes that may still be read ahead */
 };
 
 unsigned record_module_flags(const struct record_options *o)
@@ -84,7 +89,8 @@ static struct pb_module_options module_options(const struct record_options *o)
 
 /* ---- the list ------------------------------------------------------------- */
 
-/* "\tlibc.so.6 => /lib/libc.so.6 (0x...)" or "\t/lib64/ld.so (0x...)" */
+/* Returns the path in a line of the list: "\tlibc.so.6 => /lib/libc.so.6 (0x...)" or
+ * "\t/lib64/ld.so (0x...)". */
 static char *path_in_line(char *line)
 {
 	char *p = strstr(line, "=> "), *end;
@@ -164,8 +170,8 @@ static struct job *find_state(struct record_ahead *a, enum state state)
 	return NULL;
 }
 
-/* The first LOOKED job, as the disk reads the files in this order; NULL if there is none, or if
- * too many bytes are in analysis already. */
+/* Returns the first LOOKED job, because the disk reads the files in this order. Returns NULL if
+ * there is none, or if too many bytes are already in analysis. */
 static struct job *find_work(struct record_ahead *a)
 {
 	struct job *j = find_state(a, LOOKED);
@@ -196,14 +202,14 @@ static int open_file(struct job *j)
 	return fd;
 }
 
-/* Whether to make the stubs, too: without --all, most libraries are not patched. */
+/* True if the stubs must be made, too. Without --all, most libraries are not patched. */
 static bool is_traced(const struct record_ahead *a, const struct job *j)
 {
 	return j == a->jobs[0] || a->options->all;
 }
 
-/* Opens the stubs of a traced file; makes them unless they are in the cache. Called without the
- * lock. */
+/* Opens the file of stubs of a traced file, or makes it if the cache doesn't have it. Called
+ * without the lock. */
 static int open_stubs(struct job *j, int elf, int fd, const struct pb_module_options *o)
 {
 	struct stat st;
@@ -220,8 +226,8 @@ static int open_stubs(struct job *j, int elf, int fd, const struct pb_module_opt
 	return stubs;
 }
 
-/* Looks for j's analysis in the cache; if there is none, starts to read the file ahead. Called
- * with the lock held, which it drops meanwhile. */
+/* Looks for j's analysis in the cache. If the cache doesn't have it, starts the read-ahead of the
+ * file. Called with the lock held; the function releases the lock and takes it again. */
 static void look(struct record_ahead *a, struct job *j)
 {
 	struct pb_module_options o = module_options(a->options);
@@ -269,9 +275,9 @@ static void analyse(struct record_ahead *a, struct job *j)
 	set_state(a, j, fd >= 0 ? DONE : OVER);
 }
 
-/* Waits for the loader's process. Called after the loader has closed its output, or when its list
- * isn't needed any more. The main thread reaps all children and may have reaped this one: its PID
- * may then belong to another process, but the pidfd is still right. */
+/* Kills the loader's process and waits for its end. Called after the loader has closed its output,
+ * or when its list isn't needed any more. The main thread reaps all children, and may have reaped
+ * this one. The PID may then belong to another process, but the pidfd can't. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;
@@ -308,7 +314,7 @@ static void *list(void *arg)
 	return NULL;
 }
 
-/* Whether no job needs a worker any more. A BUSY job still needs one, because it may become
+/* True if no job needs a worker any more. A BUSY job may still need a worker, because it may become
  * LOOKED. */
 static bool all_done(struct record_ahead *a)
 {
@@ -381,7 +387,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	return a;
 }
 
-/* Waits until a job or the list has changed. False: the list took too long. */
+/* Waits until a job or the list has changed. False if the list took too long. */
 static bool wait_change(struct record_ahead *a)
 {
 	if (a->listed)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Analyses modules in threads of its own before an agent asks for them. Context: the main
- * thread. */
+/* Analyses modules in separate threads before an agent asks for them. Context: the main thread. */
 #ifndef PB_RECORDER_ANALYSE_AHEAD_H
 #define PB_RECORDER_ANALYSE_AHEAD_H
 
@@ -11,20 +10,21 @@ struct record_target;
 struct stat;
 
 struct record_ahead;
-/* Starts threads that analyse the program and its libraries; NULL on failure. */
+/* Starts threads that analyse the program and its libraries. Returns NULL on failure. */
 struct record_ahead *record_ahead_start(const struct record_options *o,
 					const struct record_target *t);
-/* The path of the program (i = 0) or of a library that it is linked with; NULL if i is past the
- * last one. May wait for the list. */
+/* Returns the path of the program (i = 0) or of a library that it is linked with. Returns NULL if i
+ * is greater than the number of libraries. May wait for the list. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
-/* Returns a descriptor of the file's analysis, or -1 if none was made; may wait for a worker. If an
- * analysis was made, sets *stubs_fd to a descriptor of its file of stubs, or to -1. */
+/* Returns a descriptor of the file's analysis, or -1 if no analysis was made. May wait for a
+ * worker. If an analysis was made, sets *stubs_fd to a descriptor of its file of stubs, or to
+ * -1. */
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
 		      int *stubs_fd);
-/* If the program isn't in the cache yet (its first start), waits until all files are analysed, so
+/* If the program isn't in the cache (at its first start), waits until all files are analysed, so
  * that the agent never waits. */
 void record_ahead_wait(struct record_ahead *a);
 void record_ahead_stop(struct record_ahead *a);
-/* The flags with which modules are analysed: PB_MODULE_*. */
+/* Returns the flags with which modules are analysed: PB_MODULE_*. */
 unsigned record_module_flags(const struct record_options *o);
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the functions that eBPF programs attach to. Errors that can be found before the traced
- * program starts are reported before it starts: a missing file, or a function that the file doesn't
- * have. A module with such a function gets sites even if it isn't traced; set_ftrace_notrace then
- * keeps its functions out of the trace.
+ * Finds the functions that eBPF programs attach to. Some errors are reported before the traced
+ * program starts: a missing file, or a function that the file doesn't have. A module with a
+ * function to attach to gets sites even if the module isn't traced. set_ftrace_notrace then keeps
+ * the module's functions out of the trace.
  *
- * The rules for which modules a hook belongs to are in this file only. With a module's analysis, an
- * agent receives the module's links: a bit for each hook that belongs to it (record_hooks_links). A
- * path stands for a file, whatever name the program loads it by: device and inode are compared.
- * Hooks that never attached are reported at the end, with the reason.
+ * Only this file decides which modules a hook belongs to. With a module's analysis, an agent
+ * receives the module's links. They have a bit for each hook that belongs to the module
+ * (record_hooks_links). If a hook names a path, device and inode are compared, so the program may
+ * load the file by another name. Hooks that never attached are reported at the end, with the
+ * reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,14 +32,15 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-/* The functions that a hook matches in the modules that were searched. */
+/* The result of the search for a hook's functions in some modules. */
 struct found {
-	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* the modules searched */
-	unsigned known;				/* number of modules searched */
-	unsigned matched, usable, returns;	/* numbers of functions; returns: functions whose
-						 * return can be hooked */
-	int refused;				/* why a function can't be probed; 0:
-						 * -finstrument-functions */
+	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];	/* the modules that were
+									 * searched */
+	unsigned known;				/* number of modules that were searched */
+	unsigned matched, usable, returns;	/* counts of functions; `returns` counts functions
+						 * whose return can be hooked */
+	int refused;				/* why a function can't be probed; 0: it was
+						 * compiled with -finstrument-functions */
 };
 
 static const char *soname(const struct record_module *m)
@@ -46,8 +48,8 @@ static const char *soname(const struct record_module *m)
 	return pb_analysis_string(m->map, m->map->soname);
 }
 
-/* Whether the hook belongs to module m. A hook that names no module belongs to each module that
- * the program starts with and that has the function. */
+/* True if the hook belongs to module m. A hook that names no module belongs to each module with the
+ * function that the program starts with. */
 static bool is_of(const struct record_options *o, unsigned hook, const struct record_module *m)
 {
 	const struct record_hook *h = &o->hooks[hook];
@@ -84,8 +86,8 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	f->returns += pb_func_returns(f->list[f->known - 1], fn);
 }
 
-/* Adds module m to the modules searched. Returns the number of its usable functions, or -1 after
- * one line of error. */
+/* Searches module m, too. Returns the number of its usable functions. On an error, prints one line
+ * and returns -1. */
 static int look(struct found *f, const struct record_hook *h, const struct record_module *m)
 {
 	unsigned usable = f->usable;
@@ -102,7 +104,7 @@ static int look(struct found *f, const struct record_hook *h, const struct recor
 	return (int)(f->usable - usable);
 }
 
-/* Writes to `text` why a program can't be attached; false: it can. */
+/* If a program can't be attached, writes the reason to `text` and returns true. */
 static bool reason(const struct found *f, const struct record_hook *h, char *text, size_t len)
 {
 	char near[4 * PB_EDIT_MAX];
@@ -162,12 +164,12 @@ static int resolve(struct record_options *o, unsigned hook, const struct record_
 		ret = usable < 0 || (usable && leave_out(o, k->list[i], !i));
 	}
 	if (!ret && !f->known && h->by_path) {	/* the file may be loaded later, but its functions
-						 * are known already */
+						 * can be searched before that */
 		file = record_known_file(m, h->module, text, sizeof(text));
 		ret = file ? look(f, h, file) < 0 :
 		      record_error("%s: %s: %s", h->section, h->module, text);
 	}
-	/* a library that isn't known and isn't named by a path may be loaded later: no error */
+	/* if a library isn't known and isn't named by a path, it may be loaded later: no error */
 	if (!ret && (f->known || !*h->module) && reason(f, h, text, sizeof(text)))
 		ret = record_error("%s: %s", h->section, text);
 	free(f);
@@ -193,7 +195,7 @@ int record_hooks_resolve(struct record_options *o, const struct record_target *t
 	return ret;
 }
 
-/* --- while it runs, and afterwards ------------------------------------------ */
+/* --- while the program runs, and afterwards --------------------------------- */
 
 bool record_hooks_links(const struct record_options *o, const struct record_module *m,
 			uint64_t links[PB_MSG_LINKS])

@@ -14,31 +14,32 @@ struct record_options;
 struct record_server;
 struct record_target;
 
-/* One attachment of an eBPF program: the functions that a glob matches. */
+/* The attachment of an eBPF program to the functions that a glob matches. */
 struct record_hook {
 	const char *section;		/* name of the program's section, for messages */
 	const char *function;		/* a glob */
-	const char *module;		/* path, file name or soname of a module; "": any module */
+	const char *module;		/* path, file name or soname of a module; "" means any
+					 * module */
 	uint32_t prog;
 	bool returns;
-	bool by_path;			/* `module` has a slash: it means the file with the device
-					 * `dev` and the inode `ino` */
+	bool by_path;			/* `module` contains a slash. It means the file with the
+					 * device `dev` and the inode `ino` */
 	dev_t dev;
 	ino_t ino;
 };
 
-/* Checks that o->hooks can be attached, as far as can be known before the program starts; 0, or 1
- * after one line of error. */
+/* Checks whether o->hooks can be attached, as far as this is known before the program starts.
+ * Returns 0. On an error, prints one line and returns 1. */
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
-/* Sets the bit of each hook that belongs to module m. Returns whether any hook does: if so, m needs
- * sites. */
+/* Sets the bit of each hook that belongs to module m. Returns true if any hook belongs to m: m then
+ * needs sites. */
 bool record_hooks_links(const struct record_options *o, const struct record_module *m,
 			uint64_t links[PB_MSG_LINKS]);
-/* Called at the end. For each hook that was attached nowhere, calls say() with one sentence. */
+/* Called at the end. Calls say() with one sentence for each hook that was attached nowhere. */
 void record_hooks_never(const struct record_options *o, const struct record_modules *m,
 			void (*say)(void *arg, const char *text), void *arg);
-/* Reports each hook that was attached nowhere, by a line for the user and a note in the data
- * directory. */
+/* Reports each hook that was attached nowhere. The user gets a line, and the data directory gets a
+ * note. */
 void record_hint_hooks(const struct record_server *s);
 #endif

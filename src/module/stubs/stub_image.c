@@ -15,8 +15,7 @@
 
 #define STUB_PREFIX	"patchbay_stub_"
 #define EXIT_PREFIX	"patchbay_exit_"
-#define EXIT_ALIGN	4u	/* stubs of exits are aligned to few bytes, because they are mostly
-				 * cold */
+#define EXIT_ALIGN	4u	/* small, because the stubs of exits are mostly cold code */
 #define SITE_ALIGN	16u
 #define NOTE_SIZE	32u
 #define PHDRS		3
