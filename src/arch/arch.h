@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an architecture supplies to the agent and to the module analysis. Both include only this
- * header and no file of the architecture's own folder; scripts/check-layers enforces that. The
- * `static inline` functions are defined in that folder's headers, which are included at the end.
- * All other functions are defined in its sources. doc/design/porting.md goes through the list for a
- * processor other than x86-64.
+ * What an architecture supplies to the agent and to the module analysis. The agent and the module
+ * analysis include only this header, and no file of the architecture's own folder.
+ * scripts/check-layers enforces this rule. The `static inline` functions are defined in that
+ * folder's headers, which are included at the end. All other functions are defined in that folder's
+ * sources. doc/design/porting.md explains what to write for another processor than x86-64.
  *
  * Context, unless a comment says otherwise: the hit path. It runs in any thread, also in a signal
  * handler, at any instruction of the program. So these functions take no lock, allocate nothing,
@@ -44,31 +44,34 @@ static inline void pb_count_local(uint64_t *p);
 /* ---- stores that only their owner makes (doc/design/ring.md) -------------- */
 
 /*
- * The ring is shared with forked children. A child goes on with code that a handler interrupted,
- * if the handler forks, and that code may be about to store into a chunk. So each store of C code
- * into the ring names its owner: the serial that the thread's writer had when the code began. In a
- * child `*now` is another one, and nothing is stored: there is no instruction at which a fork comes
- * too late for that (pb_own_resume()).
+ * The ring is shared with forked children. A signal handler may interrupt code that is about to
+ * store into a chunk, and the handler may fork. In the child, the handler returns to the same code.
+ * So each store of C code into the ring names its owner: the serial that the thread's writer had
+ * when the code began. In a child, `*now` is another serial, and nothing is stored. pb_own_resume()
+ * makes this true at whatever instruction the handler interrupted the code.
  */
 struct pb_owner {
 	const uint32_t *now;
 	uint32_t serial;
 };
 
-/* Stores, or zeroes n words, in a chunk that must be the owner's: its header has the serial. Was it
- * done? */
+/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. They do nothing if the header of
+ * the word's chunk doesn't have the owner's serial. pb_own_store() returns whether it stored. */
 bool pb_own_store(struct pb_owner o, uint64_t *at, uint64_t value)
 	__attribute__((visibility("hidden")));
 void pb_own_zero(struct pb_owner o, uint64_t *at, size_t n) __attribute__((visibility("hidden")));
-/* Any word: from `old` to `new`, against all threads, acquire and release. Was it done? */
+/* Changes any word from `old` to `new`. The change is atomic for all threads, with acquire and
+ * release order. Returns whether the word was changed. */
 bool pb_own_change(struct pb_owner o, uint64_t *at, uint64_t old, uint64_t new)
 	__attribute__((visibility("hidden")));
-/* Adds one, against handlers, to a word of the ring, then to a word of the writer's. */
+/* Adds one to *shared, a word of the ring, then to *own, a word of the writer. Each addition is
+ * atomic against signal handlers. */
 void pb_own_count(struct pb_owner o, uint64_t *shared, uint64_t *own)
 	__attribute__((visibility("hidden")));
 
-/* In a child, when a handler returns to code that it interrupted before the fork: what of the hit
- * path or of the functions above stores into the `size` bytes of the ring does so no more. */
+/* Called in a child when a handler returns to code that it interrupted before the fork. If that
+ * code belongs to the hit path or to one of the functions above, it no longer stores into the ring,
+ * which has `size` bytes. */
 void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 
 /* ---- writing text (doc/design/text.md) ----------------------------------- */
@@ -84,31 +87,32 @@ struct pb_patch {
 	uint8_t old[12];	/* the bytes before the patch, to undo it */
 };
 
-/* Writes nr patches, which are sorted by address and don't overlap. It writes by pages to
- * /proc/self/mem: mem_fd is a descriptor of that file, or -1 to open it here. If that file can't be
- * written it uses mprotect(2). Returns 0, or -errno after it has written none, or some whole
- * patches. */
+/* Writes nr patches, which are sorted by address and don't overlap. It writes page by page to
+ * /proc/self/mem. mem_fd is a descriptor of that file; if it is -1, the function opens the file. If
+ * the file can't be written, the function uses mprotect(2). Returns 0 or -errno. After an error,
+ * none or some of the patches are written, each of them completely. */
 int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd);
 /* Opens /proc/self/mem for pb_text_poke(). Returns the descriptor, or -errno. */
 int pb_text_poke_open(void);
-/* Writes bytes to memory that may be executable already but that no thread runs. 0 or -errno. */
+/* Writes bytes to memory that no thread runs yet. The memory may already be executable. Returns 0
+ * or -errno. */
 int pb_text_write(uint64_t addr, const void *bytes, size_t len);
 
 /* ---- stopping all threads (doc/design/text.md) --------------------------- */
 
 /*
- * The helper is a process that shares the program's memory but is none of its threads. It stops
- * the threads with ptrace, moves program counters out of bytes that are replaced, writes, and
- * lets the threads go on. Context: the agent's thread, or any thread that holds no lock that a
+ * The helper is a process that shares the program's memory but isn't one of the program's threads.
+ * It stops the threads with ptrace, moves program counters out of bytes that are replaced, writes,
+ * and lets the threads go on. Context: the agent's thread, or any thread that holds no lock that a
  * stopped thread could need.
  */
 extern uint32_t pb_agent_tid;		/* the thread that every stop leaves running; 0: none */
-extern uint32_t pb_observer_pid;	/* the process that reaps helpers, if they are its children;
-					 * 0: unknown */
+extern uint32_t pb_observer_pid;	/* the process that reaps those helpers that are its
+					 * children; 0: unknown */
 extern uint64_t pb_stop_longest_ns;
 extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
 
-/* Where a stopped thread is, or where it will be when the signal handler that it runs returns. */
+/* A place where a stopped thread is, or to which the thread returns from a signal handler. */
 struct pb_stopped {
 	uint64_t pc, sp;
 };
@@ -116,21 +120,21 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted; a large number takes several stops */
 	size_t nr;
-	size_t done;		/* patches that were written; after an error, that may have been
-				 * written */
-	/* Where to continue a thread whose pc is strictly inside bytes that are
-	 * replaced. 0: it may stay there. */
+	size_t done;		/* number of patches that were written; after an error, that may
+				 * have been written */
+	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
+	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
-	/* During each stop, the thread that requested it calls stopped() with the places for
-	 * which ours() is true. If that returns -errno, nothing is written. */
+	/* During each stop, the thread that requested the stop calls stopped() with those places
+	 * for which ours() is true. If stopped() returns -errno, nothing is written. */
 	bool (*ours)(uint64_t pc);
 	int (*stopped)(const struct pb_stopped *at, size_t nr);
 };
 
 /* Returns 0 or -errno. -EAGAIN: a thread could not be stopped in time, or another process shares
- * the memory; the patches from p[done] on were not written, try again. With nr = 0 there is one
- * stop, for stopped(). A system call that a stop interrupts is restarted: the program sees no
- * EINTR. */
+ * the memory. In this case the patches from p[done] on were not written, and the caller may try
+ * again. With nr = 0 there is one stop, for stopped(). A system call that a stop interrupts is
+ * restarted: the program sees no EINTR. */
 int pb_stop_world(struct pb_stop *s);
 
 /* Starts a thread or process with the raw system call. It runs fn(arg) on the given stack, and
@@ -146,30 +150,34 @@ long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg
  *
  * bias: the load bias, which is added to the link-time addresses of the analysis. -ERANGE: a target
  * is out of reach, and the bytes that were written must not be used. Context of the functions that
- * emit: start, the agent's thread, the recorder. Context of all others in this part: any.
+ * emit: start, the agent's thread, the recorder. Context of the other functions in this part: any.
  */
 
-/* The body of a place is the code that replaces its displaced instructions: the code of its
- * recipe, with its exits hooked, then the code of its second recipe, if it has one.
- * pb_body_size() is the body's size in bytes, pb_body_second() the offset of the second code. */
+/* The body of a place is the code that replaces the place's displaced instructions. First comes the
+ * code of the place's recipe, in which the exits are hooked. If there is a second recipe, its code
+ * follows. pb_body_size() returns the body's size in bytes. pb_body_second() returns the offset of
+ * the second recipe's code. */
 size_t pb_body_size(const struct pb_place *p);
 unsigned pb_body_second(const struct pb_place *p);
-/* Offset of the code that conditional exits jump to. It ends at pb_body_second(). */
+/* Returns the offset of the code that conditional exits jump to. That code ends at
+ * pb_body_second(). */
 unsigned pb_body_exits(const struct pb_place *p);
 /* Writes the body to `out`, for the address `at`. The exits in the body jump through `words`. */
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* The link-time address of the instruction that the code at this offset replaces. *own is set if
- * that code is the stub's own, inserted before an exit. The frame then has the program's values of
- * the registers that the code changed. */
+/* Returns the link-time address of the instruction that the code at offset `off` replaces. *own is
+ * set if the stub inserted this code before an exit. In this case the frame has the program's
+ * values of the registers that the inserted code changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
-/* The offset of the copy of the instruction at a link-time address, or -1. */
+/* Looks for the copy of the instruction whose link-time address is `addr`. Returns the copy's
+ * offset in the body, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
 
 /* The size of a site's stub, a multiple of 16. */
 size_t pb_stub_size(const struct pb_place *p);
 #define PB_STUB_MAX	704	/* the largest size */
-/* Writes the stub. Its body is at PB_STUB_COPY; a disabled site goes on at PB_STUB_IDLE. */
+/* Writes the stub. The stub's body is at PB_STUB_COPY. The handler of a disabled site is at
+ * PB_STUB_IDLE. */
 int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
 /* The site of the stub that begins at `at`. If none begins there, the result may be any address:
@@ -181,38 +189,38 @@ int pb_stub_is(const uint8_t *at, const struct pb_site *site);
 
 /* Writes the jump from `from` to `to`. -ERANGE: it is too far. */
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
-/* Writes the two jumps of a code slot at `from`: to the copy of the displaced instructions, and
- * to the stub. -ERANGE: one is too far. */
+/* Writes the two jumps of a code slot at `from`: to the copy of the displaced instructions, and to
+ * the stub. -ERANGE: a target is too far. */
 int pb_code_slot_emit(uint8_t out[PB_CODE_SLOT_LEN], uint64_t from, uint64_t copy, uint64_t stub);
 /* Writes the short jump of a window to its slot, which is `via` bytes after the window's start. */
 void pb_jump_emit_short(uint8_t out[PB_JUMP_SHORT], int via);
-/* Writes the part of the first shared jump that the second doesn't supply. */
+/* Writes the bytes of the first shared jump that aren't also bytes of the second. */
 static inline void pb_jump_emit_first(uint8_t out[PB_JUMP_SHARED]);
-/* The targets of two shared jumps, if the first is at `first` and the second's displacement is
- * `rel`. */
+/* Stores the targets of two shared jumps in `target`. The first jump is at `first`, and the second
+ * jump's displacement is `rel`. */
 static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t target[2]);
 
 /* ---- instructions -------------------------------------------------------- */
 
-/* from: the address in an exit's stub to which pb_open_jump() jumps back. Does the exit there pop
- * arguments, so that it leaves a higher stack pointer than a plain return? */
+/* from: the address in an exit's stub to which pb_open_jump() jumps back. True: the exit at that
+ * address pops arguments, so it leaves a higher stack pointer than a plain return. */
 static inline bool pb_exit_pops(const void *from);
-/* Is `code` a jump through a word in memory whose address the instruction contains? It may have
- * prefixes. */
+/* Returns whether `code` is a jump through a word in memory, and contains the address of that word.
+ * The jump may have prefixes. */
 static inline bool pb_jumps_through_word(const uint8_t *code);
-/* If `code` is the linker's stub of another module's function, returns the word that holds the
+/* If `code` is the linker's stub for a function of another module, returns the word that holds the
  * function's address; else NULL. PB_LINKER_STUB bytes of `code` must be readable. */
 static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
 
 /* ---- assembly of the hit path, of libc's functions, of signals ----------- */
 
 /*
- * Assembly between the program and C. doc/design/porting.md lists what it needs of the engine. C
- * code never calls these functions; it only uses their addresses.
+ * Assembly between the program and C. doc/design/porting.md lists what the assembly needs of the
+ * engine. C code never calls these functions; it only uses their addresses.
  *
  * Handlers of a site, for site->handler. The site's stub jumps to them. At that point one register
  * holds the site, and all other registers and the flags are the program's. A handler restores all
- * of them and jumps to site->body. It is named for what it records:
+ * of them and jumps to site->body. The handler's name says what it records:
  *
  *   graph		the function graph
  *   none		the function graph without a clock
@@ -244,9 +252,9 @@ void pb_prog_entry(void);
  * unchanged, but is slower. Context: start, before a site is patched. */
 void pb_hot_link_tls(void);
 
-/* Targets of the stubs of exits, for struct pb_returns. _ret serves a plain return, which it
- * executes. _jump serves any other exit, and jumps back to the exit's stub. The idle functions
- * record nothing; the others end the call. */
+/* The code that the stubs of exits jump to, for struct pb_returns. A function with _ret in its name
+ * executes the plain return that it serves. A function with _jump serves any other exit, and jumps
+ * back to the exit's stub. The idle functions record nothing; the others end the call. */
 void pb_exit_ret_idle(void);
 void pb_exit_jump_idle(void);
 void pb_open_ret(void);
@@ -261,7 +269,8 @@ extern const uint8_t pb_replaced_thunks[];
 
 /* These run in place of libc's functions of the same name. Each calls pb_note_NAME() with the
  * arguments, restores all registers, and jumps to pb_original_NAME. pb_our_vfork() calls nothing
- * and uses no stack: it clears what is known of the signal mask (pb_unblocked), then jumps. */
+ * and uses no stack: it clears pb_unblocked, which has what is known of the signal mask, and then
+ * jumps. */
 void pb_our_makecontext(void);
 void pb_our_setcontext(void);
 void pb_our_swapcontext(void);
@@ -271,8 +280,9 @@ void pb_our_pthread_cancel(void);
 void pb_our_vfork(void);
 
 /* The kernel calls pb_signal_entry() in place of the program's handlers. It calls
- * pb_signal_begin(sig, info, context, slot), which returns an address, and jumps to that address
- * with its own arguments. pb_signal_done() is a handler that does nothing. */
+ * pb_signal_begin(sig, info, context, slot), which returns an address. pb_signal_entry() jumps to
+ * that address with the arguments that the kernel passed. pb_signal_done() is a handler that does
+ * nothing. */
 void pb_signal_entry(int sig, siginfo_t *info, void *context);
 void pb_signal_done(void);
 /* pthread_create() starts this function in place of the program's routine. It jumps to the routine
@@ -286,9 +296,9 @@ static inline uint64_t pb_context_pc(const ucontext_t *uc);
 static inline uint64_t pb_context_sp(const ucontext_t *uc);
 static inline void pb_context_set_pc(ucontext_t *uc, uint64_t pc);
 
-/* True: the interrupted code is on the hit path, and if it belongs to an exit, *e describes that
- * exit. The function can't tell an exit from other code, so the caller must check that there is an
- * open call at e->call. record: PB_OPEN_*, how far the exit's record has come. */
+/* Returns whether the interrupted code is on the hit path. If the code belongs to an exit, *e
+ * describes that exit. The function can't tell an exit from other code, so the caller must check
+ * that there is an open call at e->call. record: PB_OPEN_*, how far the exit's record has come. */
 struct pb_hot_exit {
 	uint64_t call, slot;
 	uint8_t record;
@@ -297,7 +307,7 @@ bool pb_context_exit(const ucontext_t *uc, struct pb_hot_exit *e);
 
 /*
  * A handler that has interrupted the hit path or a stub is shown the registers that it would see
- * without Patchbay:
+ * without Patchbay. For this, call:
  *
  *   pb_context_begin(&c, uc);
  *   one of pb_context_show_*(), which change uc
@@ -328,18 +338,18 @@ void pb_context_show_jump(struct pb_context *c, uint64_t pc);
 void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own);
 
 void pb_context_shown(struct pb_context *c);
-/* If the handler didn't change a register, the register gets its interrupted value back. If it
- * did, the program gets the handler's value. False: the handler has changed pc or sp, and uc stays
- * as the handler left it. */
+/* If the handler didn't change a register, the register gets back the value that it had at the
+ * interruption. If the handler changed the register, the program gets the handler's value. False:
+ * the handler has changed pc or sp, and uc stays as the handler left it. */
 bool pb_context_end(const struct pb_context *c);
 
 /* ---- loads that may fault (doc/design/reads.md) -------------------------- */
 
 /* Loads 8 bytes. 0, -EFAULT (nothing is mapped there), -EACCES (they can't be read now).
- * engine/uaccess.h says when it may be called. */
+ * engine/uaccess.h says when this function may be called. */
 int pb_fault_load(uint64_t address, uint64_t *value) __attribute__((visibility("hidden")));
-/* For a handler of SIGSEGV or SIGBUS. If the signal is a fault of such a load, the context is
- * changed so that the load fails and the code after it runs. info must come from the kernel
+/* For a handler of SIGSEGV or SIGBUS. If the signal is a fault of pb_fault_load()'s load, changes
+ * the context so that the load fails and the code after it runs. info must come from the kernel
  * (SA_SIGINFO). */
 bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc);
 
@@ -357,7 +367,7 @@ static inline void pb_regs_finish(struct pt_regs *r, uint64_t pc);
 static inline void pb_regs_return(struct pt_regs *r);
 
 /* Calls enter(ctx, run), an eBPF program's native code, so that unwinders can unwind through it.
- * What they need for that is stored in the word right before *run (struct pb_prog_run,
+ * The word that unwinders need is stored right before *run (struct pb_prog_run,
  * engine/prog/prog_priv.h). */
 uint64_t pb_prog_call(const void *ctx, struct pb_bpf_run *run,
 		      uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run));

@@ -2,7 +2,7 @@
 /*
  * What C code shares with the hit path's assembly of any architecture: the offsets in the state
  * of threads, in sites and in chunks, and the modes. Open calls are in open_call.h. Frames and
- * stubs differ by architecture and are in its frame.h. C code asserts each offset.
+ * stubs differ by architecture, and are in the architecture's frame.h. C code asserts each offset.
  * doc/design/open-calls.md says what the fields may hold at every instruction.
  */
 #ifndef PB_ARCH_LAYOUT_H
@@ -11,17 +11,19 @@
 /* The state of an open call. */
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet, but its parent has one */
 #define PB_ENTRY_EMITTED	1	/* its ENTRY record is written */
-/* it has no ENTRY yet, and its parents may have none: its exit decides whether it is recorded */
+/* it has no ENTRY yet, and its parents may have none; its exit decides whether it is recorded */
 #define PB_ENTRY_LAZY		2
-#define PB_ENTRY_LATE		3	/* a callee needed its ENTRY, and there was no room */
+#define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but there was no room
+					 * to write it */
 #define PB_ENTRY_SILENT		5	/* neither it nor any call below it is recorded */
-#define PB_ENTRY_PROG		6	/* not in the tree: eBPF programs run at the return */
-#define PB_ENTRY_FOOT		7	/* no call, but the foot of a segment: the state that counts
-					 * is that of the call that the foot stands for */
+#define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
+					 * return */
+#define PB_ENTRY_FOOT		7	/* not a call but the foot of a segment. The foot stands for
+					 * a call; that call's state counts. */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
-#define PB_MAX_WATCHED		6	/* calls that may wait for the same return */
+#define PB_MAX_WATCHED		6	/* number of calls that may wait for the same return */
 
 /* struct pb_thread */
 #define T_LO			0
@@ -54,25 +56,27 @@
 /* What a part of the hit path handles. */
 #define PB_HOT_ENTRY		0
 #define PB_HOT_RET		1	/* a plain return */
-#define PB_HOT_JUMP		2	/* any other exit, which its stub then executes */
+#define PB_HOT_JUMP		2	/* any other exit; the exit's stub executes it */
 
 /* how pb_enter() treats the call */
-#define PB_ENTER_NESTED		1	/* only below a call that is traced */
+#define PB_ENTER_NESTED		1	/* record the call only if it is below a traced call */
 #define PB_ENTER_LAZY		2
 #define PB_ENTER_CALL		4	/* record the entry only */
 #define PB_ENTER_SILENT		8
-#define PB_ENTER_LIST		16	/* pb_ftrace_list() decides how */
+#define PB_ENTER_LIST		16	/* pb_ftrace_list() decides how to treat the call */
 #define PB_ENTER_FUNCTION	32	/* function tracer */
 
 /* pb_no_clock */
 #define PB_CLOCK_FROZEN		1	/* all records have the time pb_frozen_clock */
-#define PB_CLOCK_NONE		2	/* --clock=none: that time is 0 */
+#define PB_CLOCK_NONE		2	/* --clock=none: pb_frozen_clock is 0 */
 
 #define PB_MAX_REPLACED		32	/* how many functions C code of the agent may replace */
 #define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
 
 /* how a call goes on after pb_prog_hit() */
-#define PB_PROG_JUMP		0	/* it jumps to the address, as the stub would */
-#define PB_PROG_RETURN		1	/* it returns at once, with the "address" as its value */
+#define PB_PROG_JUMP		0	/* it jumps to the address that pb_prog_hit() returned, as
+					 * the stub would */
+#define PB_PROG_RETURN		1	/* it returns at once, with that "address" as its return
+					 * value */
 
 #endif

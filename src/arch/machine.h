@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What all of Patchbay needs of the processor. This is the lowest layer; src/base includes it for
- * the others. arch/arch.h has what the agent and the module analysis need besides.
+ * the other layers. arch/arch.h has what only the agent and the module analysis need.
  *
  * Context of each function: any, also the hit path; nothing here calls a library, sets errno or
  * uses a vector register.
@@ -12,31 +12,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The system call `nr` (SYS_*). Returns what the kernel does: -errno on failure. Never on a hit. */
+/* Makes the system call `nr` (SYS_*). Returns the kernel's result: -errno on failure. Not for the
+ * hit path. */
 static inline long pb_cpu_syscall(long nr, long a, long b, long c, long d, long e, long f);
 
 /* The counter that times records. It counts at one rate on all processors, and no thread sees it
- * go backwards. The recorder measures its rate. Reading it may be forbidden (prctl(PR_SET_TSC)):
- * engine/clock.h. */
+ * go backwards. The recorder measures its rate. If prctl(PR_SET_TSC) has forbidden to read the
+ * counter, see engine/clock.h. */
 static inline uint64_t pb_cpu_counter(void);
 
-/* For each iteration of a loop that waits for another processor. */
+/* To be called in each iteration of a loop that waits for another processor. */
 static inline void pb_cpu_pause(void);
 
 /* No later instruction begins, not even speculatively, before all earlier ones are done. */
 static inline void pb_cpu_no_speculation(void);
 
-/* The pointer by which libc finds its TCB. No two live threads have the same. */
+/* The pointer by which libc finds its TCB. No two live threads have the same pointer. */
 static inline uint64_t pb_cpu_thread_pointer(void);
 
 /* Changes two words at a multiple of 16 from *old0, *old1 to new0, new1, atomically for all
- * threads. False: they had other values, which are stored in *old0 and *old1. */
+ * threads. False: the words had other values, which are stored in *old0 and *old1. */
 static inline bool pb_cpu_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1,
 				    uint64_t new0, uint64_t new1);
 
-/* Copy n bytes from low to high addresses (dst may overlap src only if dst is the lower address),
- * set n bytes, clear n words of 8 bytes. These are for sizes for which a loop would be slow. For
- * other sizes see base/mem.h. */
+/* Functions for sizes for which a loop would be slow. For other sizes see base/mem.h. pb_cpu_copy()
+ * copies from low to high addresses. If dst and src overlap, dst must be the lower address.
+ * pb_cpu_zero_words() clears n words of 8 bytes. */
 static inline void pb_cpu_copy(void *dst, const void *src, size_t n);
 static inline void pb_cpu_fill(void *dst, int byte, size_t n);
 static inline void pb_cpu_zero_words(void *dst, size_t n);

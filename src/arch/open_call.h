@@ -9,12 +9,12 @@
  *     ~slot        claimed: the entry's stub is filling it
  *     slot | 2^63  leaving: the exit's stub is writing the record
  *     ~(slot + 2)  closing: C code is writing the end of a skipped call
- *     slot - 1     the foot of a segment: stands for the call below it, in another segment
+ *     slot - 1     the foot of a segment: stands for a call in another segment
  *     -1           free
  *     0            the end of the segment
  *
- * Slots are 8-aligned addresses below 2^47. Compared as signed numbers, only
- * a live call's word and a foot's are above a stack pointer.
+ * Slots are 8-aligned addresses below 2^47. In a signed comparison, only the words of live calls
+ * and of feet can be greater than a stack pointer.
  */
 #ifndef PB_ARCH_OPEN_CALL_H
 #define PB_ARCH_OPEN_CALL_H

@@ -10,12 +10,14 @@
 #include "arch/layout.h"
 
 struct pb_site {
-	uint64_t handler;	/* where the stub jumps: one release store toggles the site */
-	uint64_t body;		/* where the handler jumps: into the stub, which reloads the
-				 * register that held the site from the frame; or to a
-				 * replacement, which doesn't use that register */
+	uint64_t handler;	/* where the stub jumps; one release store here switches the site on
+				 * or off */
+	uint64_t body;		/* where the handler jumps: to a replacement, or into the stub. The
+				 * stub reloads from the frame the register that the site was in; a
+				 * replacement doesn't use that register. */
 	uint32_t id;		/* number in the records */
-	uint32_t stub;		/* offset in the module's stubs; 0: none yet */
+	uint32_t stub;		/* the stub's offset in the module's stubs; 0: there is no stub
+				 * yet */
 	uint64_t flags;		/* FTRACE_FL_* */
 };
 _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout.h");
@@ -25,35 +27,36 @@ _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 /* The addresses that the stubs of a module's exits jump to. Each module has one such struct,
  * beside its sites. replaced.S uses the first member. */
 struct pb_returns {
-	uint64_t ret;		/* for a plain ret, which it executes; all registers are the
-				 * program's */
-	uint64_t jump;		/* for any other exit; jumps back to r11. The program's r11 is at
-				 * -8(%rsp) */
+	uint64_t ret;		/* serves a plain ret: the code at this address executes the ret.
+				 * When the stub jumps, all registers have the program's values. */
+	uint64_t jump;		/* serves any other exit: the code at this address jumps back to
+				 * r11. The program's r11 is at -8(%rsp). */
 };
 
 /* The kernel's classic layout: a count of callbacks, and flags. */
 #define FTRACE_FL_COUNT		((1ul << 29) - 1)
-#define FTRACE_FL_ENABLED	(1ul << 29)	/* the text jumps to the stub */
+#define FTRACE_FL_ENABLED	(1ul << 29)	/* the function's text jumps to the stub */
 #define FTRACE_FL_REGS		(1ul << 30)
 #define FTRACE_FL_REGS_EN	(1ul << 31)
 #define FTRACE_FL_TRAMP		(1ul << 32)
 #define FTRACE_FL_TRAMP_EN	(1ul << 33)
 #define FTRACE_FL_IPMODIFY	(1ul << 34)
 #define FTRACE_FL_DISABLED	(1ul << 35)
-#define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement, code of the agent's */
+#define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement: code of the agent */
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Patchbay's own. */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* refused by the agent; bits 56-63 say why */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* selected by graph_callers */
 #define FTRACE_FL_SLOT		(1ul << 51)	/* its trampoline slot holds the jump to the stub */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* eBPF programs need its returns to be hooked */
-#define FTRACE_FL_GOES_ON	(1ul << 53)	/* control may reach a function's entry without an
-						 * exit */
+#define FTRACE_FL_GOES_ON	(1ul << 53)	/* the function's code may reach an entry without an
+						 * exit: its own, or the next function's */
 #define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends the call */
 #define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: the original's exits end the call */
 #define FTRACE_FL_REASON_SHIFT	56
 
-/* Do the function's own exits end its calls? They don't if a replacement returns instead. */
+/* Returns whether the function's own exits end its calls. They don't if a replacement returns
+ * instead. */
 static inline bool pb_site_exits_itself(const struct pb_site *s)
 {
 	return !(s->flags & FTRACE_FL_DIRECT) || s->flags & FTRACE_FL_PASSES;

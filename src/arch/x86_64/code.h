@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions that the agent recognises or makes without an analysis: arch/arch.h has the
+/* Instructions that the agent recognises or makes without an analysis. arch/arch.h has the
  * contracts. */
 #ifndef PB_ARCH_X86_64_CODE_H
 #define PB_ARCH_X86_64_CODE_H
@@ -26,7 +26,8 @@ static inline bool pb_exit_pops(const void *from)
 	return *code == PB_RET_N || ((*code == PB_REPNE || *code == PB_REP) && code[1] == PB_RET_N);
 }
 
-/* The displacement of the jmp *word(%rip) at `code`, or NULL if there is none. */
+/* Returns the displacement of the jmp *word(%rip) at `code`, or NULL if `code` is another
+ * instruction. */
 static inline const uint8_t *pb_jmp_word_displacement(const uint8_t *code)
 {
 	static const uint8_t jmp[] = PB_JMP_WORD;

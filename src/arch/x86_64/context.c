@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Interprets the context of a signal that interrupted the agent's own code, and changes it so
- * that a handler sees the program instead. Where the hit path has saved a register, its frame in
- * the red zone (frame.h) has the program's value, and the register itself has one of the agent's.
- * The handler is shown the program's value. If it doesn't change that value, the register gets
- * the agent's value back.
+ * that a handler sees the program instead. If the hit path has saved a register, the frame in the
+ * red zone (frame.h) has the program's value. The register itself has a value of the agent. The
+ * handler is shown the program's value. If it doesn't change that value, the register gets the
+ * agent's value back.
  */
 #include <asm/errno.h>
 #include <asm/ptrace.h>
@@ -102,7 +102,7 @@ static void show_saved(struct pb_context *c, int reg, int offset)
 
 static void show_flags(struct pb_context *c)
 {
-	/* lahf in ah, seto in al */
+	/* ah: from lahf; al: from seto */
 	uint32_t saved = *(uint32_t *)(c->frame[REG_EFL] = frame(c, F_FLAGS));
 
 	c->g[REG_EFL] = (c->g[REG_EFL] & ~STATUS_FLAGS) | (saved >> 8 & 0xd5) | (saved & 1) << 11;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* arch/machine.h, which has the contracts, for x86-64. */
+/* Defines the functions of arch/machine.h for x86-64. The contracts are in that header. */
 #ifndef PB_ARCH_X86_64_CPU_H
 #define PB_ARCH_X86_64_CPU_H
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The targets of the stubs of exits while neither a tracer nor an eBPF program needs returns. */
+/* The code that the stubs of exits jump to while neither a tracer nor an eBPF program needs
+ * returns. */
 #include "arch/x86_64/hot.inc"
 
 	.globl	pb_exit_ret_idle

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A child goes on with code that a handler interrupted, and the handler forked: the ring is shared
- * memory, and addresses in it that this code holds are of the parent's chunks. In own_store.S it is
- * sent back to the comparison of serials, which fails now. On the hit path, where the address is in
- * one register, what is stored goes to memory of the child's own that nobody reads.
+ * A signal handler may fork after it has interrupted code of the agent. In the child, it then
+ * returns to that code. The ring is shared memory, and the addresses that the code holds are in the
+ * parent's chunks. So the child must not go on unchanged. Code in own_store.S is sent back to the
+ * comparison of serials, which now fails. Code on the hit path has the address in one register.
+ * That register gets an address in memory that only the child has and that nobody reads.
  */
 #include "abi/ring.h"
 #include "arch/arch.h"
 #include "arch/x86_64/forked.h"
 
-/* Aligned and long enough for any offset in a chunk. */
+/* Memory that nobody reads. It contains an aligned block of the size of a chunk. */
 static uint8_t nowhere[2 * PB_CHUNK_SIZE];
 
 static uint64_t target_of(const int32_t *offset)

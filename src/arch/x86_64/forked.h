@@ -9,7 +9,7 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-/* Offsets are from the member's own address. */
+/* Each offset is relative to the member's own address. */
 struct pb_forked_to {
 	int32_t start;
 	uint32_t length;

@@ -8,10 +8,11 @@
 #include "arch/layout.h"
 
 #define PB_RED_ZONE		128	/* bytes below the stack pointer that signals leave alone */
-/* Bytes of the stack below the slot that must be left for the C code of a slow path.
- * scripts/check-stack adds up what that code needs. */
+/* Number of bytes of stack below the slot that the C code of a slow path needs. scripts/check-stack
+ * adds up what that code needs. */
 #define PB_HIT_ROOM		1920
-/* Bytes that must be left for pb_prog_room(), which checks whether PB_HIT_ROOM bytes are left. */
+/* Number of bytes of stack that pb_prog_room() needs. It checks whether PB_HIT_ROOM bytes are
+ * left. */
 #define PB_LOOK_ROOM		384
 
 /*
@@ -65,7 +66,7 @@
 
 #define PB_THUNK_SIZE		32	/* of replaced.S */
 
-/* struct pt_regs, of the processor's user interface */
+/* the offsets in struct pt_regs, as the kernel exports it to user space */
 #define R_R15			0
 #define R_R14			8
 #define R_R13			16

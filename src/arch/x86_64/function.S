@@ -13,7 +13,7 @@ pb_function:
 	load_thread
 	cmpl	$0, pb_max_depth(%rip)		/* tracing_on */
 	je	pb_graph_reject
-	cmpq	$0, T_TOP(%rdi)			/* new thread; after fork */
+	cmpq	$0, T_TOP(%rdi)			/* 0 in a new thread and after a fork */
 	je	.Lfunction_slow
 	clock
 	mov	$16, %edx

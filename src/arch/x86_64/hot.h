@@ -3,8 +3,8 @@
  * Describes the hit path (section pb_hot) for C code that interprets program counters.
  * In [start, start + end) rsp is at the slot, and `of` says what r11 holds. From
  * start + saved on, the red-zone frame (frame.h) has the program's values of the
- * registers that the code uses. Before that it has only rax, from the second
- * instruction on.
+ * registers that the code uses. Before start + saved, the frame has only rax, and that only from
+ * the second instruction on.
  */
 #ifndef PB_ARCH_HOT_H
 #define PB_ARCH_HOT_H
@@ -12,16 +12,17 @@
 #include <stdint.h>
 
 struct pb_hot_range {
-	int32_t start;		/* from this member's own address */
+	int32_t start;		/* offset from this member's own address */
 	uint32_t saved, end;
-	uint32_t rdi_rsi;	/* 1: rdi and rsi are in the frame, too; 2: also r8 */
-	uint32_t of;		/* PB_HOT_ENTRY: r11 is the site; _RET: the program's r11;
-				 * _JUMP: where the exit's stub goes on */
+	uint32_t rdi_rsi;	/* 1: rdi and rsi are in the frame, too; 2: rdi, rsi and r8 are */
+	uint32_t of;		/* What r11 holds. PB_HOT_ENTRY: the site. PB_HOT_RET: the program's
+				 * r11. PB_HOT_JUMP: the address at which the exit's stub goes
+				 * on. */
 };
-/* Code in which the exit of the call at rcx (0: of no call) is under way, and its record
- * isn't written yet. In all other code of exits the record is written. */
+/* Code in which an exit is under way, and the exit's record isn't written yet. rcx is the call that
+ * exits, or 0. In all other code of exits the record is written. */
 struct pb_hot_unwritten {
-	int32_t start;		/* from this member's own address */
+	int32_t start;		/* offset from this member's own address */
 	uint32_t length;
 	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };

@@ -6,9 +6,9 @@
  *     48 8b 0d DISP		mov pb_tls@gottpoff(%rip),%rcx
  *     64 48 8b 09		mov %fs:(%rcx),%rcx
  *
- * In an executable one instruction contains the offset. Each traced call makes three of these
- * loads. So when the agent starts, it rewrites them in the hit path as that instruction. Two
- * prefixes 66, which have no effect, fill the remaining bytes:
+ * In an executable, one instruction that contains the offset is enough. Each traced call reads the
+ * word three times. So when the agent starts, it replaces each of these pairs of loads on the hit
+ * path by the one instruction. Two prefixes 66, which have no effect, fill the remaining bytes:
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *
@@ -24,7 +24,7 @@
 #define LOAD_LEN	11
 #define PAGE		4096ul
 
-/* Offset of a load from this member's own address. */
+/* Each element is the offset of a pair of loads from the element's own address. */
 extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
 extern const int32_t __stop_pb_hot_tls[] __attribute__((visibility("hidden")));
 
@@ -71,8 +71,8 @@ void pb_hot_link_tls(void)
 		if ((size_t)(at - hot) <= size - LOAD_LEN)
 			link_load((uint8_t *)buf + (at - hot), at);
 	}
-	/* A core file holds all of a mapping that has a changed page. So these pages first become
-	 * a mapping of their own, which core files leave out. */
+	/* If a page of a mapping has changed, a core file holds the whole mapping. So these pages
+	 * first become a mapping of their own, which core files leave out. */
 	pb_sys(SYS_madvise, start, end - start, MADV_DONTDUMP);
 	pb_text_write((uint64_t)hot, (const void *)buf, size);
 	pb_sys(SYS_munmap, buf, size);

@@ -23,8 +23,8 @@
 	jae	\to
 	.endm
 
-	/* lazy: the call's exit decides whether it is recorded. Until then its parent needs no
-	 * ENTRY for it. */
+	/* lazy: the call's exit decides whether the call is recorded. Until the exit, the parent
+	 * needs no ENTRY for this call. */
 	.macro open_entry name, mode, nested, lazy
 	.globl	\name
 	.hidden	\name
@@ -36,7 +36,7 @@
 .Lsaved_\name:
 	load_thread
 	mov	T_TOP(%rdi), %rcx
-	test	%rcx, %rcx			/* new thread; after fork */
+	test	%rcx, %rcx			/* 0 in a new thread and after a fork */
 	jz	.Lslow_\name
 	cmp	T_LO(%rdi), %rsp		/* another stack */
 	jb	.Lslow_\name
@@ -59,7 +59,7 @@
 	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rax
-	mov	%rsi, O_SITE(%rcx)		/* and O_STATE: LEAF is 0 */
+	mov	%rsi, O_SITE(%rcx)		/* also O_STATE, with LEAF, which is 0 */
 	mov	%rax, O_RET(%rcx)
 	.if \lazy
 	movb	$PB_ENTRY_LAZY, O_STATE(%rcx)
@@ -81,15 +81,14 @@
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name
 
-	/* Writes the parent's ENTRY, which its first traced callee needs. rcx (the parent),
-	 * rdi (the thread) and r11 (the site) are preserved. */
+	/* Writes the parent's ENTRY, which the parent's first traced callee needs. rcx (the
+	 * parent), rdi (the thread) and r11 (the site) are preserved. */
 	.cfi_startproc
 .Lemit_\name:
 	.if !\lazy
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jne	.Lbelow_\name
-	btsl	$0, O_STATE(%rcx)		/* sets EMITTED; carry: a handler has just done
-						 * so */
+	btsl	$0, O_STATE(%rcx)		/* sets EMITTED; carry: a handler has just set it */
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdi)
@@ -125,7 +124,8 @@
 	je	pb_graph_reject
 	jmp	.Lslow_\name
 
-	/* max_graph_depth limits calls. 0: tracing is off, and the handlers aren't changed yet. */
+	/* max_graph_depth limits the depth of calls. If it is 0, tracing is off, but the handlers
+	 * aren't changed yet. */
 .Llimited_\name:
 	open_depth pb_graph_reject
 	jmp	.Lunlimited_\name
@@ -151,8 +151,8 @@
 	open_entry pb_open_lazy, PB_ENTER_LAZY, 0, 1
 	open_entry pb_open_lazy_nested, PB_ENTER_LAZY | PB_ENTER_NESTED, 1, 1
 
-/* set_graph_notrace: neither the call nor any call below it is recorded. So it
- * needs no time, and its parent needs no ENTRY. */
+/* set_graph_notrace: neither the call nor any call below it is recorded. So the call needs no time,
+ * and its parent needs no ENTRY. */
 	.globl	pb_open_silent
 	.hidden	pb_open_silent
 	.type	pb_open_silent, @function
@@ -173,11 +173,11 @@ pb_open_silent:
 .Lunlimited_silent:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	je	pb_graph_reject
-	ja	.Lslow_silent			/* a call of programs, or a foot */
+	ja	.Lslow_silent			/* a call for eBPF programs, or a foot */
 	open_claim rcx, rax, .Lslow_silent, T_TOP(%rdi)
 	mov	S_ID(%r11), %esi
 	mov	(%rsp), %rax
-	mov	%rsi, O_SITE(%rcx)		/* and 0 to O_RECORD and to `watch` */
+	mov	%rsi, O_SITE(%rcx)		/* also O_RECORD and `watch`, with 0 */
 	movb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)

@@ -13,7 +13,7 @@
 
 	/* Reserves a record of `words` words; rdx is its address. The label `reserved` comes right
 	 * after the reservation. Jumps to `full` if the chunk is full. Jumps to `far` if the
-	 * record's time, in rax, is more than `near` after the last record's. */
+	 * record's time, in rax, is more than `near` after the time of the last record. */
 	.macro open_reserve words, near, reserved, full, far
 	mov	$(8 * \words), %edx
 	xadd	%rdx, T_POS(%rdi)
@@ -55,7 +55,7 @@
 	open_if_pops edx, .Lc_\name
 	.endif
 	mov	O_SITE(%rcx), %r8d
-	mov	O_STATE(%rcx), %edx		/* and O_RECORD, `watch`: only C sets them */
+	mov	O_STATE(%rcx), %edx		/* also O_RECORD and `watch`, which only C sets */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
 	ja	.Lother_state_\name
@@ -126,7 +126,7 @@
 	jb	.Lleaf_state_\name
 	jmp	.Lc_\name
 
-	/* -t: a call that was too short leaves no record. */
+	/* With -t, a call that was too short leaves no record. */
 .Llazy_\name:
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
@@ -136,7 +136,7 @@
 	open_free rcx, T_TOP(%rdi)
 	jmp	.Lback_\name
 
-	/* No open call has this slot: nearly always because the call wasn't traced. */
+	/* No open call has this slot. The usual reason is that the call wasn't traced. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The same as open_entry.S and open_exit.S, for --clock=none. No clock is read, so no latency
- * hides the other instructions, and each one costs time. So this code doesn't use rdi and rsi. It
- * doesn't note the open leaf in the chunk's header: without a time, a reader couldn't tell it from
- * one that has returned. It doesn't check the depth, because these handlers are set only while
- * tracing is on and there is no depth limit (tracer.c, pb_latch()).
+ * The same as open_entry.S and open_exit.S, for --clock=none. This code doesn't read the clock. So
+ * the latency of that read doesn't hide the other instructions, and each of them costs time. For
+ * this reason the code doesn't use rdi and rsi. It doesn't note the open leaf in the chunk's
+ * header: without a time, a reader couldn't tell an open leaf from one that has returned. It
+ * doesn't check the depth, because these handlers are set only while tracing is on and no limit of
+ * depth is set (tracer.c, pb_latch()).
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"
@@ -24,7 +25,7 @@
 .Lsaved_\name:
 	load_thread rdx
 	mov	T_TOP(%rdx), %rcx
-	test	%rcx, %rcx			/* new thread; after fork */
+	test	%rcx, %rcx			/* 0 in a new thread and after a fork */
 	jz	.Lslow_\name
 	cmp	T_LO(%rdx), %rsp		/* another stack */
 	jb	.Lslow_\name
@@ -38,7 +39,7 @@
 .Lemitted_\name:
 	open_claim rcx, rax, .Lslow_\name, T_TOP(%rdx)
 	mov	S_ID(%r11), %eax
-	mov	%rax, O_SITE(%rcx)		/* and O_STATE: LEAF is 0 */
+	mov	%rax, O_SITE(%rcx)		/* also O_STATE, with LEAF, which is 0 */
 	mov	(%rsp), %rax
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)
@@ -51,8 +52,7 @@
 .Lemit_\name:
 	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
 	jne	.Lbelow_\name
-	btsl	$0, O_STATE(%rcx)		/* sets EMITTED; carry: a handler has just done
-						 * so */
+	btsl	$0, O_STATE(%rcx)		/* sets EMITTED; carry: a handler has just set it */
 	jc	.Lemitted_\name
 	mov	$8, %eax
 	xadd	%rax, T_POS(%rdx)
@@ -123,7 +123,7 @@
 	.if \jump
 	open_if_pops eax, .Lc_\name
 	.endif
-	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* and O_RECORD, `watch`: only C sets them */
+	cmpl	$PB_ENTRY_EMITTED, O_STATE(%rcx) /* also O_RECORD and `watch`, which only C sets */
 	ja	.Lother_state_\name
 .Lrecorded_\name:
 	.if \jump
@@ -143,7 +143,7 @@
 .Lleaf_\name:
 	unless_in_chunk_of rdx, rax, .Lfull_\name
 	mov	O_SITE(%rcx), %rdx
-	bt	$32, %rdx			/* the state, which makes it a LEAF or an EXIT */
+	bt	$32, %rdx			/* the state: decides between LEAF and EXIT */
 	adc	%edx, %edx
 	lea	PB_TAG_LEAF(, %rdx, 2), %rdx	/* site << 2 | state << 1 | 1 */
 	mov	%rdx, (%rax)
@@ -186,7 +186,7 @@
 	jmp	.Lc_\name
 	hot_unreserved .Lother_state_\name, .Lother_\name
 
-	/* No open call has this slot: nearly always because the call wasn't traced. */
+	/* No open call has this slot. The usual reason is that the call wasn't traced. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name

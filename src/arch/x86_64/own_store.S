@@ -2,10 +2,11 @@
 /*
  * Stores that a forked child must not repeat (arch.h, "stores that only their owner makes").
  *
- * Each function compares the owner's serial, and then stores by one instruction. A handler may come
- * between the two, fork, and return to them in the child, too. So pb_own_resume() sends the child
- * back to the comparison, which fails there. That is possible at any instruction from the
- * comparison up to the store, as none of them changes an argument.
+ * Each function compares the owner's serial, and then stores by one instruction. A handler may
+ * interrupt the function between the comparison and the store, and may fork. The handler then
+ * returns to the function in the child, too. So pb_own_resume() sends the child back to the
+ * comparison, which fails in the child. The instructions from the comparison up to the store change
+ * no argument, so the child can be sent back from any of them.
  */
 #include "abi/ring.h"
 #include "arch/layout.h"
@@ -83,8 +84,8 @@
 	own_range pb_own_change, .Lchanged
 	own_end pb_own_change
 
-/* void pb_own_count(owner, uint64_t *shared, uint64_t *own): in a child of a fork between the two
- * `own` is its own, and isn't counted up */
+/* void pb_own_count(owner, uint64_t *shared, uint64_t *own): if a handler forks between the two
+ * additions, *own is the child's own word in the child, and isn't incremented */
 	own_function pb_own_count
 	cmp	%esi, (%rdi)
 	jne	1f

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The call of an eBPF program's native code, and the pages for that code. They are part of
- * the agent, so that unwinders find its CFI for them. In all of that code r12 points to the
- * run, and the word before the run is the stack pointer with which pb_prog_call called it.
- * So one CFI rule is enough for all of it: the caller is pb_prog_call.
+ * The call of an eBPF program's native code, and the pages for native code. These pages are part of
+ * the agent, so unwinders find the agent's CFI for them. In all native code r12 points to the run.
+ * The word before the run is the stack pointer with which pb_prog_call called the code. So one CFI
+ * rule is enough for all native code: its caller is pb_prog_call.
  */
 #include "arch/x86_64/frame.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The handler of sites with eBPF programs. The programs see the registers as they
- * are at the function's entry. Then the next handler is entered as if from the stub.
+ * are at the function's entry. After the programs have run, the next handler is entered as if from
+ * the stub.
  */
 #include "arch/x86_64/hot.inc"
 
@@ -70,8 +71,8 @@ pb_prog_entry:
 	ret
 	.cfi_endproc
 
-	/* The stack has no room even for pb_prog_room(): the programs miss the call, and
-	 * the graph, if it records calls, loses it. */
+	/* The stack has no room even for pb_prog_room(). The programs miss the call. If the
+	 * function graph is on, the call is lost. */
 	.cfi_startproc
 .Lcramped:
 	mov	pb_prog_missed(%rip), %rax

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Registers in a signal's context and in struct pt_regs: arch/arch.h has the contracts. */
+/* Registers in a signal's context and in struct pt_regs. arch/arch.h has the contracts. */
 #ifndef PB_ARCH_X86_64_REGISTERS_H
 #define PB_ARCH_X86_64_REGISTERS_H
 #include <stdint.h>
@@ -11,10 +11,11 @@ struct pt_regs;
 
 struct pb_context {
 	greg_t *g;				/* the registers in the signal's context */
-	greg_t real[NGREG], shown[NGREG];	/* copies of g: as interrupted, as shown */
+	greg_t real[NGREG], shown[NGREG];	/* copies of g: as interrupted, and as shown to the
+						 * handler */
 	uint64_t *frame[NGREG];			/* where the program's value is; NULL: in g */
 	const struct pb_hot_range *range;	/* the code that was interrupted */
-	uint64_t off;				/* the program counter's offset in that code */
+	uint64_t off;				/* the offset of the interrupted pc in that code */
 };
 
 static inline uint64_t pb_context_pc(const ucontext_t *uc)

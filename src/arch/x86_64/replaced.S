@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Thunks between a function's entry and the C function that replaces it
- * (engine/process/replace.c). A thunk ends with the jump of a plain return's stub, so that
- * the end of the call is recorded. rsp is at the slot when a thunk is entered, and at that
+ * (engine/process/replace.c). A thunk ends with the same jump as the stub of a plain return, so
+ * that the end of the call is recorded. rsp is at the slot when a thunk is entered, and at its last
  * jump. Thunk i calls pb_replacements[i], which has at most six arguments, none on the stack.
  */
 #include "arch/x86_64/frame.h"

@@ -8,7 +8,7 @@
 	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
 	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow
 
-/* Calls void pb_enter(site, slot, mode). No open call was claimed before. */
+/* Calls void pb_enter(site, slot, mode). The caller hasn't claimed an entry for the call. */
 	.balign 16
 	.globl	pb_enter_slow
 	.hidden	pb_enter_slow
@@ -75,7 +75,7 @@ pb_enter_cramped:
 	cmpq	$0, G_PREV(%rax)
 	je	pb_graph_reject
 .Lin_tree:
-	/* its parent isn't a leaf any more */
+	/* the call's parent isn't a leaf any more */
 	cmp	%rsp, O_WORD(%rcx)
 	jle	.Lcount
 	mov	$PB_ENTRY_LEAF, %eax
@@ -97,12 +97,12 @@ pb_enter_cramped:
 	jmp	pb_graph_reject
 	.cfi_endproc
 .Lcramped_end:
-	/* the parent counts it */
+	/* in a child: the parent process counts the lost call */
 	forked_to .Lcount, .Lcramped_end, pb_graph_reject
 	hot_range pb_enter_cramped, pb_enter_cramped, .Lcramped_end
 	.size pb_enter_cramped, . - pb_enter_cramped
 
-/* The call isn't traced: it goes on at the body. */
+/* The call isn't traced: jumps to the site's body. */
 	.balign 16
 	.globl	pb_graph_reject
 	.hidden	pb_graph_reject
@@ -116,7 +116,7 @@ pb_graph_reject:
 	hot_range pb_graph_reject, pb_graph_reject, .Lend_reject
 	.size pb_graph_reject, . - pb_graph_reject
 
-/* The function is replaced but not traced: the call goes on at the body, the replacement. */
+/* The function is replaced but not traced: jumps to the site's body, which is the replacement. */
 	.balign 16
 	.globl	pb_direct
 	.hidden	pb_direct

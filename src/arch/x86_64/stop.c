@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stops all threads of the program while its text is written. The helper does it:
- * a process that shares the program's memory and files (CLONE_VM without
- * CLONE_THREAD), because a thread can't ptrace its own thread group. It runs on
- * its own stack, with raw system calls.
+ * Stops all threads of the program while its text is written. The helper stops them. It is a
+ * process that shares the program's memory and files (CLONE_VM without CLONE_THREAD), because a
+ * thread can't ptrace its own thread group. It runs on its own stack, with raw system calls.
  *
  *   agent thread            helper                       each other thread
  *   ------------            ------                       -----------------
@@ -22,12 +21,11 @@
  * If the observer started the program, the helper becomes the observer's child,
  * too. So the program's wait calls don't see the helper.
  *
- * A stop is given up before anything is written if a thread doesn't stop within
- * STOP_NS, for example because it waits for its vfork child. Each further try waits
- * twice as long for a thread that is runnable, and so only needs a processor: up to
- * STOP_MOST_NS. The first times
- * (PATIENT_TRIES) it is also given up if a signal handler has interrupted bytes
- * that are about to be replaced.
+ * If a thread doesn't stop within STOP_NS, the stop is given up before anything is written. For
+ * example, the thread may wait for its vfork child. A runnable thread needs only a processor to
+ * stop. So each further try waits twice as long for runnable threads, up to STOP_MOST_NS. The first
+ * PATIENT_TRIES tries are also given up if a signal handler has interrupted bytes that are about to
+ * be replaced.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -49,10 +47,11 @@
 
 #define MAX_TASKS	8192
 #define STOP_NS		20000000ull
-#define STOP_MOST_NS	1000000000ull	/* the limit of a later try while a thread is runnable */
-#define LATE_NS		50000000ull	/* wait for late threads after a failed stop, in all */
-#define LATE_MOST_NS	2000000000ull	/* the limit while a late thread is runnable */
-#define GROUP		6000		/* patches per stop: about a millisecond */
+#define STOP_MOST_NS	1000000000ull	/* the longest that a try waits for runnable threads */
+#define LATE_NS		50000000ull	/* after a failed stop: the wait for late threads, in
+					 * total */
+#define LATE_MOST_NS	2000000000ull	/* the longest wait for late threads that are runnable */
+#define GROUP		6000		/* patches per stop; they take about a millisecond */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* tries that wait until handlers have ended */
 #define RETRY_NS	1000000
@@ -61,7 +60,8 @@
 #define FRAME_BYTES	256		/* bytes from a signal frame's start to beyond its saved
 					 * PC */
 #define ERESTARTNOHAND	514
-#define MAX_PLACES	4096		/* for stopped(); with more, the stop is retried */
+#define MAX_PLACES	4096		/* most places for stopped(); if there are more, the stop is
+					 * retried */
 #define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
@@ -73,7 +73,7 @@ uint32_t pb_observer_pid;
 uint64_t pb_stop_longest_ns;
 const char *pb_stop_why;
 enum { GONE, RUNS, ASKS };
-static uint32_t helper_state;		/* the kernel sets GONE; ASKS: stopped() is to run */
+static uint32_t helper_state;		/* GONE: set by the kernel; ASKS: stopped() is to run */
 
 struct task {
 	uint32_t tid;
@@ -88,7 +88,7 @@ struct job {
 	uint32_t pid, tid, go;	/* tid: the thread that requested the stop */
 	bool patient;		/* fail if a handler has interrupted bytes to be replaced */
 	uint64_t most;		/* ns for which the stop waits for runnable threads */
-	bool late;		/* the stop failed as a thread came too late */
+	bool late;		/* the stop failed because a thread stopped too late */
 	int result;
 	const char *why;
 };
@@ -148,8 +148,8 @@ static int seize_new(const char *dir, bool *any)
 	return (int)n;
 }
 
-/* Does a thread that could not be seized still run? (A leader that ended before
- * its threads stays as a zombie.) */
+/* Returns whether a thread that could not be seized still runs. A leader that ended before the
+ * other threads doesn't run: it stays as a zombie. */
 static bool still_runs(const char *dir, uint32_t tid)
 {
 	char state = pb_task_state(dir, tid);
@@ -241,8 +241,8 @@ static void release_all(void)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Is pc strictly inside the bytes that a patch of this group replaces? In a slot, the first byte
- * counts, too. */
+/* Returns whether pc is strictly inside the bytes that a patch of this group replaces. In a slot,
+ * the first byte counts, too. */
 static bool inside(const struct job *job, uint64_t pc)
 {
 	size_t lo = 0, hi = job->nr;
@@ -272,7 +272,7 @@ static void note_place(const struct job *job, uint64_t pc, uint64_t sp)
 	nr_places++;
 }
 
-/* Is a word of a stack the return address of a signal handler? */
+/* Returns whether a word of a stack is the return address of a signal handler. */
 static bool is_restorer(uint64_t word)
 {
 	for (unsigned k = 0; k < nr_restorers; k++)
@@ -281,10 +281,10 @@ static bool is_restorer(uint64_t word)
 	return false;
 }
 
-/* A signal handler returns to the PC in its frame. A frame is a word with the
- * restorer's address, then a struct ucontext. If the thread is in the restorer
- * itself, that word is just below rsp. Moves each such PC that is inside bytes
- * to be replaced. move = false: only returns whether there is one. */
+/* A signal handler returns to the PC in its signal frame. A signal frame is a word with the
+ * restorer's address, followed by a struct ucontext. If the thread is in the restorer itself, the
+ * restorer's address is just below rsp. The function moves the PC of each signal frame that is
+ * inside bytes to be replaced. If `move` is false, it only returns whether there is such a PC. */
 static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 {
 	static uint64_t buf[8192];
@@ -323,9 +323,9 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 	return false;
 }
 
-/* Has a handler interrupted bytes that are to be replaced? It is better to wait
- * for the handler's end. It may read the PC in its frame, which the stop would
- * change, or set that PC to an address in text that has changed meanwhile. */
+/* Returns whether a handler has interrupted bytes that are to be replaced. In this case it is
+ * better to wait for the handler's end. The handler may read the PC in its frame, which the stop
+ * would change. It may also set that PC to an address in text that has changed meanwhile. */
 static bool handlers_inside(const struct job *job)
 {
 	struct user_regs_struct regs;
@@ -353,8 +353,8 @@ static void fix_thread(const struct job *job, const struct task *t)
 		regs.rip = pc;
 		changed = true;
 	}
-	/* epoll_wait and similar calls return EINTR after any wake-up. The kernel's own
-	 * code for "restart, unless a handler runs" hides the stop from the program. */
+	/* epoll_wait and similar calls return EINTR after any wake-up. ERESTARTNOHAND, the kernel's
+	 * own error for "restart, unless a handler runs", hides the stop from the program. */
 	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR) {
 		regs.rax = (uint64_t)-ERESTARTNOHAND;
 		changed = true;
@@ -367,9 +367,9 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, regs.rsp, true);
 }
 
-/* Looks after threads that got no processor before the stop was given up. The interrupt that they
- * were sent still ends epoll_wait and similar calls with EINTR. So the helper waits for each of
- * them alone, and restarts its call. */
+/* Looks after threads that got no processor before the stop was given up. The helper's interrupt
+ * still ends their epoll_wait and similar calls with EINTR. So the helper waits for each of these
+ * threads alone, and restarts the thread's call. */
 static void mend_late(const struct job *job)
 {
 	uint64_t start = pb_now_ns();
@@ -387,8 +387,8 @@ static void mend_late(const struct job *job)
 	}
 }
 
-/* Has the process been killed, or has it ended, while it was stopped? Then no thread answers the
- * helper any more. */
+/* Returns whether the process was killed or has ended while it was stopped. In this case no thread
+ * answers the helper any more. */
 static bool caller_is_gone(const struct job *job)
 {
 	char dir[64], state;
@@ -398,8 +398,8 @@ static bool caller_is_gone(const struct job *job)
 	return state == 'X' || state == 'Z';
 }
 
-/* Asks the thread that requested the stop, which is one of the process, to call stopped(), and
- * waits for it. */
+/* Asks the thread that requested the stop to call stopped(), and waits until the thread has done
+ * so. */
 static int ask(const struct job *job)
 {
 	uint64_t look_at = pb_now_ns() + STOP_NS, now;
@@ -480,8 +480,9 @@ static void find_restorers(void)
 	}
 }
 
-/* Does Yama let a process be traced only by its ancestors and by the process that it names with
- * PR_SET_PTRACER? If not, a stop leaves that setting alone, because it may be the program's own. */
+/* Returns whether Yama restricts ptrace: only ancestors of a process, and the process that it names
+ * with PR_SET_PTRACER, may trace it. Without this restriction, a stop leaves the PR_SET_PTRACER
+ * setting alone, because the program itself may have made it. */
 static bool yama_restricts(void)
 {
 	char scope = '0';
@@ -495,7 +496,7 @@ static bool yama_restricts(void)
 	return scope == '1';
 }
 
-/* Waits until the helper is gone, and calls stopped() when it asks for that. */
+/* Waits until the helper is gone. Calls stopped() when the helper asks for it. */
 static void wait_for_helper(struct job *job)
 {
 	uint32_t state;
@@ -541,7 +542,7 @@ static int one_stop(struct job *job)
 	return job->result;
 }
 
-/* Stops for one group of patches, and tries again while the error is -EAGAIN. */
+/* Stops the threads for one group of patches, and tries again while the error is -EAGAIN. */
 static int stop_for_group(const struct pb_stop *s, size_t nr)
 {
 	struct { long sec, nsec; } pause = { 0, RETRY_NS };

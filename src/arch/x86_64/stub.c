@@ -2,8 +2,8 @@
 /*
  * The code of stubs, for the agent and for the recorder, which makes the file of stubs. A stub has
  * a fixed head, which jumps to the site's handler, and a body: the displaced instructions as their
- * recipe relocates them, with each exit replaced by a jump to the exit's handler. All of it is
- * position-dependent bytes written to a buffer for an address given by the caller.
+ * recipe relocates them, with each exit replaced by a jump to the exit's handler. The code depends
+ * on its position: it is written to a buffer, for the address that the caller gives.
  */
 #include <asm/errno.h>
 #include "arch/arch.h"
@@ -46,9 +46,10 @@ _Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "frame.h");
 /* How the code of a recipe ends. */
 struct tail {
 	unsigned at;		/* offset of the unconditional exit's copy, or of the end */
-	unsigned head;		/* bytes that are inserted before that copy */
-	unsigned exit;		/* bytes of that copy */
-	unsigned jccs;		/* conditional exits; the code that they jump to comes last */
+	unsigned head;		/* number of bytes that are inserted before the exit's copy */
+	unsigned exit;		/* number of bytes of the exit's copy */
+	unsigned jccs;		/* number of conditional exits; the code that they jump to comes
+				 * last */
 };
 
 static struct tail tail_of(const struct pb_place *p)
@@ -115,8 +116,8 @@ static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bia
 	return -EINVAL;
 }
 
-/* Writes the recipe's code and applies its fixups: the first `len` bytes to `out`, and the next
- * `nr` bytes after a gap of `gap` bytes. */
+/* Writes the recipe's code and applies its fixups. The first `len` bytes go to `out`. The next `nr`
+ * bytes follow after a gap of `gap` bytes. */
 static int put_recipe(uint8_t *out, uint64_t at, const struct pb_recipe *r, unsigned len,
 		      unsigned gap, unsigned nr, uint64_t bias)
 {
@@ -141,7 +142,8 @@ static int put_exit_head(uint8_t *out, uint64_t at, const struct pb_returns *wor
 	return put_rel32(out + JUMP_AT, at + JUMP_AT + 4, (uint64_t)&words->jump);
 }
 
-/* The fixup of a conditional exit's displacement. Its value is the exit's target. */
+/* Returns the fixup of a conditional exit's displacement. The value of the fixup is the exit's
+ * target. */
 static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct pb_window_exit *e)
 {
 	const struct pb_fixup *f = pb_recipe_fixups(r);
@@ -151,8 +153,8 @@ static const struct pb_fixup *target_of(const struct pb_recipe *r, const struct 
 	return f;
 }
 
-/* Writes the code after the recipe's, at offset `start`, that conditional exits jump to instead
- * of their targets. */
+/* Writes the code that conditional exits jump to instead of their targets. This code comes after
+ * the recipe's code, at offset `start`. */
 static int put_jccs(uint8_t *out, uint64_t at, const struct pb_place *p, unsigned start,
 		    const struct pb_returns *words, uint64_t bias)
 {
@@ -269,7 +271,7 @@ const struct pb_site *pb_stub_site(const uint8_t *at)
 	int32_t rel;
 
 	memcpy(&rel, at + SITE_AT, 4);
-	/* computed as a number, because rel may be any bytes */
+	/* computed as an integer, because rel may have any value */
 	return (const struct pb_site *)((uint64_t)at + SITE_AT + 4 + (uint64_t)(int64_t)rel);
 }
 

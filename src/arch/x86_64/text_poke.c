@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes patches into program text. Writing 50,000 sites one by one takes a
- * hundred milliseconds, writing them by pages less than ten. So pages are copied
- * into a buffer, changed there, and written back whole.
+ * Writes patches into program text. Writing 50,000 sites one by one takes a hundred milliseconds.
+ * Writing whole pages takes less than ten. So pages are copied into a buffer, changed in the
+ * buffer, and written back.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -13,7 +13,8 @@
 
 #define PAGE		4096ul
 #define BUFFER		(256ul << 10)
-#define MAX_GAP		PAGE	/* most unchanged bytes between two patches of one write */
+#define MAX_GAP		PAGE	/* largest number of unchanged bytes between two patches of one
+				 * write */
 
 int pb_text_poke_open(void)
 {
@@ -42,8 +43,8 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len)
 	return (int)pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_EXEC);
 }
 
-/* How many patches fit into one write that starts with p[0]. *start, *end: the bounds of the pages
- * that it writes. */
+/* Returns how many patches fit into one write that starts with p[0]. *start and *end get the bounds
+ * of the pages that this write covers. */
 static size_t run_length(const struct pb_patch *p, size_t nr, uint64_t *start, uint64_t *end)
 {
 	size_t i;

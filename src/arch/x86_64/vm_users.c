@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Only kcmp(2) tells which processes share an address space. It costs about a
- * microsecond for each process. So all processes are compared before the stop, and
- * during the stop only those whose PID is newer than the caller's own.
+ * microsecond for each process. So all processes are compared before the stop, and during the stop
+ * only the processes with a newer PID than the caller.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>
