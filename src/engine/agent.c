@@ -73,7 +73,8 @@ static size_t first_length(const char *list)
 	return n;
 }
 
-/* Our library is the first in LD_PRELOAD, or the second, after a library that must be first. */
+/* Returns the part of LD_PRELOAD that begins with our library. Our library is the first in the
+ * list, unless another library must be first; in this case it is the second. */
 static const char *own_part(const char *list)
 {
 	size_t n = first_length(list);
@@ -95,8 +96,8 @@ static bool read_variables(char **envp, const char **path, const char **preload)
 	return *path && *preload;
 }
 
-/* Hides our variables from the program. Until then they show the observer that the
- * image is about to connect. */
+/* Hides our variables from the program. Before, they show the observer that this program is about
+ * to connect. */
 static void remove_variables(char **envp)
 {
 	char **var = find_var(envp, preload_var), *list = *var + sizeof(preload_var) - 1;
@@ -138,7 +139,8 @@ static const char *own_path(void)
 	return path;
 }
 
-/* The control writes of WELCOME: PATH\0OP\0VALUE\0 each. */
+/* Makes the writes to control files that the message WELCOME lists. Each write is
+ * PATH\0OP\0VALUE\0. */
 static void apply_writes(struct pb_session *s, const char *w, uint32_t nr)
 {
 	while (nr--) {
@@ -160,8 +162,8 @@ static int agent_thread(void *arg)
 	return 0;
 }
 
-/* Attaches the eBPF programs. This comes before the first tracer, so that the text of both is
- * written at once. */
+/* Attaches the eBPF programs. They are attached before the first tracer starts, so that text is
+ * written only once for programs and tracer. */
 static bool start_progs(struct pb_session *s)
 {
 	const char *why = "the recorder sent no eBPF programs";

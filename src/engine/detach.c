@@ -25,7 +25,8 @@
 #define FIRST_PAUSE_NS	1000000ull
 #define LAST_PAUSE_NS	10000000000ull
 #define SLICE_NS	20000000ull
-#define RUN_OUT_STOPS	16		/* a minute; a thread still in our code then stays there */
+#define RUN_OUT_STOPS	16		/* about a minute. A thread that is still in our code after
+					 * it stays there. */
 
 static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
@@ -59,8 +60,8 @@ static uint64_t pause_for(uint64_t ns)
 	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
 
-/* Doesn't take the text's lock, as no text is written: a thread in dlopen would wait for
- * that lock in our code. */
+/* Doesn't take the lock of the text, because no text is written. Otherwise a thread in dlopen would
+ * wait for that lock, in our code. */
 static int run_out_of_our_code(void)
 {
 	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The observer hung up: the program goes on as if it had never been traced.
- * Context: the agent's thread. doc/design/text.md. */
+/* Called when the observer hung up: the program goes on as if it had never been traced. Context:
+ * the agent's thread. See doc/design/text.md. */
 #ifndef PB_ENGINE_DETACH_H
 #define PB_ENGINE_DETACH_H
 

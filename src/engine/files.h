@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control files that the agent owns: modules of the engine register how
- * each is read and written. Context: start or agent thread, one at a time.
+ * The control files that the agent owns. Modules of the engine register how each file is read and
+ * written. Context: start or agent thread, one at a time.
  */
 #ifndef PB_ENGINE_FILES_H
 #define PB_ENGINE_FILES_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "abi/control_files.h"
 
-/* Where a read goes: the window [offset, offset + size) of the whole text. */
+/* The result of a read: bytes [offset, offset + size) of the file's whole text. */
 struct pb_seq {
 	char *buf;
 	size_t size, used;
@@ -25,29 +25,32 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 	return s->used == s->size;
 }
 
-/* What is wrong with a write, as text for users. A write function that fails sets it. */
+/* Says what is wrong with a write, as text for users. A write function sets it when it fails. */
 extern const char *pb_file_error;
 
 /*
- * A file is two functions. If its type is NUMBER it is a word instead: files.c reads it, and checks
- * writes by the file's row in abi/control_files.h. live: the program runs already.
+ * A file consists of two functions, `read` and `write`. If the file's type is NUMBER, it is a word
+ * instead: files.c reads the word, and checks writes by the file's row in abi/control_files.h.
+ * live: the program already runs.
  */
 struct pb_file {
 	void (*read)(struct pb_seq *s);
-	/* text: NUL-terminated, white space at the end stripped. append: >>. 0 or -errno. */
+	/* text: ends with NUL, without white space at the end. append: the write is a >>. Returns 0
+	 * or -errno. */
 	int (*write)(char *text, bool append, bool live);
 	uint32_t *word;
-	/* Called when the word has its new value; may be NULL. 0 or -errno. After an error the
-	 * word is set back to `before`, and the function is called once more. */
+	/* Called after the word got its new value; may be NULL. Returns 0 or -errno. After an error
+	 * the word is set back to `before`, and the function is called once more. */
 	int (*changed)(uint32_t before, bool live);
 };
 void pb_file_register(enum pb_control_file id, const struct pb_file *file);
 
-/* path is relative to tracing/. A read returns bytes or -errno, a write 0 or -errno. */
+/* path is relative to tracing/. pb_file_read() returns the number of bytes or -errno.
+ * pb_file_write() returns 0 or -errno. */
 long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset);
 int pb_file_write(const char *path, char *text, bool append, bool live);
 
-/* Calls fn for each word of text (split at white space; modified). */
+/* Calls fn for each word of `text`. Splits `text` at white space, and so changes it. */
 int pb_each_word(char *text, int (*fn)(char *word, void *arg), void *arg);
 /* Memory that is never freed, for patterns and names. NULL: none is left. */
 void *pb_arena_alloc(size_t size);

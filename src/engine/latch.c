@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/graph/period.h"
 #include "ring/writer.h"
-/* last: it poisons names that system headers declare */
+/* included last, because it poisons names that system headers declare */
 #include "engine/latch.h"
 
 bool pb_latched, pb_detached;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The slow path of the function graph, for the assembly of entries and exits and for hooks. It
- * opens and closes calls, writes their records, and decides what the assembly leaves open: another
- * stack, calls that a jump left, limits of depth and time, a record that needs its parent's ENTRY.
+ * opens and closes calls, and writes their records. It handles what the assembly doesn't: changes
+ * of the stack, calls that a jump left, limits of depth and time, records that need their parent's
+ * ENTRY.
  *
- * One idea: a call is identified by its return slot and return address. Whatever lies below the
- * slot of a hit is over, because the stack pointer has passed it.
+ * The idea is that a call is identified by its return slot and return address. All calls with slots
+ * below the slot of a hit are over, because the stack pointer is above their slots.
  *
- * A signal handler may interrupt each function here at any instruction, make calls of its own on
- * the same stack, and return or leave by a jump. So a change of a call is one store, or one
- * compare-and-swap on its word or its state. Only that store makes the change visible.
+ * A signal handler may interrupt each function of this file at any instruction. It may make calls
+ * of its own on the same stack, and then return or leave by a jump. So each change of a call
+ * becomes visible by one instruction: a store to the call's word or state, or a compare-and-swap on
+ * it.
  */
 #include "engine/graph/calls.h"
 #include "arch/arch.h"
@@ -20,7 +22,8 @@
 #include "engine/latch.h"
 #include "engine/graph/period.h"
 
-#define MOST_TRIES	4	/* attempts to go to a stack to which other threads come, too */
+#define MOST_TRIES	4	/* number of attempts to go to a stack to which other threads go,
+				 * too */
 
 uint32_t pb_max_depth;
 uint64_t pb_thresh;
@@ -51,8 +54,8 @@ static bool unemitted(const struct pb_open_call *c)
 	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
 }
 
-/* Writes the ENTRY of c once, though a handler may try the same meanwhile. False: there was no
- * room; the call's next callee, or its end, tries again. */
+/* Writes the ENTRY of c, and writes it only once even if a handler tries the same meanwhile. False:
+ * there was no room. The call's next callee, or the call's end, will try again. */
 static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 {
 	uint8_t state = c->state;
@@ -75,7 +78,8 @@ static bool is_open(const struct pb_open_call *c)
 	return !pb_open_is_root(c) && pb_open_is_live(c);
 }
 
-/* The call around `call` in the tree. Calls that only eBPF programs wait for aren't in the tree. */
+/* Returns the call around `call` in the tree. A call that is open only for eBPF programs isn't in
+ * the tree. */
 static struct pb_open_call *outer(const struct pb_open_call *call)
 {
 	struct pb_open_call *c = pb_open_parent(call);
@@ -85,9 +89,9 @@ static struct pb_open_call *outer(const struct pb_open_call *call)
 	return c;
 }
 
-/* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there
- * is no room. Then the caller writes no records of calls below c: they would be shown in the wrong
- * place. */
+/* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there is
+ * no room. In this case the caller must not write records of calls below c, because readers would
+ * show them in the wrong place. */
 static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 {
 	struct pb_open_call *first = c, *p;
@@ -110,7 +114,7 @@ static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 	return room;
 }
 
-/* The record of a call that ended at `now` by a jump to another function. */
+/* Writes the record of a call that ended at `now` by a jump to another function. */
 static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 {
 	uint64_t duration = now - c->start, word = pb_ext_address(duration);
@@ -126,12 +130,12 @@ static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 		pb_writer_lost(&t->w);
 }
 
-/* The record of a call that ended at `now`, by a return or a jump. */
+/* Writes the record of a call that ended at `now`, by a return or a jump. */
 static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	uint64_t duration = now - c->start;
 
-	/* its callees were lost: the call is no leaf */
+	/* callees of this call were lost: it isn't a leaf */
 	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !emitted(t, c)) {
 		pb_writer_lost(&t->w);
 		return;
@@ -165,7 +169,7 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 			      now, PB_LEAF_BITS, NULL, 0);
 }
 
-/* A call that was left without a return. */
+/* Handles a call that was left without a return. */
 static void on_skipped(void *context, const struct pb_open_call *call)
 {
 	struct pb_thread *t = context;
@@ -184,8 +188,8 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 		pb_writer_lost(&t->w);
 }
 
-/* A call whose exit was abandoned by a jump. If a word was reserved for its record and not
- * written, the word stays empty. */
+/* Handles a call whose exit was abandoned by a jump. If the exit has reserved a word for the call's
+ * record but not written it, the word stays empty. */
 static void on_cut(void *context, const struct pb_open_call *c)
 {
 	struct pb_thread *t = context;
@@ -203,8 +207,8 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	uint64_t of;
 
-	/* `slot` may be below the call's: the assembly has lowered the stack pointer to call C
-	 * code */
+	/* `slot` may be below the call's slot, because the assembly lowers the stack pointer to
+	 * call C code */
 	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
 		c->record = record;
 }
@@ -226,8 +230,8 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 }
 
 /* Closes the stack's calls of former periods, which may have ended unseen. If interrupted code is
- * in the middle of changing such a call, the stack keeps its period for now, and each hit comes
- * here until that code has finished. */
+ * in the middle of changing one of these calls, the stack keeps its old period. Each further hit
+ * calls this function again until that code has finished. */
 static void begin_period(struct pb_thread *t, uint64_t slot)
 {
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
@@ -277,7 +281,7 @@ static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_c
 		pb_writer_no_return(&t->w);
 }
 
-/* Records the end of c, whose exit is under way. */
+/* Records the end of call c, whose exit is under way. */
 static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	if (pb_latched)
@@ -290,8 +294,8 @@ static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, b
 	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
 }
 
-/* After the record of c: returns c if its return has eBPF programs, else ends c and goes on to the
- * next call that returns through the same slot. */
+/* Called after the record of c is written. If the return of c has eBPF programs, returns c.
+ * Otherwise ends c and goes on with the next call that returns through the same slot. */
 static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot)
 {
 	while (c && c->watch == PB_WATCH_BELOW) {
@@ -301,8 +305,8 @@ static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c,
 	return c;
 }
 
-/* The function of c went on in another function, which returns for it. known: the return of the
- * other function is hooked. */
+/* Handles a call c whose function went on in another function. The other function returns in place
+ * of c's function. known: the return of the other function is hooked. */
 static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, bool known)
 {
 	if (known && c->watch && c->watch != PB_WATCH_BELOW) {
@@ -325,12 +329,12 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock(), true);
-	/* its eBPF programs see no return, as a jump may have left this call, too */
+	/* c's eBPF programs see no return, because a jump may have left c, too */
 	go_on(t, c, slot, false);
 }
 
-/* Ends calls of the site that wait for the return through the slot. A jump may have left the
- * functions that they wait for; then the site's new call has reused the slot. */
+/* Ends those calls of the site that wait for the return through the slot. A jump may have left the
+ * functions for which these calls wait. In this case the site's new call has reused the slot. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -340,7 +344,7 @@ static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 		go_on(t, c, slot, false);
 }
 
-/* Counts the calls directly below c that wait for the return through the slot. */
+/* Counts the calls directly before c in the array that wait for the return through the slot. */
 static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 {
 	unsigned nr = 0;
@@ -351,7 +355,7 @@ static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 	return nr;
 }
 
-/* The innermost call of the tree. */
+/* Returns the innermost call of the tree. */
 static struct pb_open_call *innermost(const struct pb_thread *t)
 {
 	struct pb_open_call *c = pb_open_innermost(t->top);
@@ -360,7 +364,7 @@ static struct pb_open_call *innermost(const struct pb_thread *t)
 	       outer(c);
 }
 
-/* Whether the tree leaves out a call that the parent makes. */
+/* Returns whether a call that the parent makes is left out of the tree. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
 	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
@@ -368,7 +372,8 @@ static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
-/* Ends the calls that the slot shows to be over. Returns the parent of a call in the slot. */
+/* Ends the calls that are over because a call begins in the slot. Returns the parent for the new
+ * call. */
 static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
 {
 	switch_stack(t, (uint64_t)slot);
@@ -384,7 +389,8 @@ static uint8_t state_of(unsigned mode)
 	return mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
 }
 
-/* Fills the entry of a call that is about to begin. False: its return has no eBPF programs. */
+/* Fills the entry of a call that is about to begin. False: the call's return has no eBPF
+ * programs. */
 static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
@@ -403,7 +409,8 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	c->start = pb_clock();
 	if (state == PB_ENTRY_LEAF)
 		pb_writer_leaf(&t->w, site->id, c->start);
-	/* a later segment's foot stands for the call below it, so it has that call's state */
+	/* the foot of a later segment stands for the last call of the segment before it, so the
+	 * foot has that call's state */
 	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
 	    !unemitted(parent))
 		c[-1].state = parent->state;
@@ -465,8 +472,8 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 	if (!c) {
 		switch_stack(t, (uint64_t)slot);
 		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
-		now = pb_clock();	/* read after pb_open_exit(): c must not end before the
-					 * skipped calls */
+		now = pb_clock();	/* the clock is read after pb_open_exit(), because c must
+					 * not end before the skipped calls */
 	}
 	if (!c)
 		return NULL;
@@ -495,8 +502,8 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 
 /* ---- calls that the compiler's hooks report -------------------------------------- */
 
-/* A call that a hook reports has no return slot of its own. The word just above the slots of its
- * frame's calls serves as its slot. */
+/* A call that a hook reports has no return slot of its own. Instead it gets the word just above the
+ * return slots of the calls that its frame makes. */
 static uint64_t *hooked_slot(uint64_t at)
 {
 	return (uint64_t *)(at + 8);
@@ -531,13 +538,13 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, at);
-	/* a function may jump to its last exit hook: then `at` is further up */
+	/* if a function jumps to its last exit hook, `at` is at a higher address */
 	for (c = pb_open_innermost(t->top); !pb_open_is_root(c); c = pb_open_below(c))
 		if (pb_open_is_live(c) && c->ret == PB_OPEN_NO_RET && c->site == site->id)
 			break;
 	slot = pb_open_is_root(c) ? ~0ul : (uint64_t)c->word;
 	if (slot > (uint64_t)hooked_slot(at))
-		return;		/* entered before it was traced */
+		return;		/* the function was entered before it was traced */
 	while ((ended = pb_open_exit(&t->top, slot, PB_OPEN_NO_RET, HOOKS(t))) && ended != c) {
 		on_skipped(t, ended);
 		pb_open_release(&t->top, ended);
@@ -555,7 +562,7 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 }
 
 /* The slot shows on which stack the caller is. The address of a frame of the agent wouldn't show
- * that: the frame may overlap the memory of a stack that is gone. */
+ * this, because the frame may overlap the memory of a stack that is gone. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size)
 {
 	struct pb_stack *s = NULL;

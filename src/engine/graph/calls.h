@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The function graph, as far as the assembly of entries and exits (arch/arch.h) leaves it
- * to C. Each stack has its open calls (open_calls.h); a thread knows the innermost open call
- * of the stack that it is on. Context: hit path, unless said otherwise.
- * doc/design/open-calls.md.
+ * to C. Each stack has its open calls (open_calls.h). A thread knows the innermost open call of the
+ * stack that it is on. Context: hit path, unless said otherwise. See doc/design/open-calls.md.
  */
 #ifndef PB_ENGINE_GRAPH_CALLS_H
 #define PB_ENGINE_GRAPH_CALLS_H
@@ -14,59 +13,60 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 
-/* Calls that are deeper than this in their stack aren't recorded; 0: nothing is recorded. */
+/* The largest depth at which calls are recorded; 0: nothing is recorded. */
 extern uint32_t pb_max_depth;
 #define PB_NO_MAX_DEPTH	PB_DEPTH_MAX
-/* PB_ENTRY_LAZY calls that are shorter than this are dropped (in clock units). */
+/* A duration in clock units. PB_ENTRY_LAZY calls that are shorter are dropped. */
 extern uint64_t pb_thresh;
-/* If set, PB_ENTRY_LAZY calls of sites without FTRACE_FL_CALLER are dropped, unless they lead to a
- * call of a site with that flag. */
+/* If set, a PB_ENTRY_LAZY call is dropped unless its site has FTRACE_FL_CALLER, or it leads to a
+ * call whose site has this flag. */
 extern uint8_t pb_callers_only;
 
 /* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* The program has reported the bounds of a stack (makecontext, sigaltstack) by a call with the
- * return slot `slot`. Calls that are still open there belong to an earlier use of the memory, and
- * are closed. */
+ * return slot `slot`. Calls that are still open on this stack belong to an earlier use of the
+ * memory, and are closed. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size);
-/* A signal handler has returned. Its calls had slots at or below `slot`: closes those that a jump
- * inside the handler left open. */
+/* Called when a signal handler has returned. Its calls had slots at or below `slot`. Closes those
+ * of them that a jump inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
-/* A handler has interrupted the assembly of an exit. call: the address of the call that ends, or
- * any other number. slot: the interrupted stack pointer. record: PB_OPEN_*, how much of the call's
- * record was written. */
+/* Called when a handler has interrupted the assembly of an exit. call: the address of the call that
+ * ends, or any other number. slot: the interrupted stack pointer. record: PB_OPEN_*, how far the
+ * call's record has come. */
 void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
-/* Writes END for the calls at or below the slot, on a stack on which no thread runs. */
+/* Writes END for those calls on s whose slots are at or below `slot`. No thread runs on s. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
-/* True once a call with eBPF programs at its return was opened. Only then may calls have the state
- * PB_ENTRY_PROG. */
+/* Set when the first call with eBPF programs at its return is opened. While it isn't set, no call
+ * has the state PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
-/* For pb_ring_open_calls: lists the calls that are open when a chunk begins, outermost first.
- * ending: a call that is listed although its exit is under way, or NULL. */
+/* The function for pb_ring_open_calls. It lists the calls that are open when a chunk begins,
+ * outermost first. ending: a call to list although its exit is under way, or NULL. */
 size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size_t max,
 		     uint32_t *depth, const void *ending);
 
-/* The compiler's hooks report that a call begins, or that it ends. at: the return slot of the call
- * of the hook. */
+/* Called when a compiler's hook reports that a call begins or ends. at: the return slot of the call
+ * to the hook itself. */
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
 
 /* Counts eBPF programs that were not run, at an entry or a return. Never NULL. */
 extern uint64_t *pb_prog_missed;
-/* Opens a call whose return has eBPF programs. watch: the number of the struct prog_site that has
- * the programs, between 0 and PB_WATCH_BELOW. mode PB_ENTER_LIST: the call is no part of the tree.
- * False: the programs can't see the return. */
+/* Opens a call whose return has eBPF programs. watch: the ID of the struct prog_site with the
+ * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
+ * the tree. False: the programs can't see the return. */
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
-/* The programs at the return of c have run: ends c. Returns the next call with programs that
- * returns through the same slot, or NULL. */
+/* Called after the programs at the return of c have run. Ends c. Returns the next call with
+ * programs that returns through the same slot, or NULL. */
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 
-/* For the assembly: a call begins. mode: PB_ENTER_*. */
+/* The assembly calls this function when a call begins. mode: PB_ENTER_*. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
-/* For the assembly: a call ends. call: the call if its exit is under way, else NULL. from: where
- * the exit's stub goes on; NULL at a plain return. Returns the first call through this slot that
- * has eBPF programs at its return, for pb_prog_returned(); NULL: there is none. */
+/* The assembly calls this function when a call ends. call: the call if its exit is under way, else
+ * NULL. from: the address at which the exit's stub goes on; NULL at a plain return. Returns the
+ * first call through this slot that has eBPF programs at its return, for pb_prog_returned(); NULL:
+ * there is none. */
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lists a thread's open calls, for the writer: each chunk begins with them, so that it decodes
- * alone. The walk goes from the innermost call outwards and fills the array from its end. If there
- * is not enough room, the innermost calls are listed and their depth says how many are missing.
+ * Lists a thread's open calls, for the writer. Each chunk begins with this list, so that the chunk
+ * decodes alone. The list is made from the innermost call outwards, and fills the array from its
+ * end. If there isn't enough room, only the innermost calls are listed; their depth says how many
+ * calls are missing.
  */
 #include "engine/graph/calls.h"
 #include "base/base.h"
 
-/* The call's depth in the tree, itself included. */
+/* Returns the call's depth in the tree, with the call itself. */
 static uint32_t depth_of(const struct pb_open_call *call)
 {
 	uint32_t depth = pb_open_depth(call);
@@ -22,7 +23,7 @@ size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size
 		     uint32_t *depth, const void *ending)
 {
 	struct pb_thread *t = pb_container_of(w, struct pb_thread, w);
-	/* without a top the thread's state is still being made */
+	/* if `top` is NULL, the thread's state is still being made */
 	struct pb_open_call *c = t->top ? pb_open_innermost(t->top) : NULL;
 	uint64_t *end = out + max, *p = end;
 	size_t nr;

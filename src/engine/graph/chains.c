@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory for open calls: segments of fixed size, taken from one mapping and given back to a
- * lock-free list, so that a hit can take one without a system call. The mapping survives a fork,
- * and so the child can find the calls that were open on each of its stacks.
+ * Memory for open calls: segments of fixed size. They are taken from one mapping and given back to
+ * a lock-free list, so that a hit can take a segment without a system call. The mapping survives a
+ * fork. So the child can find the calls that were open on each of its stacks.
  */
 #include "engine/graph/chains.h"
 #include <sys/mman.h>
@@ -12,10 +12,11 @@
 #include "base/sys.h"
 #include "engine/graph/thread_state.h"
 
-#define NR_SEGMENTS	32768	/* 4 million calls open at once; memory is used as it is touched */
+#define NR_SEGMENTS	32768	/* for 4 million open calls at a time; only memory that is touched
+				 * is used */
 #define PART		32	/* at most 1/PART of a limited address space is used */
-#define FIRST_EPOCH	1u	/* of a process that isn't a forked child */
-#define NONE		0u	/* no segment has this index */
+#define FIRST_EPOCH	1u	/* the epoch of a process that isn't a forked child */
+#define NONE		0u	/* stands for "no segment" in lists of indices */
 
 /* ---- segments ---------------------------------------------------------------- */
 
@@ -28,22 +29,23 @@ static uint64_t free_list;
 static uint32_t nr_segments, nr_used;
 
 /* With these tables a forked child finds its open calls: own_first has the first segment of each
- * thread's own stack, and `kept` that of each other stack. */
+ * thread's own stack, and `kept` has the first segment of each other stack. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
 	struct pb_open_segment *first;
-	uint32_t epoch;		/* of the process; 0: free */
+	uint32_t epoch;		/* the epoch of the process that uses it; 0: free */
 } kept[PB_MAX_STACKS];
 
-/* The segment of stacks that have no memory for calls. Its foot stands for a call around all calls
- * of the stack, and the next entry is the end. */
+/* The segment of all stacks that have no memory for calls. The segment's foot stands for a call
+ * around all calls of the stack. The entry after the foot is the end. */
 static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT))) = {
 	.final = true,
 	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
 };
 
-/* How many segments to map: fewer if address space is limited, because the program needs it. */
+/* Returns how many segments to map. If address space is limited, there are fewer, because the
+ * program needs the space. */
 static uint32_t most_segments(void)
 {
 	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };
@@ -120,16 +122,17 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 		first->stack = s;
 }
 
-/* Calls that were open at a fork are counted in the parent. The child lists them as open, and
- * records their ends. The same holds for a call whose exit was interrupted by a handler that
- * forked: the words that the exit has reserved are in the parent's chunk. */
+/* Marks calls that were open at a fork, because the parent counts them. The child lists them as
+ * open, and records their ends. A call whose exit was interrupted by a handler that forked is also
+ * counted in the parent, because the words that the exit has reserved are in the parent's chunk. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;
 
 	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c);
 	     c = pb_open_parent(c)) {
-		/* a call that isn't live belongs to the child: the handler interrupted its entry */
+		/* a call that isn't live belongs to the child, because the handler interrupted the
+		 * call's entry */
 		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
 			c->state = PB_ENTRY_EMITTED;
 		if (pb_open_is_leaving(c, &slot))

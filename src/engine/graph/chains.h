@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where each stack's open calls (open_calls.h) are kept: their memory,
- * and how a forked child finds them. doc/design/open-calls.md.
+ * The memory for the open calls of each stack (open_calls.h), and how a forked child finds these
+ * calls. See doc/design/open-calls.md.
  * Context: hit path, unless said otherwise.
  */
 #ifndef PB_ENGINE_GRAPH_CHAINS_H
@@ -13,15 +13,15 @@
 struct pb_stack;
 struct pb_thread;
 
-/* Maps the memory for open calls. Without any, calls are recorded without their returns. Context:
- * start, one thread. */
+/* Maps the memory for open calls. Without this memory, calls are recorded without their returns.
+ * Context: start, one thread. */
 void pb_chains_start(void);
 
 /* Gives a stack without open calls memory for its first calls. If no memory is left, the stack's
  * calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
-/* In a forked child: s is new, and holds the slot. If calls were open on that memory
- * before the fork, s takes them over. */
+/* Called in a forked child. s is a new stack, and holds the slot. If calls were open on the same
+ * memory before the fork, s takes these calls over. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);
@@ -35,10 +35,10 @@ struct pb_open_call *pb_chain_first(const struct pb_stack *s);
  * thread may be running on the stack. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
-/* A thread has got its state: its own stack begins. forked: in a forked child, where the calls that
- * were open on that stack stay open. */
+/* Called when a thread has got its state: sets up the thread's own stack. forked: this is a forked
+ * child, and the calls that were open on that stack stay open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);
-/* The thread is gone: its own stack ends. */
+/* Called when the thread t is gone: its own stack ends, too. */
 void pb_chain_thread_end(struct pb_thread *t);
 
 /* Clears the return addresses of all open calls, so that no exit finds them. Context: the agent's

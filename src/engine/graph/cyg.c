@@ -12,7 +12,8 @@
 
 typedef void hook_fn(void *function, void *call_site);
 
-/* Default visibility: the loader binds instrumented modules to them. */
+/* These functions have default visibility, because the loader binds instrumented modules to
+ * them. */
 void __cyg_profile_func_enter(void *function, void *call_site)
 	__attribute__((visibility("default")));
 void __cyg_profile_func_exit(void *function, void *call_site)
@@ -60,7 +61,7 @@ static void leave(void *function, uint64_t at)
 		pb_hook_exit(s, at);
 }
 
-/* The return slot of the call of the hook: the same for all hooks that one frame calls. */
+/* The return slot of the call to the hook. It is the same for all hooks that one frame calls. */
 #define HOOK_SLOT ((uint64_t)__builtin_frame_address(0) + 8)
 
 void __cyg_profile_func_enter(void *function, void *call_site)
@@ -85,7 +86,7 @@ static void replaced_exit(void *function, void *call_site)
 	own_exit(function, call_site);
 }
 
-/* libc's hooks are one empty function with both names: they stay. */
+/* libc's two hooks are one empty function with two names. They aren't replaced. */
 void pb_cyg_hook(struct pb_module *m)
 {
 	uint64_t enter_at = pb_function_named(m, "__cyg_profile_func_enter");

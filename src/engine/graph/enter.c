@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Entries that the assembly leaves to C: each is passed to the function tracer, the list of tracers
- * or the graph, by the mode of its handler. One table has the handler of each mode.
+ * Entries that the assembly leaves to C. The mode of its handler says where an entry is passed: to
+ * the function tracer, to the list of tracers or to the graph. One table has the handler of each
+ * mode.
  */
 #include "engine/graph/enter.h"
 #include "engine/graph/calls.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps a thread's state across a signal handler, for the frame that the agent puts around
- * handlers. Before the handler the state is saved; after it the thread is again on the stack that
- * it was on, and calls that the handler left open are closed. If the handler forked, the child has
- * no saved state, and begins with a new one.
+ * handlers. Before the handler, the state is saved. After the handler, the thread goes back to the
+ * stack that it was on, and calls that the handler left open are closed. If the handler forked, the
+ * child has no saved state, and begins with a new one.
  */
 #include "engine/graph/interrupt.h"
 #include "engine/graph/calls.h"
@@ -41,33 +41,35 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	return i;
 }
 
-/* Has the handler forked, or one that interrupted it, and is this the child? */
+/* Returns whether this process is a child that the handler has forked, or that another handler has
+ * forked which interrupted this one. */
 static bool is_child(const struct pb_interrupted *i)
 {
 	return i->epoch != pb_process->epoch;
 }
 
-/* Takes the thread back to its stack, and closes the calls that jumps inside the handler
- * left open there. In a child that the handler forked there is nothing to go back to. */
+/* Takes the thread back to the stack that it was on. Closes the calls that jumps inside the handler
+ * left open on that stack. A child that the handler forked has no such stack, so nothing is
+ * done. */
 static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
 	if (!i->stack || !t->top || is_child(i) || pb_latched)
 		return;
-	t->w.slot = slot - 8;	/* a slot of the handler, so that the interrupted code doesn't count
-				 * as gone */
+	t->w.slot = slot - 8;	/* a slot of the handler: with it, the interrupted code doesn't
+				 * count as gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
-	/* a slot on an alternate stack doesn't show which calls are over here */
+	/* a slot on an alternate stack doesn't show which calls of t's stack are over */
 	if (pb_stack_holds(t->stack, slot))
 		pb_calls_handler_over(t, slot - 8);
 }
 
 /* A child that the handler forked goes on with the interrupted code. That code may hold the address
- * of the thread's state, which is zeros in the child. So the state is made again here. If it can't
- * be, or children aren't followed, records that the code writes are discarded. It stores nothing
- * into the parent's chunks. */
+ * of the thread's state, which is zeros in the child. So this function makes the state again. If
+ * the state can't be made, or if children aren't followed, the records that the code writes are
+ * discarded. The code stores nothing into the parent's chunks. */
 static void be_again(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc)
 {
 	if (!is_child(i))
@@ -81,7 +83,7 @@ void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, ucontext_t 
 {
 	be_again(i, slot, uc);
 	go_back(i, slot);
-	/* not before go_back(), which may change chunks */
+	/* this comes after go_back(), which may change chunks */
 	if (i->inside) {
 		pb_writer_resumed(&i->inside->w, i->nr);
 		i->inside->w.slot = i->hit;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps what a signal interrupted, while its handler runs. The engine's own code may have been
- * interrupted at any instruction. So when the handler returns, the thread goes back to the stack
- * that it was on, and what was known of its signal mask is restored. If the program's code was
- * interrupted, nothing is done at the end: the next hit finds its stack by its slot.
- * doc/design/threads.md, "Signal handlers".
+ * Keeps the state that a signal interrupted, while the signal's handler runs. The signal may have
+ * interrupted the engine's own code at any instruction. So when the handler returns, the thread
+ * goes back to the stack that it was on, and what was known of its signal mask is restored. If the
+ * program's code was interrupted, nothing is done at the end of the handler: the next hit finds the
+ * stack by the hit's slot. doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.
  */
@@ -19,7 +19,7 @@ struct pb_thread;
 
 struct pb_interrupted {
 	struct pb_stack *stack;
-	uint32_t epoch;		/* of the process */
+	uint32_t epoch;		/* the epoch of the process */
 	bool known;		/* pb_unblocked.known */
 	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted; else
 					 * NULL, and nr and hit are unused */
@@ -30,8 +30,9 @@ struct pb_interrupted {
 /* Before the handler runs: saves the state, and forgets what is known of the mask. slot: the
  * handler's return slot. */
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
-/* After the handler has returned. uc: where the thread goes on. */
+/* Called after the handler has returned. uc: the context in which the thread goes on. */
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc);
-/* Whether the mask that the handler's return restores blocks neither SIGSEGV nor SIGBUS. */
+/* The handler's return restores the mask in uc. Returns whether this mask blocks neither SIGSEGV
+ * nor SIGBUS. */
 bool pb_unblocked_in(const ucontext_t *uc);
 #endif

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The slow paths of open calls; open_calls.h, doc/design/open-calls.md.
+ * The slow paths of open calls. See open_calls.h and doc/design/open-calls.md.
  *
- * A word changes by compare-and-swap here, as any handler may have changed it since
- * it was read. The instruction needs no lock prefix: only handlers of the same
- * thread run concurrently.
+ * These functions change a word by compare-and-swap, because any handler may have changed the word
+ * since it was read. The instruction needs no lock prefix, because only handlers of the same thread
+ * run concurrently.
  */
 #include "engine/graph/open_calls.h"
 #include <stdbool.h>
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* Handlers may leave calls by jumps to places inside themselves, at each instruction of the code
- * that closes such calls, and so faster than it closes them. That code gives up after closing so
- * many more than were open, or after so many entries that a handler took first. */
+/* A handler may leave calls open by a jump to a place inside the handler. If this happens at each
+ * instruction of the code that closes calls, handlers leave calls faster than the code closes them.
+ * So the code gives up after it has closed MOST_LEFT more calls than were open, or after handlers
+ * have taken its entry MOST_TRIES times. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 
@@ -106,8 +107,8 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 	return c;
 }
 
-/* Whether the code that was changing entry c can't resume any more: a call in `slot`
- * begins, at or above the slot from which that code was entered. */
+/* Called when a call begins in `slot`. Some code was changing entry c. Returns whether that code
+ * can't resume any more, because it was entered from a slot at or below `slot`. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)
@@ -115,15 +116,16 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
-/* Whether calls after c may have the same slot: c's function has jumped to another function, which
- * returns for it; or c has no slot of its own. */
+/* Returns whether calls after c may have the same slot as c. There are two cases: c's function has
+ * jumped to another function, which returns in its place; or c has no slot of its own. */
 static bool is_shared(const struct pb_open_call *c)
 {
 	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||
 				       *(volatile const uint64_t *)&c->ret == PB_OPEN_NO_RET);
 }
 
-/* Closes the call in entry c, unless its word has changed from `word`. slot: the hit's. */
+/* Closes the call in entry c, unless the entry's word is no longer `word`. slot: the slot of the
+ * hit. */
 static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 		       const struct pb_open_hooks *hooks)
 {
@@ -145,8 +147,8 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 	swap(c, closing, PB_OPEN_FREE);
 }
 
-/* Slots descend along the array. If an entry's slot isn't lower than that of the entry below, the
- * entry is a leftover: it was left above the top before the entry below was made. */
+/* Slots descend along the array. Returns whether entry c follows this rule. If it doesn't, c is a
+ * leftover: it is older than the entry before it in the array. */
 static bool descends(const struct pb_open_call *c, int64_t word)
 {
 	const struct pb_open_call *below = pb_open_below(c);
@@ -155,9 +157,9 @@ static bool descends(const struct pb_open_call *c, int64_t word)
 	return slot < outer || (slot == outer && is_shared(below));
 }
 
-/* Closes all calls that `slot` shows to be gone: those in lower slots and, with `itself`, the call
- * in `slot`, unless is_shared(). Returns the innermost entry that stays; NULL: handlers leave more
- * than it closes. */
+/* Closes all calls in slots lower than `slot`. If `itself` is set, also closes a call in `slot`,
+ * unless is_shared(). Returns the innermost entry that stays. NULL: handlers leave calls open
+ * faster than this function closes them. */
 static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, bool itself,
 					const struct pb_open_hooks *hooks)
 {
@@ -186,8 +188,8 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 	return c;
 }
 
-/* The first entry of the segment after c's segment, which it adds if there is none. NULL: no
- * memory is left. */
+/* Returns the first entry of the segment after c's segment. If there is no such segment, adds one.
+ * NULL: no memory is left. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
 	struct pb_open_segment *s = pb_open_segment_of(c), *fresh;

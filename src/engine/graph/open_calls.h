@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The open calls of one stack: an array that grows and shrinks with the stack,
- * in segments. The assembly pushes and pops calls whose neighbours are as usual.
- * These functions handle the rest: skipped calls, interrupted entries and exits,
- * the ends of segments, a thread whose state a fork has wiped.
+ * in segments. The assembly pushes and pops calls in the usual cases. These functions handle the
+ * other cases: skipped calls, interrupted entries and exits, the ends of segments, a thread whose
+ * state a fork has wiped.
  *
  * The array's words are the truth. The address of the innermost call (`top`) is
  * a hint, which may be wrong after an interruption; each function searches from it.
@@ -23,7 +23,8 @@ struct pb_open_call {
 	uint64_t start;
 	uint32_t site;
 	uint8_t state;
-	uint8_t record;		/* of an exit that was interrupted: PB_OPEN_UNKNOWN, ... */
+	uint8_t record;		/* PB_OPEN_UNKNOWN, ...: how far the record of an interrupted exit
+				 * has come */
 	uint16_t watch;		/* which eBPF programs run at the return: the number of their struct
 				 * prog_site, or PB_WATCH_BELOW; 0: none */
 	uint64_t ret;		/* the return address. In the state "closing": the slot of the hit
@@ -35,25 +36,26 @@ _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, record) == O_RECORD, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
-/* ret of a call whose slot isn't that of a return address. Several such calls may have the same
- * slot. */
+/* The `ret` of a call whose slot doesn't hold a return address. Several calls without a return
+ * address may have the same slot. */
 #define PB_OPEN_NO_RET	1u
-/* The call has no eBPF programs of its own, but a call below it with the same return slot has
- * some. */
+/* The call has no eBPF programs of its own, but a call before it in the array, with the same return
+ * slot, has some. */
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
-	struct pb_open_segment *prev, *next;	/* next: kept for reuse when it is empty */
+	struct pb_open_segment *prev, *next;	/* next: an empty segment is kept for reuse */
 	void *stack;		/* the calls' struct pb_stack; opaque here */
-	uint32_t depth;		/* calls in the segments before it */
-	uint32_t final;		/* no segment may be added after it */
+	uint32_t depth;		/* number of calls in the segments before this one */
+	uint32_t final;		/* no segment may be added after this one */
 	struct pb_open_call call[PB_OPEN_CALLS + 2];	/* foot, calls, end */
 };
 _Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment");
 _Static_assert(offsetof(struct pb_open_segment, prev) == G_PREV, "open_call.h");
 _Static_assert(offsetof(struct pb_open_segment, depth) == G_DEPTH, "open_call.h");
 
-/* The caller's functions for calls that don't end by their return, and for segments' memory. */
+/* Functions that the caller supplies: for calls that don't end by their return, and for the memory
+ * of segments. */
 struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
@@ -63,21 +65,23 @@ struct pb_open_hooks {
 	void (*cut)(void *context, const struct pb_open_call *call);
 	/* Returns a segment, of zeros or with old contents; NULL: none is left. */
 	struct pb_open_segment *(*segment)(void *context);
-	/* Takes the segment back: a handler has just added another one in its place. */
+	/* Takes back a segment that isn't used, because a handler has just added another one in its
+	 * place. */
 	void (*unused)(void *context, struct pb_open_segment *segment);
 };
 
-/* Makes a segment empty. prev: the segment before it; foot: the slot of the call below it. For a
- * stack's first segment prev is NULL, foot is the stack's end, and the caller sets `stack`. */
+/* Makes a segment empty. prev: the segment before it; foot: the slot of the last call before this
+ * segment. For a stack's first segment, prev is NULL and foot is the stack's end; the caller sets
+ * `stack`. */
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
-/* Opens a call in `slot`: closes what was skipped, claims an entry and makes it
- * innermost; the caller fills it and ends with pb_open_commit(). NULL: no segment, or handlers
- * leave calls there faster than they can be closed. */
+/* Opens a call in `slot`: closes the calls that were skipped, claims an entry and makes it the
+ * innermost one. The caller fills the entry, and then calls pb_open_commit(). NULL: no segment is
+ * left, or handlers leave calls open faster than the function can close them. */
 struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks);
 void pb_open_commit(struct pb_open_call *call, uint64_t slot);
-/* The nearest live call below, or the stack's foot. */
+/* Returns the nearest live call before `call` in the array, or the stack's foot. */
 struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
 /* The innermost entry that isn't free, or the stack's foot. */
 struct pb_open_call *pb_open_innermost(struct pb_open_call *hint);
@@ -86,7 +90,7 @@ struct pb_open_call *pb_open_above(struct pb_open_call *call);
 /* The entry before `call` in the array; the feet of later segments are passed over. */
 struct pb_open_call *pb_open_below(const struct pb_open_call *call);
 bool pb_open_is_live(const struct pb_open_call *call);
-/* Whether the call's exit is under way. *slot: its return slot. */
+/* Returns whether the call's exit is under way. *slot gets the call's return slot. */
 bool pb_open_is_leaving(const struct pb_open_call *call, uint64_t *slot);
 static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_call *c)
 {
@@ -97,7 +101,7 @@ static inline bool pb_open_is_root(const struct pb_open_call *c)
 {
 	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
 }
-/* The number of calls that are open below c, plus c itself. */
+/* Returns the number of open calls from the stack's outermost call to c. */
 static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 {
 	return pb_open_segment_of(c)->depth + (uint32_t)(c - pb_open_segment_of(c)->call);
@@ -105,11 +109,12 @@ static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 /* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 /* Closes all calls, wherever their slots lie. False: interrupted code is in the middle of changing
- * a call; that call and those below it stay. slot: the hit's. */
+ * a call; that call, and those before it in the array, stay. slot: the slot of the hit. */
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
 /* Closes the calls in slots lower than `slot`. Returns the call that returns through `slot` to
- * `ret`; NULL: none is open there, or handlers leave calls faster than they can be closed. */
+ * `ret`; NULL: no such call is open, or handlers leave calls open faster than the function can
+ * close them. */
 struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				const struct pb_open_hooks *hooks);
 /* Like pb_open_at(), and marks the call as leaving: its exit is under way. */
@@ -117,7 +122,7 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 				  const struct pb_open_hooks *hooks);
 /* Frees a call that pb_open_exit() returned, once its record is written. */
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
-/* Makes a call that pb_open_exit() returned live again, for the eBPF programs at its return. Its
- * state is PB_ENTRY_PROG. */
+/* Makes a call that pb_open_exit() returned live again, because its return has eBPF programs. The
+ * call's state must be PB_ENTRY_PROG. */
 void pb_open_keep(struct pb_open_call *call, uint64_t slot);
 #endif

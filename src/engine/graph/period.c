@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Begins periods (period.h). The agent's thread changes pb_period and then stores PB_LO_FORMER to
- * each thread's `lo`, which sends that thread's next hit to C. A thread that stores its own `lo` at
- * the same time looks at pb_period afterwards. So one of the two sees what the other did.
+ * each thread's `lo`, which sends the next hit of that thread to C. A thread that stores its own
+ * `lo` at the same time looks at pb_period afterwards. So one of the two sees what the other did.
  *
- * An exit doesn't look at `lo`: it finds its call by slot and return address. A former call from
- * the same place may have had the same slot and address. So the return addresses of all open calls
- * are cleared, too. If a thread is opening a call in one of these entries at that moment, the call
- * ends as a skipped one.
+ * An exit doesn't look at `lo`: it finds its call by slot and return address. A call of a former
+ * period may have had the same slot and return address. So the return addresses of all open calls
+ * are cleared, too. If a thread is opening a call in a cleared entry at that moment, the call will
+ * end as a skipped call.
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"

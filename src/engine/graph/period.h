@@ -9,15 +9,17 @@
 #define PB_ENGINE_GRAPH_PERIOD_H
 #include "engine/graph/thread_state.h"
 
-/* Values of a thread's `lo` in place of its stack's low end. They send each hit to C: while the
- * thread changes stacks, and while its stack is of a former period. */
+/* Values that a thread's `lo` has instead of the low end of its stack. They send each hit to C.
+ * PB_LO_UNSETTLED: the thread is changing stacks. PB_LO_FORMER: the period of the thread's stack is
+ * a former one. */
 #define PB_LO_UNSETTLED		(~0ul)
 #define PB_LO_FORMER		(~7ul)
 
-/* Begins a new period; after it the exits' stubs may lead to code that records.
- * Context: start, or the agent's thread. */
+/* Begins a new period. After this call, the exits' stubs may lead to code that records. Context:
+ * start, or the agent's thread. */
 void pb_period_begin(void);
-/* Sends each thread's next hit to C; once latched, all its hits. Context: any. */
+/* Sends the next hit of each thread to C. If the agent is latched, sends all further hits to C.
+ * Context: any. */
 void pb_period_leave_fast_paths(void);
 /* Sets t's `lo`, for the fast paths: the low end of its stack, or PB_LO_FORMER.
  * Context: hit path. */

@@ -2,8 +2,8 @@
 /*
  * The table of stacks, and which thread is on which stack. Threads take and drop entries without a
  * lock: an entry belongs to the thread that changes its id to 1. Two threads may meet at a stack:
- * one comes to it, the other closes or drops it. Each writes first and looks afterwards, so at
- * least one sees the other and gives way.
+ * one comes to it, the other closes or drops it. Each thread first writes what it does, and then
+ * looks for the other. So at least one thread sees the other and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
@@ -11,10 +11,10 @@
 
 #define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
 /* If a coroutine goes on in another thread, the slot of its next call is at most this many bytes
- * from that of its innermost open call. */
+ * from the slot of its innermost open call. */
 #define CONTINUES	8192
-#define FULL		1024		/* how many requests fail without a search once the table
-					 * was full */
+#define FULL		1024		/* after the table was full: number of requests that fail
+					 * without a search */
 
 struct pb_stack *pb_stacks;
 
@@ -23,8 +23,8 @@ bool pb_stack_is_idle(const struct pb_stack *s)
 	return !s->thread || s->thread->stack != s;
 }
 
-/* This function, pb_stack_visit() and pb_thread_use_stack() write first and look afterwards. So of
- * two threads, one sees what the other did. */
+/* This function, pb_stack_visit() and pb_thread_use_stack() write first, and then look for other
+ * threads. So if two threads meet, at least one sees what the other did. */
 void pb_stack_drop(struct pb_stack *s)
 {
 	uint64_t id;
@@ -135,8 +135,8 @@ static bool belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 	runs = __atomic_load_n(&other->stack, __ATOMIC_SEQ_CST) == s;
 	innermost = pb_chain_innermost(other, s);
 	outermost = pb_chain_outermost(s);
-	if (!innermost || !outermost)	/* there is no open call, or the only one begins or ends
-					 * just now */
+	if (!innermost || !outermost)	/* the stack has no open call, or its only call begins or
+					 * ends at this moment */
 		return runs || !is_empty(s);
 	if (slot < innermost)
 		return runs || innermost - slot > CONTINUES;
@@ -194,24 +194,24 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	settle(t);
 }
 
-/* Keeps t's top with its stack s, as a hint. After an interruption t's top may still be of
- * another stack; then it isn't kept. */
+/* Stores t->top in s, the stack of t, as a hint. After an interruption t->top may still belong to
+ * another stack. In this case it isn't stored. */
 static void keep_top(struct pb_thread *t, struct pb_stack *s)
 {
 	if (pb_open_segment_of(t->top)->stack == s)
 		s->top = t->top;
 }
 
-/* The stack that t leaves keeps its top, unless another thread has taken the stack over
- * already. */
+/* Stores t->top in the stack that t leaves, unless another thread has already taken the stack
+ * over. */
 static void leave(struct pb_thread *t)
 {
 	if (t->stack->thread == t)
 		keep_top(t, t->stack);
 }
 
-/* t has just taken s from the thread `last`. If `last` has come back to s meanwhile, it gets s
- * again. */
+/* t has just taken s from the thread `last`. If `last` has come back to s meanwhile, gives s back
+ * to `last`. */
 static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_stack *s,
 		       uint64_t slot)
 {
@@ -333,7 +333,8 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 	pb_stack_forget_found();
 	if (pb_stack_holds(&t->own, lo)) {
 		pb_process->holes = true;
-		t->w.own_lo = t->w.own_hi = 0;	/* addresses there don't nest any more */
+		t->w.own_lo = t->w.own_hi = 0;	/* with a hole, a lower address doesn't mean an
+						 * inner call any more */
 		set_within(t, s);
 	}
 	pb_stack_set_filled(s);

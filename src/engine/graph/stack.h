@@ -27,48 +27,49 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 	return address - s->lo < s->hi - s->lo;
 }
 
-/* The stack that holds `slot`, to which t is to go. NULL: t is on it already, or
- * pb_thread_no_stack() was called. *gone: a stack that no longer exists, to be closed and
- * dropped; or NULL. */
+/* Returns the stack that holds `slot`, if t must go to that stack. NULL: t is already on it, or
+ * pb_thread_no_stack() was called. *gone gets NULL, or a stack that no longer exists. The caller
+ * must close and drop that stack. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
-/* The stack that holds `slot`, whichever stack t is on; made if there is none. NULL: there is
- * no place for it. *gone is set if a stack no longer exists, else unchanged. stack_find.c. */
+/* Returns the stack that holds `slot`, whichever stack t is on. If there is none, makes it. NULL:
+ * the table has no place for it. If a stack no longer exists, *gone is set to that stack; otherwise
+ * *gone stays unchanged. See stack_find.c. */
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);
-/* t goes to s. slot: the hit's. False: s is being closed or dropped, or another thread is on it; t
- * stays where it was. */
+/* Moves t to stack s. slot: the slot of the hit. False: s is being closed or dropped, or another
+ * thread is on it. In this case t stays on its stack. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
-/* There is no place for the stack at the slot: until t goes to another stack, its calls
- * are recorded without their returns. */
+/* Called if the table has no place for the stack that holds the slot. Until t goes to another
+ * stack, the calls of t are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
-/* Takes an entry for a stack with guessed bounds. It counts as filled only after
- * pb_stack_set_filled(). NULL: there is no place. */
+/* Takes an entry for a stack with guessed bounds. The entry counts as filled only after
+ * pb_stack_set_filled(). NULL: the table is full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
 void pb_stack_set_filled(struct pb_stack *s);
-/* Whether another thread was on s last, and nothing shows that the slot is on the same stack. If
+/* Returns whether another thread was the last one on s, and nothing shows that the slot is on s. If
  * the bounds of s were guessed wrongly, the slot may be on a neighbouring stack. */
 bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
-/* t goes to a stack on which no thread runs, to close the calls that were left there. Until
- * pb_stack_leave(), by which t goes back, no other thread comes to that stack. False: it can't
- * be visited. */
+/* Moves t to a stack on which no thread runs, so that t can close the calls that were left on that
+ * stack. t goes back by pb_stack_leave(). Until t goes back, no other thread comes to that stack.
+ * False: the stack can't be visited. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
 
-/* t goes back to the stack that it was on before a signal handler. False: another thread has come
- * to that stack since. */
+/* Moves t back to the stack s, on which it was before a signal handler. False: another thread has
+ * come to s since. */
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
-/* The next stack after `after` (NULL: the first) that overlaps [lo, hi); NULL: none.
- * Threads' own stacks are left out. */
+/* Returns the next stack after `after` that overlaps [lo, hi); NULL: there is none. If `after` is
+ * NULL, returns the first one. Threads' own stacks are left out. */
 struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi);
 /* Whether no thread is known to run on s. */
 bool pb_stack_is_idle(const struct pb_stack *s);
 /* Frees the entry of a stack whose memory is gone or belongs to another stack, unless a
  * thread has just come to it. */
 void pb_stack_drop(struct pb_stack *s);
-/* Once there are many new stacks: finds and closes the stacks whose memory is gone or serves
- * something else. stack_gone.c. */
+/* If there are many new stacks, finds and closes the stacks whose memory is gone or is used for
+ * something else. See stack_gone.c. */
 void pb_stacks_look(struct pb_thread *t);
 /* Adds a stack with exact bounds and without open calls. t: the calling thread. */
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi);

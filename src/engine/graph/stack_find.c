@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the stack that holds an address. A stack that the program reported comes first, then the
- * thread's own, then one with guessed bounds. The search goes through the whole table, so a cache
- * keeps its result for each page. doc/design/threads.md, "Stacks, coroutines, alternate stacks".
+ * Finds the stack that holds an address. A stack that the program reported takes precedence over
+ * the thread's own stack. The own stack takes precedence over stacks with guessed bounds. The
+ * search goes through the whole table, so a cache keeps its result for each page.
+ * doc/design/threads.md, "Stacks, coroutines, alternate stacks".
  */
 #include "base/mem.h"
 #include "engine/graph/chains.h"
@@ -13,7 +14,8 @@
 #define PAGE_SHIFT	12
 #define NR_FOUND	32768
 
-/* The cache. It holds hints: the stack on which an address of the page was found last. */
+/* The cache. As a hint, it holds for each page the stack on which an address of the page was last
+ * found. */
 static uint16_t found[NR_FOUND];
 _Static_assert(PB_MAX_STACKS <= 1 << 16, "found[]");
 
@@ -27,7 +29,8 @@ void pb_stack_forget_found(void)
 	memset(found, 0, sizeof(found));
 }
 
-/* Whether the frame that s lay in was left: the memory is part of the thread's own stack again. */
+/* Stack s lay in a frame of a thread's own stack. Returns whether that frame was left. If so, the
+ * memory of s is part of the thread's own stack again. */
 static bool frame_is_gone(const struct pb_stack *s)
 {
 	const struct pb_open_call *c = s->within;
@@ -43,7 +46,7 @@ static bool is_usable(const struct pb_stack *s)
 	return pb_stack_is_filled(s) && !s->closing;
 }
 
-/* The reported stack that holds the address. *gone: one whose frame was left. */
+/* Returns the reported stack that holds the address. *gone gets a stack whose frame was left. */
 static struct pb_stack *find_reported(uint64_t slot, struct pb_stack **gone)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
@@ -60,8 +63,8 @@ static struct pb_stack *find_reported(uint64_t slot, struct pb_stack **gone)
 	return NULL;
 }
 
-/* The stack with guessed bounds that holds the address. *near: a stack with guessed bounds that
- * begins not far above the address. */
+/* Returns the stack with guessed bounds that holds the address. *near gets a stack with guessed
+ * bounds that begins not far above the address. */
 static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
@@ -95,9 +98,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Another thread has s, whose bounds are guessed: the part around the slot becomes a stack of its
- * own. All slots of calls that are open on s stay in s, so if both are one stack after all, their
- * returns are still found. */
+/* Makes the part of s around the slot a stack of its own, because another thread has s. The bounds
+ * of s are guessed. The slots of all calls that are open on s stay in s. So the returns of these
+ * calls are found even if the two parts are really one stack. */
 static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 {
 	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);

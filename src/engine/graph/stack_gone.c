@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds stacks that are gone. Nothing reports that a coroutine with open calls is destroyed. But as
- * long as a call is open, its slot holds its return address. So once there are twice as many stacks
- * as after the last look, the slots on each stack on which no thread runs are read. If a slot holds
- * another word, or can't be read, its call is over, and so are the calls that it made. A stack that
- * has no open calls is dropped if its bounds were guessed, or if it is unmapped.
+ * long as a call is open, its slot holds its return address. When there are twice as many stacks as
+ * after the last look, pb_stacks_look() reads these slots on all stacks on which no thread runs. If
+ * a slot holds another word, or can't be read, its call is over, and so are the calls that it made.
+ * A stack that has no open calls is dropped if its bounds were guessed, or if it is unmapped.
  *
- * The slots are read by a system call. Where a system call may end the program, nothing is done.
+ * The slots are read by a system call. If a system call may end the program, nothing is done.
  */
 #include <sys/uio.h>
 #include "base/base.h"
@@ -14,7 +14,7 @@
 #include "engine/graph/calls.h"
 #include "engine/sandbox.h"
 
-#define LOOK_AFTER	64		/* there must be so many new stacks before a look */
+#define LOOK_AFTER	64		/* smallest number of new stacks before a look */
 
 static bool can_read(uint64_t address, uint64_t *word)
 {
@@ -32,7 +32,7 @@ static bool is_over(const struct pb_open_call *c)
 	return (!can_read(slot, &word) || word != ret) && c->word == (int64_t)slot && c->ret == ret;
 }
 
-/* The slot of the outermost call that is over; 0: there is none. */
+/* Returns the slot of the outermost call that is over; 0: there is none. */
 static uint64_t over_from(const struct pb_stack *s)
 {
 	struct pb_open_call *c = pb_open_innermost(s->top);
@@ -46,7 +46,8 @@ static uint64_t over_from(const struct pb_stack *s)
 	return c && is_over(c) ? outermost : slot;
 }
 
-/* Whether the stack is unmapped: any stack that may still be used is readable at its upper end. */
+/* Returns whether the stack is unmapped. A stack that may still be used is readable at its upper
+ * end. */
 static bool is_unmapped(const struct pb_stack *s)
 {
 	uint64_t word;

@@ -2,17 +2,17 @@
 /*
  * Gives each thread one of PB_MAX_THREADS states. A state's word in tcbs[] is 0 if the
  * state is free, BUSY while it is being freed, else the TCB of its thread. A thread takes
- * a state by a compare-and-swap of that word. Nothing reports the end of a thread: its
- * state is freed when a thread with the same TCB hits, or by free_dead(), which looks at
- * all states once there are many more than at its last look.
+ * a state by a compare-and-swap of that word. Nothing reports the end of a thread. The state of a
+ * dead thread is freed when another thread with the same TCB has a hit, or by free_dead().
+ * free_dead() looks at all states when there are many more states than at its last look.
  *
- * In a forked child all states are free, as they lie in wiped memory. But the thread that
- * forked must get the same state again, because its open calls are found by the state's
- * number. Until that thread has hit, other threads of the child take states that no process
- * used before (high_ever). So any number of them may hit first, at the same time.
+ * In a forked child all states are free, because they lie in wiped memory. But the thread that
+ * forked must get the same state again, because its open calls are found by the state's number.
+ * Until that thread has hit, other threads of the child take states that no process used before
+ * (high_ever). So any number of other threads may have hits before it, also at the same time.
  *
- * While a state is made, signals are blocked if a system call can do no harm. Otherwise a
- * handler may find the state unfinished; the handler's calls are then counted as lost.
+ * If a system call can do no harm, signals are blocked while a state is made. Otherwise a handler
+ * may find the state unfinished. In this case the handler's calls are counted as lost.
  */
 #include <asm/errno.h>
 #include <signal.h>
@@ -35,8 +35,9 @@
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
-#define REFUSE		4096		/* calls without a state until the next search for one */
-#define LOOK_AFTER	256		/* there must be so many new threads before free_dead() */
+#define REFUSE		4096		/* number of calls without a state before the next search
+					 * for a state */
+#define LOOK_AFTER	256		/* smallest number of new threads before free_dead() */
 
 /* What pb_tls points to before the first hit. Its top is NULL, so no other field is used. */
 static struct pb_thread no_thread;
@@ -48,11 +49,12 @@ bool pb_follow_fork = true;
 uint32_t pb_image;
 
 static uint64_t *tcbs;			/* TCBs of the threads that have states; in wiped memory */
-static uint32_t high_ever;		/* no state from here on was ever used, in this process or
-					 * an ancestor */
+static uint32_t high_ever;		/* states with this number or a higher one were never used,
+					 * in this process or an ancestor */
 static uint32_t last_epoch;		/* the latest epoch of this process and its ancestors */
-static uint32_t tid_offset;		/* in the TCB; 0: unknown */
-static uint32_t stack_offset;		/* of {stackblock, size} in the TCB; 0: unknown yet */
+static uint32_t tid_offset;		/* offset of the TID in the TCB; 0: unknown */
+static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB; 0: not yet
+					 * known */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
 
 bool pb_thread_is_new(void)
@@ -89,7 +91,7 @@ int pb_threads_start(uint64_t stack_top)
 	pb_process->forker_came = true;
 	main_tcb = pb_cpu_thread_pointer();
 	main_stack_hi = stack_top;
-	/* glibc 2.34 to 2.41 have the TID at 0x2d0: look there first */
+	/* glibc 2.34 to 2.41 have the TID at 0x2d0: look at this offset first */
 	if (*(uint32_t *)(main_tcb + 0x2d0) == tid)
 		tid_offset = 0x2d0;
 	for (uint32_t off = 0x100; off < 0x500 && !tid_offset; off += 4)
@@ -98,8 +100,8 @@ int pb_threads_start(uint64_t stack_top)
 	return 0;
 }
 
-/* After a raw clone() the child's TCB still has the parent's TID. So this asks the kernel, if a
- * system call is safe. */
+/* After a raw clone() the child's TCB still has the parent's TID. So this function asks the kernel,
+ * if a system call is safe. */
 static uint32_t current_tid(uint64_t tcb)
 {
 	uint32_t tid = tid_offset ? *(uint32_t *)(tcb + tid_offset) : 0;
@@ -107,9 +109,9 @@ static uint32_t current_tid(uint64_t tcb)
 	return tid && !pb_calls_are_safe() ? tid : kernel_tid();
 }
 
-/* Finds {stackblock, stackblock_size, guardsize} in struct pthread, by its contents: the first
- * two give a range that holds the slot and the TCB. Once the offset is known, the slot alone is
- * enough, for stacks that the program allocated. */
+/* Finds {stackblock, stackblock_size, guardsize} in struct pthread, by their values: the first two
+ * give a range that holds the slot and the TCB. If the offset is already known, the range need not
+ * hold the TCB. This serves stacks that the program allocated. */
 static bool stack_of_tcb(uint64_t tcb, uint64_t slot, struct pb_stack *s)
 {
 	const uint64_t *words = (const uint64_t *)tcb;
@@ -177,14 +179,14 @@ static void raise_to(uint32_t *n, uint32_t to)
 		;
 }
 
-/* Closes the state of a dead thread. Its word in tcbs[] is BUSY. */
+/* Closes the state of a dead thread. The state's word in tcbs[] is BUSY. */
 static void abandon(struct pb_thread *t)
 {
 	t->top = NULL;
 	pb_writer_close(&t->w);
 }
 
-/* The state of an earlier thread with the same TCB, which is dead; NULL: there is none. */
+/* Returns the state of a dead thread that had the same TCB; NULL: there is none. */
 static struct pb_thread *state_of_before(uint64_t tcb)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
@@ -223,8 +225,8 @@ static bool is_dead(const struct pb_thread *t)
 	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -ESRCH;
 }
 
-/* Frees the states of dead threads: if there are many more states than at the last look, or
- * `now` is set. Where a system call could end the program, dead threads keep their states. */
+/* Frees the states of dead threads if there are many more states than at the last look, or if `now`
+ * is set. If a system call could end the program, dead threads keep their states. */
 static void free_dead(const struct pb_thread *self, bool now)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_ACQUIRE);
@@ -251,7 +253,7 @@ static void free_dead(const struct pb_thread *self, bool now)
 			 __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* The first thread that hits in a child sets the process' PID and epoch. */
+/* The first thread that hits in a child sets the PID and epoch of the process. */
 static void process_begin(uint32_t tid)
 {
 	uint32_t none = 0, pid;
@@ -268,8 +270,8 @@ static void process_begin(uint32_t tid)
 		__atomic_add_fetch(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 }
 
-/* The calling thread's state, which isn't filled yet. *forked: the thread had the same
- * state before it forked. */
+/* Returns the calling thread's state, which isn't filled yet. *forked is set if the thread had the
+ * same state before it forked. */
 static struct pb_thread *state_for(uint64_t tcb, bool *forked)
 {
 	struct pb_thread *t = pb_tls;
@@ -316,8 +318,8 @@ static struct pb_thread *thread_start(uint64_t slot)
 	epoch = *(volatile uint32_t *)&pb_process->epoch;
 	tid = current_tid(tcb);
 	/* An earlier run of this function, at the slot `starting`, wasn't finished. If this hit
-	 * is well below that slot, a handler has interrupted the earlier run. Otherwise a
-	 * handler has left it by a jump, and the state is made anew. */
+	 * is well below that slot, a handler has interrupted the earlier run. Otherwise a handler
+	 * has left the earlier run by a jump, and the state is made anew. */
 	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
 		pb_ring_call_lost();
 		return NULL;
@@ -335,7 +337,7 @@ static struct pb_thread *thread_start(uint64_t slot)
 	pb_tls = t;
 	fill_state(t, forked, tid, slot);
 	if (pb_unlikely(*(volatile uint32_t *)&pb_process->epoch != epoch)) {
-		/* a handler has forked, and this is the child: the state has its parent's TID */
+		/* this is a child that a handler forked: the state has the parent's TID */
 		t->top = NULL;
 		return pb_follow_fork ? thread_start(slot) : NULL;
 	}
@@ -343,8 +345,9 @@ static struct pb_thread *thread_start(uint64_t slot)
 	return t;
 }
 
-/* Signals that an instruction raises stay unblocked: blocked, they would kill the process. So
- * the SIGTRAP handler of a program that steps through itself may still interrupt this code. */
+/* Signals that an instruction raises stay unblocked. If they were blocked, they would kill the
+ * process. So the SIGTRAP handler of a program that steps through itself may still interrupt this
+ * code. */
 #define BIT(sig)	(1ul << ((sig) - 1))
 #define FAULTS		(BIT(SIGTRAP) | BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | \
 			 BIT(SIGSYS))

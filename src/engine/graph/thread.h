@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Gives each thread its state (thread_state.h), at its first hit and again at its first hit in a
- * forked child. The end of a thread is noticed when a new thread has the same TCB address, as
- * glibc reuses stacks: the new thread takes the state over.
+ * forked child. glibc reuses stacks, so a new thread may have the TCB address of a thread that has
+ * ended. In this way the end of a thread is noticed, and the new thread takes the state over.
  */
 #ifndef PB_ENGINE_GRAPH_THREAD_H
 #define PB_ENGINE_GRAPH_THREAD_H
@@ -27,11 +27,12 @@ extern uint32_t pb_image;
  * Context: start, one thread. 0 or -errno. */
 int pb_threads_start(uint64_t stack_top);
 
-/* The calling thread's state, made if there is none; NULL: this thread can't be
- * traced. slot: any address on its stack. Context: hit path. */
+/* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be
+ * traced. slot: any address on the thread's stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* Whether neither the calling thread nor the thread that forked it has had a hit. */
+/* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
+ * too. */
 bool pb_thread_is_new(void);
 
 /* Whether the address is known to lie on the calling thread's own stack. */

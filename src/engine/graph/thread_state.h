@@ -26,13 +26,14 @@ struct pb_thread;
 
 struct pb_stack {
 	uint64_t lo, hi;	/* [lo, hi) */
-	struct pb_open_call *top; /* near the innermost open call, while no thread runs on it */
-	struct pb_thread *thread; /* the thread that runs on it, or ran on it last */
-	uint64_t id;		/* in the records; 0: free, 1: being filled */
-	uint32_t period;	/* of its open calls (period.h) */
-	uint64_t guard;		/* if exact: bytes from lo on that may not be touched */
-	bool exact;		/* bounds were reported, not guessed */
-	bool closing;		/* a thread closes the calls that were left there */
+	struct pb_open_call *top; /* while no thread runs on the stack: a call near the innermost
+				   * open call */
+	struct pb_thread *thread; /* the thread that runs on the stack, or ran on it last */
+	uint64_t id;		/* the stack's ID in records; 0: free, 1: being filled */
+	uint32_t period;	/* the period of its open calls (period.h) */
+	uint64_t guard;		/* if `exact`: number of bytes from lo on that may not be touched */
+	bool exact;		/* the bounds were reported, not guessed */
+	bool closing;		/* a thread closes the calls that were left on this stack */
 	/* For a stack that lies in a frame of a thread's own stack: the innermost open call of the
 	 * own stack whose slot is above this stack, and that call's start and return address. This
 	 * stack is gone when that call is over. */
@@ -42,8 +43,8 @@ struct pb_stack {
 
 struct pb_thread {
 	uint64_t lo;		/* low end of the current stack, or PB_LO_* (period.h) */
-	struct pb_open_call *top; /* near the innermost open call of the current stack; NULL: the
-				   * state isn't initialised */
+	struct pb_open_call *top; /* a call near the innermost open call of the current stack; NULL:
+				   * the state isn't initialised */
 	uint64_t bottom;	/* no address below this one may be touched; 0: not known */
 	struct pb_writer w;
 	uint64_t tcb;
@@ -52,7 +53,7 @@ struct pb_thread {
 	struct pb_stack own;
 	struct pb_stack nowhere;	/* stands for a stack that has no place in the table */
 	struct pb_stack *visiting;	/* pb_stack_visit() */
-	void *exec_area;	/* for the environment of an exec */
+	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
 };
 
@@ -73,27 +74,27 @@ _Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 
 extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
 
-/* What is true of this process; pid is 0 in a child until its first hit. */
+/* The data of this process. In a forked child, pid is 0 until the child's first hit. */
 struct pb_process {
 	uint32_t pid;
-	uint32_t epoch;		/* differs from those of its ancestors; 0: a child before its first
-				 * hit */
+	uint32_t epoch;		/* differs from the epochs of the ancestors; 0: a child before its
+				 * first hit */
 	bool forker_came;	/* the thread that forked has its state again */
-	uint32_t nr_threads;	/* states at or above it are free */
-	uint32_t refuse;	/* how many calls without a state are lost before the next search
-				 * for one */
-	uint32_t nr_live, look_at;	/* threads with a state: nr_live, now; look_at, at the last
-					 * free_dead() */
-	uint32_t nr_stacks;	/* entries at or above it were never used */
+	uint32_t nr_threads;	/* states with this number or a higher one are free */
+	uint32_t refuse;	/* number of calls without a state that are lost before the next
+				 * search for a state */
+	uint32_t nr_live, look_at;	/* nr_live: number of threads that have a state; look_at:
+					 * that number at the last free_dead() */
+	uint32_t nr_stacks;	/* entries with this index or a higher one were never used */
 	uint32_t stack_hint;	/* where to begin the search for a free entry */
-	uint32_t new_stacks;	/* since the last pb_stacks_look() */
-	uint32_t look_stacks;	/* new stacks to wait for before the next pb_stacks_look() */
-	uint32_t no_stack;	/* how many requests for an entry are refused before the next
+	uint32_t new_stacks;	/* number of new stacks since the last pb_stacks_look() */
+	uint32_t look_stacks;	/* number of new stacks that triggers the next pb_stacks_look() */
+	uint32_t no_stack;	/* number of requests for an entry that are refused before the next
 				 * search */
-	uint32_t readers;	/* loads under way that may fault (uaccess.c) */
+	uint32_t readers;	/* number of loads under way that may fault (uaccess.c) */
 	bool holes;		/* a stack was reported that lies inside a thread's own stack */
 };
-extern struct pb_process *pb_process;	/* in wiped memory */
+extern struct pb_process *pb_process;	/* the struct lies in wiped memory */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */
 extern struct pb_thread *pb_threads;	/* [PB_MAX_THREADS] */
 

@@ -30,8 +30,8 @@ struct start {
 	void (*once)(void *arg);
 	int (*stay)(void *arg);
 	void *arg;
-	int fd;			/* to be kept; -1: none */
-	uint32_t state;		/* of the descriptor table: STARTS, ... */
+	int fd;			/* the descriptor to keep open; -1: none */
+	uint32_t state;		/* state of the descriptor table: STARTS, ... */
 };
 
 static uint8_t stack[STACK_SIZE] __attribute__((aligned(16)));
@@ -85,8 +85,8 @@ static long start(struct start *s, uint8_t *top, unsigned long flags)
 	return tid;
 }
 
-/* When `alive` is cleared, the thread may still count as one of the process. As long as it
- * does, the kernel refuses the program what it grants to single-threaded processes only. */
+/* When `alive` is cleared, the thread may still count as a thread of the process. As long as it
+ * counts, the kernel refuses system calls that only a single-threaded process may make. */
 static void wait_until_gone(long tid)
 {
 	long pid = pb_sys(SYS_getpid);

@@ -4,10 +4,10 @@
  *
  *   FREE --(asking thread)--> FILLED --> ASKED --(agent's thread)--> DONE --(asking thread)--> FREE
  *
- * The asking thread waits for DONE, but not for ever: the agent's thread may be in the middle of a
- * batch. In that case the agent's thread makes the system call late, but before it acts on another
- * message. Under a seccomp filter the asking thread makes no system call to wait: it spins, and the
- * agent's thread looks at the slot every 20 ms.
+ * The asking thread waits for DONE, but not forever, because the agent's thread may be in the
+ * middle of a batch. If the asking thread gives up, the agent's thread makes the system call late,
+ * but before it acts on another message. Under a seccomp filter the asking thread makes no system
+ * call to wait: it spins, and the agent's thread looks at the slot every 20 ms.
  */
 #include <linux/capability.h>
 #include <linux/futex.h>
@@ -23,7 +23,7 @@
 #include "base/sys.h"
 
 #define WAIT_MS		2000
-#define WAIT_PAUSES	(1u << 22)	/* a tenth of a second or two */
+#define WAIT_PAUSES	(1u << 22)	/* these pauses take 0.1 to 0.2 seconds */
 #define MAX_GROUPS	65536
 
 enum { FREE, FILLED, ASKED, DONE };
@@ -32,9 +32,10 @@ static struct {
 	uint32_t state;
 	long nr, args[5];
 } request;
-/* A copy of what arguments point to, as the asking thread may give up waiting. */
+/* A copy of the data that arguments point to. It is needed because the asking thread may give up
+ * waiting. */
 static uint8_t payload[MAX_GROUPS * sizeof(gid_t)] __attribute__((aligned(16)));
-static uint32_t served_pid;	/* the process whose agent's thread serves; 0: none */
+static uint32_t served_pid;	/* the process whose requests are served; 0: none */
 bool pb_creds_wanted;
 
 void pb_creds_start(void)
@@ -86,8 +87,8 @@ static bool wait_while(uint32_t state, struct patience *p)
 	return true;
 }
 
-/* Takes the slot once it is FREE or DONE. The slot stays DONE if the thread that asked has given
- * up waiting. */
+/* Waits until the slot is FREE or DONE, and takes it. The slot stays DONE if the thread that asked
+ * has given up waiting. */
 static bool take_slot(struct patience *p)
 {
 	uint32_t state = FREE, pid = p->spin ? pb_process->pid : (uint32_t)pb_sys(SYS_getpid);
@@ -183,7 +184,7 @@ static int our_setgroups(size_t n, const gid_t *groups)
 
 /* ---- what each thread has for itself: the agent's thread follows the main thread --- */
 
-/* Under a seccomp filter the answer can't be found out, and is false. */
+/* Returns false under a seccomp filter, because the answer can't be found out. */
 static bool is_main_thread(void)
 {
 	return !pb_sandboxed && pb_sys(SYS_gettid) == pb_sys(SYS_getpid);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * When the program changes its credentials, libc makes all threads that it knows
- * change theirs. It doesn't know the agent's thread. So setuid and related functions
- * are replaced: the agent's thread makes the same system call before the program
- * goes on.
+ * When the program changes its credentials, libc changes the credentials of all threads that it
+ * knows. It doesn't know the agent's thread. So setuid and related functions are replaced: the
+ * agent's thread makes the same system call before the program goes on.
  */
 #ifndef PB_ENGINE_PROCESS_CREDS_H
 #define PB_ENGINE_PROCESS_CREDS_H
 #include "engine/text/text.h"
 
-extern bool pb_creds_wanted;	/* set before modules are hooked: there will be an agent's thread */
-/* Replaces setuid and related functions, if m has them (in the open batch). */
+extern bool pb_creds_wanted;	/* there will be an agent's thread; set before modules are hooked */
+/* In the open batch, replaces setuid and related functions if m has them. */
 void pb_creds_hook(struct pb_module *m);
-/* prctl() with these arguments succeeded. Context: the program's thread. */
+/* Called after prctl() with these arguments has succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 /* From this call on the agent's thread calls pb_creds_serve() at least every 20 ms. */
 void pb_creds_start(void);
-/* The agent's thread is about to end. */
+/* Called when the agent's thread is about to end. */
 void pb_creds_end(void);
 /* Makes the system call that a thread has asked for. Context: the agent's thread. */
 void pb_creds_serve(void);

@@ -4,8 +4,8 @@
  * state, with its suspended parent. So memory for the new environment is kept in the
  * state, and is used again at the thread's next exec.
  *
- * The file is inspected before the exec. The program must not notice that: errors, their
- * order, and what may block are those of the system call alone. If the program has asked
+ * The file is inspected before the exec. The program must not notice this inspection: errors, the
+ * order of errors, and the reasons to block are the same as without it. If the program has asked
  * for a seccomp filter, only the exec itself is made.
  */
 #include <asm/errno.h>
@@ -60,7 +60,7 @@ static bool loads_libraries(int fd, const Elf64_Ehdr *e)
 	return false;
 }
 
-/* The path in "#!interpreter args", NUL-terminated in buf. */
+/* Returns the path in "#!interpreter args", terminated by NUL in buf. */
 static const char *interpreter(char *buf, long n)
 {
 	char *p = buf + 2, *end;
@@ -79,7 +79,7 @@ static bool is_regular(const struct stat *st)
 	return S_ISREG(st->st_mode);
 }
 
-/* Opens the file of fexecve's descriptor again: that descriptor may not be readable (O_PATH,
+/* Opens the file of fexecve's descriptor again, because that descriptor may be unreadable (O_PATH,
  * O_WRONLY). */
 static long open_descriptor(int fd)
 {
@@ -91,10 +91,11 @@ static long open_descriptor(int fd)
 	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 }
 
-/* Opens the image for reading; or -errno. Only regular files are opened: opening a FIFO may
- * block or wake its writer, and opening a device may act on it. Between the two system calls
- * the name may get another file, so the open must not block, and the file is checked again.
- * The kernel finds out whether the path is empty, as the pointer may be invalid. */
+/* Opens the image for reading. Returns the descriptor or -errno. Only regular files are opened:
+ * opening a FIFO may block or wake its writer, and opening a device may act on it. Between the
+ * check and the open, the name may come to mean another file. So the open must not block, and the
+ * opened file is checked again. The kernel checks for an empty path, because the pointer may be
+ * invalid. */
 static long open_image(int dir, const char *path, int flags, struct stat *st)
 {
 	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
@@ -114,9 +115,9 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 	return -EACCES;
 }
 
-/* Whether the image, or its interpreter by "#!", can load the agent: it must be 64-bit,
- * dynamic, and neither setuid nor setgid. first: the library that must be preloaded before
- * the agent, or "". */
+/* Returns whether the image can load the agent; for a script, whether its interpreter can. The file
+ * must be 64-bit, dynamic, and neither setuid nor setgid. first: gets the library that must be
+ * preloaded before the agent, or "". */
 static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
 {
 	union { char text[256]; Elf64_Ehdr elf; } head;
@@ -189,16 +190,17 @@ static char *put_var(char *at, const char *name, const char *const parts[3])
 	return at + used + 1;
 }
 
-/* The program's pointers may be invalid: then the kernel must report that (EFAULT). `page` is the
- * latest page that was found to be mapped. */
+/* The program's pointers may be invalid. It is the kernel that must report an invalid pointer
+ * (EFAULT). `page` is the latest page that was found to be mapped. */
 struct look {
 	uint64_t page;
 };
 
 #define NO_SUCH_HOW 99
 
-/* Whether the memory at p can be read. rt_sigprocmask() reads the new mask before it looks at
- * `how`, which is invalid here, so it changes nothing. Hardly any seccomp filter forbids it. */
+/* Returns whether the memory at p can be read. It passes p to rt_sigprocmask() as the new mask,
+ * with an invalid `how`. The kernel reads the mask before it looks at `how`, and changes nothing.
+ * Hardly any seccomp filter forbids this system call. */
 static bool is_there(struct look *l, const void *p)
 {
 	uint64_t page = (uint64_t)p & ~4095ul;
@@ -210,8 +212,8 @@ static bool is_there(struct look *l, const void *p)
 	return true;
 }
 
-/* The string's length, or how much of it equals prefix if that is less; -1: part of it can't
- * be read. */
+/* Returns the length of s, or -1 if a part of s can't be read. If `prefix` isn't NULL, counts only
+ * the characters that s and `prefix` have in common at the start. */
 static long measure(struct look *l, const char *s, const char *prefix)
 {
 	for (long n = 0;; n++) {
@@ -253,8 +255,8 @@ static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size
 	return true;
 }
 
-/* envp with PATCHBAY_SESSION, and with our part of LD_PRELOAD before the program's own; or envp
- * itself, if that can't be made. */
+/* Returns a copy of envp with PATCHBAY_SESSION, and with our part of LD_PRELOAD before the
+ * program's own part. If the copy can't be made, returns envp itself. */
 static char *const *with_ours(char *const envp[], const char *first)
 {
 	const char *parts[3] = { session_path };
@@ -290,9 +292,9 @@ static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX
 	       can_load(dir, path, flags, first);
 }
 
-/* Closes the thread's chunk. As the thread lives on in the next image, the recorder
- * wouldn't find out that the chunk has no owner any more. If the exec fails, the thread
- * takes another chunk. A vfork child has its parent's state, and leaves it alone. */
+/* Closes the thread's chunk. The thread lives on in the next image. So without this, the recorder
+ * wouldn't find out that the chunk has no owner any more. If the exec fails, the thread takes
+ * another chunk. A vfork child has its parent's state, and leaves it alone. */
 static void leave_image(void)
 {
 	struct pb_thread *t = pb_tls;
@@ -301,8 +303,8 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
-/* An exec that is under way. counter: if its image should be traced but won't be, points to the
- * count of such images; otherwise NULL. */
+/* An exec that is under way. counter: NULL, unless the image should be traced but can't be. In that
+ * case it points to the count of such images. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows the dynamic loader, for the session: the modules at the start, then those of dlopen and
- * dlclose. The agent replaces the function that the loader calls for debuggers before and after
- * each change, and there compares the loader's list with its own. A new module is patched before
- * any thread can run its code. The text's lock is held from the start of a removal to its end, so
- * nothing writes to text that is being unmapped.
+ * Follows the dynamic loader, for the session: the modules at the start, and later those that
+ * dlopen and dlclose change. The loader calls a function for debuggers before and after each
+ * change. The agent replaces this function, and compares the loader's list with its own in the
+ * replacement. A new module is patched before any thread can run its code. The text's lock is held
+ * from the start of a removal to its end, so nothing writes to text that is being unmapped.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -38,9 +38,10 @@ static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
-static uint32_t filters;	/* seccomp filters at start */
-/* The link maps that earlier events have found. A module among them that isn't traced stays
- * untraced: its code may be running, and may not be written without a stop. */
+static uint32_t filters;	/* seccomp_filters() at the start */
+/* The link maps that earlier events have found. If one of them belongs to a module that isn't
+ * traced, the module stays untraced: its code may be running, so it can't be patched without a
+ * stop. */
 static uint64_t seen[MAX_SEEN];
 static uint32_t nr_seen;
 
@@ -63,7 +64,7 @@ static bool is_listed(uint64_t map)
 	return false;
 }
 
-/* At any time at most one namespace is being changed. */
+/* Returns the state of the namespace that is being changed; at any time there is at most one. */
 static int loader_state(void)
 {
 	for each_namespace(n)
@@ -80,8 +81,8 @@ static bool is_file(const struct link_map *l)
 	return false;
 }
 
-/* Whether l is a further link map of a known object. The loader itself has one in each
- * namespace. */
+/* Returns whether l is a further link map of an object that is already known. For example, the
+ * loader itself has a link map in each namespace. */
 static bool is_another_map(const struct link_map *l)
 {
 	for (uint32_t i = 0; i < nr_seen; i++)
@@ -98,7 +99,7 @@ static bool is_seen(const struct link_map *l)
 	return false;
 }
 
-/* Notes l as seen. True: it is a module to add, which wasn't seen before. */
+/* Notes l as seen. True: l wasn't seen before, and is a module to add. */
 static bool is_new(const struct link_map *l)
 {
 	bool another = is_another_map(l);
@@ -109,8 +110,8 @@ static bool is_new(const struct link_map *l)
 	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
 }
 
-/* A module that makes system calls itself may change dispositions or masks unseen. libc's
- * functions that do so are replaced, but not those of a libc in another namespace. */
+/* A module that makes system calls itself may change signal dispositions or masks unseen. The
+ * functions of libc that change them are replaced, but not in a libc of another namespace. */
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
@@ -157,8 +158,8 @@ static uint32_t status_value(const char *text, const char *key)
 	return 0;
 }
 
-/* A number that changes when this thread gets another seccomp filter. Makes only system
- * calls that dlopen makes itself: open, read and close. */
+/* Returns a number that changes when this thread gets another seccomp filter. The function makes
+ * only system calls that dlopen makes, too: open, read and close. */
 static uint32_t seccomp_filters(void)
 {
 	char text[4096];
@@ -201,7 +202,8 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 	for (uint32_t i = 0; i < nr; i++)
 		pb_hook_module(list[i]);
 	pb_text_commit(false);
-	/* no thread runs the new modules' text yet; that of other modules isn't written */
+	/* no thread runs the text of the new modules yet, and the text of other modules isn't
+	 * written */
 	for (uint32_t i = 0; i < nr; i++) {
 		pb_prog_module(list[i]);
 		pb_ftrace_update_module(list[i], false);
@@ -214,8 +216,9 @@ struct talk {
 	bool open, failed;
 };
 
-/* A seccomp filter that the program has set since the start may kill it for using a
- * socket. Context: the thread that loads, as filters belong to threads. */
+/* Returns whether no message may be sent. A seccomp filter that the program has set since the start
+ * may kill the program for using a socket. Context: the thread that loads, because filters belong
+ * to threads. */
 static bool must_be_silent(void)
 {
 	return pb_latched || pb_detached || !pb_process->pid || seccomp_filters() != filters;
@@ -312,10 +315,10 @@ static void report_changes(void *arg)
 		pb_session_close(&t->s);
 }
 
-/* A conversation takes as long as the recorder's analysis. Meanwhile other threads of the
- * program may close and open any descriptor. So it runs in a thread with its own descriptor
- * table. If there were seccomp filters at start, clone() may be fatal, so it runs in this
- * thread. */
+/* A conversation with the recorder takes as long as the recorder's analysis. Meanwhile other
+ * threads of the program may close and open any descriptor. So the conversation runs in a thread
+ * with its own descriptor table. If there were seccomp filters at the start, clone() may be fatal;
+ * in this case the conversation runs in the calling thread. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };
@@ -328,8 +331,8 @@ static void look_for_changes(void)
 }
 
 /* Runs in place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
- * loader's lock. No text may be changed while a module is being unmapped, which is
- * from RT_DELETE to RT_CONSISTENT. */
+ * loader's lock. From RT_DELETE to RT_CONSISTENT a module is being unmapped, and no text may be
+ * changed. */
 static void debug_state(void)
 {
 	static bool deleting;
@@ -339,9 +342,10 @@ static void debug_state(void)
 		pb_text_lock();
 		deleting = hooked;
 		if (!hooked)
-			pb_text_unlock();	/* RT_CONSISTENT won't come here any more */
+			pb_text_unlock();	/* RT_CONSISTENT won't be reported here any more */
 	} else if (state == RT_CONSISTENT) {
-		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* sets a child's PID */
+		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* in a forked child, sets
+									 * the child's PID */
 		if (!deleting)
 			pb_text_lock();
 		deleting = false;

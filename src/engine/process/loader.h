@@ -8,12 +8,12 @@
 #define PB_ENGINE_PROCESS_LOADER_H
 #include "engine/process/session.h"
 
-/* Context: start. Adds all modules; -errno if the session broke. */
+/* Adds all modules. Returns 0, or -errno if the session broke. Context: start. */
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic);
-/* Replaces the loader's debug hook (in the open batch). */
+/* In the open batch, replaces the loader's debug hook. */
 void pb_loader_hook(const char *session_path);
-/* The debug hook is the loader's own again. Context: with the text's lock. */
+/* Called when the debug hook is the loader's own again. Context: with the lock of the text. */
 void pb_loader_unhooked(void);
-/* Replaces functions of m by the engine's: at start, or when m has come. */
+/* Replaces functions of m by functions of the engine. Called at the start, or when m was loaded. */
 void pb_hook_module(struct pb_module *m);
 #endif

@@ -4,15 +4,15 @@
  * count the agent's mappings against RLIMIT_MEMLOCK. So for MCL_CURRENT the mappings in
  * /proc/self/maps are locked one by one, except the agent's:
  *
- *   - If the program's mappings are within the limit, that needs no privilege.
- *   - If they aren't, the kernel decides whether the process may: mlockall() is called
- *     with MCL_ONFAULT, which faults no page in. If it succeeds, the agent's mappings
- *     are unlocked again.
+ *   - If the program's mappings are within the limit, no privilege is needed.
+ *   - If they aren't, the kernel decides whether the process may lock them: mlockall()
+ *     is called with MCL_ONFAULT, which faults no page in. If this call succeeds, the
+ *     agent's mappings are unlocked again.
  *
  * MCL_FUTURE is left to the kernel; pages.c unlocks what the agent maps later.
  *
- * Under a seccomp filter opening a file may be fatal. Then everything is locked on
- * fault, also the agent's pages. An mlockall() by a raw system call is not seen.
+ * Under a seccomp filter opening a file may be fatal. In this case everything is locked on fault,
+ * also the agent's pages. An mlockall() by a raw system call is not seen.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -110,8 +110,8 @@ static void add_size(uint64_t start, uint64_t size, void *sum)
 	*(uint64_t *)sum += size;
 }
 
-/* Like mlockall(), ignores a mapping that can't be locked, or a page that can't be faulted
- * in. */
+/* Locks one piece of memory. Like mlockall(), it ignores mappings that can't be locked, and pages
+ * that can't be faulted in. */
 static void lock_piece(uint64_t start, uint64_t size, void *on_fault)
 {
 	if (on_fault)
@@ -146,7 +146,7 @@ static int lock_all_on_fault(int flags)
 	return ret;
 }
 
-/* 0, or -1 with errno. */
+/* Returns 0, or -1 with errno set. */
 static int lock_current(int flags)
 {
 	bool had_future = pb_pages_future;

@@ -5,6 +5,6 @@
 
 struct pb_module;
 
-/* Replaces mlockall(), if m has it (in the open batch). */
+/* In the open batch, replaces mlockall() if m has it. */
 void pb_memlock_hook(struct pb_module *m);
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replacements of functions of the program and of libc, for the rest of this folder. The site of
- * the function gets the replacement as its body: the handler runs as for each traced function, and
- * the stub's body is the original. Thunks of replaced.S end a call at the replacement's return.
+ * Replacements of functions of the program and of libc, for the rest of this folder. The site of a
+ * replaced function gets the replacement as its body. The handler runs as for each traced function.
+ * The body of the stub leads to the original function. When the replacement returns, a thunk of
+ * replaced.S ends the call.
  */
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"
@@ -12,7 +13,8 @@ extern void *pb_replacements[PB_MAX_REPLACED];
 
 void *pb_replacements[PB_MAX_REPLACED];
 
-/* The thunk of a replacement, made once; NULL: there are too many. */
+/* Returns the thunk of a replacement; each replacement has one thunk. NULL: there are too many
+ * replacements. */
 static const uint8_t *thunk_of(void *replacement)
 {
 	for (unsigned i = 0; i < PB_MAX_REPLACED; i++) {

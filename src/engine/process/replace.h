@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replaces functions by the agent's, wherever they are called. A replaced function is traced like
- * any other function: its replacement ends the call as the function's own exits do. Context: start,
- * the loader's hook; in the open batch.
+ * Replaces functions by functions of the agent, wherever they are called. A replaced function is
+ * traced like any other function: its replacement ends the call as the function's own exits do.
+ * Context: start, the loader's hook; in the open batch.
  */
 #ifndef PB_ENGINE_PROCESS_REPLACE_H
 #define PB_ENGINE_PROCESS_REPLACE_H
 #include "engine/text/text.h"
 
-/* Once the batch is committed, `replacement` runs instead of the function: a C function of at
- * most six arguments. original: points to the function pointer by which the original is called;
- * the pointer is set at once. False: the function isn't found or is refused, and the pointer is
+/* Once the batch is committed, `replacement` runs instead of the function. It is a C function of at
+ * most six arguments. original: points to the function pointer by which the original is called; the
+ * pointer is set at once. False: the function isn't found or is refused, and the pointer is
  * unchanged. The site is patched even if its module is not traced. */
 bool pb_replace(struct pb_module *m, const char *name, void *replacement, void *original);
 /* Like pb_replace(), but finds the function by its address. Returns the address for calls of the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The agent's messages to the recorder, and the answers. The connection gives up on a
- * recorder that doesn't live (wire.h): any call may return -ETIMEDOUT, and after the
- * first that does, all calls do so at once.
+ * recorder that doesn't live (wire.h): any call may return -ETIMEDOUT. After the first one, all
+ * calls return it at once.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "base/pages.h"
 #include "base/sys.h"
 
-/* Message buffers: one for the session of the start, which the agent's thread takes over;
- * one for modules that arrive later, under the text's lock. */
+/* Message buffers. The first is for the session at the start, which the agent's thread takes over.
+ * The second is for modules that arrive later; it is used under the lock of the text. */
 static uint8_t buffers[2][PB_WIRE_BUFFER] __attribute__((aligned(16)));
 
 static void *body(const struct pb_session *s)
@@ -30,12 +30,12 @@ static void *body(const struct pb_session *s)
 	return s->wire.buffer + sizeof(struct pb_msg);
 }
 
-/* The address range that is reserved for the ring. In it the ring is aligned to the size of a
- * chunk, as positions are masked. */
+/* The address range that is reserved for the ring. Inside this range the ring is aligned to the
+ * size of a chunk, because positions are masked. */
 static struct { uint64_t at, size; } reserved;
 
-/* How many of the reserve's chunks are mapped (abi/ring.h). If address space is limited,
- * most of it is left to the program. */
+/* Returns how many chunks of the reserve are mapped (abi/ring.h). If address space is limited, most
+ * of it is left to the program. */
 static uint32_t reserve_chunks(const struct pb_msg_ring *r)
 {
 	struct rlimit limit;
@@ -231,8 +231,8 @@ int pb_session_error(struct pb_session *s, int error, const char *what, const ch
 	return pb_wire_send(&s->wire, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
 }
 
-/* Sends a message that asks for a file. Returns 0 and the descriptor that comes with the answer, 1
- * if the observer hasn't got the file (and knows why), or -errno. */
+/* Sends a message that asks for a file. Returns 0 if a descriptor came with the answer. Returns 1
+ * if the observer hasn't got the file, and knows why. Otherwise returns -errno. */
 static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t len,
 		    const char *path, uint32_t answer, size_t answer_len, int *fd)
 {
@@ -362,7 +362,7 @@ int pb_session_refused(struct pb_session *s, const struct pb_module *m)
 		if (i < m->analysis->nr_funcs && m->sites[i].flags & FTRACE_FL_REFUSED) {
 			uint32_t why = (uint32_t)(m->sites[i].flags >> FTRACE_FL_REASON_SHIFT);
 
-			/* the recorder knows the refusals of the analysis */
+			/* the recorder already knows the refusals of the analysis */
 			if (why >= PB_REFUSED_DIFFERS) {
 				r->list[nr].func = i;
 				r->list[nr++].reason = why;
@@ -407,7 +407,8 @@ int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint
 	return t.modules ? send_ready(s, &t, patch_ns, 0) : 0;
 }
 
-/* Serves a read or write of a control file. The message: head, path, and for WRITE the text. */
+/* Serves a read or write of a control file. The message consists of the head and the path; a WRITE
+ * also has the text. */
 static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 {
 	static char reply[PB_MSG_MAX];

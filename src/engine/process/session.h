@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The agent's end of the session (abi/messages.h). Context: start, the loader's
- * hook, agent thread. All return 0 or -errno. */
+ * hook, agent thread. All functions return 0 or -errno. */
 #ifndef PB_ENGINE_PROCESS_SESSION_H
 #define PB_ENGINE_PROCESS_SESSION_H
 #include <stdbool.h>
@@ -16,15 +16,16 @@ struct pb_session {
 	uint32_t flags;		/* PB_WELCOME_* */
 };
 
-/* path: the socket's. first: sends HELLO as a new image, maps the ring, and stores
- * the control writes in *writes (*nr_writes triples of strings, each ended by NUL). */
+/* path: the path of the socket. first: sends HELLO as a new image, maps the ring, and stores the
+ * control writes in *writes (*nr_writes triples of strings, each ended by NUL). */
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);
-/* The image goes on untraced: unmaps the ring. If the recorder gave no answer, this is
- * counted. Context: start, when nothing is patched yet. */
+/* Called if the image goes on untraced. Unmaps the ring. If the recorder gave no answer, counts the
+ * image. Context: start, when nothing is patched yet. */
 void pb_session_missed(struct pb_session *s, const char *path);
-/* Asks for a module's analysis and adds it; *m is NULL if it is not traced. */
+/* Asks for the analysis of a module, and adds the module. *m is NULL if the module is not
+ * traced. */
 int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 		      uint64_t link_map, uint32_t flags, struct pb_module **m);
 /* Maps the file of eBPF programs. */
