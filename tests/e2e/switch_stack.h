@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SWITCH() saves the current stack pointer in `from`, and continues on the stack whose pointer is `to`. There, execution goes
- * on after the SWITCH() that left that stack or, on a new stack, in a function that has no caller. The tracer isn't notified
- * of the switch. A function that contains SWITCH() is recorded without its return. */
+/* SWITCH() saves the current stack pointer in `from`, and continues on the stack whose pointer is
+ * `to`. Execution continues after the SWITCH() that left this stack. On a new stack, execution
+ * begins in a function that has no caller. The tracer isn't notified of the switch. A function that
+ * contains SWITCH() is recorded without its return. */
 #ifndef SWITCH_STACK_H
 #define SWITCH_STACK_H
 
@@ -11,7 +12,7 @@
 	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
 	"memory", "cc")
 
-/* Prepares a stack with that upper end. The first SWITCH() to the result runs begin(). */
+/* Prepares a stack whose upper end is `end`. The first SWITCH() to the result runs begin(). */
 static inline void *stack_begin(char *end, void (*begin)(void))
 {
 	void **sp = (void **)(end - 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The traced functions of steps.cc, one for each kind of exit, and functions that call
- * them. Each traced function counts its calls itself, in one instruction.
+ * The traced functions of steps.cc, one for each kind of exit, and functions that call them. Each
+ * traced function counts its own calls with one instruction.
  */
 	.text
 	.p2align 4
@@ -31,7 +31,7 @@
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore \reg
 	.endm
-	/* longer than an entry's window can become */
+	/* code that is longer than any entry's window */
 	.macro far_away
 	.rept	6
 	lea	1(%rsi), %rsi
@@ -99,13 +99,13 @@ T t_tree, 6
 	ret
 E t_tree
 
-/* separates two steps in the recording */
+/* is called between two steps, to separate them in the recording */
 T t_mark, 7
 	lea	1(%rdi), %rax
 	ret
 E t_mark
 
-/* recurses as deep as other calls were before, which closes the calls that a jump left open */
+/* recurses as deep as earlier calls were. This closes the calls that a jump left open */
 T t_flush, 8
 	test	%edi, %edi
 	jz	1f
@@ -118,7 +118,7 @@ T t_flush, 8
 1:	ret
 E t_flush
 
-/* calls rsi(rdx), edi calls deep */
+/* recurses edi calls deep; the innermost call calls rsi(rdx) */
 T t_deep, 9
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -133,7 +133,7 @@ T t_deep, 9
 	ret
 E t_deep
 
-/* handlers call this function */
+/* is called by handlers */
 T t_hand, 10
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -144,7 +144,7 @@ T t_hand, 10
 	ret
 E t_hand
 
-/* called by handlers, too; leaves by a jump */
+/* is called by handlers, and leaves by a jump */
 T t_out, 11
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -164,7 +164,7 @@ T t_root, 12
 	ret
 E t_root
 
-	/* a call with an aligned stack */
+	/* calls `function` with an aligned stack */
 	.macro call_aligned function
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -172,7 +172,7 @@ E t_root
 	add	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	.endm
-	/* sets the registers in which C code may have left something else each time */
+	/* sets the registers in which C code may leave a different value each time */
 	.macro known_registers
 	mov	$0x13, %eax
 	mov	$0x14, %ecx
@@ -186,14 +186,14 @@ E t_root
 	cmp	$0x1b, %r11d
 	.endm
 
-/* takes some time */
+/* takes some time to return */
 T t_nap, 13
 	call_aligned nap
 	known_registers
 	ret
 E t_nap
 
-/* the calls below it are too deep for -D, or aren't recorded because of -N */
+/* the calls that t_unseen makes aren't recorded: they are too deep for -D, or excluded by -N */
 T t_unseen, 14
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -209,7 +209,7 @@ T t_hidden, 15
 	ret
 E t_hidden
 
-/* has no return that could be hooked */
+/* is entry-only: its return can't be hooked */
 T t_entry, 16
 	lea	7(%rdi), %rax
 	lea	(%rsp), %rcx
@@ -227,7 +227,8 @@ T t_calls_tail, 17
 	jmp	t_leaf
 E t_calls_tail
 
-/* when it returns, the tracer takes another stack for the thread's current one */
+/* calls a function on another stack. When t_away returns, the tracer still takes the other stack
+ * for the current one */
 T t_away, 18
 	call_aligned on_other_stack
 	ret
@@ -238,7 +239,7 @@ T t_away_tail, 19
 	jmp	t_leaf
 E t_away_tail
 
-/* ends a long time after its entry */
+/* returns a long time after its entry */
 T t_late, 20
 	call_aligned t_far
 	call_aligned long_nap
@@ -253,8 +254,8 @@ T t_late_tail, 21
 	jmp	t_leaf
 E t_late_tail
 
-/* sets the trap flag itself, so that only its exit is stepped: the duration of a call that is
- * stepped as a whole is too long for a LEAF */
+/* sets the trap flag itself, so that only its exit is stepped. If the whole call was stepped, its
+ * duration would be too long for a LEAF */
 T t_traps, 22
 	pushf
 	.cfi_adjust_cfa_offset 8
@@ -265,13 +266,14 @@ T t_traps, 22
 	ret
 E t_traps
 
-/* below a call that isn't recorded */
+/* is called by t_hidden, which -N excludes */
 T t_below, 23
 	lea	1(%rdi), %rax
 	ret
 E t_below
 
-/* called near the end of the stack: its first callee can't be recorded, and its own end is irregular */
+/* is called near the end of the stack. Its first callee can't be recorded, and its own end is
+ * irregular */
 T t_cramped, 24
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -289,7 +291,8 @@ T t_cramped_tail, 25
 	jmp	t_leaf
 E t_cramped_tail
 
-	/* saves the old stack pointer on the new stack; handlers would see it in a register. CFA = *rsp + 8 */
+	/* saves the old stack pointer on the new stack, since handlers would see it in a register.
+	 * CFA = *rsp + 8 */
 	.macro to_cramped
 	mov	cramped_at(%rip), %rax
 	mov	%rsp, (%rax)
@@ -298,7 +301,7 @@ E t_cramped_tail
 	mov	$0, %eax
 	.endm
 
-/* calls t_cramped(rdi) and others with the stack pointer at cramped_at */
+/* calls t_cramped(rdi) and other functions with the stack pointer at cramped_at */
 F call_cramped
 	to_cramped
 	call	t_cramped
@@ -311,7 +314,7 @@ F call_cramped
 	ret
 E call_cramped
 
-/* calls t_entry with the stack pointer at cramped_at, alone and inside t_root */
+/* calls t_entry with the stack pointer at cramped_at, directly and through t_root */
 F call_entry_cramped
 	to_cramped
 	call	t_entry
@@ -356,13 +359,14 @@ T t_gone, 26
 	ret
 E t_gone
 
-/* isn't traced, and returns through the ret of t_gone */
+/* isn't traced, and jumps to the end of t_gone, so that it returns through t_gone's ret */
 F untraced
 	far_away
 	jmp	.Lgone
 E untraced
 
-/* calls t_gone(rdi) or untraced(rdi): with the same return slot, from different places */
+/* calls t_gone(rdi) if rdi isn't 0, else untraced(0). The calls have the same return slot but
+ * different call sites */
 F gone_or_untraced
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8
@@ -408,16 +412,17 @@ F call_pops
 	ret
 E call_pops
 
-/* What the kernel calls at a step where the handler is installed through libc: it notes what was interrupted, which the
- * tracer shows otherwise, and goes on where the kernel would have gone. */
+/* If the handler is installed through libc, the kernel calls note_pc() at a step. It notes the real
+ * PC that was interrupted, since the tracer shows handlers another PC. Then it jumps to the handler
+ * that the kernel would have called. */
 F note_pc
 	mov	40 + 16 * 8(%rdx), %rax		/* uc_mcontext.gregs[REG_RIP] */
 	mov	%rax, interrupted_pc(%rip)
 	jmp	*noted_goes_on(%rip)
 E note_pc
 
-/* void run_stepped(long (*f)(long), long x, uint64_t registers[16]): calls f(x) with the trap flag set
- * and all registers known, and reports all of them after its return. */
+/* void run_stepped(long (*f)(long), long x, uint64_t registers[16]): sets all registers to known
+ * values, calls f(x) with the trap flag set, and stores all registers after f's return. */
 F run_stepped
 	push_reg rbx
 	push_reg rbp

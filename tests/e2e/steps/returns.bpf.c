@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Returns from t_hidden() before it runs. */
+/* An eBPF program at the entry of t_hidden(). It makes t_hidden() return before its body runs. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

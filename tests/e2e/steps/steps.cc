@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that single-steps its own calls. At the k-th instruction of a call, for each k, its SIGTRAP
- * handler does what a program may do: it makes calls, jumps, throws, forks, or cancels the thread. It
- * only counts instructions, so it doesn't need to know which code runs there. run_steps reads its output:
+ * A program that single-steps its own calls. For each k, its SIGTRAP handler acts at the k-th
+ * instruction of a call: it makes calls, jumps, throws, forks, or cancels the thread. The handler
+ * only counts instructions. It doesn't need to know which code runs. run_steps reads the program's
+ * output:
  *
- *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	what a handler sees at an instruction
- *   = FUNCTION STATE K REGISTERS			steps of the call, and registers after it
+ *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	the state that a handler sees at an instruction
+ *   = FUNCTION STATE K REGISTERS			K: the call's steps; the registers after the call
  *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls of each function since the last mark
- *   c TID EXPECTED	how many marks the thread has
+ *   c TID EXPECTED	the number of the thread's marks
  *   x ACTION FUNCTION STATE K STATUS	a child died
  *   v OFFSET	an instruction of the agent that was stepped
  *
  *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
  *
- * POINTS: how many instructions of a call on a slow path are tried; on other paths, each one is.
- * FUNCTION may be FUNCTION:STATE.
- * raw: the handler is installed by a raw system call, so that the agent isn't notified of it.
- * both: like raw, but at each instruction another handler follows, which is installed through libc.
+ * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, all
+ * are tried. FUNCTION may be FUNCTION:STATE. raw: the handler is installed by a raw system call, so
+ * that the agent isn't notified of it. both: like raw, but at each instruction another handler
+ * follows, which is installed through libc.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -69,7 +70,7 @@ struct thrown { long at; };
 static bool raw, both, all;
 static enum act act;
 static volatile long step, step_at;
-static uint64_t last_pc;		/* program counter at the step before */
+static uint64_t last_pc;		/* program counter at the previous step */
 static char acted_at[32];		/* the real program counter at which the handler acted */
 static const char *function, *state;
 static sigjmp_buf out, *inside;
@@ -114,7 +115,7 @@ static void print(const char *format, ...)
 {
 	va_list args;
 
-	/* writes only whole lines, since a child may print before the rest */
+	/* writes only whole lines, since a child may print before the rest is written */
 	if (used > sizeof(text) - 65536 && text[used - 1] == '\n')
 		print_out();
 	va_start(args, format);
@@ -122,7 +123,8 @@ static void print(const char *format, ...)
 	va_end(args);
 }
 
-/* The offset of a symbol of the agent. STEPS_SYMBOLS in the environment has NAME=OFFSET,... */
+/* Returns the offset of a symbol in the agent. The environment variable STEPS_SYMBOLS has the form
+ * NAME=OFFSET,... */
 static uint64_t symbol(const char *name)
 {
 	const char *at = getenv("STEPS_SYMBOLS");
@@ -167,7 +169,8 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *arg)
 	return f->programs < 8 ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* Writes a PC of the program as it is, one of the agent as "+" and its offset in the agent, one of a stub after "?". */
+/* Writes a PC. In the program: the PC itself. In the agent: "+" and the offset in the agent. In a
+ * stub: "?" and the PC. */
 static void put_pc(char *buffer, size_t size, uint64_t pc)
 {
 	snprintf(buffer, size, "%s%lx", in_agent(pc) ? "+" : in_program(pc) ? "" : "?", in_agent(pc) ? pc - agent : pc);
@@ -191,7 +194,7 @@ static void look(const greg_t *g)
 	print("o %s %s %ld %s %ld", function, state, step, at, (long)((uint64_t)g[REG_RSP] - first));
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		print(" %llx", (unsigned long long)g[numbers[i]]);
-	/* without PF and AF, which depend on the counters */
+	/* leaves out PF and AF, which depend on the counters */
 	print(" %llx |", (unsigned long long)(g[REG_EFL] & FLAGS & ~0x14));
 	for (int i = 0; i < f.nr; i++) {
 		print(" %s%lx", in_agent(f.pc[i]) ? "+" : "", in_agent(f.pc[i]) ? f.pc[i] - agent : f.pc[i]);
@@ -215,7 +218,7 @@ void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* After this nap, a time field can't express the distance to the last record's time. */
+/* Sleeps so long that a record's time field can't express the time since the last record. */
 void long_nap(void)
 {
 	struct timespec t = { 1, 0 };
@@ -236,7 +239,8 @@ static void jump_inside(void)
 	}
 }
 
-/* If two threads had the same tid, that tid would name two parts of the recording. So each tid is used only once. */
+/* If two threads had the same tid, the tid would name two parts of the recording. So each tid is
+ * used only once. */
 static unsigned char used_tids[1 << 22];
 
 static bool is_new(long tid)
@@ -250,15 +254,16 @@ static void use(long tid)
 		used_tids[tid] = 1;
 }
 
-/* The ring: one mapping of each record's memory, src/abi/ring.h. */
+/* This process's mapping of the ring (src/abi/ring.h). */
 static char *ring;
 
 struct chunk {
 	uint32_t state, serial, buffer, image, pid, tid;
 };
 
-/* In a child whose parent waits for it: what it goes on with must not write into the chunks of the thread that forked it.
- * These are the OPEN, HELD and TAKEN ones with its serial, which only that thread gives away. */
+/* Is called in a child whose parent waits for the child. Makes the chunks of the thread that forked
+ * read-only, because the child must not write into them. These are the OPEN, HELD and TAKEN chunks
+ * with the thread's serial. Only the thread gives its chunks away. */
 static void protect_parents(pid_t pid, pid_t tid)
 {
 	enum { CHUNK_SIZE = 16384, CHUNK_OPEN = 1, CHUNK_HELD = 4, CHUNK_TAKEN = 5, THREAD_WORDS = 16 };
@@ -272,7 +277,7 @@ static void protect_parents(pid_t pid, pid_t tid)
 	memcpy(&threads, ring + 24, 8);
 	memcpy(&chunks, ring + 32, 8);
 	thread = (const uint32_t *)(ring + threads);
-	/* numbers come again: the latest */
+	/* tids are used again, so the last row with pid and tid counts */
 	taken = (const uint64_t *)(ring + threads + nr_threads * 64ul);
 	for (uint32_t i = 0; i < nr_threads && thread[i * THREAD_WORDS]; i++)
 		if (thread[i * THREAD_WORDS + 1] == (uint32_t)pid && thread[i * THREAD_WORDS + 2] == (uint32_t)tid)
@@ -287,7 +292,7 @@ static void protect_parents(pid_t pid, pid_t tid)
 	}
 }
 
-/* The child of FORK_LATE goes on when the call is over in the parent. */
+/* The child of FORK_LATE. It goes on when the call is over in the parent. */
 static pid_t late_child;
 static int late_fd;
 
@@ -362,7 +367,7 @@ static void fork_here(void)
 		memcpy(made_at_mark, made, sizeof(made));
 		if (act == FORK_CALLS)
 			t_root(5, t_hand);
-		return;		/* the child goes on */
+		return;		/* the child continues with the stepped call */
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		die("no child");
@@ -382,7 +387,7 @@ static void act_now(void)
 		t_root(6, t_leaf);
 		break;
 	case FILL:
-		/* more records than a chunk has room for */
+		/* makes more records than a chunk has room for */
 		for (int i = 0; i < 2100; i++)
 			t_flush(0);
 		break;
@@ -410,7 +415,8 @@ static void act_now(void)
 		pthread_cancel(pthread_self());
 		break;
 	case CANCELLED:
-		/* the cancellation's signal comes at the instruction to which the handler returns */
+		/* the signal of the cancellation comes at the instruction to which this handler
+		 * returns */
 		cancelled = pthread_self();
 		cancel_now = true;
 		while (!cancel_sent)
@@ -421,7 +427,8 @@ static void act_now(void)
 	}
 }
 
-/* The words through which stubs jump on: the word of a call's first site, and the words of the two kinds of exits. */
+/* The words through which stubs jump to the agent: the word of the first site of a call, the word
+ * of returns and the word of tail jumps. */
 static uint64_t *site_word, *ret_word, *jump_word;
 
 static void note_word(const greg_t *g)
@@ -436,11 +443,11 @@ static void note_word(const greg_t *g)
 	if (code[0] != 0xff || code[1] != 0x25)
 		return;
 	memcpy(&distance, code + 2, 4);
-	/* the stub of a tail jump loads r11 before: lea 1f(%rip), %r11 */
+	/* only the stub of a tail jump loads r11 before it jumps: lea 1f(%rip), %r11 */
 	(code[-7] == 0x4c && code[-6] == 0x8d && code[-5] == 0x1d ? jump_word : ret_word) = (uint64_t *)(code + 6 + distance);
 }
 
-/* Whether the instruction is a 64-bit xadd, which reserves a record. */
+/* Returns whether the instruction at pc is a 64-bit xadd, which reserves a record. */
 static bool is_reservation(uint64_t pc)
 {
 	const unsigned char *code = (const unsigned char *)pc;
@@ -468,12 +475,13 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		look(g);
 	if (step == step_at) {
 		g[REG_EFL] &= ~TRAP_FLAG;
-		/* a stub has no unwind table: C++ can throw only at a program counter of the program or the agent */
+		/* a stub has no unwind table. So C++ can throw only from code of the program or the
+		 * agent */
 		can_unwind = in_program((uint64_t)g[REG_RIP]) || in_agent((uint64_t)g[REG_RIP]);
 		put_pc(acted_at, sizeof(acted_at), pc);
 		act_now();
 	}
-	/* the signal comes when this handler returns, at the same instruction */
+	/* the signal comes when this handler returns, so it interrupts the same instruction */
 	if (both)
 		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);
 	errno = error;
@@ -490,7 +498,8 @@ struct kernel_action {
 	uint64_t mask;
 };
 
-/* A system call that the tracer doesn't see: it would know of a handler that is installed past libc. */
+/* Makes a system call that the tracer doesn't see. If the tracer saw the call, it would know of the
+ * handler. */
 static long unseen(long nr, long a, const void *b, const void *c, long d)
 {
 	/* mov %rdi,%rax; mov %rsi,%rdi; mov %rdx,%rsi; mov %rcx,%rdx; mov %r8,%r10; syscall; ret */
@@ -526,7 +535,7 @@ static void install(void)
 			die("rt_sigaction");
 		return;
 	}
-	/* the raw handler keeps libc's restorer, which unwinders know */
+	/* the raw handler keeps libc's restorer, because unwinders recognise it */
 	ka.handler = (void *)on_step;
 	ka.mask = 1ul << (SIGCANCEL - 1) | 1ul << (SIGUSR1 - 1);
 	if (syscall(SYS_rt_sigaction, SIGTRAP, &ka, NULL, 8))
@@ -536,12 +545,13 @@ static void install(void)
 /* ---- one call ---------------------------------------------------------------- */
 
 static uint64_t wanted[16];
-static bool known;		/* wanted[] has the registers' values after the call */
+static bool known;		/* wanted[] has the values that registers have after the call */
 
-/* Calls f with action a at the k-th instruction. */
+/* Calls f, and does action a at the k-th instruction of the call. */
 __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act a, long k)
 {
-	volatile char deeper[8192];	/* later calls have return slots above this array, so they find the calls below it gone */
+	volatile char deeper[8192];	/* later calls have return slots above this array, so they
+					 * find that the calls below it are gone */
 	uint64_t registers[16];
 
 	deeper[0] = 0;
@@ -578,7 +588,7 @@ static void mark_at(long tid, const char *what, long k)
 	memcpy(made_at_mark, made, sizeof(made));
 }
 
-/* Ends a part of the recording. */
+/* Ends the part of the recording that belongs to one step. */
 __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 {
 	if (depth)
@@ -592,18 +602,20 @@ __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 	release_late_child();
 }
 
-/* States that exist only for an instant while the tracer changes. They are made by writes to the agent's memory. */
+/* States of the agent that usually exist only for an instant, while the tracer changes. The test
+ * makes them by writing to the agent's memory. */
 enum poke { NO_POKE, NO_DEPTH, DEPTH, LIST, IDLE_RET, IDLE_JUMP, UNCOUNTED };
 
 struct scenario {
 	const char *function, *state;
 	long (*f)(long);
 	long x;
-	long depth;		/* calls open around the stepped call */
-	bool fresh;		/* runs in a new thread */
-	long filled;		/* the call follows: -N: calls_to_fill - N other calls; 1: fill_cramped() */
+	long depth;		/* number of calls that are open around the stepped call */
+	bool fresh;		/* the call is made in a new thread */
+	long filled;		/* first makes calls. -N: calls_to_fill - N calls; 1:
+				 * those of fill_cramped(); 0: none */
 	void (*before)(void);
-	long room;		/* bytes left of the thread's stack; 0: all */
+	long room;		/* bytes that are left of the thread's stack; 0: the whole stack */
 	enum poke poke;
 };
 
@@ -629,10 +641,11 @@ static bool begins_with_mark(const struct scenario *s)
 	return !s->fresh || s->filled || s->room;
 }
 
-/* A stack whose end is known, with more memory below it. */
+/* A stack whose end the agent knows. There is more memory below the stack. */
 #define STACK_SIZE	(256 << 10)
 #define BELOW		(64 << 10)
-#define STACKS		((void *)0x3e0000000000)	/* fixed, since registers hold addresses there */
+#define STACKS		((void *)0x3e0000000000)	/* a fixed address, since registers hold
+							 * addresses in the stacks */
 static char *small_stack, *handlers_stack;
 
 static void make_stacks(void)
@@ -684,7 +697,7 @@ static void *in_thread(void *arg)
 	for (long n = t->s->filled < 0 ? calls_to_fill + t->s->filled : 0; n > 0; n--)
 		t_flush(0);
 	attempt(t->s->f, t->s->x, t->a, t->k);
-	/* the calls that handlers left open on the alternate stack are closed when it is set again */
+	/* setting the alternate stack again closes the calls that handlers left open on it */
 	if (t->s->room)
 		begin_cramped(t->s);
 	mark(act_names[t->a], t->k, 6);
@@ -693,8 +706,9 @@ static void *in_thread(void *arg)
 	return NULL;
 }
 
-/* After how many calls of t_flush(0) the next record is the first of another chunk. Then the next call takes more steps.
- * Each number is tried in a new thread, because a stepped call may take more words than another one. */
+/* The bounds of the search for calls_to_fill: the number of calls of t_flush(0) that fill a chunk.
+ * The call after them takes more steps. Each number is tried in a new thread, because a stepped
+ * call may take more words than other calls. */
 #define LEAST_TO_FILL	1900
 #define MOST_TO_FILL	2000
 #define STEPS_TO_FILL	500
@@ -764,7 +778,7 @@ static long attempt_now(long task)
 	return 0;
 }
 
-/* Runs a scenario. Returns whether the call took at least k steps, so that the handler acted. */
+/* Runs a scenario. Returns true if the call took at least k steps, so that the handler acted. */
 static bool run(const struct scenario *s, enum act a, long k)
 {
 	set(s);
@@ -820,7 +834,8 @@ static void pause_100ms(void)
 	nanosleep(&t, NULL);
 }
 
-/* A call is left by a jump. Then an untraced call with the same return slot returns through the first call's exit. */
+/* Leaves a call by a jump. Then an untraced call with the same return slot returns through the
+ * first call's exit. */
 static long leave_and_return(long x)
 {
 	sigjmp_buf here;
@@ -839,10 +854,12 @@ static long call_sigaction(long)
 }
 
 /*
- * QUICK: part of quick runs. BRIEF: part of runs that are shorter still. SLOW: takes a slow path.
- * Some runs only step calls, to see which instructions are reached. STEPPED: made only in such runs. FILLED: such
- * runs make it once more, and fill the chunk where a record was just reserved. EXTRA: made in separate runs of
- * this kind. LATE: made only in runs that may take seconds. RUN: made once, and not stepped.
+ * Flags of a call. QUICK: quick runs make it. BRIEF: even shorter runs make it, too. SLOW: it takes
+ * a slow path.
+ * Stepping runs only find out which instructions calls reach. STEPPED: only stepping runs make the
+ * call. FILLED: stepping runs make the call once more, and fill the chunk in which a record was
+ * just reserved. EXTRA: only separate stepping runs make the call. LATE: only runs that may take
+ * seconds make the call. RUN: the call is made once, without stepping.
  */
 enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32, RUN = 64, EXTRA = 128 };
 static const struct choice {
@@ -925,14 +942,15 @@ static void each_choice(const struct choice *c, long steps, long points, const c
 		bool in_a_thread = a == CANCEL || a == CANCELLED;
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
-		/* if the agent isn't notified of a fork, it doesn't notice the fork before the child's next call */
+		/* if the agent isn't notified of a fork, it notices the fork only at the child's
+		 * next call */
 		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS || a == FORK_LATE)))
 			continue;
 		each_step(&c->s, (enum act)a, steps > most ? steps / most : 1);
 	}
 }
 
-/* Makes the call, without an action, while *word has the given value. */
+/* Makes the scenario's call, without an action, while *word has the given value. */
 static void run_with(const struct scenario *s, uint64_t *word, uint64_t value)
 {
 	uint64_t was = *word;
@@ -968,8 +986,8 @@ static void run_poked(const struct scenario *s)
 	}
 }
 
-/* Steps a call to see which instructions it reaches: without any action, and with a handler that fills the chunk in
- * which a record was just reserved. */
+/* Steps a call to see which instructions it reaches. A FILLED call is also stepped with a handler
+ * that fills the chunk in which a record was just reserved. */
 static void step_only(const struct choice *c)
 {
 	if (c->flags & RUN) {
@@ -982,7 +1000,7 @@ static void step_only(const struct choice *c)
 		run_poked(&c->s);
 		return;
 	}
-	/* twice, since one of them may take long on a busy machine */
+	/* two times, since on a busy machine one call may take long */
 	for (int i = 0; i < (c->flags & LATE ? 1 : 2); i++)
 		run(&c->s, NOTHING, 0);
 	if (c->flags & FILLED)

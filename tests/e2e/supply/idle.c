@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- *   idle THREADS CALLS [MIB]   THREADS threads make one call each and wait, holding a chunk, while main
- *                        makes CALLS calls. Then the threads end, and the same is done with new threads.
- *                        MIB: first limits the address space to that many MiB, and executes itself
+ *   idle THREADS CALLS [MIB]   THREADS threads make one call each, and wait with a chunk each.
+ *                        Meanwhile main makes CALLS calls. Then the threads end, and new threads do the
+ *                        same. MIB: the program first limits its address space to this number of MiB,
+ *                        and executes itself
  *
- * Prints how many calls of work() were made.
+ * Prints the number of calls of work().
  */
 #include <pthread.h>
 #include <stdio.h>

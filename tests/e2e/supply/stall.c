@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- *   stall SIGNAL SECONDS [notsc]   makes calls, sends the recorder SIGNAL (0: none), and makes calls for
- *                                  SECONDS more; a stopped recorder is continued after half of them
+ *   stall SIGNAL SECONDS [notsc]   makes calls, sends SIGNAL to the recorder (0: no signal), and makes
+ *                                  calls for SECONDS more. A stopped recorder is continued after
+ *                                  half of this time
  *
- * Prints how many calls of work() were made, and the most processor time that a
- * hundred of them took, in ms. A wait for the recorder costs processor time, so it
- * shows there, whatever else the machine does. notsc: a read of the time-stamp
- * counter faults.
+ * Prints the number of calls of work(), and the most processor time that a hundred calls took, in
+ * ms. A wait for the recorder costs processor time. So the printed time shows waits, even on a busy
+ * machine. notsc: reading the time-stamp counter faults.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ __attribute__((noipa)) void work(long i)
 	sink = i;
 }
 
-/* by a system call, since libc's function reads the counter */
+/* makes a system call, since libc's function reads the time-stamp counter */
 static double now(clockid_t clock)
 {
 	struct timespec t;

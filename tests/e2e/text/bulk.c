@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Thousands of functions that threads call and check, while at times another
- * process shares the memory, so that text can't be changed. Commands on stdin,
- * each answered by a line on stdout:
+ * Threads call thousands of functions and check their results. At times another process shares the
+ * memory, so that text can't be changed. The program reads commands from stdin, and answers each
+ * command with a line on stdout:
  *
  *   vfork	a thread makes a vfork child, which waits for "release"
  *   clone	like "vfork", but the child is made by clone(CLONE_VM)
  *   release	the child ends
- *   storm MS	vfork children that live for up to MS ms, with short pauses, again and again
+ *   storm MS	makes vfork children again and again, with short pauses. Each child lives for up to
+ *		MS ms
  *   calm	ends the storm
  *   end	ends the program
  */
@@ -39,7 +40,8 @@ __asm__(".text\n.altmacro\n"
 extern int (*const bulk[NR])(int);
 
 static volatile int stop, storming, raging, storm_ms;
-static int begun[2], go[2];	/* pipes: a byte in `begun`: the child has begun; in `go`: it must end */
+static int begun[2], go[2];	/* pipes. A byte in `begun`: the child has begun. In `go`: the child
+				 * must end */
 static pthread_t v;
 static pid_t cloned_pid;
 
@@ -65,7 +67,7 @@ static inline __attribute__((always_inline)) long call(long nr, long a, const vo
 	return ret;
 }
 
-/* Runs in a child that shares the memory, so it makes nothing but system calls. */
+/* Runs in a child that shares the memory, so it only makes system calls. */
 static inline __attribute__((always_inline)) void child_waits(void)
 {
 	char c = 0;

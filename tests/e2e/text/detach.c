@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of all kinds that are open when the observer ends: deep ones that wait,
- * one inside a signal handler, one on an alternate stack, one on a coroutine's,
- * one that will be cancelled. Two threads go on making calls, and one loads and
- * unloads a library. Prints "ready". At the next line on stdin all calls return;
- * the program checks their results, and that nothing of the agent is left.
+ * Calls of all kinds are open when the observer ends: deep calls, and calls inside a signal
+ * handler, on an alternate stack, on a coroutine's stack, and in a thread that will be cancelled.
+ * Meanwhile two threads make calls, and a thread loads and unloads a library. The program prints
+ * "ready". At the next line on stdin all calls return. The program checks their results, and that
+ * no part of the agent is left.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,7 +29,7 @@
 static sem_t go, arrived;
 static volatile int stop;
 
-/* Checks that no frame of the stack, up to the thread's start, is the agent's code. */
+/* Checks that no frame of the stack, up to the thread's start, is in the agent's code. */
 static KEEP void check_stack(int least)
 {
 	void *pc[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions whose first instructions change the stack. main() calls middle(),
- * which calls them, until stdin ends. A debugger steps through their stubs.
+ * Functions whose first instructions change the stack. Until stdin ends, main() calls middle(), and
+ * middle() calls these functions. A debugger steps through their stubs.
  */
 #include <poll.h>
 #include <string.h>
@@ -53,7 +53,7 @@ KEEP int f_plain(int a) { return a + sink; }
 #define ASM(name, body) int name(int a); \
 	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ", @function\n" #name ": .cfi_startproc\n" \
 		body "\n.cfi_endproc; .size " #name ", . - " #name "\n")
-/* calls in the first five bytes, direct and through memory */
+/* f_call_first and f_call_memory have a call in the first five bytes */
 ASM(f_call_first, "call leaf; nop; ret");
 ASM(f_call_memory, "push %rax; .cfi_adjust_cfa_offset 8; call *leaf_pointer(%rip); pop %rdx; .cfi_adjust_cfa_offset -8; ret");
 ASM(f_high_pushes, "push %r15; .cfi_adjust_cfa_offset 8; .cfi_rel_offset r15, 0; push %r12; .cfi_adjust_cfa_offset 8;"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs inside gdb. For each function named in FUNCTIONS, steps through its stub up to
-the function's own text and, if its exit has a stub, through the exit's stub. At each
-instruction the stack must lead to main, with the values that main's registers have."""
+"""Runs inside gdb. For each function in FUNCTIONS, steps through the function's stub up to its own
+text. If the function's exit has a stub, also steps through that stub. At each instruction gdb must
+unwind to main, and must find the right values of main's registers."""
 import os
 import gdb
 
@@ -17,7 +17,7 @@ def frames():
 
 
 def look():
-    """(names of the frames, main's registers)"""
+    """Returns (names of the frames, main's registers)."""
     names, kept = [], None
     for f in frames():
         names.append(f.name())
@@ -40,7 +40,7 @@ def steps(function):
     while n < 800:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
-        # the function's exit was in this stub, too
+        # this stub also contained the function's exit
         returning |= (names[0] or "").startswith(EXITS)
         if returning and not (names[0] or "").startswith("pb_"):
             break
@@ -64,7 +64,7 @@ def steps(function):
 
 
 def exit_steps(function, want, faults):
-    """Steps through the exit of the same call, up to code that is neither a stub's nor the agent's.
+    """Steps through the exit of the same call, until the PC is neither in a stub nor in the agent.
     Returns the number of steps."""
     try:
         gdb.Breakpoint("*(char *)&patchbay_exit_" + function, temporary=True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads that get a processor only now and then: all of them run on one processor, at low
- * priority, beside a process that never sleeps. Ends when its standard input is closed. */
+/* Threads that get a processor only now and then. All of them run at low priority on one processor,
+ * on which another process runs all the time. Ends when its standard input is closed. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -37,7 +37,7 @@ static void *works(void *unused)
 {
 	(void)unused;
 	one_processor();
-	setpriority(PRIO_PROCESS, 0, 15);	/* of this thread */
+	setpriority(PRIO_PROCESS, 0, 15);	/* sets the nice value of this thread only */
 	for (long i = 0;; i++)
 		starved_work(i);
 }

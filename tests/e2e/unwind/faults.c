@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes an error that sanitizers and valgrind find: faults heap | use | leak | ub | init | race | abort | none. */
+/* faults heap | use | leak | ub | init | race | abort | none: makes an error that sanitizers and
+ * valgrind find. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ N int outer(const char *what, int n)
 	return faulty(what, n) + 1;
 }
 
-/* Overwrites what the stack and registers still hold: the pointers to all but the last block. */
+/* Leaks n blocks and returns a further one. Each call overwrites the pointers to earlier blocks in
+ * the stack and registers. */
 N static int *leak(int n)
 {
 	kept = malloc(40);
@@ -46,9 +48,9 @@ N static int *leak(int n)
 }
 
 /*
- * ThreadSanitizer may miss two accesses that happen at the same moment. So main's access begins after that of the
- * other thread, and both threads run until both accesses are over. This order is enforced in assembly, which
- * ThreadSanitizer doesn't see: it reports the accesses as a race.
+ * ThreadSanitizer may miss two accesses that happen at the same moment. So main's access begins
+ * after the other thread's access, and both threads run until both accesses are over. Assembly
+ * enforces this order. ThreadSanitizer doesn't see assembly, so it reports the accesses as a race.
  */
 static int over;
 

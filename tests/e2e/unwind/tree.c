@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls of many shapes, all of them below run(), for a profiler to unwind: tree TREES. Prints the
- * clock (CLOCK_MONOTONIC, seconds) when main begins and ends. A tree is 46 calls. */
+/* tree TREES: makes calls of many shapes below run(), for a profiler to unwind. A tree is 46 calls.
+ * Prints the time (CLOCK_MONOTONIC, seconds) at which main begins and the time at which it ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,7 +22,7 @@ N long two(long x)
 	return a + leaf(x + a);
 }
 
-/* saves registers, which its exit restores */
+/* saves registers at its entry and restores them at its exit */
 N long saves(long a, long b, long c)
 {
 	long x = two(a), y = two(b);
@@ -43,7 +43,7 @@ N long big(long n)
 	return leaf(n) + buf[n & 63];
 }
 
-/* a frame whose size is only known at run time */
+/* has a frame whose size is only known at run time */
 N long sized(long n)
 {
 	volatile char buf[n + 16];
@@ -57,7 +57,7 @@ N long tail(long n)
 	return leaf(n + 1);
 }
 
-/* a function whose loop begins at its entry */
+/* has a loop that begins at the function's entry */
 N long loops(long n)
 {
 	long s = 0;

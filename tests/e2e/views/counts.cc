@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Many ways in which a call may begin and end: returns, exceptions, longjmp,
- * threads, forks in deep calls whose children return through the inherited
- * calls, and an exit in the middle of calls. */
+/* Calls that begin and end in many ways: by returns, exceptions, longjmp, threads, forks in deep
+ * calls, and an exit in the middle of calls. The children of the forks return through the inherited
+ * calls. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -65,7 +65,8 @@ static void *thread(void *arg)
 	for (int i = 0; i < 100; i++)
 		leaf(i);
 	if (n == 3)
-		usleep(lingers_ms * 1000);	/* so that its name can be seen */
+		usleep(lingers_ms * 1000);	/* gives the recorder time to read the thread's
+						 * name */
 	return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* many_calls N: N calls of a leaf, two levels below main. */
+/* many_calls N: makes N calls of a leaf, two levels below main. */
 #include <stdlib.h>
 
 __attribute__((noipa)) long leaf(long n)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* newest N: a second thread makes most of the calls, N of them. Then the main thread
- * makes the last calls, in a chunk that it opened long before. */
+/* newest N: a second thread makes N calls, which are most of the calls. Then the main thread makes
+ * the last calls, in a chunk that it opened long before. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tree N: N times a recursion whose leaves are all 17 calls below main. */
+/* tree N: makes a recursion N times. All its leaves are 17 calls below main. */
 #include <stdlib.h>
 
 __attribute__((noipa)) int branch(int n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* alone PLUGIN: after each dlopen and dlclose the process must have only one thread,
- * whatever the agent did meanwhile. The kernel allows some calls only then. */
+/* alone PLUGIN: after each dlopen and dlclose the process must have only one thread, whatever the
+ * agent did meanwhile. The kernel allows some system calls only in a process with one thread. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <err.h>

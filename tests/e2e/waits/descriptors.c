@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent has no descriptor among the program's, and holds none of the program's
- * files open.
+ * The agent must have no descriptor among the program's descriptors, and must hold none of the
+ * program's files open.
  *
  *   descriptors PLUGIN
  *
- * The program closes all descriptors, takes each number for a socket, and counts what
- * arrives at the other end of the socket. Meanwhile, clients ask the agent's thread for
- * a long file, and another thread calls dlopen and dlclose. A pipe that was open when
- * the program executed itself must end when the program closes its writer. The program
- * ends when it gets a byte.
+ * The program closes all descriptors, makes a socket at each descriptor number, and counts the
+ * bytes that arrive at the sockets' other ends. Meanwhile, clients request a long file from the
+ * agent's thread, and another thread calls dlopen and dlclose. One pipe was open when the program
+ * executed itself. When the program closes the pipe's writing end, the reading end must get
+ * end-of-file. The program ends when it gets a byte.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		errx(1, "the pipe has another writer");
 	puts("ready");
 	fflush(stdout);
-	/* until the clients have begun to ask */
+	/* waits until the clients have begun their requests */
 	sleep(1);
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);

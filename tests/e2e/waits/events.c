@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a program does while its recorder doesn't answer. The program measures each
- * event by its own clock ("figure EVENT nanoseconds" on stderr), and prints the
- * event's result on stdout.
+ * Events in a program whose recorder doesn't answer. The program measures the time of each event
+ * ("figure EVENT nanoseconds" on stderr), and prints the event's result on stdout.
  *
  *   events HOW SOCKET PLUGIN EVENT...
  *   events FD				the image that an event executes
  *
- * HOW is what happens to the recorder, which is the parent, before each event:
+ * The recorder is the program's parent. HOW says what happens to the recorder before each event:
  *   alive     nothing; there may be no recorder
  *   stopped   SIGSTOP, and SIGCONT afterwards
  *   full      like "stopped", but its socket's backlog is full of connections
  *   killed    SIGKILL, once
- * A child continues the recorder after WATCHDOG_MS, so that an unbounded wait ends.
+ * A child continues the recorder after WATCHDOG_MS, so that even an unbounded wait ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,7 +33,7 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS	2000
-#define FRESH_MS	150	/* a continued recorder has sent a heartbeat by then */
+#define FRESH_MS	150	/* after this time, a continued recorder has sent a heartbeat */
 #define MAX_CONNS	5000
 #define CALLS		300000
 #define AT_ONCE		1000
@@ -141,7 +140,7 @@ static void restore(void)
 	kill(recorder, SIGCONT);
 }
 
-/* ---- events: nanoseconds, and a result ------------------------------------ */
+/* ---- events: each returns its nanoseconds and stores a result -------------- */
 
 static uint64_t until_child(uint64_t start, pid_t pid, int fd, int *result)
 {
@@ -285,7 +284,7 @@ static uint64_t ev_exit(int *result)
 	return now_ns() - start;
 }
 
-/* The longest time that AT_ONCE calls took. The buffer is soon full. */
+/* Returns the longest time that AT_ONCE calls took. The buffer is soon full. */
 static uint64_t ev_calls(int *result)
 {
 	uint64_t most = 0;
@@ -323,7 +322,8 @@ static void run(const char *name)
 			loaded = dlopen(plugin, RTLD_NOW);
 		disturb();
 		ns = events[i].run(&result);
-		/* repeats the event: the agent doesn't wait twice for a recorder that is gone */
+		/* repeats the event, since the agent must not wait twice for a recorder that is
+		 * gone */
 		for (int k = 1; k <= 3 && events[i].run != ev_dlclose; k++) {
 			uint64_t again = events[i].run(&result);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* hold PID MILLISECONDS: stops the main thread of a process and lets its other threads run,
- * as if a recorder were busy. Prints "held" when the thread has stopped. */
+/* hold PID MILLISECONDS: stops the main thread of a process and lets its other threads run. A
+ * recorder that is stopped like this seems to be busy. Prints "held" when the thread has
+ * stopped. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program with a seccomp filter that kills it at each unexpected system call. The
- * agent must not make other system calls than the program itself.
+ * A program with a seccomp filter that kills the process at any unexpected system call. The agent
+ * must make no system call that the program itself doesn't make.
  *
  *   sandbox prctl|syscall|probe PROGRAM
  *   sandbox setuid
  *
- * prctl, syscall: how a child sets the filter; then it executes PROGRAM. probe: the
- * child only asks the kernel whether there are filters, as libseccomp does. setuid: the
- * program itself changes its user under the filter, prints that, and waits for a byte.
+ * prctl, syscall: a child sets the filter by this call, and executes PROGRAM.
+ * probe: the child only asks the kernel whether there are filters, as libseccomp does, and executes
+ * PROGRAM.
+ * setuid: the program itself sets the filter, changes its user ids, prints a line, and waits for a
+ * byte.
  */
 #define _GNU_SOURCE
 #include <err.h>

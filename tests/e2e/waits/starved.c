@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * starved PLUGIN CPU MS: loads the plugin and starts another program while a child keeps processor CPU busy. The child
- * is in the recorder's session, since the scheduler may divide processor time between sessions.
+ * starved PLUGIN CPU MS: loads the plugin and starts another program while a child keeps processor
+ * CPU busy. The child is in the recorder's session, since the scheduler may give each session a
+ * share of processor time.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -49,7 +50,8 @@ int main(int argc, char **argv)
 	if (read(0, &c, 1) != 1)
 		return 1;
 	pid_t busy = spin_on(atoi(argv[2]), atoi(argv[3]) / 1e3), pid;
-	usleep(200000);		/* until the recorder has used up its first share of the processor */
+	usleep(200000);		/* waits until the recorder has used up its first share of the
+				 * processor */
 	void *lib = dlopen(argv[1], RTLD_NOW);
 	int (*call)(int) = lib ? (int (*)(int))dlsym(lib, "plugin_call") : NULL;
 
