@@ -106,8 +106,8 @@ struct pb_cursor {
 	uint32_t open_seen;		/* number of the stack's calls that agree with the list */
 	uint32_t open_left;		/* number of the list's records that must still be used */
 	uint32_t open_at;		/* index of the list's next record */
-	uint64_t open_unwritten[2];	/* a bit for each record of the list: the ENTRY of the
-					 * record's call wasn't written when the list was */
+	uint64_t open_unwritten[2];	/* a bit for each record of the list; it is set if the ENTRY
+					 * of the record's call may come after the list */
 	uint32_t base_due;		/* number of open calls that are outside of the listed
 					 * calls; nothing else is known of them */
 	uint32_t opened;		/* the list may have opened the calls on `opened_on` up to

@@ -55,7 +55,7 @@ static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* only chunks below `ahead` were given memory, so look only at these */
+	/* the chunks from the index `ahead` have no memory, so look only at the chunks below */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)

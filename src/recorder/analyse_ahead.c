@@ -12,12 +12,12 @@
  *   DONE     its analysis is open and can be taken
  *   OVER     the main thread took the analysis or makes it itself, or the analysis failed
  *
- * To look at a file starts its read-ahead. The thread that lists the files then looks at all files,
- * so that the disk gets all requests at once. A look may block until the disk has served earlier
- * requests. So a worker looks at a file only if no file is ready to be analysed. The main thread
- * waits for a job that is BUSY. If no worker has begun the job, the main thread analyses the file
- * itself, so it never waits for a free worker. If an analysis failed, the main thread repeats it to
- * get the reason.
+ * A look at a file starts the file's read-ahead. The thread that lists the files then looks at all
+ * files, so that the disk gets all requests at once. A look may block until the disk has served
+ * earlier requests. So a worker looks at a file only if no file is ready to be analysed. The main
+ * thread waits for a job that is BUSY. If no worker has begun the job, the main thread analyses the
+ * file itself, so it never waits for a free worker. If an analysis failed, the main thread repeats
+ * it to get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -13,19 +13,21 @@
 struct record_conn {
 	int fd;
 	pid_t pid;			/* the peer's PID, as the kernel reports it */
-	uint32_t image;			/* 0 until HELLO */
+	uint32_t image;			/* number of the image; 0 until HELLO has come */
 	bool ready;			/* sent READY */
-	bool brings;			/* sent a MODULE that is new to its image */
+	bool brings;			/* has sent a MODULE that is new to its image */
 	bool dead;			/* conns_sweep() will close it */
 
-	/* For `patchbay control`: a client asks, and the recorder forwards the request to an
-	 * agent's connection. An agent gets one request at a time; the other clients wait. */
+	/* For `patchbay control`: a client sends a request, and the recorder forwards the request
+	 * to an agent's connection. An agent gets one request at a time, and the other clients
+	 * wait. */
 	bool client;
-	bool waiting;			/* a client: its request is under way or queued */
+	bool waiting;			/* a client: its request is queued, or was forwarded and has
+					 * no answer yet */
 	pid_t target;			/* a client: the process that it controls */
-	struct record_conn *asker;	/* an agent: the client that gets the agent's next REPLY,
-					 * or, once that client has left, the agent itself */
-	void *request;			/* a client: the queued message, whole */
+	struct record_conn *asker;	/* an agent: the client that gets the agent's next REPLY. If
+					 * that client has left, the agent itself */
+	void *request;			/* a client: the whole queued message */
 	size_t request_len;
 };
 
@@ -40,8 +42,9 @@ struct record_image {
 	bool ready;
 	uint32_t nr_modules;
 	struct record_image_module *modules;
-	char comm[RECORD_COMM];		/* name of its first thread when the image started */
-	char path[];			/* path of its executable; "": not known */
+	char comm[RECORD_COMM];		/* name of the image's first thread when the image
+					 * started */
+	char path[];			/* path of the image's executable; "" if it is unknown */
 };
 
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hints at the end of a recording, for a user who may have expected more calls: a --module matched
- * no library, a runtime is traced only in part, or the program is a small launcher. A launcher's
- * work is done by libraries, which aren't traced by default.
+ * Gives hints at the end of a recording, for a user who may have expected more calls. There are
+ * hints for three cases: a --module matched no library, a runtime is traced only in part, or the
+ * program is a small launcher. A launcher's work is done by libraries, which aren't traced by
+ * default.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,10 @@
 #include "recorder/settings.h"
 #include "recorder/texts.h"
 
-#define FEW_CALLS	1000	/* a launcher makes fewer calls itself */
-#define LAUNCHER	10	/* its libraries have this many times as many functions as it has */
-#define NAMED		3	/* libraries that the hint names */
+#define FEW_CALLS	1000	/* a launcher itself makes fewer calls than this */
+#define LAUNCHER	10	/* a launcher's libraries have more than this many times as many
+				 * functions as the launcher */
+#define NAMED		3	/* at most this many libraries are named in the hint */
 
 static const char *soname(const struct record_module *m)
 {
@@ -35,8 +37,8 @@ static bool is_ours(const struct record_module *m)
 
 /* --- a --module that matched nothing ------------------------------------- */
 
-/* Finds libraries whose names are like the glob. "libc" means libc.so.6, not libcrypto: a library
- * whose name continues with a dot is preferred. */
+/* Finds libraries whose names are similar to the glob. A library whose name continues with a dot is
+ * preferred: "libc" means libc.so.6, not libcrypto. */
 static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
 		      size_t len)
 {
@@ -117,7 +119,7 @@ void record_hint_runtimes(const struct record_server *s)
 
 /* --- a launcher ---------------------------------------------------------- */
 
-/* Libraries that most programs load and few users mean to trace. */
+/* True if the module is a library that most programs load and few users want to trace. */
 static bool is_runtime(const struct record_module *m)
 {
 	static const char *const names[] = {
@@ -173,7 +175,7 @@ void record_hint_launcher(const struct record_server *s, uint64_t calls)
 			list[nr++] = e;
 		}
 	}
-	/* a user who selected functions expects few calls */
+	/* if a user selected functions, that user expects few calls */
 	if (nr && calls < FEW_CALLS && others > LAUNCHER * traced && !o->nr_patterns &&
 	    !o->nr_hooks && !o->size && !o->depth && !o->thresh[0] && strcmp(o->tracer, "nop")) {
 		qsort(list, nr, sizeof(*list), by_functions);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An agent that connects waits at most PB_PATIENCE_NS for a heartbeat, but the
- * recorder's main thread may analyse a module for seconds. So a thread that does
- * nothing else accepts agents: it sends the ring, which holds the heartbeat, and
- * passes the connection to the main thread through a pipe.
+ * An agent that connects waits at most PB_PATIENCE_NS for a heartbeat. But the recorder's main
+ * thread may analyse a module for seconds. So a separate thread accepts agents and does nothing
+ * else. It sends the ring, which holds the heartbeat. Then it passes the connection to the main
+ * thread through a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "recorder/recording.h"
 #include "recorder/session_dir.h"
 
-#define FULL_US 10000		/* pause before the next try if no descriptor is free */
+#define FULL_US 10000		/* pause before the next attempt, if no descriptor was free */
 
 struct record_listener {
 	struct record_server *server;
@@ -62,7 +62,7 @@ static bool accept_agent(const struct record_server *s, struct record_peer *peer
 
 	if (!record_listen_accept(s->session->listen_fd, peer))
 		return false;
-	/* if the agent has left already, the main thread's next read from it will fail */
+	/* if the agent has already left, the main thread's next read from it fails */
 	c = (struct record_conn){ .fd = peer->fd };
 	fd = record_procs_share(s->ring);
 	record_conn_send(&c, PB_MSG_RING, &ring, sizeof(ring), NULL, 0, fd);
@@ -141,7 +141,7 @@ void record_listen_stop(struct record_server *s)
 	if (!l)
 		return;
 	l->stop = true;
-	/* this wakes the thread, and agents that wait to be accepted get an error */
+	/* the shutdown wakes the thread, and agents that wait to be accepted get an error */
 	shutdown(s->session->listen_fd, SHUT_RDWR);
 	pthread_join(l->thread, NULL);
 	while (record_listen_next(s, &peer))

@@ -7,8 +7,8 @@
 
 struct record_server;
 
-/* Starts a thread that accepts agents and sends them the ring, whatever the main thread does
- * meanwhile. After record_listen_stop() connections are refused. 0 or -errno. */
+/* Starts a thread that accepts agents and sends them the ring, even while the main thread is busy.
+ * After record_listen_stop(), connections are refused. Returns 0 or -errno. */
 int record_listen_start(struct record_server *s);
 void record_listen_stop(struct record_server *s);
 
@@ -16,9 +16,9 @@ struct record_peer {
 	int fd;
 	pid_t pid;			/* the peer's PID, as the kernel reports it */
 };
-/* A descriptor on which poll() reports POLLIN when record_listen_next() has an agent. */
+/* Returns a descriptor. poll() reports POLLIN on it when record_listen_next() has an agent. */
 int record_listen_fd(const struct record_server *s);
 bool record_listen_next(struct record_server *s, struct record_peer *peer);
-/* Accepts a peer from a socket; refuses processes of other users. Context: any thread. */
+/* Accepts a peer from a socket. Refuses processes of other users. Context: any thread. */
 bool record_listen_accept(int listen_fd, struct record_peer *peer);
 #endif

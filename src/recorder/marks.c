@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Matches patterns that an agent can't match: an agent has only the names of the
- * symbol table, doesn't demangle, and doesn't know regular expressions. When an
- * agent requests a module's analysis, the recorder gives each function that matches
- * a pattern one more alias, the pattern's mark ("=ns::*", PB_ALIAS_MARK). The mark
- * is written to the control file in place of the pattern. So any number of functions
- * may match, and the pattern also applies to modules that are loaded later.
+ * Matches patterns that an agent can't match. An agent has only the names of the symbol table. It
+ * doesn't demangle them, and doesn't know regular expressions. When an agent requests a module's
+ * analysis, the recorder adds an alias to each function that matches a pattern. This alias is the
+ * pattern's mark ("=ns::*", PB_ALIAS_MARK). The control file gets the mark in place of the pattern.
+ * So any number of functions may match, and the pattern also applies to modules that are loaded
+ * later.
  *
  * The analysis with marks is a copy for agents. The data directory gets the original.
  */
@@ -25,7 +25,7 @@
 #include "recorder/modules.h"
 #include "recorder/settings.h"
 
-#define MARKS_MAX 64		/* a uint64_t has a bit for each mark */
+#define MARKS_MAX 64		/* limit of the marks, because a uint64_t has a bit for each mark */
 
 static bool is_known(const struct record_options *o, const char *text)
 {
@@ -88,7 +88,7 @@ void record_marks_free(struct record_options *o)
 /* --- the marks of a module ----------------------------------------------- */
 
 struct marking {
-	uint64_t *marks;	/* [nr_funcs] a bit for each mark of the options */
+	uint64_t *marks;	/* for each function, a bit for each mark of the options */
 	uint64_t bit;
 };
 
@@ -119,9 +119,9 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 	return found > 0;
 }
 
-/* Writes the new alias strings, "a\nb\n": a function's aliases and the texts of its marks. A
- * function without aliases uses the string of the last such function if both have the same
- * marks, as most do. */
+/* Writes the new alias strings, "a\nb\n". A string has a function's aliases and the texts of its
+ * marks. Most functions without aliases have the same marks. So a function without aliases shares
+ * the last string of such a function if the marks are the same. */
 static bool put_aliases(FILE *f, const struct record_options *o, const struct pb_analysis *a,
 			struct pb_func *funcs, const uint64_t *marks)
 {
@@ -157,8 +157,8 @@ static bool put_aliases(FILE *f, const struct record_options *o, const struct pb
 	return true;
 }
 
-/* A copy of the analysis with the alias strings changed. All strings move to the copy's end, as
- * they have become longer. The caller frees the copy. */
+/* Returns a copy of the analysis with the new alias strings. All strings move to the copy's end,
+ * because they have become longer. The caller frees the copy. */
 static struct pb_analysis *marked_copy(const struct record_options *o,
 				       const struct record_module *m, const uint64_t *marks)
 {
@@ -191,7 +191,7 @@ static struct pb_analysis *marked_copy(const struct record_options *o,
 	return copy;
 }
 
-/* Makes a sealed memory file of the analysis, which agents can't change. */
+/* Makes a sealed memory file of the analysis, so that agents can't change it. */
 static int publish(const struct pb_analysis *a)
 {
 	int fd = memfd_create("patchbay-analysis", MFD_CLOEXEC | MFD_ALLOW_SEALING);

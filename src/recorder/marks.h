@@ -11,16 +11,17 @@ struct record_options;
 struct record_mark {
 	enum pb_match match;
 	char *pattern;			/* without ! */
-	const char *module;		/* the pattern's text after :mod:, or NULL; `pattern` ends
-					 * before :mod: */
-	char text[192];			/* stands for the pattern in control files: "=ns::*" */
+	const char *module;		/* the text of the pattern after :mod:, or NULL; `pattern`
+					 * has the text before :mod: */
+	char text[192];			/* the word for the pattern in control files: "=ns::*" */
 };
 
-/* Adds a pattern. Returns the word that stands for it in a control file of functions, with its
- * ! and :mod:; the caller frees it. NULL: no memory, or too many patterns (errno is E2BIG). */
+/* Adds a pattern. Returns the word that replaces the pattern in a control file of functions, with
+ * the pattern's ! and :mod:. The caller frees the word. Returns NULL if there is no memory, or if
+ * there are too many patterns (errno is E2BIG). */
 char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern);
-/* If a pattern matches any of the module's functions, makes the analysis that agents get. Returns 0
- * or -errno. */
+/* If a pattern matches any function of the module, makes the analysis that agents get. Returns 0 or
+ * -errno. */
 int record_marks_apply(const struct record_options *o, struct record_module *m);
 void record_marks_free(struct record_options *o);
 #endif

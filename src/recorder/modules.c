@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The modules of a session: each file's analysis once, its number, and whether
- * it is traced. A module is identified by build-id and path, so that a file that was
- * rebuilt during the session becomes another module.
+ * Keeps the modules of a session. Each file is analysed once. A module has a number, and may be
+ * traced or not. A module is identified by build-id and path, so a file that was rebuilt during the
+ * session becomes another module.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd,
 		snprintf(err, errlen, "can't map its analysis: %s", strerror(errno));
 		goto fail;
 	}
-	/* the analysis has passed pb_analysis_check() already */
+	/* pb_analysis_check() has already accepted the analysis */
 	e->map = map;
 	e->size = (uint64_t)st.st_size;
 	return e;
@@ -150,7 +150,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	return e;
 }
 
-/* Whether elf_fd is still the file that was analysed. Stubs are cached only if it is. */
+/* True if elf_fd is still the file that was analysed. Stubs are cached only for that file. */
 static bool is_its_file(const struct record_module *e, int elf_fd)
 {
 	struct stat st;

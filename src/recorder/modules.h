@@ -15,7 +15,7 @@ struct record_ahead;
 struct record_options;
 
 struct record_module {
-	uint32_t number;	/* index + 1 */
+	uint32_t number;	/* index in the list, plus 1 */
 	char *path;
 	dev_t dev;
 	ino_t ino;
@@ -23,32 +23,32 @@ struct record_module {
 	int fd;			/* descriptor of the analysis */
 	const struct pb_analysis *map;
 	uint64_t size;
-	int stubs_fd;		/* descriptor of its file of stubs; -1: not made yet */
+	int stubs_fd;		/* descriptor of the module's file of stubs; -1: not made yet */
 	uint64_t stubs_size;
-	bool traced;			/* in at least one image */
-	bool marked;			/* record_marks_apply() has seen it */
-	int marked_fd;			/* the analysis that agents get instead of fd; -1: no
-					 * pattern matches */
+	bool traced;			/* the module is traced in at least one image */
+	bool marked;			/* record_marks_apply() was called for the module */
+	int marked_fd;			/* descriptor of the analysis that agents get instead of fd;
+					 * -1: no pattern matches */
 	uint64_t marked_size;
-	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that names no module and belongs to
-					 * this module */
+	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that belongs to this module but
+					 * doesn't name a module */
 };
 struct record_modules {
 	struct record_module **list;
 	uint32_t nr;
 	const struct record_options *options;
 	struct record_ahead *ahead;	/* NULL: no analyses are made ahead */
-	struct pb_datadir *datadir;	/* NULL: nothing is written yet */
+	struct pb_datadir *datadir;	/* NULL: the data directory doesn't exist yet */
 };
-/* Returns the module of the file elf_fd, which it analyses the first time. NULL with a reason in
- * err. */
+/* Returns the module of the file elf_fd. The first call analyses the file. On an error, returns
+ * NULL and writes the reason to err. */
 struct record_module *record_module_get(struct record_modules *m, int elf_fd, const char *path,
 					char *err, size_t errlen);
-/* Makes the file of the module's stubs (src/abi/stubs.h) unless it exists. elf_fd is the module's
- * file, or -1. 0, or -errno. */
+/* Makes the module's file of stubs (src/abi/stubs.h), unless it exists. elf_fd is the module's
+ * file, or -1. Returns 0 or -errno. */
 int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd);
-/* Writes the modules that were analysed before the data directory existed. Later ones are written
- * when they are analysed. */
+/* Writes the modules that were analysed before the data directory existed. All later modules are
+ * written when they are analysed. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 bool record_module_traced(const struct record_options *o, const struct record_module *m,
 			  bool is_exe);

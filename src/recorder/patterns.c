@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Looks patterns up before the program starts. A pattern that matches nothing is
- * probably a typing error, and is reported before anything has started.
+ * Looks patterns up before the program starts. A pattern that matches nothing is probably a typing
+ * error, so it is reported before the program starts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-#define LIST_MAX 4000	/* bytes of names in one control write */
+#define LIST_MAX 4000	/* limit of the bytes of names in one control write */
 
 struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
 	const char *exe;
-	bool later;			/* a --module may name libraries that are loaded later */
+	bool later;			/* --module may name libraries that are loaded later */
 };
 
 /* --- patterns ------------------------------------------------------------ */
@@ -71,12 +71,13 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
-/* Whether a pattern that the agent can't match becomes a mark. A few functions are listed by name
- * instead; a long list, or a glob that may match any number, becomes a mark. */
+/* True if a pattern that the agent can't match becomes a mark. If the pattern matches a few
+ * functions, their names are listed instead. A mark replaces a long list, and a glob that may match
+ * any number of functions. */
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {
-	/* the pattern is for a module that is loaded later, whose names aren't known yet */
+	/* the pattern is for a module that is loaded later, so its names aren't known yet */
 	if (!r->matched)
 		return true;
 	return r->listed && (strlen(r->value) > LIST_MAX ||
@@ -141,8 +142,8 @@ static int resolve_patterns(struct record_options *o, const struct record_target
 	return ret;
 }
 
-/* The agent applies the writes in the order in which they are added here. The tracer comes last:
- * when it starts, everything else is set. */
+/* The agent applies the writes in the order in which this function adds them. The tracer is the
+ * last, so everything else is set when the tracer starts. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m)
 {

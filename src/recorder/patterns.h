@@ -7,9 +7,9 @@ struct record_modules;
 struct record_options;
 struct record_target;
 
-/* Checks and resolves the patterns of o against the program and the libraries that it is linked
- * with. Puts the control writes that all options need into o->writes. 0, or 1 after one line of
- * error. */
+/* Checks the patterns of o, and resolves them against the program and the libraries that it is
+ * linked with. Adds the control writes that all options need to o->writes. Returns 0. On an error,
+ * prints one line and returns 1. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m);
 #endif

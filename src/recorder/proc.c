@@ -46,8 +46,8 @@ struct maps_visit {
 	const struct record_ring *r;
 	pid_t pid;
 	enum record_maps found;
-	bool any;		/* the thread had memory */
-	char *path;		/* out: the thread's directory; may be NULL */
+	bool any;		/* a thread that was looked at had memory */
+	char *path;		/* buffer for the directory of the thread, or NULL */
 };
 
 static bool is_ring(const struct record_ring *r, const char *line)
@@ -60,7 +60,7 @@ static bool is_ring(const struct record_ring *r, const char *line)
 	       ino == r->ino && makedev(major, minor) == r->dev;
 }
 
-/* Whether a maps file lists the ring. Sets *any if the thread has any memory. */
+/* Looks for the ring in a maps file. Sets *any to true if the thread has any memory. */
 static enum record_maps maps_of(const struct record_ring *r, const char *path, bool *any)
 {
 	char *line = NULL;
@@ -93,7 +93,8 @@ static bool visit_maps(void *arg, pid_t tid)
 	return !v->any && v->found == RECORD_MAPS_NOT;
 }
 
-/* The recorder, kernel threads and processes older than the recorder are never traced. */
+/* True for the recorder, kernel threads and processes older than the recorder. They are never
+ * traced. */
 static bool is_bystander(pid_t pid)
 {
 	static _Atomic uint64_t own_start;
@@ -114,8 +115,8 @@ static bool is_bystander(pid_t pid)
 	return pid == own || (!record_proc_stat(path, &s) && (s.kernel || s.start < own_start));
 }
 
-/* All threads share one memory. But if the main thread has exited, /proc/PID shows no memory, and
- * another thread's directory must be read. */
+/* All threads of a process share its memory. But if the main thread has exited, /proc/PID shows no
+ * memory, and the directory of another thread must be read. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid)
 {
 	struct maps_visit v = { .r = r, .pid = pid };
@@ -205,8 +206,8 @@ int record_proc_status(const char *path, struct record_status *s)
 	return s->nr ? 0 : e == ESRCH ? -ENOENT : e ? -e : -ENOSYS;
 }
 
-/* Field nr of a stat file, numbered as in proc(5). p points to field 3, the state: the name before
- * it may contain anything. */
+/* Returns field nr of a stat file, numbered as in proc(5). p points to field 3, the state, because
+ * the name in field 2 may contain anything. */
 static uint64_t stat_field(const char *p, unsigned nr)
 {
 	for (unsigned i = 3; p && i < nr; i++) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads /proc about one process or thread. PIDs are those of the mounted /proc, which may
- * belong to another pid namespace than the recorder (record_proc_is_ours()). Processes start
- * and end at any time: each answer may be out of date when it arrives. Context: any thread of
- * the recorder.
+ * Reads what /proc shows of one process or thread. PIDs are those of the mounted /proc. It may
+ * belong to another pid namespace than the recorder's (record_proc_is_ours()). Processes start and
+ * end at any time, so each answer may already be out of date. Context: any thread of the recorder.
  */
 #ifndef PB_RECORDER_PROC_H
 #define PB_RECORDER_PROC_H
@@ -15,49 +14,53 @@
 struct record_ring;
 
 #define RECORD_COMM 16
-#define RECORD_PID_LEVELS 33	/* pid namespaces nest no deeper */
+#define RECORD_PID_LEVELS 33	/* maximal depth of nested pid namespaces */
 
-/* Whether the PIDs in /proc are those that the recorder's system calls use. */
+/* True if the PIDs in /proc are the same as those that the recorder's system calls use. */
 bool record_proc_is_ours(void);
 
-/* "/proc/PID", or "/proc/PID/task/TID" if the main thread has exited and thread TID still runs:
- * maps, exe, root and cwd can then be read only there. */
+/* Writes the process' directory to path. It is "/proc/PID". If the main thread has exited and the
+ * thread TID still runs, it is "/proc/PID/task/TID": only that directory still shows maps, exe,
+ * root and cwd. */
 #define RECORD_PROC_PATH 48
 void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH]);
 
 enum record_maps {
 	RECORD_MAPS_NOT,	/* the process doesn't map the ring, has no memory, or is gone */
 	RECORD_MAPS,
-	RECORD_MAPS_UNKNOWN,	/* the recorder may not look: the process isn't dumpable, or is
-				 * another user's */
+	RECORD_MAPS_UNKNOWN,	/* the recorder may not look: the process isn't dumpable, or belongs
+				 * to another user */
 };
-/* Whether a process maps the ring. If its main thread has exited, another thread is asked. The
- * answer is RECORD_MAPS_NOT for the recorder itself and for processes older than it. */
+/* Finds out whether a process maps the ring. If its main thread has exited, another thread's
+ * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for processes that
+ * are older than the recorder. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid);
 
 struct record_status {
-	bool dead;			/* a zombie: it never runs again */
-	bool same_user;			/* all its user ids are the recorder's */
+	bool dead;			/* the thread is a zombie: it never runs again */
+	bool same_user;			/* all user ids of the thread are the recorder's */
 	pid_t tgid;
-	unsigned nr;			/* number of ids */
-	pid_t ids[RECORD_PID_LEVELS];	/* one in each pid namespace, the innermost last */
+	unsigned nr;			/* number of elements in ids */
+	pid_t ids[RECORD_PID_LEVELS];	/* the thread's number in each pid namespace; the innermost
+					 * namespace is the last */
 };
 /* Reads the thread's status file. Returns 0, -ENOENT if the thread is gone, or another -errno. */
 int record_proc_status(const char *path, struct record_status *s);
 
 struct record_stat {
-	bool kernel;			/* a kernel thread */
-	uint64_t start;			/* when it started, in ticks since boot */
-	uint64_t memory, env_end;	/* env_end 0: not permitted, or exec isn't done yet */
+	bool kernel;			/* the thread is a kernel thread */
+	uint64_t start;			/* when the thread started, in ticks since boot */
+	uint64_t memory, env_end;	/* env_end is 0 if it is not permitted to read it, or if
+					 * exec isn't done yet */
 };
-/* Reads a stat file. dir: "/proc/PID" or "/proc/PID/task/TID". */
+/* Reads the stat file in the directory "/proc/PID" or "/proc/PID/task/TID". */
 int record_proc_stat(const char *dir, struct record_stat *s);
 
-/* Reads a thread's name, without the newline; leaves comm unchanged if that fails. */
+/* Reads a thread's name, without the newline. Leaves comm unchanged if the read fails. */
 void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM]);
 
-/* Calls visit for each number in a directory: processes in "/proc", threads in "/proc/PID/task".
- * visit() returns whether to go on. Returns 0, or -errno if the directory was not read to its
- * end. */
+/* Calls visit() for each number in a directory: for processes in "/proc", for threads in
+ * "/proc/PID/task". If visit() returns false, the calls end. Returns 0, or -errno if the directory
+ * could not be read to its end. */
 int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *arg);
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A process is traced while it maps the ring. File locks tell exactly whether there is such a
- * process, even if the recorder may not look at that process.
+ * A process is traced while it maps the ring. File locks tell exactly whether any process maps the
+ * ring, even if the recorder may not look at that process.
  *
- * The recorder opens the ring's file once more for each agent and takes a shared flock() on
- * that open file. A mapping holds the open file, and the open file holds the lock: across
- * fork, after the descriptor is closed, and until the last process with the mapping has
- * ended, has unmapped it or has called exec. So the exclusive lock can be taken exactly when
- * no process maps the ring.
+ * For each agent, the recorder opens the ring's file once more and takes a shared flock() on that
+ * open file. A mapping holds the open file, and the open file holds the lock. Neither fork nor
+ * closing the descriptor ends the lock. It ends when each process with the mapping has ended, has
+ * unmapped the ring, or has called exec. So the exclusive lock can be taken exactly when no process
+ * maps the ring.
  *
- * /proc is used only for names, and if an agent could get no lock. The reason: /proc hides the
- * mappings of other users' processes, of processes that aren't dumpable, and of a main thread that
- * has exited.
+ * /proc is used only for names, and if an agent got no lock. It is not enough, because it hides
+ * mappings of three kinds: those of other users' processes, of processes that aren't dumpable, and
+ * of a main thread that has exited.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +29,8 @@
 
 /* --- the lock ------------------------------------------------------------- */
 
-/* Testing for the exclusive lock holds that lock for a moment. A request for an agent's shared lock
- * would fail in that moment, so the mutex excludes it. */
+/* The test for the exclusive lock holds that lock for a moment. During that moment, a request for
+ * an agent's shared lock would fail. This mutex prevents that. */
 static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_locked(int fd)
@@ -60,8 +60,8 @@ int record_procs_share(struct record_ring *r)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	/* no /proc, or no free descriptor: the agent gets our open file, which has no shared lock,
-	 * and record_procs_alive() has to search for mappings */
+	/* There is no /proc, or no free descriptor. The agent then gets the recorder's own open
+	 * file, which has no shared lock, and record_procs_alive() has to search for mappings */
 	r->unlocked = true;
 	return r->fd;
 }
@@ -95,7 +95,7 @@ struct starting {
 	bool found;
 };
 
-/* Whether a thread in the ring's table belongs to the process with this PID. */
+/* True if a thread in the ring's table belongs to the process with this PID. */
 static bool is_known(const struct record_ring *r, pid_t pid)
 {
 	for (uint32_t i = record_ring_nr_threads(r); i-- > 0;)
@@ -104,9 +104,9 @@ static bool is_known(const struct record_ring *r, pid_t pid)
 	return false;
 }
 
-/* Whether a process is starting that only root may look at, as its executable isn't readable. It
- * counts as starting if it was traced before and all its user ids are the recorder's: otherwise the
- * loader would ignore the agent. */
+/* True if the process is starting, but only root may look at it, because its executable isn't
+ * readable. It counts as starting if it was traced before and all its user ids are the recorder's.
+ * With other ids, the loader would ignore the agent. */
 static bool hidden_starts(const struct starting *v, pid_t pid)
 {
 	struct record_status st;
@@ -116,9 +116,10 @@ static bool hidden_starts(const struct starting *v, pid_t pid)
 	return is_known(v->r, pid) && !record_proc_status(path, &st) && !st.dead && st.same_user;
 }
 
-/* A process is starting if its initial environment has the session's line: the agent removes the
- * line after it has mapped the ring. While exec makes the new image, a process has no environment,
- * so such a process also counts as starting. Processes older than the recorder are left out. */
+/* Sets v->found if the process is starting. A process is starting if its initial environment has
+ * the session's line, because the agent removes the line after it has mapped the ring. While exec
+ * makes the new image, a process has no environment, so that process also counts as starting.
+ * Processes that are older than the recorder are left out. */
 static bool visit_starting(void *arg, pid_t pid)
 {
 	struct starting *v = arg;
@@ -143,7 +144,7 @@ static bool visit_starting(void *arg, pid_t pid)
 	}
 	free(var);
 	fclose(f);
-	/* an environment that the program unmapped reads as empty, too, but env_end isn't 0 */
+	/* If the program unmapped its environment, the file is empty, too, but env_end isn't 0 */
 	if (!any && !before.env_end && before.memory)
 		v->found = !record_proc_stat(dir, &after) && after.memory;
 	return !v->found;
@@ -161,7 +162,7 @@ bool record_procs_starting(const struct record_session *s, const struct record_r
 	return v.found;
 }
 
-/* --- their identity --------------------------------------------------------- */
+/* --- which processes map the ring ------------------------------------------- */
 
 struct scan {
 	const struct record_ring *r;

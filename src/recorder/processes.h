@@ -11,13 +11,13 @@ struct record_session;
 /* Returns a descriptor of the ring, to be sent to one agent. The caller closes it unless it is
  * r->fd. */
 int record_procs_share(struct record_ring *r);
-/* Whether any process still maps the ring. */
+/* True if any process still maps the ring. */
 bool record_procs_alive(const struct record_ring *r);
-/* Whether a process has called exec and its new agent hasn't mapped the ring yet;
- * record_procs_alive() alone would miss such a process. */
+/* True if a process has called exec and its new agent hasn't mapped the ring yet.
+ * record_procs_alive() alone would miss this process. */
 bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
-/* The processes that map the ring, for messages. `hidden` counts the processes that the ring names
- * but that the recorder may not look at. */
+/* The processes that map the ring, for messages. `hidden` is the number of processes that the ring
+ * names, but that the recorder may not look at. */
 struct record_procs {
 	pid_t first, first_hidden;
 	unsigned nr, hidden;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A recording that is under way: what its parts share. Context: the main thread changes it. */
+/* The data that the parts of a running recording share. Context: the main thread changes it. */
 #ifndef PB_RECORDER_RECORDING_H
 #define PB_RECORDER_RECORDING_H
 #include <stdbool.h>
@@ -24,9 +24,9 @@ struct record_server {
 	unsigned nr_conns;
 	struct record_image **images;
 	uint32_t nr_images;
-	unsigned ready;			/* images that sent READY */
-	bool agent_error;		/* the first image refused a control write */
-	unsigned shown;			/* lines printed for agents */
+	unsigned ready;			/* number of images that have sent READY */
+	bool agent_error;		/* the first image has refused a control write */
+	unsigned shown;			/* number of lines that were printed for agents */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };
 #endif

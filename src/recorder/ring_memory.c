@@ -14,12 +14,13 @@
 #include "recorder/texts.h"
 
 #define BUFFER_MAX (1ull << 44)
-#define RESERVE	16384		/* chunks beyond the buffer: 256 MiB of address space */
-#define WAIT_MS	150		/* how long engines wait for a recorder without a heartbeat */
+#define RESERVE	16384		/* number of chunks in addition to the buffer: 256 MiB of address
+				 * space */
+#define WAIT_MS	150		/* how long engines wait for a recorder that sends no heartbeat */
 
-/* Converts WAIT_MS to the units in which an engine waits: ticks and pauses. Its pauses are scaled
- * by 3/4, as an engine does more between them than this loop. The fastest round counts, as
- * interrupts slow the other rounds. */
+/* Converts WAIT_MS to the units in which an engine waits: ticks and pauses. The number of pauses is
+ * scaled by 3/4, because an engine does more between two pauses than the loop in this function.
+ * Only the fastest round counts, because interrupts slow the other rounds. */
 static void measure_wait(struct pb_ring *g)
 {
 	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_cpu_counter(), ns, best = UINT64_MAX;
@@ -61,7 +62,8 @@ static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t reserve, 
 	measure_wait(g);
 }
 
-/* Exceeding the limit of file sizes is an error here, not a signal. */
+/* Sets the file's size. If this exceeds the limit of file sizes, the result is an error, not a
+ * signal. */
 static int set_size(int fd, uint64_t size)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
@@ -73,8 +75,8 @@ static int set_size(int fd, uint64_t size)
 	return ret;
 }
 
-/* 0, or -errno. *map is set once the file is made: a later error means that the file can't be
- * mapped. */
+/* Makes the ring's file and maps it. Returns 0 or -errno. *map is set when the file has been made,
+ * so an error with *map set means that the file can't be mapped. */
 static int try_create(struct record_ring *r, bool *map)
 {
 	int e = 0;
@@ -118,7 +120,7 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 	if (buffer < 4 * PB_CHUNK_SIZE || buffer > BUFFER_MAX)
 		return record_error("-b %llu: the buffer must be between 64K and 16T",
 				    (unsigned long long)buffer);
-	/* if a limit of memory or of file sizes is hit, the reserve shrinks first */
+	/* if a limit of memory or of file sizes is reached, the reserve is made smaller first */
 	for (;; reserve /= 4) {
 		geometry_init(&r->geometry, buffer, reserve, mode);
 		ret = try_create(r, &map);

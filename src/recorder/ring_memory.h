@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The shared memory of the ring. Its contents are untrusted, as agents write them. Context: any
- * thread. */
+/* The shared memory of the ring. Its contents are untrusted, because agents write them. Context:
+ * any thread. */
 #ifndef PB_RECORDER_RING_MEMORY_H
 #define PB_RECORDER_RING_MEMORY_H
 #include <stdbool.h>
@@ -15,12 +15,12 @@ struct record_ring {
 	struct pb_ring geometry;
 	dev_t dev;
 	ino_t ino;
-	_Atomic bool unlocked;	/* an agent has no shared lock: record_procs_share() */
+	_Atomic bool unlocked;	/* an agent has no shared lock (record_procs_share()) */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536
 int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
-/* The ring's table of threads: untrusted. */
+/* Returns row i of the ring's table of threads. The row is untrusted. */
 const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);
 uint32_t record_ring_nr_threads(const struct record_ring *r);
 #endif

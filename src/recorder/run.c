@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts the program, serves its agents and waits for the end. One thread polls;
- * the drain threads move data meanwhile.
+ * Starts the program, serves its agents and waits for the end. This thread polls, while the drain
+ * threads move data.
  *
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
- * on. It only stays to write what it has. A signal that another process sends to the recorder is
- * passed on to the program. Once the program has ended and only its children are left, ^C ends the
- * recording.
+ * on. It only stays to write the data that it has. A signal that another process sends to the
+ * recorder is passed on to the program. If the program has ended and only its children are left, ^C
+ * ends the recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,8 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
-#define EXEC_NS		2000000000u	/* longest wait from an exec to the agent's start */
+#define EXEC_NS		2000000000u	/* the longest time from an exec to the agent's start that
+					 * the recorder waits */
 
 struct run {
 	struct record_options *o;
@@ -56,8 +57,8 @@ struct run {
 	uint64_t next_second;
 	unsigned ticks, seconds;
 	bool reported_full, reported_error, reported_others, progress;
-	bool stop;		/* ^C after the program's end */
-	pid_t other;		/* a process that still runs after the program's end; 0: unknown */
+	bool stop;		/* ^C came after the program's end */
+	pid_t other;		/* a process that runs after the program's end; 0: unknown */
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
 
@@ -117,7 +118,7 @@ static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned n
 	return record_tasks_alive(arg, threads, nr, stop);
 }
 
-/* In the child: only async-signal-safe calls. */
+/* Runs in the child, so it makes only async-signal-safe calls. */
 static void run_child(const struct run *r, const char *path, char **env, int err_fd,
 		      const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
 {
@@ -149,7 +150,8 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 		close(fds[0]);
 		return record_error("fork: %s", strerror(errno));
 	}
-	/* exec closes the pipe's other end, which ends this read before the agent can connect */
+	/* if exec succeeds, it closes the pipe's other end: this read ends before the agent can
+	 * connect */
 	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
 		e = 0;
 	close(fds[0]);
@@ -174,7 +176,8 @@ static void on_signal(struct run *r)
 		if (sig == SIGCHLD) {
 			pid_t pid;
 
-			/* other children: helpers, and the loader that lists libraries */
+			/* the recorder has other children, too: helpers, and the loader that lists
+			 * libraries */
 			while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 				if (pid != r->out.pid)
 					continue;
@@ -189,8 +192,9 @@ static void on_signal(struct run *r)
 	}
 }
 
-/* Progress is shown only if it can't disturb the program's output: no descriptor of the program
- * leads to the terminal, the terminal is in line mode, and the recorder is in the foreground. */
+/* True if progress may be shown, because it can't disturb the program's output. No descriptor of
+ * the program may lead to the terminal. The terminal must be in line mode, and the recorder must be
+ * in the foreground. */
 static bool may_show_progress(const struct run *r)
 {
 	const char *term = getenv("TERM");
@@ -222,12 +226,13 @@ static void show_progress(struct run *r)
 	r->progress = true;
 }
 
-/* A limit is reported when it is reached, not at the end. */
+/* Reports a limit when it is reached, not at the end. */
 static void report_limits(struct run *r)
 {
 	char text[200], bytes[32];
 
-	/* --overwrite writes only at the end: the closing line reports what --max-size dropped */
+	/* with --overwrite, data is written only at the end: the closing line reports what
+	 * --max-size dropped */
 	if (r->drain.full && !r->reported_full && r->o->mode != PB_RING_OVERWRITE) {
 		r->reported_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
@@ -259,16 +264,16 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* one early reading of the clocks in case the recorder is killed, further readings for
-	 * accuracy */
+	/* The early reading of the clocks is for a recorder that is killed. Further readings make
+	 * the conversion of times more exact */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }
 
-/* Whether any process is still traced after the program's end. A traced process maps the ring, or
- * is starting: it has called exec, and its new agent has not mapped the ring yet. A process may
- * change from one state to the other between two checks, so there are three checks. The recorder
- * waits at most EXEC_NS for a process whose agent never starts. */
+/* True if any process is still traced after the program's end. A traced process either maps the
+ * ring or is starting. It is starting if it has called exec, and its new agent has not mapped the
+ * ring yet. A process may change from one state to the other between two checks, so there are three
+ * checks. The recorder waits at most EXEC_NS for a process whose agent never starts. */
 static bool others_live(struct run *r)
 {
 	uint64_t now = now_ns();
@@ -289,7 +294,7 @@ static void report_others(struct run *r, uint64_t since)
 	struct record_procs p;
 	char comm[RECORD_COMM] = "?";
 
-	/* a process that is only starting isn't reported: it has no name yet */
+	/* if a process is only starting, it isn't reported, because it has no name yet */
 	if (r->reported_others || r->o->quiet || now_ns() - since < 500000000 ||
 	    !record_procs_alive(r->server.ring))
 		return;
@@ -338,7 +343,7 @@ static void serve(struct run *r)
 		each_tick(r);
 		if (!r->out.exited)
 			continue;
-		/* handle the messages that were sent before the end */
+		/* handle the messages that were sent before the program's end */
 		for (int i = 0; i < 1000 && poll_once(r, 0); i++)
 			;
 		ended = ended ? ended : now_ns();
@@ -430,7 +435,8 @@ int record_run(struct record_options *o, const struct record_target *t,
 	}
 	if (!ret) {
 		pb_datadir_commit(&r->datadir);
-		/* with this second reading, readers can convert ticks to nanoseconds */
+		/* this is the second reading: with two readings, readers can convert ticks to
+		 * nanoseconds */
 		pb_datadir_clock(&r->datadir);
 		if (!getrlimit(RLIMIT_NOFILE, &files)) {
 			files.rlim_cur = files.rlim_max;
@@ -443,8 +449,8 @@ int record_run(struct record_options *o, const struct record_target *t,
 		report_limits(r);
 		o->recorded = r->server.nr_images > 0;
 		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
-		pb_datadir_commit(&r->datadir);	/* again: the first call may have found no free
-						 * descriptor */
+		pb_datadir_commit(&r->datadir);	/* once more, because the first call may have found
+						 * no free descriptor */
 		pb_datadir_close(&r->datadir);
 	}
 	record_server_close(&r->server);

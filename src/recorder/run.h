@@ -9,7 +9,7 @@ struct record_ring;
 struct record_session;
 struct record_target;
 
-/* Starts the program and serves agents until no process is traced; returns the exit status. */
+/* Starts the program and serves agents until no process is traced. Returns the exit status. */
 int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Serves the `control` socket. The client, `patchbay control`, sends a request. The
- * recorder forwards it over the agent's connection, which PB_WELCOME_SERVE keeps
- * open, and sends the agent's answer back.
+ * Serves the `control` socket. The client, `patchbay control`, sends a request. The recorder
+ * forwards the request over the agent's connection, which PB_WELCOME_SERVE keeps open. Then the
+ * recorder sends the agent's answer back.
  *
  *   client                         recorder                       agent
  *   HELLO (pid of a process) ----> finds the agent's connection
@@ -113,7 +113,7 @@ static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 	return reply(c, (int32_t)len, text + ask->offset, len);
 }
 
-/* Answers a request for a file that the recorder owns; false: the agent owns the file. */
+/* Answers a request for a file that the recorder owns. False if the agent owns the file. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {
@@ -150,7 +150,8 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 	return forward(s, c);
 }
 
-/* After an agent has become free: forwards the requests of clients that wait for it. */
+/* Called after an agent has become free. Forwards the requests of clients that wait for an
+ * agent. */
 static void next_client(struct record_server *s)
 {
 	for (unsigned i = 0; i < s->nr_conns; i++)
@@ -172,8 +173,8 @@ int record_serve_reply(struct record_server *s, struct record_conn *agent,
 	return 0;
 }
 
-/* Called before c is freed. If c is a client, the agent's answer to it must be dropped. The agent's
- * asker becomes the agent itself, so that the agent stays busy until it has answered. */
+/* Called before c is freed. If c is a client, an agent's answer to c must be dropped. The agent's
+ * asker then becomes the agent itself, so the agent counts as busy until it has answered. */
 void record_serve_forget(struct record_server *s, struct record_conn *c)
 {
 	if (c->asker && c->asker != c) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The observer's side of abi/messages.h: many agents at once, none of them
- * trusted. A malformed message ends its connection and does no other harm.
- * Nothing here blocks on an agent.
+ * The observer's side of abi/messages.h. It serves many agents at once, and trusts none of them. If
+ * a message is malformed, its connection ends, and nothing else is harmed. Nothing in this file
+ * waits for an agent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +32,8 @@
 #include "recorder/texts.h"
 
 #define MAX_IMAGES	1000000
-#define MAX_SHOWN	10		/* lines printed for agents; the data directory has all
-					 * lines */
+#define MAX_SHOWN	10		/* limit of the lines that are printed for agents; the data
+					 * directory has all lines */
 
 /* --- images ------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	im->pid = pid;
 	im->next_site = 1;
 	strcpy(im->path, path);
-	/* the process still exists, as its agent waits for the answer */
+	/* the process still exists, because its agent waits for the answer */
 	record_read_comm(pid, pid, im->comm);
 	list[s->nr_images++] = im;
 
@@ -82,8 +82,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	return im;
 }
 
-/* The first of the image's site numbers for a module: the same each time the agent asks for the
- * module. 0: none are left. */
+/* Returns the first of the image's site numbers for a module. If the agent asks for the module
+ * again, it gets the same number. Returns 0 if no numbers are left. */
 static uint32_t image_first_site(struct record_server *s, struct record_image *im,
 				 const struct record_module *m)
 {
@@ -101,7 +101,7 @@ static uint32_t image_first_site(struct record_server *s, struct record_image *i
 	im->modules = list;
 	list[im->nr_modules++] = (struct record_image_module){ m->number, im->next_site };
 	uint32_t first = im->next_site;
-	/* the agent refuses and lists functions beyond the limit */
+	/* the agent refuses the functions beyond the limit, and lists them */
 	im->next_site = nr > PB_MAX_SITES - first ? PB_MAX_SITES : first + nr;
 	return first;
 }
@@ -151,10 +151,11 @@ static int open_regular(const char *path)
 	return fd;
 }
 
-/* Opens the module's file as the process sees it. The executable has no name in the loader's list.
- * A relative path starts at the process' working directory. If the recorder may not use the
- * process' root, it opens the path in its own root. A wrong file does no harm: the agent compares
- * the analysis with its memory. */
+/* Opens the module's file with the path as the process sees it. A relative path starts at the
+ * process' working directory. If the path is "" because the loader's list has no name for the
+ * executable, /proc/PID/exe is opened. If the recorder may not use the process' root, it opens the
+ * path in its own root. A wrong file does no harm, because the agent compares the analysis with its
+ * memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {
@@ -309,8 +310,9 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 
 	if (len < sizeof(struct pb_msg_ready) || !im)
 		return -EPROTO;
-	/* A later READY follows a module that was loaded. Each process that forked from the image
-	 * may load the same module, and load it again after dlclose(). The module counts once. */
+	/* A later READY means that a module was loaded. Each process that was forked from the image
+	 * may load the same module, and may load it again after dlclose(). The module counts
+	 * once. */
 	if (im->ready && !c->brings)
 		return 0;
 	c->brings = false;
@@ -323,7 +325,7 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 			       0);
 }
 
-/* An error that an agent reports. */
+/* Handles an error that an agent reports. */
 static int on_error(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	char text[600];
@@ -374,7 +376,7 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 	case PB_MSG_READY:
 		return on_ready(s, c, body, m->len);
 	case PB_MSG_ERROR:
-		/* while the agent owes an answer, the error is that answer */
+		/* if the agent owes an answer, the error is that answer */
 		if (c->asker)
 			return record_serve_reply(s, c, m, body);
 		return on_error(s, c, body, m->len);
@@ -383,13 +385,13 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 	case PB_MSG_REPLY:
 		return record_serve_reply(s, c, m, body);
 	default:
-		return c->image ? 0 : -EPROTO;	/* a message of a later version */
+		return c->image ? 0 : -EPROTO;	/* the message may be from a later version */
 	}
 }
 
 /* --- connections -------------------------------------------------------- */
 
-/* Adds a peer that was accepted; closes its descriptor if there is no room. */
+/* Adds a peer that was accepted. Closes its descriptor if there is no room. */
 static void conn_add(struct record_server *s, const struct record_peer *peer, bool client)
 {
 	struct record_conn *c = calloc(1, sizeof(*c));
@@ -408,7 +410,7 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 	list[s->nr_conns++] = c;
 }
 
-/* Reads and handles messages. A message longer than PB_MSG_MAX arrives truncated and is an
+/* Reads and handles messages. A message that is longer than PB_MSG_MAX arrives truncated, and is an
  * error. */
 static void conn_read(struct record_server *s, struct record_conn *c)
 {

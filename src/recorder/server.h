@@ -8,11 +8,12 @@
 struct record_image;
 struct record_server;
 struct pollfd;
-/* Fills fds (at least nr_conns + 2); returns how many. */
+/* Fills fds, which has room for at least nr_conns + 2. Returns the number of elements that were
+ * filled. */
 unsigned record_server_poll(struct record_server *s, struct pollfd *fds);
 #define RECORD_MAX_CONNS 1000
 void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr);
 void record_server_close(struct record_server *s);
-/* An image by its number; NULL if there is none. */
+/* Returns the image with this number, or NULL if there is none. */
 const struct record_image *record_server_image(const struct record_server *s, uint32_t image);
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The session's directory, BASE/PID-XXXXXX, holds the socket that agents connect to
- * and, with --serve, the socket for `patchbay control`. No other user may enter it.
+ * The session's directory is BASE/PID-XXXXXX. It holds the socket that agents connect to. With
+ * --serve, it also holds the socket for `patchbay control`. No other user may enter the directory.
  *
- * BASE is $XDG_RUNTIME_DIR/patchbay or /tmp/patchbay-UID. If another user has taken
- * the latter name, a spare base /tmp/patchbay-UID-XXXXXX is used; `patchbay control`
- * searches all spare bases of its user.
+ * BASE is $XDG_RUNTIME_DIR/patchbay or /tmp/patchbay-UID. If another user has taken the name
+ * /tmp/patchbay-UID, a spare base /tmp/patchbay-UID-XXXXXX is used. `patchbay control` searches all
+ * spare bases of its user.
  *
- * The recorder holds a flock() on its session's directory. A directory without a lock was left by a
- * recorder that was killed; the next recorder removes it. Unlike a test of the process number, the
+ * The recorder holds a flock() on its session's directory. If a directory has no lock, its recorder
+ * was killed, and the next recorder removes the directory. Unlike a test of the process number, the
  * lock also works between pid namespaces.
  */
 #include <dirent.h>
@@ -34,9 +34,10 @@
 #endif
 #define AGENT_NAME "libpatchbay.so.0"
 
-#define TMP "/tmp"		/* not $TMPDIR, which may differ for `patchbay control` */
-#define MAX_TRIES 16		/* attempts to make a directory that another recorder doesn't
-				 * remove */
+#define TMP "/tmp"		/* not $TMPDIR, because `patchbay control` may have a different
+				 * $TMPDIR */
+#define MAX_TRIES 16		/* how often to try to make a directory, if another recorder removes
+				 * each one */
 
 /* --- directories that hold sessions --------------------------------------- */
 
@@ -65,14 +66,14 @@ static bool runtime_base(char base[RECORD_BASE])
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
 
-	/* a socket's path has 108 bytes; "/PID-XXXXXX/control" needs 32 of them */
+	/* a socket's path has 108 bytes, and "/PID-XXXXXX/control" needs 32 of these */
 	if (!run || *run != '/' || strlen(run) >= 60)
 		return false;
 	snprintf(base, RECORD_BASE, "%s/patchbay", run);
 	return true;
 }
 
-/* Calls visit for each spare base of this user, until visit returns true. */
+/* Calls visit() for each spare base of this user, until visit() returns true. */
 static bool each_spare_base(bool (*visit)(void *arg, const char *base), void *arg)
 {
 	char prefix[40], base[RECORD_BASE];
@@ -157,7 +158,7 @@ static void remove_files(int dir)
 		unlinkat(dir, names[i], 0);
 }
 
-/* Opens and locks the directory; -EWOULDBLOCK: another recorder holds the lock. */
+/* Opens and locks the directory. Returns -EWOULDBLOCK if another recorder holds the lock. */
 static int lock_dir(int base, const char *name)
 {
 	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -171,8 +172,8 @@ static int lock_dir(int base, const char *name)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Removes what killed recorders left. A directory whose process number is in use stays, as the
- * file system may not support locks. */
+/* Removes what killed recorders left. If the PID in a directory's name is in use, the directory
+ * stays, because the file system may not support locks. */
 static void remove_stale(const char *base)
 {
 	DIR *d = opendir(base);
@@ -195,8 +196,9 @@ static void remove_stale(const char *base)
 	closedir(d);
 }
 
-/* Makes and locks the session's directory. Until it is locked, another recorder may take it for a
- * stale one and remove it, so this is tried several times. */
+/* Makes and locks the session's directory. Before the lock is taken, another recorder may believe
+ * that the directory was left by a killed recorder, and remove it. So there are several
+ * attempts. */
 static int make_dir(struct record_session *s, const char *base)
 {
 	struct stat made, there;
@@ -208,7 +210,7 @@ static int make_dir(struct record_session *s, const char *base)
 		s->lock_fd = lock_dir(AT_FDCWD, s->dir);
 		if (s->lock_fd == -ENOENT || s->lock_fd == -EWOULDBLOCK)
 			continue;
-		/* a file system without flock(): no recorder removes the directory there */
+		/* the file system has no flock(), so no recorder removes the directory */
 		if (s->lock_fd < 0)
 			return 0;
 		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) &&
@@ -237,9 +239,10 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* Finds the agent: in a build directory beside the executable `patchbay`, otherwise in the library
- * directory of the executable's tree, wherever that tree was moved to. The loader splits LD_PRELOAD
- * at blanks and colons: for a path that has any, a link in the session's directory is used. */
+/* Finds the agent. In a build directory, the agent is beside the executable `patchbay`. Otherwise
+ * it is in the library directory of the executable's tree, even if the tree was moved. The loader
+ * splits LD_PRELOAD at blanks and colons. If the path has one of these, a link in the session's
+ * directory is used. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];
@@ -277,7 +280,8 @@ int record_session_open(struct record_session *s, bool serve)
 	int ret;
 
 	*s = (struct record_session){ .listen_fd = -1, .control_fd = -1, .lock_fd = -1 };
-	/* the last session in a spare base removes it, perhaps between these two steps */
+	/* the last session in a spare base removes the base, perhaps between record_session_base()
+	 * and make_dir() */
 	for (unsigned i = 0; i < MAX_TRIES; i++) {
 		ret = record_session_base(base);
 		if (ret)
@@ -307,7 +311,7 @@ int record_session_open(struct record_session *s, bool serve)
 	return ret;
 }
 
-/* If dir was in a spare base, removes that base if it is empty. */
+/* If dir was in a spare base, removes that base if the base is empty. */
 static void remove_spare(const char *dir)
 {
 	char base[RECORD_BASE];
@@ -348,7 +352,7 @@ static bool is_ours(const char *var)
 	return !strncmp(var, "LD_PRELOAD=", 11) || !strncmp(var, "PATCHBAY_SESSION=", 17);
 }
 
-/* "NAME:" of the library that must be preloaded before the agent, or "". */
+/* Sets `first` to "NAME:", the library that must be preloaded before the agent, or to "". */
 static void first_of(const char *exe, char first[PB_FIRST_MAX + 1])
 {
 	int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The session's directory with the socket for agents, and the environment by which agents find it.
- * Context: the main thread. */
+/* The session's directory with the socket for agents, and the environment that shows agents where
+ * it is. Context: the main thread. */
 #ifndef PB_RECORDER_SESSION_DIR_H
 #define PB_RECORDER_SESSION_DIR_H
 #include <limits.h>
@@ -11,18 +11,20 @@ struct record_session {
 	char sock[108];
 	char control[108];	/* "" without --serve */
 	int listen_fd, control_fd;
-	int lock_fd;		/* descriptor of dir, locked while the session lives; -1: none */
-	char agent[PATH_MAX];	/* path for LD_PRELOAD */
+	int lock_fd;		/* descriptor of dir, which stays locked while the session lives;
+				 * -1: no lock */
+	char agent[PATH_MAX];	/* the agent's path for LD_PRELOAD */
 };
 int record_session_open(struct record_session *s, bool serve);
 int record_session_find_agent(struct record_session *s);
 void record_session_close(struct record_session *s);
-/* Finds or makes the directory in which session directories are made; 0 or -errno. */
+/* Finds or makes the directory in which session directories are made. Returns 0 or -errno. */
 #define RECORD_BASE 72
 int record_session_base(char base[RECORD_BASE]);
-/* Calls visit() with the `control' socket of each session of this user that has such a socket,
+/* Calls visit() for each session of this user that has a `control` socket, with the socket's path,
  * until visit() returns true. Some sockets may be left from recorders that were killed. */
 void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
-/* A copy of environ for program exe, with the agent's variables added; to be freed with free(). */
+/* Returns a copy of environ for the program exe, with the agent's variables. The caller frees it
+ * with free(). */
 char **record_session_environ(const struct record_session *s, const char *exe);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is to be recorded and how, as the command line says. Context: the main thread changes
- * it before the program runs; from then on no thread does. */
+/* What to record and how, as the command line says. Context: the main thread changes it before the
+ * program runs. After that, no thread changes it. */
 #ifndef PB_RECORDER_SETTINGS_H
 #define PB_RECORDER_SETTINGS_H
 #include <stdbool.h>
@@ -12,11 +12,11 @@
 #include "control/resolve.h"
 
 struct record_pattern {
-	char option;			/* F N C P U */
+	char option;			/* the option's letter: F, N, C, P or U */
 	const char *text;
 };
 
-/* --set: a control file, and what is written there. */
+/* --set: a control file, and the text to write there. */
 struct record_set {
 	enum pb_control_file file;
 	const char *value;
@@ -34,7 +34,7 @@ struct record_options {
 	uint32_t welcome_flags;		/* PB_WELCOME_* */
 	bool all, all_sites, serve, quiet, usage_error;
 	const char **modules;		/* globs */
-	bool *module_matched;		/* [nr_modules] whether the glob matched a module of an
+	bool *module_matched;		/* [nr_modules] true if the glob matched a module of an
 					 * image */
 	unsigned nr_modules;
 	const char *tracer, *clock;	/* clock NULL: the default */
@@ -43,27 +43,27 @@ struct record_options {
 	unsigned nr_patterns;
 	struct record_set *sets;
 	unsigned nr_sets;
-	const char *depth, *size;	/* as the user gave them, checked; NULL: not given */
-	char thresh[32];		/* in microseconds; "": not given */
+	const char *depth, *size;	/* checked, but as the user wrote them; NULL: not given */
+	char thresh[32];		/* in microseconds; "" if it isn't given */
 	struct pb_control_writes writes; /* the control writes that all options need */
-	struct record_mark *marks;	/* patterns that the recorder matches: `writes` has their
-					 * marks */
+	struct record_mark *marks;	/* the patterns that the recorder matches; `writes` has
+					 * their marks */
 	unsigned nr_marks;
-	const char *bpf_object;		/* as given, or NULL */
-	const char **map_sizes;		/* --map, as given */
+	const char *bpf_object;		/* the path as the user wrote it, or NULL */
+	const char **map_sizes;		/* the texts of --map, as the user wrote them */
 	unsigned nr_map_sizes;
-	const char **globals;		/* --global, as given */
+	const char **globals;		/* the texts of --global, as the user wrote them */
 	unsigned nr_globals;
-	const char *btf;		/* --btf, as given, or NULL */
+	const char *btf;		/* the text of --btf as the user wrote it, or NULL */
 	struct bpf_attach *bpf;		/* eBPF programs, or NULL */
 	struct record_hook *hooks;	/* attachments of the eBPF programs; freed with the
 					 * options */
 	unsigned nr_hooks;
-	const uint32_t *attached;	/* [nr_hooks] for each hook, the number of functions that it
-					 * is attached to, which agents count; NULL: not counted */
-	int progs_fd;			/* the file of programs for agents (abi/progs.h) */
+	const uint32_t *attached;	/* [nr_hooks] how many functions each hook is attached to,
+					 * as counted by agents; NULL: not counted */
+	int progs_fd;			/* the file with the programs for agents (abi/progs.h) */
 	uint64_t progs_size;
-	bool recorded;			/* set by the recording: the program ran, and there is
+	bool recorded;			/* the recording sets it if the program ran and there is
 					 * data */
 };
 #endif

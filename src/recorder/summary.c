@@ -27,7 +27,7 @@
 #include "recorder/texts.h"
 #include "recorder/thread_names.h"
 
-/* Writes the meta records of threads. Calls that the drain discarded are counted as lost. */
+/* Writes the meta records of threads. Calls that the drain thread discarded count as lost. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
 {
@@ -39,9 +39,9 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 		const char *comm;
 
 		memcpy(&copy, record_ring_thread(s->ring, i), sizeof(copy));
-		pb_barrier();	/* the copy is checked and used, not the ring */
+		pb_barrier();	/* check and use the copy, because the ring may change */
 		im = record_server_image(s, copy.image);
-		/* a thread that ended before its name was read gets the name of its image */
+		/* if a thread ended before its name was read, it gets the name of its image */
 		comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
 		if (!copy.serial)
 			continue;
@@ -55,7 +55,8 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 	}
 }
 
-/* The number of agents that gave up before they had the ring: each wrote one byte. */
+/* Returns the number of agents that gave up before they had the ring. Each of them wrote one byte
+ * to the file. */
 static uint64_t missed_in_file(const struct record_session *s)
 {
 	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1];
@@ -90,7 +91,7 @@ static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 		      "started under a seccomp filter, which may forbid what tracing needs");
 }
 
-/* Reports what went wrong in engines, as they wrote it to the ring's header. */
+/* Reports what went wrong in engines. They wrote this information to the ring's header. */
 static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 {
 	struct pb_ring ring;
@@ -148,7 +149,8 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	if (s->options->quiet)
 		return;
 	kept = pb_counts_calls(&d->counts, all);
-	/* with --overwrite the data is no larger than the buffer, so reading it again is cheap */
+	/* with --overwrite, the data is no larger than the buffer, so it can be read again in a
+	 * short time */
 	exact = all || (s->options->mode == PB_RING_OVERWRITE &&
 			!pb_kept_calls(s->datadir->dir, &kept));
 	record_format_number(kept, calls, sizeof(calls));

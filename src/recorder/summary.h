@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Ends a recording: its last meta records and the closing lines. Context: the main thread. */
+/* Ends a recording: writes its last meta records and prints the closing lines. Context: the main
+ * thread. */
 #ifndef PB_RECORDER_SUMMARY_H
 #define PB_RECORDER_SUMMARY_H
 #include <stdbool.h>

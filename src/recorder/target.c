@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the program and, if it can't be traced, reports the reason before anything
- * is started. The program must be for this machine and have a dynamic loader, which
- * takes LD_PRELOAD. That loader must not be in secure-execution mode.
+ * Finds the program. If it can't be traced, reports the reason before the program starts. The
+ * program must be for this machine and have a dynamic loader, which takes LD_PRELOAD. That loader
+ * must not be in secure-execution mode.
  */
 #include <elf.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define NOT_FOUND	127
 #define NOT_TRACEABLE	126
-#define MAX_SCRIPTS	5	/* the kernel's own limit of nested interpreters */
+#define MAX_SCRIPTS	5	/* the kernel has the same limit of nested interpreters */
 
 static int refuse(int status, const char *path, const char *why)
 {
@@ -28,8 +28,8 @@ static int refuse(int status, const char *path, const char *why)
 	return status;
 }
 
-/* Searches PATH as execvp does, for the first file that may be executed. -EACCES: there are only
- * files that may not be executed. */
+/* Searches PATH as execvp() does, for the first file that may be executed. Returns -EACCES if files
+ * were found, but none may be executed. */
 static int find_in_path(const char *prog, char *out)
 {
 	const char *path = getenv("PATH");
@@ -60,8 +60,8 @@ static int find_in_path(const char *prog, char *out)
 	return denied ? -EACCES : -ENOENT;
 }
 
-/* Reads the path of the loader that an ELF file names to a buffer of PATH_MAX bytes. False: the
- * file names none. */
+/* An ELF file names its loader. Reads the loader's path to a buffer of PATH_MAX bytes. False if the
+ * file names no loader. */
 static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
 {
 	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {
@@ -122,7 +122,8 @@ static int check_elf(struct record_target *t, int fd, const char *path, const El
 	return 0;
 }
 
-/* Parses "#! INTERP [ARG]" and finds the interpreter, or what env would start. */
+/* Parses "#! INTERP [ARG]". Finds the interpreter; if it is env, finds the program that env would
+ * start. */
 static int script_interpreter(char *line, const char *script, char *out)
 {
 	char *save, *word = strtok_r(line + 2, " \t", &save);
@@ -144,9 +145,9 @@ static int script_interpreter(char *line, const char *script, char *out)
 	return 0;
 }
 
-/* Looks at the file t->exe. Returns 0 if it is the program, or -1 if it was a script: t->exe is
- * then the script's interpreter, to be looked at next. If the file can't be traced, returns the
- * exit status. */
+/* Looks at the file t->exe. Returns 0 if it is the program. If it is a script, sets t->exe to the
+ * script's interpreter and returns -1: that file must be looked at next. If the file can't be
+ * traced, returns the exit status. */
 static int look_at(struct record_target *t)
 {
 	union {

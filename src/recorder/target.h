@@ -6,11 +6,12 @@
 #include <limits.h>
 
 struct record_target {
-	char path[PATH_MAX];	/* what is executed */
-	char exe[PATH_MAX];	/* the ELF file; if `path` is a script, the script's interpreter */
-	char loader[PATH_MAX];	/* dynamic loader of `exe` */
+	char path[PATH_MAX];	/* path of the file that is executed */
+	char exe[PATH_MAX];	/* path of the ELF file. If `path` is a script, it is the script's
+				 * interpreter */
+	char loader[PATH_MAX];	/* path of the dynamic loader of `exe` */
 };
-/* Finds the program. Returns 0, or the exit status after one line of error: 127 if it isn't found,
- * 126 if it can't be traced. */
+/* Finds the program. Returns 0. On an error, prints one line and returns the exit status: 127 if
+ * the program isn't found, 126 if it can't be traced. */
 int record_target_resolve(struct record_target *t, const char *prog);
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. It may
- * also belong to a pid namespace that the program made, and mean nothing outside of that namespace.
- * So a thread is searched for in two ways:
+ * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. Or it
+ * may belong to a pid namespace that the program made, and have no meaning outside of that
+ * namespace. So there are two ways to search for a thread:
  *
  *   by its number here     /proc/TID: exact, and cheap
  *   in other namespaces    in each process that maps the ring and lives in another
  *                          namespace, the status file of each thread has all its numbers
  *
- * The memory of a thread that is reported dead is reused, which is fatal if it still writes.
- * Reporting a dead thread alive costs nothing. So in doubt a thread is reported alive.
+ * If a thread is reported dead, its memory is reused. That is fatal if the thread still writes. If
+ * a dead thread is reported alive, no harm is done. So a thread is reported alive in all cases of
+ * doubt.
  */
 #include <errno.h>
 #include <limits.h>
@@ -24,12 +25,13 @@
 #include "recorder/ring_memory.h"
 #include "recorder/tasks.h"
 
-#define MAPS_CACHE 64		/* processes, in one search */
+#define MAPS_CACHE 64		/* number of processes whose answers one search keeps */
 
 struct search {
 	struct record_ring *r;
 	struct pb_drain_thread *threads;
-	unsigned nr, unknown;		/* nr: threads to find; unknown: threads not found yet */
+	unsigned nr, unknown;		/* nr: number of threads to find; unknown: number of threads
+					 * that are not found yet */
 	const _Atomic bool *stop;
 	bool is_ours, incomplete;
 	struct { pid_t pid; enum record_maps maps; } cache[MAPS_CACHE];
@@ -46,8 +48,8 @@ static enum record_maps maps_cached(struct search *s, pid_t pid)
 	return s->cache[i].maps;
 }
 
-/* Whether the thread in that directory may be the thread that was seen at the time `seen`. If it
- * started later, it is a different thread. */
+/* True if the thread in that directory may be the thread that was seen at the time `seen`. A thread
+ * that started later is a different thread. */
 static bool is_old_enough(const char *dir, uint64_t seen)
 {
 	struct record_stat st;
@@ -58,7 +60,8 @@ static bool is_old_enough(const char *dir, uint64_t seen)
 
 /* --- here ----------------------------------------------------------------- */
 
-/* Whether a thread with this number exists in our pid namespace and may be the traced thread. */
+/* True if a thread with this number exists in the recorder's pid namespace and may be the traced
+ * thread. */
 static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 {
 	struct record_status st;
@@ -67,13 +70,14 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 	snprintf(dir, sizeof(dir), "/proc/%u", t->tid);
 	snprintf(path, sizeof(path), "%s/status", dir);
 	int ret = record_proc_status(path, &st);
-	if (ret == -ENOENT)		/* gone, or hidden from the recorder (hidepid) */
+	if (ret == -ENOENT)		/* the thread is gone, or is hidden from the recorder
+					 * (hidepid) */
 		return !kill((pid_t)t->tid, 0) || errno != ESRCH;
 	if (ret)
 		return true;
 	if (st.dead || maps_cached(s, st.tgid) == RECORD_MAPS_NOT)
 		return false;
-	/* only the thread's own directory surely has the thread's start time */
+	/* only the directory under task/ is sure to have this thread's start time */
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%u", (int)st.tgid, t->tid);
 	return is_old_enough(dir, t->seen);
 }
@@ -102,8 +106,9 @@ static bool nested_task(void *arg, pid_t tid)
 	return ret || st.dead || n->visit(n->arg, n->pid, tid, &st);
 }
 
-/* If a thread ends while the kernel lists the threads, the list may end early. Then fewer threads
- * were seen than the directory has links, and the walk is repeated. */
+/* Visits the threads of a process. If a thread ends while the kernel lists the threads, the list
+ * may be too short. There are then fewer threads in the list than links to the directory, and the
+ * visit is repeated. */
 static bool nested_tasks(struct nested *n)
 {
 	char path[40];
@@ -194,7 +199,8 @@ bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, 
 
 /* --- names ---------------------------------------------------------------- */
 
-/* A thread in another namespace: its numbers there and here. */
+/* The numbers of a thread in another namespace: in that namespace, and in the recorder's (here_pid,
+ * here_tid). */
 struct nested_name {
 	uint32_t pid, tid;
 	pid_t here_pid, here_tid;
@@ -217,7 +223,7 @@ static bool list_name(void *arg, pid_t pid, pid_t tid, const struct record_statu
 	struct record_status leader;
 	char path[40];
 
-	if (!(n->nr & (n->nr - 1))) {		/* full: 0, 1, 2, 4 ... */
+	if (!(n->nr & (n->nr - 1))) {		/* the list is full at the sizes 0, 1, 2, 4 ... */
 		list = reallocarray(list, n->nr ? 2 * n->nr : 1, sizeof(*list));
 		if (!list)
 			return false;
@@ -251,8 +257,8 @@ void record_names_end(struct record_names *n)
 	n->list = NULL;
 }
 
-/* Whether the process maps the ring. The last answer is kept, as new threads of one process are
- * usually neighbours in the table. */
+/* True if the process maps the ring. The last answer is kept, because new threads of one process
+ * are usually neighbours in the table. */
 static bool is_traced(struct record_names *n, pid_t pid)
 {
 	if (n->last != pid)
@@ -261,8 +267,8 @@ static bool is_traced(struct record_names *n, pid_t pid)
 	return n->last_maps;
 }
 
-/* On exec the kernel changes the executable before the name. So if the executable is still exe
- * after the name was read, the name belongs to it. */
+/* Reads the name of a thread that runs exe. On exec, the kernel changes the executable before the
+ * name. So if the executable is still exe after the read, the name belongs to exe. */
 static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM])
 {
 	record_read_comm(pid, tid, comm);
@@ -270,8 +276,9 @@ static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM
 		comm[0] = 0;
 }
 
-/* Finds threads of other namespaces with these numbers; pid 0: in any process. Returns their
- * number. If there is exactly one, sets comm to its name. */
+/* Finds threads of other namespaces with these numbers. If pid is 0, the thread may be in any
+ * process. Returns the number of threads that were found. If there is exactly one, sets comm to its
+ * name. */
 static unsigned find_nested(const struct record_names *n, uint32_t pid, uint32_t tid,
 			    const char *exe, char comm[RECORD_COMM])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds threads by the numbers that engines know. Context: any thread; each uses a struct
- * record_names of its own. */
+/* Finds threads by the numbers that engines know. Context: any thread, with its own struct
+ * record_names. */
 #ifndef PB_RECORDER_TASKS_H
 #define PB_RECORDER_TASKS_H
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 
 struct record_ring;
 
-/* Sets `alive` of the threads that are alive or may be alive. False: the search was incomplete and
- * its result means nothing. *stop ends the search. */
+/* Sets `alive` of the threads that are alive or may be alive. False: the search was incomplete, and
+ * its result has no meaning. If *stop is set, the search ends. */
 bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
 			const _Atomic bool *stop);
 struct record_names {
@@ -25,10 +25,10 @@ struct record_names {
 	void *list;
 	unsigned nr;
 };
-/* look_further: also search in other pid namespaces. */
+/* Begins to find names. If look_further is true, other pid namespaces are searched, too. */
 void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
 void record_names_end(struct record_names *n);
-/* The name of a traced thread that runs exe; "" if there is none. */
+/* Sets comm to the name of a traced thread that runs exe, or to "" if there is no such thread. */
 void record_names_get(struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
 		      char comm[RECORD_COMM]);
 #endif

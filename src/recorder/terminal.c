@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds out whether a process may write to the recorder's terminal: its output and the progress
- * line would mix. */
+/* Finds out whether a process may write to the recorder's terminal. Its output and the progress
+ * line would then mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -9,9 +9,10 @@
 #include "recorder/terminal.h"
 
 #define DESCRIPTORS 1000	/* at most this many descriptors are looked at; if there are more,
-				 * the answer is yes */
+				 * the result is true */
 
-/* /dev/tty (5:0) stands for the terminal of each process, so it may be the recorder's. */
+/* True if both are the same terminal. /dev/tty (5:0) is each process' own terminal, so it may be
+ * the recorder's terminal. */
 static bool same_terminal(const struct stat *a, const struct stat *b)
 {
 	return S_ISCHR(a->st_mode) && (a->st_rdev == b->st_rdev || a->st_rdev == makedev(5, 0));
@@ -33,7 +34,7 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 		return true;
 	}
 	for (struct dirent *e; !found && (e = readdir(d));) {
-		/* standard input may be open for writing, too, but programs only read it */
+		/* Standard input may be open for writing, too, but programs only read from it */
 		if (e->d_name[0] == '.' || (e->d_name[0] == '0' && !e->d_name[1]))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, e->d_name);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether a descriptor of the process, other than its standard input, leads to the terminal of the
- * recorder's descriptor fd. Also true if that can't be found out. */
+/* True if a descriptor of the process leads to the terminal of the recorder's descriptor fd.
+ * Standard input doesn't count. Also true if this can't be found out. */
 bool record_procs_have_terminal(pid_t pid, int fd);
 #endif

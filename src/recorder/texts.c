@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Texts of the recorder: its messages, and how it parses and prints numbers. */
+/* Texts of the recorder: prints its messages, and parses and prints numbers. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@ int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *record_base_name(const char *path);
 void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
 void record_format_bytes(uint64_t n, char *buf, size_t len);	/* 9.9 MB */
-/* Prints arg quoted for a shell. */
+/* Prints arg with the quotes that a shell needs. */
 void record_print_quoted(FILE *f, const char *arg);
 /* Parses a size with an optional K, M, G or T. Returns 0 or -EINVAL. */
 int record_parse_size(const char *text, uint64_t *size);
-/* Why a function isn't traced: PB_REFUSED_*. */
+/* Returns the text that says why a function isn't traced. `reason` is PB_REFUSED_*. */
 const char *record_refused_text(int reason);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Keeps the names of threads, which can be read only while the threads live. The ring has the
- * numbers that engines know; tasks.c finds the threads that have these numbers. */
+ * numbers that engines know. tasks.c finds the threads with these numbers. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "recorder/tasks.h"
 #include "recorder/thread_names.h"
 
-#define RENEW_MAX 256		/* names read again in one round */
+#define RENEW_MAX 256		/* how many names one round reads again */
 
 void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew)
 {
@@ -31,7 +31,7 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 		from = t->seen;
 	if (from >= nr)
 		return;
-	/* finding threads of other namespaces takes a search: only once a second */
+	/* to find threads of other namespaces takes a search, so it is done only once a second */
 	record_names_begin(&names, r, renew && r->nested);
 	for (uint32_t i = from; i < nr; i++) {
 		const struct pb_ring_thread *thread = record_ring_thread(r, i);

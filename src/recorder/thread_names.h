@@ -15,8 +15,9 @@ struct record_threads {
 	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
 	uint32_t seen;
 };
-/* Reads the names of new threads. With renew, also reads the names of the newest threads again. */
+/* Reads the names of new threads. If `renew` is true, also reads the names of the newest threads
+ * again. */
 void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew);
-/* The number of lost calls, as the threads count them. */
+/* Returns the number of lost calls, from the counts of the threads themselves. */
 uint64_t record_threads_lost(const struct record_ring *r);
 #endif

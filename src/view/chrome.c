@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete event ("X"),
- * written when it ends. A call that is open at the end of the data is shown as lasting as long as
- * its program. Lost records are instant events.
+ * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete event ("X"), which
+ * is written when the call ends. If a call is open at the end of the data, it is shown with its
+ * program's end as its own end. Lost records are instant events.
  *
- * Events of one track must nest. So each stack that a program switches to has a
- * track of its own: calls that are open on it may outlast calls on other stacks.
+ * Events of one track must nest. But a call on one stack may outlast calls on another stack. So
+ * each stack that a program switches to has its own track.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 
 #include "view/select.h"
 
-#define TRACK_BASE	0x40000000u	/* above all thread numbers of Linux */
+#define TRACK_BASE	0x40000000u	/* greater than all thread numbers of Linux */
 
 typedef unsigned long long ull;
 
-/* The time of the last event of a program image in a process. */
+/* When the last event of a program image in a process happened. */
 struct lifetime {
 	uint32_t pid;
 	size_t image;
@@ -28,9 +28,9 @@ struct chrome {
 	const struct pb_view *v;
 	struct pb_out *o;
 	bool any;
-	uint32_t tracks;		/* number of tracks of stacks */
-	struct lifetime *lives;		/* an element for each thread; merged and sorted at the
-					 * end */
+	uint32_t tracks;		/* number of tracks that stacks have */
+	struct lifetime *lives;		/* an element for each thread; the elements are merged and
+					 * sorted at the end */
 	size_t nr_lives;
 };
 
@@ -214,8 +214,8 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Prints the last name of each thread; a process has the name of its first thread. A thread that
- * has called exec has several entries in data->threads. */
+/* Prints the last name of each thread. The name of a process is that of its first thread. If a
+ * thread has called exec, data->threads has several entries for the thread. */
 static void print_names(struct chrome *c)
 {
 	const struct pb_data *d = c->v->data;

@@ -12,8 +12,9 @@
 typedef unsigned long long ull;
 
 struct difference {
-	const struct pb_report_row *base, *now;	/* never NULL: `none` if a run lacks the function */
-	int64_t key;				/* sorted by this */
+	const struct pb_report_row *base, *now;	/* never NULL: &none if the run lacks the
+						 * function */
+	int64_t key;				/* the differences are sorted by this number */
 };
 
 static const struct pb_report_row none = { .name = "", .raw = "", .module = "" };
@@ -25,8 +26,8 @@ static int by_symbol(const struct pb_report_row *x, const struct pb_report_row *
 	return ret ? ret : strcmp(x->module, y->module);
 }
 
-/* Orders functions by symbol. Static functions may have the same symbol: such functions are ordered
- * by address. */
+/* Orders functions by symbol. Static functions may have the same symbol. Functions with the same
+ * symbol are ordered by address. */
 static int by_symbol_and_id(const void *a, const void *b)
 {
 	const struct pb_report_row *x = a, *y = b;
@@ -58,7 +59,8 @@ static int by_key(const void *a, const void *b)
 	return ret ? ret : strcmp(module_of(x), module_of(y));
 }
 
-/* Fills list, which has room for all rows of both runs. Returns how many it holds. */
+/* Fills the list, which has room for all rows of both runs. Returns the number of rows in the
+ * list. */
 static size_t match(struct pb_report *base, struct pb_report *now, enum pb_report_sort by,
 		    struct difference *list)
 {
@@ -78,8 +80,8 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-/* The function to be shown. Addresses are looked up in the modules of `now` only, so a function
- * that only `base` has gets an id that no module has. */
+/* Returns the function that is shown. Addresses are looked up only in the modules of `now`. So a
+ * function that only `base` has gets an id that no module has. */
 static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;
@@ -94,7 +96,7 @@ static void print_text(const struct pb_view *v, const struct difference *list, s
 	struct pb_function *f = calloc(nr + 1, sizeof(*f));
 	struct pb_distinct distinct = { 0 };
 	struct pb_out *o = v->out;
-	/* if sorted by calls or name, the times that are shown are totals */
+	/* if the rows are sorted by calls or name, the times in the table are totals */
 	bool timed = by != PB_SORT_CALLS && by != PB_SORT_FUNC;
 	static const char *const what[] = {
 		[PB_SORT_TOTAL] = "Total", [PB_SORT_SELF] = " Self", [PB_SORT_MIN] = "  Min",

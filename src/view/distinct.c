@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares names that look the same, and lengthens each until it differs. */
+/* Compares names that look the same, and lengthens them until they differ. */
 #include "view/distinct.h"
 
 #include <stdio.h>
@@ -11,11 +11,12 @@
 #include "base/clean_text.h"
 #include "reader/data.h"
 
-/* The levels by which equal names are made longer. One after the other is tried until all names
- * differ. */
+/* The levels of longer names. Equal names are lengthened by one level after the other, until all
+ * names differ. */
 static const struct {
 	enum { TEMPLATES, PARAMETERS, MODULE, ADDRESS } what;
-	unsigned depth;			/* nesting of the lists of template arguments shown */
+	unsigned depth;			/* how many levels of nested lists of template arguments are
+					 * shown */
 } levels[] = {
 	{ TEMPLATES, 1 }, { TEMPLATES, 2 }, { TEMPLATES, 3 }, { TEMPLATES, 4 },
 	{ PARAMETERS, 0 }, { PARAMETERS, 1 }, { PARAMETERS, 2 }, { PARAMETERS, 3 },
@@ -31,7 +32,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* A longer form of the demangled name; NULL: there is none. */
+/* Returns a longer form of the demangled name, or NULL if there is none. */
 static char *demangled(struct pb_data *data, const struct pb_function *f, enum pb_demangle how,
 		       unsigned depth)
 {
@@ -74,8 +75,8 @@ static char *longer(struct pb_data *data, const struct pb_function *f, unsigned 
 	}
 }
 
-/* Lengthens the nr equal names of run. If a level leaves all of them equal, they stay as they are,
- * for a later level. */
+/* Lengthens the nr equal names in `run`. If all of them would still be equal at this level, they
+ * stay as they are, and a later level may lengthen them. */
 static void lengthen(struct pb_distinct *d, struct pb_data *data, struct pb_function **run,
 		     size_t nr, unsigned level)
 {

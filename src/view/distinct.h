@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Displayed names leave out template arguments and parameters, so different functions
- * may look the same. If such functions are in one list, each name is lengthened until
- * it differs from the others: by inner lists of template arguments, then by parameters,
- * the module, and the address.
+ * Displayed names leave out template arguments and parameters, so the names of different functions
+ * may be equal. If a list has equal names, each of them is lengthened until it differs from the
+ * others. First, inner lists of template arguments are added, then parameters, then the module,
+ * then the address.
  *
  * Context: the observer, one thread.
  */
@@ -12,17 +12,18 @@
 #include "reader/site_names.h"
 
 struct pb_distinct {
-	char **made;		/* the texts that lengthened names point to */
+	char **made;		/* the texts of the lengthened names */
 	size_t nr;
 };
 
-/* Lengthens equal names of the list, and orders the list by name. No function may be in the list
+/* Lengthens equal names in the list, and orders the list by name. The list must not have a function
  * twice. If memory is short, names stay as they are. */
 void pb_distinct_names(struct pb_distinct *d, struct pb_data *data, struct pb_function **list,
 		       size_t nr);
 void pb_distinct_free(struct pb_distinct *d);
 
-/* Like pb_distinct_names(), but for an array of nr functions, whose order stays. */
+/* Does what pb_distinct_names() does, but for an array of nr functions. The array keeps its
+ * order. */
 void pb_distinct_array(struct pb_distinct *d, struct pb_data *data, struct pb_function *functions,
 		       size_t nr);
 #endif
