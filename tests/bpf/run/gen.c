@@ -24,7 +24,7 @@ struct gen {
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
 	bool maps;
-	uint8_t last;			/* register that was changed last */
+	uint8_t last;			/* the register that was changed last */
 };
 
 static uint64_t below(struct gen *g, uint64_t n)
@@ -81,12 +81,12 @@ static uint8_t any(struct gen *g)
 	return numbers[below(g, sizeof(numbers))];
 }
 
-/* A register that may be changed. */
+/* Chooses a register that the program may change. */
 static uint8_t target(struct gen *g)
 {
 	uint8_t r = g->last;
 
-	/* often the same register again: the engines fuse neighbouring instructions on one register */
+	/* often choose the last register again, because engines fuse neighbouring instructions on one register */
 	if (r != PKT && r != END && !(g->busy >> r & 1) && one_in(g, 3))
 		return r;
 	do
@@ -96,7 +96,7 @@ static uint8_t target(struct gen *g)
 	return r;
 }
 
-/* Like target(), but never a register in `others`. */
+/* Chooses a register like target(), but no register whose bit is set in `others`. */
 static uint8_t target_but(struct gen *g, unsigned others)
 {
 	uint8_t r;
@@ -171,7 +171,7 @@ static void unary(struct gen *g)
 	}
 }
 
-/* A load or store of size `code` at off(base). `but` is a register that the access must not use. */
+/* Makes a load or store of size `code` at address base + off. `but` is a register that the access must not use. */
 static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, uint8_t but)
 {
 	switch (below(g, 3)) {
@@ -182,7 +182,7 @@ static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, ui
 		put(g, I(BPF_ST | BPF_MEM | code, base, 0, off, imm(g)));
 		break;
 	default:
-		/* no address is stored */
+		/* the source is no register with an address */
 		put(g, I(BPF_STX | BPF_MEM | code, base, target_but(g, 1u << but), off, 0));
 	}
 }
@@ -204,7 +204,8 @@ static void packet_access(struct gen *g)
 	access_at(g, PKT, (int16_t)below(g, (uint64_t)(GEN_MEMORY - bytes + 1)), code, 15);
 }
 
-/* An access to the memory at an offset in a register, after a check that it is inside. */
+/* Accesses the memory at an offset in a register. Before the access, the program checks that the address is inside the
+ * memory. */
 static void packet_access_by_reg(struct gen *g)
 {
 	uint8_t p = target(g), e = target_but(g, 1u << p);
@@ -228,8 +229,7 @@ static void packet_access_by_reg(struct gen *g)
 	put(g, BPF_MOV64_IMM(e, imm(g)));
 }
 
-/* Makes only loads: after a store at an unknown offset, Linux 6.18 still relies on what it knew of
- * a stack slot. */
+/* Makes only loads. After a store at an unknown offset, Linux 6.18 may still rely on the old value of a stack slot. */
 static void stack_load_by_reg(struct gen *g)
 {
 	uint8_t p = target(g);
@@ -262,11 +262,12 @@ static void atomic(struct gen *g)
 	put(g, BPF_ATOMIC_OP(wide ? BPF_DW : BPF_W, op, base, src, off));
 	if (by_reg)
 		put(g, BPF_MOV64_IMM(base, imm(g)));
-	/* Linux 6.18 doesn't always clear the upper half */
+	/* Linux 6.18 doesn't always clear the upper half of r0, so the program clears it */
 	if (op == BPF_CMPXCHG && !wide)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
-	/* Linux 6.18 also loses the precision of a fetched value, and then removes branches that are
-	 * taken. So the value is stored in the packet and loaded again, which makes it unknown. */
+	/* Linux 6.18 also loses the precision of a fetched value. As a result, it removes branches that are taken. So
+	 * the program stores the value in the packet and loads it again. After that the verifier knows nothing of the
+	 * value. */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);
@@ -324,7 +325,7 @@ static void loop(struct gen *g, int depth)
 	g->busy &= (uint16_t)~(1u << counter);
 }
 
-/* Makes a call, unless a counter is in r0 to r5: the call would destroy it. */
+/* Makes a call. If a counter is in r0 to r5, makes no call, because the call would destroy the counter. */
 static void call(struct gen *g)
 {
 	if (g->sub >= g->nr_subs || g->busy & 0x3f || g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))
@@ -341,7 +342,7 @@ static void call(struct gen *g)
 		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
 }
 
-/* Puts numbers into r1 to r5 again, after a call of a helper. */
+/* After a call of a helper, stores numbers in r1 to r5 again. */
 static void put_numbers(struct gen *g)
 {
 	for (uint8_t r = 1; r <= 5; r++)
@@ -349,7 +350,7 @@ static void put_numbers(struct gen *g)
 		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
 }
 
-/* r1 = map, r2 = a key on the stack */
+/* sets r1 to the map, and r2 to the address of a key on the stack */
 static void put_key(struct gen *g, enum gen_map map)
 {
 	uint8_t key = any(g);
@@ -497,7 +498,7 @@ uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns)
 
 	g.nr_subs = one_in(&g, 3) ? (int)below(&g, MOST_SUBS) + 1 : 0;
 	for (g.sub = 0; g.sub <= g.nr_subs; g.sub++) {
-		/* a function that is never called isn't generated */
+		/* if no call has the function as its target, the function isn't generated */
 		for (uint32_t c = 0; c < g.nr_calls; c++)
 			used[g.calls[c].sub] = true;
 		if (!used[g.sub])

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs that a verifier accepts by construction. They get r1 = memory of
- * GEN_MEMORY bytes and r3 = its end (packet and packet end in the kernel). They read and
- * write this memory and their stack, branch, loop, call subprograms of their own, and
- * return a hash of all registers and the stack.
+ * Random programs. By construction, a verifier accepts them. r1 is the address of memory of GEN_MEMORY bytes, and
+ * r3 is the memory's end. In the kernel, the memory is the packet. The programs read and write this memory and
+ * their stack, branch, loop, and call their own subprograms. They return a hash of all registers and the stack.
  */
 #ifndef TESTS_BPF_GEN_H
 #define TESTS_BPF_GEN_H
@@ -24,15 +23,16 @@ static inline uint64_t gen_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* A random number; edge values are more frequent than others. */
+/* Returns a random number. Edge values are more frequent than other values. */
 uint64_t gen_number(uint64_t *state);
-/* Returns the number of instructions. maps: the program may use maps, by BPF_PSEUDO_MAP_FD and an enum gen_map. */
+/* Returns the number of instructions. If `maps` is true, the program may use maps: by BPF_PSEUDO_MAP_FD and a
+ * value of enum gen_map. */
 uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns);
 enum gen_map { GEN_ARRAY, GEN_HASH, GEN_NR_MAPS };
 #define GEN_ARRAY_VALUE		32
 #define GEN_ARRAY_ENTRIES	8
 #define GEN_HASH_VALUE		16
 #define GEN_HASH_ENTRIES	16
-#define GEN_HASH_KEYS		32	/* keys are 0 to 31, of 4 bytes */
+#define GEN_HASH_KEYS		32	/* a key is a number from 0 to 31, in 4 bytes */
 void gen_memory(uint64_t *state, uint8_t *mem);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs with tail calls and loads from packets are verified and run on all engines, and in
- * this machine's kernel. Their results and packets must be the same.
+ * Verifies programs with tail calls and loads from packets. Runs them on all engines and in this machine's kernel.
+ * Results and packets must be the same.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void same(const struct own_run *a, const struct own_run *b, const char *w
 
 /* ---- tail calls ---------------------------------------------------------------- */
 
-/* For XDP programs: increments the packet's first byte; then r6 is the context. */
+/* For XDP programs: increments the packet's first byte, and sets r6 to the context. */
 #define COUNT \
 	"r6 = r1\n r7 = *(u32 *)(r1 +0)\n r8 = *(u32 *)(r1 +4)\n r9 = r7\n r9 += 14\n if r9 > r8 goto pc+3\n" \
 	"r0 = *(u8 *)(r7 +0)\n r0 += 1\n *(u8 *)(r7 +0) = r0\n"
@@ -49,8 +49,9 @@ static void same(const struct own_run *a, const struct own_run *b, const char *w
 
 static const struct chain {
 	const char *name;
-	const char *progs[MOST_PROGS];		/* the first is run */
-	int calls;				/* how many programs run; -1: unknown, but as in the kernel */
+	const char *progs[MOST_PROGS];		/* the test runs the first program */
+	int calls;				/* how many programs run; -1: not known, but the kernel must have the
+						 * same number */
 } chains[] = {
 	{ "itself", { COUNT TAIL("0") "r0 = 7\n exit" }, 34 },
 	{ "another one", { COUNT TAIL("1") "r0 = 1\n exit", COUNT "r0 = 5\n exit" }, 2 },
@@ -119,7 +120,7 @@ static void run_ours(const struct chain *c, struct own_run *r)
 		own_free(&p[k]);
 }
 
-/* BTF of "static int f()", the type of all subprograms. */
+/* Loads BTF of "static int f()", the type of all subprograms. */
 static int load_btf(void)
 {
 	static const struct {
@@ -200,7 +201,7 @@ static void tail_calls_are_the_kernels(void **state)
 
 /* ---- packets by LD_ABS and LD_IND -------------------------------------------------- */
 
-/* Loads of all widths at an offset, which is a constant or in a register. */
+/* Tests loads of all widths at an offset. The offset is in a register (by_reg) or a constant. */
 static void load_at(int64_t off, bool by_reg, uint32_t len)
 {
 	static const char *const widths[] = { "u8", "u16", "u32" };
@@ -215,7 +216,7 @@ static void load_at(int64_t off, bool by_reg, uint32_t len)
 		char text[300];
 		uint32_t nr;
 
-		/* the result shows whether the program continued after the load */
+		/* the xor in the program shows whether the program continued after the load */
 		if (by_reg)
 			snprintf(text, sizeof(text), "r6 = r1\n r7 = %ld\n r0 = *(%s *)skb[r7 + 2]\n r0 ^= 0x5a\n exit", off - 2,
 				 widths[w]);

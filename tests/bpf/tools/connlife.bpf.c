@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A record for each connection at its end: how long it was open, and how many bytes went each way. */
+/* Writes a record at the end of each connection. The record says how long the connection was open, and
+ * how many bytes were sent and received. */
 #include "tool.h"
 #include <linux/in.h>
 

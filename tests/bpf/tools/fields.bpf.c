@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What CO-RE finds in the types of a program: fields, chains of pointers, sizes, and fields that don't exist. */
+/* Uses CO-RE for the types of a program: fields, chains of pointers, sizes, and fields that don't exist. */
 #include "tool.h"
 #include "requests.h"
 

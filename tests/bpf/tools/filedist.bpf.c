@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How long reads, writes and syncs take: a histogram for each kind of call. One function handles all returns. */
+/* Measures how long reads, writes and syncs take. Makes a histogram for each kind of call. One function handles
+ * all returns. */
 #include "tool.h"
 
 enum { READ, WRITE, OPEN, FSYNC, NR_OPS };
@@ -34,7 +35,7 @@ static int enter(u32 op, int fd)
 	return 0;
 }
 
-/* A global function: it is verified by itself, for any arguments. */
+/* A global function: the verifier checks it separately, for all arguments. */
 __attribute__((noinline)) int finish(u32 tid, u64 op, s64 result)
 {
 	struct start *s = bpf_map_lookup_elem(&starts, &tid);

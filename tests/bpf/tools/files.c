@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Works with files, names of hosts and connections through libc's functions. It lists what it
- * did, and the tools must find the same.
+ * Works with files, names of hosts and connections through libc's functions. The program lists its operations,
+ * and the tools must find the same operations.
  *
  *   files DIR ROUNDS
  */
@@ -86,7 +86,7 @@ static void look_up(const char *name)
 	printf("host %s %d\n", name, err);
 }
 
-/* A connection to ourselves that carries `there` bytes to the listener and `back` bytes back. */
+/* Makes a connection to this process. Sends `there` bytes to the listener and `back` bytes back. */
 static void connection(int listener, struct sockaddr_in *to, unsigned there, unsigned back)
 {
 	static char buf[65536];

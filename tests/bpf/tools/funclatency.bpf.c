@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How long a function takes, as a histogram in a variable. Constants set the unit and filter by process. */
+/* Measures how long a function takes. The histogram is in a variable. Constants set the unit and the
+ * process to filter by. */
 #include "tool.h"
 
 enum { NSEC, USEC, MSEC };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Allocates blocks of known sizes in known callers; keeps some and frees the rest. Usage: heap ROUNDS */
+/* Allocates blocks of known sizes in known callers. Keeps some blocks and frees the other blocks. Usage: heap
+ * ROUNDS */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "own.h"
 
-void *kept[4096];		/* not static, or the compiler might drop the stores */
+void *kept[4096];		/* not static: otherwise the compiler might drop the stores */
 static unsigned nr_kept;
 
 ALONE void keep_small(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The names of hosts that are looked up, with the time and the result of each lookup. */
+/* Reports each lookup of a host's name, with its time and result. */
 #include "tool.h"
 
 struct event {

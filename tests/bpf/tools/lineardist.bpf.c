@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A linear histogram of results. The number of steps is the size of the map, which user space sets. */
+/* Makes a linear histogram of results. The map's size is the number of steps; user space sets the
+ * size. */
 #include "tool.h"
 
 const volatile u32 first = 7;
@@ -12,7 +13,7 @@ struct {
 	__type(value, u64);
 } steps SEC(".maps");
 
-/* how many results are below the first step, and above the last */
+/* `below` counts results below the first step, `above` counts results above the last step */
 u64 below, above;
 
 SEC("uretprobe/calls:work") int BPF_KRETPROBE(on_work, u32 rest)

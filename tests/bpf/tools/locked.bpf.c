@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A spin lock in a program that is attached to a function: the kernel refuses it, and so must we. */
+/* A program that is attached to a function uses a spin lock. The kernel refuses the program, so
+ * Patchbay must refuse it, too. */
 #include "tool.h"
 
 struct value {

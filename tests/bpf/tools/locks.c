@@ -39,7 +39,7 @@ ALONE struct job *dequeue(void)
 	return j;
 }
 
-/* Does nothing but get called, with the account and the amount of a payment. */
+/* Tools trace calls of this function. The arguments are the account and the amount of a payment. */
 ALONE unsigned long pay(unsigned account, unsigned long amount)
 {
 	return account + amount;
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	own_output();
 	for (int i = 0; i < threads && i < 64; i++)
 		pthread_create(&id[i], NULL, worker, NULL);
-	do {				/* loops until each thread has waited once */
+	do {				/* loops until every thread has waited once */
 		sched_yield();
 		lock(0);
 		all = waited >= (unsigned long)threads;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loops over the bytes of a text with bpf_loop, over the elements of a map, and in a global function. */
+/* Has three loops: over the bytes of a text with bpf_loop, over the elements of a map, and in a global
+ * function. */
 #include "tool.h"
 
 #define LONGEST	96
@@ -54,7 +55,8 @@ static long one_element(void *map, const u32 *key, u64 *count, struct best *b)
 	return 0;
 }
 
-/* A global function: it is verified by itself, for any pointer to such a structure, or NULL. */
+/* A global function: the verifier checks it separately. `t` may be NULL or a pointer to any struct
+ * text. */
 __attribute__((noinline)) int sum_of(const struct text *t)
 {
 	u32 sum = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lists the blocks that malloc and related functions allocated and that were not freed, by the
- * stack that allocated them. User space sets the limits of blocks, stacks, and a stack's depth.
+ * Lists the blocks that malloc and related functions allocated and that the program didn't free. Sums
+ * up the blocks by the stack of their allocation. User space sets the maximal number of blocks, the
+ * maximal number of stacks, and the maximal depth of a stack.
  */
 #include "tool.h"
 
@@ -13,7 +14,7 @@ struct block {
 	int stack;
 };
 
-/* both numbers in one word, so that one atomic operation changes both */
+/* the two numbers are in one word, so one atomic operation can change the two numbers */
 union totals {
 	struct {
 		u64 bytes : 40;

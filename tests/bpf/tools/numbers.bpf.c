@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses a queue of numbers that calls take and give back, a stack of the last arguments, and a map of maps. */
+/* Uses a queue of numbers, a stack of the last arguments, and a map of maps. Some calls take a number from
+ * the queue, other calls return a number. */
 #include "tool.h"
 
 struct {

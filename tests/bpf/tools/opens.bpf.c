@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Files that are opened, with the result; only_failed leaves out the successful opens. */
+/* Reports opens of files and their results. If only_failed is set, successful opens aren't
+ * reported. */
 #include "tool.h"
 
 const volatile bool only_failed = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel as the reference implementation. Loads an object by libbpf, starts a process,
- * attaches the programs to it by uprobes, and prints records as they come and the maps at the end.
+ * The kernel as the reference implementation. Loads an object by libbpf, starts a process, and attaches the programs
+ * to the process by uprobes. Prints each record when it comes. Prints the maps at the end.
  *
  *   oracle [--map=NAME:max_entries=N,value_size=N]... [--global=NAME=NUMBER]... [--btf=FILE] OBJECT -- PROGRAM
  *          [ARGS]
@@ -104,7 +104,7 @@ static bool set_in(const struct btf *b, struct bpf_map *m, const char *section, 
 	return false;
 }
 
-/* NAME=NUMBER, of a constant */
+/* Sets a constant of the object. `text` is "NAME=NUMBER". */
 static void set(struct bpf_object *o, const char *text)
 {
 	struct bpf_map *m;
@@ -133,7 +133,8 @@ static void listen_to(struct bpf_object *o)
 	}
 }
 
-/* uprobe/PATH:FUNCTION, or uretprobe; programs without a target are reached by tail calls */
+/* Attaches the program of a section "uprobe/PATH:FUNCTION" or "uretprobe/PATH:FUNCTION". Other sections have no
+ * target: tail calls reach their programs. */
 static void attach(struct bpf_program *p, pid_t pid)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);

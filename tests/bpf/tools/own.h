@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the traced programs share. */
+/* Definitions for the traced programs. */
 #ifndef TOOLS_OWN_H
 #define TOOLS_OWN_H
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The compiler may neither inline nor specialize such a function, nor drop a call of it. */
+/* The compiler may not inline or specialize an ALONE function, and may not drop a call of the
+ * function. */
 #define ALONE __attribute__((noipa))
 
-/* The program's counts go to a separate file, by one write at the end. */
+/* If $OUTPUT is set, the program's counts go to this file. One write at the end writes all
+ * counts. */
 static inline void own_output(void)
 {
 	static char buffer[1 << 20];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A sum and its double in one value. A spin lock keeps them consistent while several processes add. */
+/* One value has a sum and the double of the sum. A spin lock keeps the two consistent while several
+ * processes add. */
 #include "tool.h"
 
 struct account {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How long jobs wait in a queue until a thread of the pool takes them: a histogram for each thread. */
+/* Measures how long a job waits in a queue until a thread of the pool takes it. Makes a histogram for
+ * each thread. */
 #include "tool.h"
 
 struct hist {
@@ -29,7 +30,7 @@ SEC("uprobe/locks:enqueue") int BPF_KPROBE(on_enqueue, u64 job)
 	u64 now = bpf_ktime_get_ns(), n;
 
 	bpf_map_update_elem(&queued, &job, &now, BPF_ANY);
-	/* enqueue() is called with the queue locked */
+	/* the caller of enqueue() holds the queue's lock */
 	n = ++depth;
 	if (n > deepest)
 		deepest = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How long redis-server takes for each kind of command. */
+/* Measures how long redis-server takes for each kind of command. */
 #include "tool.h"
 
 struct hist {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Requests that begin in one call and end in another, in a different order. Also queries, garbage
- * collections on several threads, and a state machine. The program prints what it counted.
+ * Makes requests. A request begins in one call and ends in another call. Requests end in another order than they begin.
+ * Also makes queries, garbage collections on several threads, and a state machine. The program prints what it counted.
  *
  *   requests ROUNDS
  */
@@ -12,7 +12,7 @@
 #include <time.h>
 #include "own.h"
 
-/* the order of the fields differs from requests.h, so that tools must find them by CO-RE */
+/* the fields have another order than in requests.h, so tools must find the fields by CO-RE */
 struct ticket {
 	unsigned long id;
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A ticket as the tools declare it. In the program (requests.c) the structure has these fields
- * at other offsets, and more fields; its BTF has the offsets.
+ * The tools' declaration of a ticket. In the program (requests.c), the structure has more fields
+ * and other offsets. The program's BTF has the offsets.
  */
 #include <bpf/bpf_core_read.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a program writes to a descriptor: a record for each write, with its data up to a limit. */
+/* Reports a program's writes to a descriptor. Each write makes a record. The record has the write's data up to a
+ * limit. */
 #include "tool.h"
 
 #define MOST	8192
@@ -9,13 +10,13 @@ const volatile int only_fd = 1;	/* -1: any */
 struct event {
 	u64 ns;
 	u32 tid;
-	u32 whole;		/* bytes of the write */
-	u32 length;		/* bytes of the data that follows */
+	u32 whole;		/* length of the write */
+	u32 length;		/* length of the data that follows */
 	char comm[16];
 	u8 data[MOST];
 };
 
-/* too large for the stack */
+/* the record is too large for the stack */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

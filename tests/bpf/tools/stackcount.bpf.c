@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts calls of a function by stack. User space sets how deep stacks are, and how many there may be. */
+/* Counts calls of a function by stack. User space sets the maximal depth and the maximal number of
+ * stacks. */
 #include "tool.h"
 
 struct {
@@ -36,7 +37,7 @@ SEC("uprobe/calls:leaf") int BPF_KPROBE(on_leaf)
 	return 0;
 }
 
-/* The callers have return probes, but stacks must still show the program's own return addresses. */
+/* The callers have return probes. Even so, stacks must show the program's own return addresses. */
 u64 returns;
 
 SEC("uretprobe/calls:left") int BPF_KRETPROBE(on_left)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The attached program makes a tail call to the program for the state. For an unknown state the tail call fails. */
+/* The attached program makes a tail call to the program of the state. If the state is unknown, the tail call
+ * fails. */
 #include "tool.h"
 
 struct {
@@ -43,7 +44,7 @@ SEC("uprobe") int state_two(struct pt_regs *ctx)
 	return count(2);
 }
 
-/* a chain: state_three continues in state_one and never returns here */
+/* a chain: state_three continues in state_one, which doesn't return to state_three */
 SEC("uprobe") int state_three(struct pt_regs *ctx)
 {
 	count(3);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Texts that are passed to a function, each in a record that is reserved in a ring buffer, filled, and submitted. */
+/* Reports the texts that are passed to a function. For each text, reserves a record in a ring buffer, fills the
+ * record, and submits it. */
 #include "tool.h"
 
 #define LONGEST	64
 
 struct event {
 	u32 tid, number;
-	s64 length;		/* length of the copied text, including its 0 */
+	s64 length;		/* length of the copied text with its NUL */
 	char comm[16];
 	char text[LONGEST];
 	u64 stack[4];
@@ -28,7 +29,7 @@ SEC("uprobe/calls:say") int BPF_KPROBE(on_say, const char *text, u32 number)
 		return 0;
 	}
 	e->length = bpf_probe_read_user_str(e->text, sizeof(e->text), text);
-	if (e->length <= 1) {		/* an empty text, or an error */
+	if (e->length <= 1) {		/* the text is empty, or there was an error */
 		bpf_ringbuf_discard(e, 0);
 		__sync_fetch_and_add(&skipped, 1);
 		return 0;

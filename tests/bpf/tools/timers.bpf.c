@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A timer in a map's value: timers aren't supported here, and the error must name them. */
+/* A map's value has a timer. Patchbay doesn't support timers, and the error must name timers. */
 #include "tool.h"
 
 struct value {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the tools share: headers, log2 as libbpf-tools compute it, counting in a map. */
+/* The common part of the tools: headers, log2 in the way of libbpf-tools, counting in a map. */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
@@ -14,9 +14,9 @@ typedef __s64 s64;
 #define SLOTS	32
 
 /*
- * The number of the highest set bit, or 0 for 0. The bits of the result come from
- * comparisons and are combined by `|`. If a verifier loses the bounds there, it rejects
- * each access to an array by the result.
+ * Returns the index of the highest set bit, or 0 for v = 0. The bits of the result come from
+ * comparisons; `|` combines the bits. If a verifier loses the bounds at a `|`, it rejects each
+ * access to an array with the result as index.
  */
 static __always_inline u32 log2_of_u32(u32 v)
 {
@@ -44,7 +44,7 @@ static __always_inline u64 log2_of(u64 v)
 	return high ? 32 + log2_of_u32(high) : log2_of_u32((u32)v);
 }
 
-/* Larger values go to the last slot. */
+/* Returns the slot of a value in a histogram. Values that are too large go to the last slot. */
 static __always_inline u64 slot_of(u64 v)
 {
 	u64 slot = log2_of(v);

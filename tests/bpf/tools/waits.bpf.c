@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Time that threads spend blocked on conditions, by thread and stack. */
+/* Sums up the time that threads wait for conditions, by thread and stack. */
 #include "tool.h"
 
 const volatile u64 min_block_ns = 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies and runs programs that are annotated with the verdict that a verifier must give
- * (the kernel's selftests, progs/verifier_*.c), here and in this machine's kernel.
- * run_verifier612 reads the output and compares it with the annotations.
+ * Verifies and runs the programs progs/verifier_*.c of the kernel's selftests, in Patchbay and in this machine's
+ * kernel. Annotations in these programs say what verdict a verifier must give. run_verifier612 reads the output and
+ * compares it with the annotations.
  *
  *   annotated [-k] [-u] [-p PROGRAM] OBJECT...
  *
- * -k: also asks the kernel. -u: also tests without privileges, with unprivileged_bpf_disabled
- * set to 0 meanwhile. -p: only this program.
+ * -k: also asks the kernel. -u: also tests without privileges; during the test, unprivileged_bpf_disabled is 0. -p:
+ * tests only this program.
  *
  * The output is a sequence of fields, "KEY LENGTH\nBYTES\n". The keys are:
  *   prog                   begins a program
@@ -55,7 +55,7 @@ static void field_text(const char *key, const char *text)
 	field(key, text, strlen(text));
 }
 
-/* Prints the whole log if it will be searched, otherwise only its end. */
+/* Prints the whole log if `whole` is true. Otherwise prints only the log's end. */
 static void verdict(const char *key, int err, bool whole)
 {
 	size_t len = strlen(log_text);
@@ -76,7 +76,7 @@ struct wish {
 	bool unpriv, auxiliary, runs, messages, xlated;
 };
 
-/* The rest of the tag, if it begins with the word; or NULL. */
+/* If the tag begins with the word, returns the rest of the tag. Otherwise returns NULL. */
 static const char *after(const char *tag, const char *word)
 {
 	size_t n = strlen(word);
@@ -84,7 +84,7 @@ static const char *after(const char *tag, const char *word)
 	return strncmp(tag, word, n) ? NULL : tag + n;
 }
 
-/* Sets a flag that is given by its name or as a number. !NAME clears the flag. */
+/* Sets a flag by its name, or flags by their number. !NAME clears the flag. */
 static void read_flag(struct wish *w, const char *text)
 {
 	static const struct { const char *name; uint32_t bit; } names[] = {
@@ -220,7 +220,7 @@ static void run(const struct pb_bpf_object_prog *p, const struct pb_bpf_prog *pr
 	field_text("run", text);
 }
 
-/* The name of a called helper. nr: an index into the program's table of calls. */
+/* Returns the name of a called helper. `nr` is an index into the program's table of calls. */
 static const char *called(void *arg, int32_t nr)
 {
 	const struct pb_bpf_prog *prog = arg;
@@ -278,7 +278,8 @@ static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct w
 	pb_bpf_made_free(made);
 }
 
-/* Why the program can't run here (its section, what it calls, a map that can't be made), or NULL. */
+/* Returns the reason why Patchbay can't run the program, or NULL if it can. A reason is the program's section,
+ * something that it calls, or a map that can't be made. */
 static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
