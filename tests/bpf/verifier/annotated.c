@@ -314,7 +314,7 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* The privileges that the kernel requires here. */
+/* The privileges that the kernel requires for these programs. */
 #define CAPS ((1ull << CAP_SYS_ADMIN) | (1ull << CAP_NET_ADMIN) | (1ull << CAP_PERFMON) | (1ull << CAP_BPF))
 
 static void set_caps(bool on)
@@ -349,7 +349,7 @@ static void kernel_run(struct bpf_program *p, bool unpriv)
 	field_text("run", text);
 }
 
-/* Types of maps that need no privileges. */
+/* Returns whether a caller without privileges may create maps of the type. */
 static bool for_anybody(enum bpf_map_type type)
 {
 	switch (type) {
@@ -395,7 +395,7 @@ static void kernel(const char *path, const char *name, const struct wish *w, boo
 	err = it ? bpf_object__load(o) : -ENOENT;
 	if (unpriv)
 		set_caps(true);
-	/* without a log the program never reached the verifier: a map, BTF or libbpf failed */
+	/* if there is no log, the program didn't reach the verifier, because a map, BTF or libbpf failed */
 	if (!err || log_text[0])
 		verdict(unpriv ? "kernel_unpriv" : "kernel", -err, false);
 	if (!err)
@@ -487,8 +487,8 @@ static void restore_disabled(void)
 	write_disabled(disabled_before);
 }
 
-/* Sets unprivileged_bpf_disabled to 0. If it is 1, it can't be changed, and the kernel isn't asked
- * about programs without privileges. */
+/* Sets unprivileged_bpf_disabled to 0. The kernel doesn't allow to change the value 1. In that case, the kernel isn't
+ * asked about programs without privileges. */
 static void allow_unpriv(void)
 {
 	FILE *f = fopen(DISABLED, "r");

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of
-numeric iterators, progs/iters*.c. They are unpacked and compiled once, under the build directory;
-none of them is in our repository. This module also parses what `annotated` prints about them."""
+"""The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of numeric iterators,
+progs/iters*.c. The sources are unpacked and compiled once, under the build directory. They are not in our repository.
+This module also parses the output of `annotated`."""
 import collections
 import glob
 import hashlib
@@ -18,13 +18,13 @@ VMLINUX = "/sys/kernel/btf/vmlinux"
 FLAGS = ["-g", "-O2", "--target=bpf", "-mcpu=v3", "-mlittle-endian", "-std=gnu11", "-D__TARGET_ARCH_x86",
          "-DENABLE_ATOMICS_TESTS", "-Wno-everything"]
 TESTED = ["verifier_*", "iters", "iters_looping", "iters_num", "iters_state_safety"]
-# files with the types against which some tests are relocated
+# files with types; some tests are relocated for these types
 TYPES = ["btf__core_reloc_bitfields"]
 HEADERS = ["bpf_helpers.h", "bpf_tracing.h", "bpf_core_read.h", "bpf_endian.h", "usdt.bpf.h"]
 
 
 def clang():
-    """Debian's newest clang: older ones don't know all instructions of the tests."""
+    """Returns Debian's newest clang. An older clang doesn't know all instructions of the tests."""
     found = [c for c in ("clang-19", "clang-16", "clang") if shutil.which(c)]
     return os.environ.get("CLANG") or (found[0] if found else None)
 
@@ -49,7 +49,7 @@ def stamp():
 
 
 def unpack(work):
-    """The directory with the tree and the headers that it needs."""
+    """Returns the directory with the sources and the headers that the sources need. Unpacks them at the first call."""
     top = os.path.join(work, stamp())
     done = os.path.join(top, "done")
     if os.path.exists(done):
@@ -72,7 +72,7 @@ def unpack(work):
 
 
 def compile_one(top, source):
-    """(object or None, first error)"""
+    """Returns (path of the object, None), or (None, first error)."""
     out = os.path.join(top, "o", os.path.basename(source)[:-2] + ".o")
     note = out[:-2] + ".err"
     tree = os.path.join(top, TREE)
@@ -95,7 +95,7 @@ def compile_one(top, source):
 
 
 def objects(work):
-    """The paths of the objects, and {name: error} for those that can't be compiled."""
+    """Returns the paths of the objects, and {name: error} for sources that can't be compiled."""
     top, made, errors = unpack(work), [], {}
     progs = os.path.join(top, TREE, TESTS, "progs")
     tested = sorted(p for t in TESTED for p in glob.glob(os.path.join(progs, t + ".c")))
@@ -120,7 +120,7 @@ class Wish:
 
 
 def numbered(text):
-    """"123=MESSAGE": the number keeps equal messages apart."""
+    """Returns MESSAGE of "123=MESSAGE". The number makes tags with equal messages different."""
     return text.split("=", 1)[1]
 
 
@@ -137,8 +137,8 @@ def value_of(text):
 
 
 def wishes(tags):
-    """{"": Wish, "@unpriv": Wish} for the modes that are tested; None: not for this processor,
-    or not a test."""
+    """Returns {"": Wish, "@unpriv": Wish}, but only for modes that are tested. Returns None if the program is no test,
+    or a test for other processors."""
     priv, unpriv, seen = Wish(), Wish(), set()
     arches = [t.split("=", 1)[1] for t in tags if t.startswith("arch=")]
     if arches and "X86_64" not in arches or any(t.startswith("auxiliary") for t in tags):
@@ -171,7 +171,7 @@ def wishes(tags):
 
 
 def pattern(message):
-    """Text in which {{...}} is an extended regular expression."""
+    """Compiles a message to a pattern. {{...}} in the message is an extended regular expression."""
     out = ""
     for part in re.split(r"(\{\{.*?\}\})", message):
         out += part[2:-2] if part.startswith("{{") else re.escape(part)
@@ -179,7 +179,7 @@ def pattern(message):
 
 
 def unmatched(messages, log):
-    """The first message that the log doesn't have after the messages before it, or None."""
+    """Looks for the messages in the log, in their order. Returns the first message that isn't found, or None."""
     at = 0
     for m in messages:
         if "{{" in m:
@@ -200,9 +200,9 @@ CALL = "call bpf_get_smp_processor_id"
 
 
 def our_form(file, patterns):
-    """The patterns as they look in our rewritten programs: without numbers of instructions, with
-    PROCESSOR as a call, and with names of calls. None: there is no such form, for divisions by -1.
-    We don't rewrite these, because both engines handle them."""
+    """Returns the patterns in the form of our rewritten programs. In this form, instructions have no numbers, PROCESSOR
+    is a call, and calls have names. Returns None for the tests of divisions by -1. Our engines handle these divisions,
+    so we don't rewrite them."""
     out = []
     if file == "verifier_sdiv" and patterns:
         return None
@@ -218,8 +218,8 @@ def our_form(file, patterns):
 
 
 def unmatched_lines(patterns, text):
-    """The first pattern that isn't in the disassembly, or None. A pattern must match the next line
-    unless "..." comes before it."""
+    """Returns the first pattern that isn't in the disassembly, or None. A pattern must match the next line. After
+    "...", a pattern may match any later line."""
     lines = [re.sub(r"^\d+: \(..\) ", "", x) for x in text.splitlines()]
     at, next_line = 0, False
     for p in patterns:
@@ -248,7 +248,7 @@ def fields(data):
 
 
 def programs(data):
-    """Programs in their order; broken objects are (path, why)."""
+    """Returns the programs in their order. A broken object is (path, reason)."""
     out, path = [], None
     for key, text in fields(data):
         if key == "object":

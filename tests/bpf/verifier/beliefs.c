@@ -6,14 +6,14 @@
 #include "world.h"
 #include "bpf/verifier/state.h"
 
-/* ---- while it is verified ------------------------------------------------------------------ */
+/* ---- while a program is verified -------------------------------------------------------------- */
 
 static bool says_nothing(const struct reg *r)
 {
 	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && pbv_reg_unbounded(r) && tnum_is_unknown(r->var));
 }
 
-/* No number satisfies these bounds. */
+/* Returns whether the bounds contradict each other, so that no number satisfies them all. */
 static bool contradicts(const struct range *r, struct tnum t)
 {
 	return range_broken(r) || t.value > r->umax || tnum_max(t) < r->umin;
@@ -122,7 +122,7 @@ void beliefs_listen(struct beliefs *b, struct pb_bpf_verify *v)
 	v->visitor = b;
 }
 
-/* ---- while it runs ---------------------------------------------------------------------------- */
+/* ---- while a program runs ----------------------------------------------------------------------- */
 
 static bool wrong(char *why, const struct belief *n, uint64_t value, const char *what)
 {
@@ -152,7 +152,8 @@ static bool in_value(const struct reg *r, uint64_t v)
 	return !((v ^ r->var.value) & ~r->var.mask) && in_range(&r->wide, v, 64) && in_range(&r->low, v, 32);
 }
 
-/* Bounds are about the variable part of a pointer: its value without base and fixed offset. */
+/* Returns whether a pointer's variable part is within its bounds. The variable part is the value minus the base and
+ * minus the fixed offset. */
 static bool based(const struct reg *r, uint64_t v, uint64_t base)
 {
 	uint64_t part = v - base - (uint64_t)(int64_t)r->off;
@@ -194,7 +195,7 @@ static bool memory_fits(const struct machine *m, const struct reg *r, uint64_t v
 	for (int i = 0; i < nr; i++)
 		if (base >= (uint64_t)areas[i].at && base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
 			return true;
-	/* the number that an iterator gives lies in the iterator, on the stack */
+	/* an iterator is on the stack, and the number that it gives is in the iterator */
 	for (int i = 0; i <= watch_frame(m); i++)
 		if (watch_reg(m, i, 10) - base <= PB_BPF_STACK)
 			return true;
@@ -233,8 +234,8 @@ static uint64_t held_by(const struct machine *m, const struct belief *n)
 	return v;
 }
 
-/* Whether v, the spilled low bytes of a number, fits what was known of the number: the bits of these bytes and, if
- * there are 4, the bounds of the low half. */
+/* Returns whether v fits what was known of a number. v has the number's low bytes, which were spilled. Compares the
+ * known bits of these bytes. For 4 bytes, also compares the bounds of the number's low half. */
 static bool narrow_fits(const struct belief *n, uint64_t v)
 {
 	uint64_t keep = n->bytes < 8 ? (1ull << n->bytes * 8) - 1 : ~0ull;
@@ -267,7 +268,7 @@ static bool fits(const struct machine *m, const struct belief *n, char *why)
 	return pointer_fits(m, &n->reg, v) || wrong(why, n, v, "a pointer believed");
 }
 
-/* Linked numbers are equal without their deltas, which this subtracts. */
+/* Returns a number minus the delta of its link. Linked numbers must have equal results. */
 static uint64_t link_of(const struct machine *m, const struct belief *n)
 {
 	return held_by(m, n) - (uint64_t)(int64_t)(int32_t)n->reg.raw[0];

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests the verifier with programs of the second generator (weave.h), and with some
- * slightly changed variants of each:
+ * Tests the verifier with programs of the second generator (weave.h), and with slightly changed variants of each
+ * program:
  *
- * - Our verdict is compared with the running kernel's. A program that only the kernel
- *   refuses is counted by the kernel's reason.
+ * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a program, the program is
+ *   counted by the kernel's reason.
  * - An accepted program runs on a checking interpreter, on both engines between
- *   inaccessible pages, and in the kernel. All results must be the same. The checking
- *   interpreter checks each access, and compares each register with what the verifier
- *   deduced (watch.h, beliefs.h).
- * - The verdict must not change if the verifier prunes a path only in a state that
- *   contains the whole current state.
+ *   inaccessible pages, and in the kernel. All results must be the same. The checking interpreter checks each access.
+ *   It compares each register with the verifier's deductions (watch.h, beliefs.h).
+ * - The program is verified a second time. In this second verification, a path is pruned only if an earlier state
+ *   contains the whole current state. The verdict must stay the same.
  *
  *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-gk] [-o FILE] [-v]
  *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <REPORT
  *
- * -g: programs of the first generator (generate.h), without variants. Verdicts are
- * compared, but the programs don't run in the kernel (run_exec does that). -k: without
- * the kernel. -o: appends findings to FILE, with reduced programs. -x: tests a reported
- * program again, with the seed of the report unless -s gives one. Programs are made and
- * tested in child processes. Exit status 1: something was found; 77: the kernel can't
- * be asked, and there is no -k.
+ * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but the programs don't run
+ * in the kernel (run_exec runs them). -k: without the kernel. -o: appends findings to FILE, with reduced programs. -x:
+ * tests a reported program again. The seed is that of the report, or that of -s. Programs are made and tested in child
+ * processes. Exit status 1: something was found. 77: the kernel can't be asked, but -k isn't given.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -47,8 +44,8 @@
 #include "world.h"
 
 #define ENOUGH_STEPS	4000
-#define ENOUGH_LOOKS	30		/* checks of an instruction in one run */
-#define CHUNK		4000		/* programs for each process */
+#define ENOUGH_LOOKS	30		/* limit of the checks of one instruction in one run */
+#define CHUNK		4000		/* number of programs for each process */
 #define MOST_CLASSES	200
 #define MOST_WORDS	160
 
@@ -91,7 +88,7 @@ static double now(void)
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-/* Some programs are verified without the right to learn addresses. The kernel isn't asked about these. */
+/* Some programs are verified without the right to learn addresses. The kernel isn't asked about these programs. */
 static uint32_t caps = PB_BPF_CAP_ALL;
 
 static void choose_caps(uint64_t seed)
@@ -108,7 +105,7 @@ static struct pb_bpf_verify to_verify(const struct gen_program *p)
 	};
 }
 
-/* Bounds for the generator: they include all states that reach instruction `at`. */
+/* Collects bounds for the generator. The bounds include all states that reach instruction `at`. */
 struct asked {
 	uint32_t at, visits;
 	bool any;
@@ -153,7 +150,8 @@ static bool ask_bounds(const struct gen_program *p, int at, struct weave_bounds 
 
 /* ---- classes of differences ------------------------------------------------------------------ */
 
-/* Reasons why we may be laxer. doc/design/bpf.md ("Sharper than Linux 6.18") has the proofs. */
+/* Known reasons to accept programs that the kernel refuses. doc/design/bpf.md ("Sharper than Linux 6.18") has the
+ * proofs. */
 static const char *const known[] = {
 	"the kernel calls a number's distance from another its offset",
 	"we know more after: a branch",
@@ -164,7 +162,7 @@ static const char *const known[] = {
 	"we know more after: rN = *(sN *)(rN N)",
 };
 
-/* The last line of a log before its statistics, without numbers. */
+/* Finds the last line of a log before the statistics. Stores the line without its numbers in `out`. */
 static void name_class(const char *log, char *out, size_t size)
 {
 	const char *end = strstr(log, "\nprocessed "), *line;
@@ -200,8 +198,8 @@ static bool is_known(const char *text)
 	return false;
 }
 
-/* The kernel's reason for refusing the program. Returns false if the kernel doesn't refuse the program any more, or
- * gives up. */
+/* Stores the kernel's reason to refuse the program in `out`. Returns false if the kernel accepts the program this time,
+ * or gives up. */
 static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 {
 	out[0] = 0;
@@ -215,8 +213,8 @@ static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 }
 
 /*
- * A branch whose two paths continue at the same instruction can only add to what is known. If the kernel accepts
- * the program without such a branch, it has forgotten something at this branch.
+ * Looks for branches whose two paths continue at the same instruction. At these branches, a verifier can only learn
+ * something. If the kernel accepts the program without one of these branches, it has forgotten something at the branch.
  */
 static bool forgets_at_branch(const struct gen_program *p)
 {
@@ -236,14 +234,15 @@ static bool forgets_at_branch(const struct gen_program *p)
 	return false;
 }
 
-/* Classifies a reduced program: after which instruction we know more than the kernel. */
+/* Classifies a reduced program. The class names the instruction after which we know more than the kernel. */
 static void laxer_class(const struct gen_program *p, char *out, size_t size)
 {
 	char insn[100], words[140];
 	bool dead;
 
 	laxer_words(p, words, sizeof words);
-	/* first compare what holds on all paths to an instruction; if that gives no known class, visit by visit */
+	/* first compare what is known on all paths to an instruction; if the class isn't a known class, compare each
+	 * visit */
 	for (int visits = 0; visits < 2; visits++) {
 		sharper_at(to_verify(p), ask_log, visits, insn, sizeof insn, &dead);
 		if (insn[0])
@@ -357,8 +356,8 @@ static bool same_result(const struct result *a, const struct result *b)
 	return a->r0 == b->r0 && a->sum == b->sum && a->kernel_sum == b->kernel_sum;
 }
 
-/* Whether the result differs if everything is at other addresses. Several addresses of the frame are
- * tried: a program may look at a single bit of its address. */
+/* Returns whether the result differs if all memory is at other addresses. Tries several addresses of the frame, because
+ * a program may look at a single bit of the frame's address. */
 static bool depends_on_addresses(const struct subject *s, uint64_t input, const struct result *a)
 {
 	struct subject other = *s;
@@ -390,7 +389,7 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0, a->sum, sum);
 }
 
-/* Helpers whose result is different in the kernel: clocks, random numbers, names of objects. */
+/* Returns whether the helper has another result in the kernel: a clock, a random number, a name of an object. */
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {
@@ -405,8 +404,8 @@ static bool is_kernels_own(int32_t helper)
 	return false;
 }
 
-/* Whether results may differ from the kernel's (doc/design/bpf.md). After some atomics Linux 6.18 removes branches that
- * are taken. In our runs a packet has no room to grow. */
+/* Returns whether results may differ from the kernel's results (doc/design/bpf.md). After some atomics, Linux 6.18
+ * removes branches that are taken. In our runs a packet has no room to grow. */
 static bool kernel_differs(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++) {
@@ -415,7 +414,7 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* Linux loads the same byte, unshifted, for a load of any part of a bit field */
+		/* for a load of any part of a bit field, Linux loads the same byte and doesn't shift it */
 		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
@@ -426,8 +425,9 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 	return false;
 }
 
-/* Whether the run reaches an instruction that the kernel's verifier never reached, and so removed. The cause is a flaw:
- * Linux 6.18 takes a number that is loaded from the stack with sign extension for the number that was stored. */
+/* Returns whether the run reaches an instruction that the kernel has removed. The kernel removes instructions that its
+ * verifier didn't reach. The cause is a flaw of Linux 6.18: after a load from the stack with sign extension, it still
+ * assumes the stored number. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {
 	static bool seen[GEN_MOST];
@@ -486,7 +486,7 @@ static enum finding run_once(struct subject *s, int n)
 	f = run_watched(s, input, 1, &b);
 	if (f || b.endless)
 		return f;
-	/* what depends on addresses, or on unwritten memory, differs between runs */
+	/* if a result depends on addresses or on unwritten memory, it differs between two runs */
 	if (a.r0 != b.r0 || a.sum != b.sum)
 		return s->v.caps & PB_BPF_CAP_PERFMON ? NOTHING :
 		       find(ADDRESSES, "r0 %#lx and %#lx, memory %#lx and %#lx", a.r0, b.r0, a.sum, b.sum);
@@ -499,7 +499,7 @@ static enum finding run_once(struct subject *s, int n)
 
 /* ---- one program --------------------------------------------------------------------------------------- */
 
-/* Adds bounds that the verifier found, so that inputs hit them. */
+/* Adds the verifier's bounds to the words, so that inputs have values at the bounds. */
 static void add_words(struct subject *s)
 {
 	uint32_t step = states.nr / 40 + 1;
@@ -530,8 +530,8 @@ static int make(struct subject *s)
 	return err;
 }
 
-/* The verifier makes iterations of callbacks alike by forgetting numbers. Which numbers it forgets depends on the
- * states that it keeps. */
+/* Returns whether the program has callbacks. To make iterations of a callback equal, the verifier forgets numbers. The
+ * stored states decide which numbers it forgets. */
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)
@@ -555,8 +555,10 @@ static const char *whole_words(struct pb_bpf_verify *v)
 	return words;
 }
 
-/* A mispredicted path is only walked from a branch whose outcome is known. In an earlier state that contains the
- * current one, the outcome may have been unknown, so the mispredicted path wasn't walked. Linux prunes there, too. */
+/* Returns whether the log ends on a mispredicted path. The verifier walks a mispredicted path only from a branch whose
+ * outcome is known. An earlier state may contain the current state, and yet leave the outcome unknown. From the earlier
+ * state, the verifier hasn't walked the mispredicted path. Even so, it prunes the current state, and Linux does the
+ * same. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;
@@ -566,8 +568,8 @@ static bool ends_mispredicted(const char *log)
 	return last && memmem(last + 1, strcspn(last + 1, "\n"), "(speculative", strlen("(speculative"));
 }
 
-/* Verifies again, pruning only in states that contain the whole current state. The verdict must be the same. What is
- * deduced is recorded for the runs. */
+/* Verifies the program again. Prunes a path only if an earlier state contains the whole current state. The verdict must
+ * be the same. Records the deductions for the runs. */
 static enum finding verify_whole(struct subject *s)
 {
 	struct pb_bpf_verify v = s->v;
@@ -580,12 +582,12 @@ static enum finding verify_whole(struct subject *s)
 	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	all->unheard += states.full || err;
 	states.full |= err != 0;
-	/* an impossible path may be refused or pruned, by chance */
+	/* chance decides whether an impossible path is refused or pruned */
 	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction || calls_back(&v))
 		return NOTHING;
 	find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
-	/* Privileged programs may read any byte of the stack, with one exception: the rest of a spilled number, one byte
-	 * of which was overwritten. Pruning treats that rest as readable, too. */
+	/* Privileged programs may read any byte of the stack, with one exception. If one byte of a spilled number was
+	 * overwritten, its other bytes aren't readable. Pruning treats these other bytes as readable, too. */
 	return strstr(why, "invalid read from stack") || strstr(ours_log, "INVARIANTS VIOLATION") ||
 	       ends_mispredicted(ours_log) ? NOTHING : HIDDEN;
 }
@@ -606,7 +608,7 @@ static enum finding run_accepted(struct subject *s, const struct gen_program *p)
 	return f;
 }
 
-/* Tests one program. accepted, kernel: our verdict and the kernel's. */
+/* Tests one program. Stores whether we accept the program in *accepted, and the kernel's verdict in *kernel. */
 static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
 {
 	struct subject s = { .p = p, .v = to_verify(p), .seed = seed, .fd = -1 };
@@ -618,7 +620,7 @@ static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, 
 	*accepted = !pb_bpf_verify(&s.v);
 	s.v.visit = NULL;
 	*kernel = 0;
-	/* the kernel may need a minute for loops that are walked for long */
+	/* the kernel may need a minute to walk long loops, so it isn't asked about programs with many visits */
 	if (ask && bases.visits < BELIEFS_VISITS / 10) {
 		s.fd = ask_load(p, 0);
 		*kernel = s.fd < 0 ? s.fd : 0;
@@ -660,7 +662,7 @@ static void print_line(const char *text)
 	fprintf(to, "%s\n", text);
 }
 
-/* q: the reduced program */
+/* Prints a finding. p is the program, q is the reduced program. */
 static void report(const struct gen_program *p, const struct gen_program *q, const struct sought *s, int change,
 		   const char *first)
 {
@@ -678,8 +680,8 @@ static void report(const struct gen_program *p, const struct gen_program *q, con
 	}
 }
 
-/* Counts a program that only the kernel refuses, by the reason that its reduced form shows. Reports the first one of
- * each unknown reason. */
+/* Counts a program that only the kernel refuses. Reduces the program to find the class of the difference. Reports the
+ * first program of each unknown class. */
 static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
 {
 	struct sought s = { .seed = seed, .what = LAXER };
@@ -777,7 +779,7 @@ static void try_seed(uint64_t seed)
 	}
 }
 
-/* ---- a program that was reported ------------------------------------------------------------------------ */
+/* ---- a reported program ---------------------------------------------------------------------------------- */
 
 /* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes before each function,
  * and the bytes of an instruction come after ";". */
@@ -877,7 +879,7 @@ static bool work_in_child(uint64_t from, uint64_t end, double until)
 
 	if (!status)
 		return true;
-	/* Linux 6.18 follows a bad pointer in propagate_precision(), and then kills the process */
+	/* Linux 6.18 may follow a bad pointer in propagate_precision(); the fault kills the process */
 	if (opt.kernel && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
 		opt.kernel = false;
 		alone = status_of_child(at, at + 1, until);

@@ -64,7 +64,7 @@ static void copy(struct gen *g)
 		set(g, dst, NONE);
 }
 
-/* Bounds a number by a branch, or by a mask. The mask fits only if `below` is a power of two. */
+/* Bounds a number by a branch or by a mask. The mask gives the right bound only if `below` is a power of two. */
 int gen_bounded(struct gen *g, int below)
 {
 	int r = reg_of(g, NUMBERS);
@@ -264,7 +264,7 @@ static void branch(struct gen *g)
 	gen_block(g, 1 + pick(g, 4));
 	g->depth--;
 	if (chance(g, 30)) {
-		/* an else: the block ends with a jump over it */
+		/* makes an else block; the first block ends with a jump over it */
 		struct account then = g->a;
 		int jump = g->p->nr;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs, most of which a verifier accepts. The generator keeps a rough account
- * of what registers and stack hold. Now and then it ignores the account, or changes a
- * field of an instruction afterwards.
+ * Random programs. A verifier accepts most of them. The generator keeps a rough account of the contents of registers
+ * and stack. For some programs, it ignores the account, or changes a field of an instruction at the end.
  */
 #ifndef PB_TEST_GENERATE_H
 #define PB_TEST_GENERATE_H
@@ -11,7 +10,9 @@
 #include <stdint.h>
 #include "bpf/verifier/verify.h"
 
-enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program: the imm of LD_IMM64 */
+enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program;
+											 * an LD_IMM64 has one of these
+											 * as imm */
 #define GEN_HASH_KEY	8
 #define GEN_HASH_VALUE	32
 #define GEN_ARRAY_VALUE	48
@@ -30,11 +31,11 @@ struct gen_program {
 	int nr;
 	uint32_t type;		/* BPF_PROG_TYPE_ */
 	uint32_t flags;		/* BPF_F_ */
-	bool changed;		/* a field was changed after generation */
+	bool changed;		/* the generator changed a field of an instruction at the end */
 	struct pb_bpf_func funcs[GEN_MOST_FUNCS];
 	uint32_t nr_funcs;
 };
 
-/* The same seed gives the same program. */
+/* Makes a random program. The same seed gives the same program. */
 void generate(struct gen_program *p, uint64_t seed);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The generator's account, and what its two files share. */
+/* The generator's account, and declarations for the generator's two files. */
 #ifndef PB_TEST_GENERATE_PRIV_H
 #define PB_TEST_GENERATE_PRIV_H
 #include "bpf/core/opcodes.h"
@@ -9,8 +9,9 @@ enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VAL
 
 struct account {
 	uint8_t kind[11];
-	int16_t left[11];	/* for a VALUE: bytes up to its end; for a PACKET: bytes known to exist */
-	uint64_t stack;		/* bit n: eight bytes at fp - 8(n + 1) are written */
+	int16_t left[11];	/* for a VALUE: number of bytes up to the value's end; for a PACKET: number of bytes
+				 * that are known to exist */
+	uint64_t stack;		/* if bit n is set, the eight bytes at fp - 8(n + 1) have been written */
 };
 
 struct gen {
@@ -18,7 +19,7 @@ struct gen {
 	uint64_t seed;
 	struct account a;
 	int depth;
-	int sub;		/* the subprogram that is being made; 0: the main program */
+	int sub;		/* the subprogram that is now generated; 0: the main program */
 	int starts[GEN_MOST_FUNCS];
 	bool wanted[GEN_MOST_FUNCS];
 	bool careless;
@@ -57,7 +58,7 @@ static inline int32_t number(struct gen *g)
 	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
 }
 
-/* A register of one of these kinds, or -1. */
+/* Returns a register of one of these kinds, or -1. */
 static inline int reg_of(struct gen *g, unsigned kinds)
 {
 	int start = pick(g, 11);
@@ -87,13 +88,13 @@ static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
 /* Loads any number into r. */
 void gen_number(struct gen *g, int r);
-/* A register with a number that is less than `below`, or nearly so. */
+/* Returns a register with a number that is less than `below`. Some results are a little larger. */
 int gen_bounded(struct gen *g, int below);
 void gen_block(struct gen *g, int items);
 void gen_rare(struct gen *g);
-/* Two paths meet: *a keeps what holds on both. */
+/* Two paths meet. *a keeps what the accounts of the two paths have in common. */
 void gen_merge(struct account *a, const struct account *b);
-/* Makes the subprograms that are called, in the order of their numbers. */
+/* Generates the subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g);
 void gen_link_subs(struct gen *g);
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Subprograms, callbacks, and what programs do less often. */
+/* Generates subprograms, callbacks, and other parts that are rare in programs. */
 #include <stddef.h>
 #include <string.h>
 #include "bpf/helper/kfunc.h"
 #include "generate_priv.h"
 
-/* ---- what is rarer ------------------------------------------------------------------------ */
+/* ---- rare parts --------------------------------------------------------------------------- */
 
 static void load64(struct gen *g, int dst, int src, int imm, int more)
 {
@@ -29,7 +29,8 @@ static void direct_value(struct gen *g)
 	g->a.left[r] = (int16_t)(GEN_DIRECT_VALUE - off);
 }
 
-/* A spill and a fill of any width, perhaps with sign extension, perhaps through another register than r10. */
+/* Makes a spill and a fill of any width. Some fills extend the sign. Some accesses use another register than r10 as
+ * base. */
 static void spill_narrow(struct gen *g)
 {
 	int s = pick(g, 4), bytes = s == 3 ? 8 : sizes[s] == BPF_W ? 4 : sizes[s] == BPF_H ? 2 : 1, n = 1 + pick(g, 6);
@@ -70,7 +71,7 @@ static void move_signed(struct gen *g)
 	set(g, dst, NUMBER);
 }
 
-/* Checks a range of the packet that begins at an unknown offset. */
+/* Checks that a range is inside the packet. The range begins at an unknown offset. */
 static void packet_at(struct gen *g)
 {
 	bool xdp = g->p->type == BPF_PROG_TYPE_XDP;
@@ -96,7 +97,7 @@ static void packet_at(struct gen *g)
 	g->a.left[packet] = (int16_t)bytes;
 }
 
-/* A helper moves the packet, which invalidates pointers to it. */
+/* Calls a helper that moves the packet. The call makes pointers to the packet invalid. */
 static void move_packet(struct gen *g)
 {
 	int c = reg_of(g, 1u << CTX);
@@ -166,7 +167,8 @@ static void leave_for_another(struct gen *g)
 	after_call(g, NONE);
 }
 
-/* Passes numbers and a value to subprogram 1 or 2. gen_link_subs() fills in its address. */
+/* Calls subprogram 1 or 2 with numbers and the address of a value. gen_link_subs() later stores the subprogram's
+ * address in the call. */
 static void call_sub(struct gen *g)
 {
 	int sub = g->sub ? g->sub + 1 : 1 + pick(g, 2), value = reg_of(g, 1u << VALUE), n = reg_of(g, NUMBERS);
@@ -185,7 +187,7 @@ static void call_sub(struct gen *g)
 	after_call(g, NUMBER);
 }
 
-/* Calls bpf_loop with subprogram 3 as callback, which gets a slot of this stack. */
+/* Calls bpf_loop with subprogram 3 as callback. The callback gets the address of a slot of this stack. */
 static void call_loop(struct gen *g)
 {
 	int slot = -8 * (1 + pick(g, 6)), n = reg_of(g, NUMBERS), back = 6 + pick(g, 4);
@@ -210,7 +212,7 @@ static void call_loop(struct gen *g)
 	}
 }
 
-/* ---- loops that end by a bound of their own ------------------------------------------------- */
+/* ---- loops with may_goto or an iterator ---------------------------------------------------- */
 
 /* Begins a loop's body. Forgets many registers, because earlier iterations may have changed them. */
 static void begin_body(struct gen *g, struct account *before)
@@ -288,7 +290,7 @@ void gen_rare(struct gen *g)
 	items[pick(g, sizeof items / sizeof *items)](g);
 }
 
-/* Makes the subprograms that are called, in the order of their numbers. */
+/* Generates the subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g)
 {
 	for (g->sub = 1; g->sub <= 3; g->sub++) {
@@ -316,7 +318,7 @@ void gen_make_subs(struct gen *g)
 	}
 }
 
-/* Fills in the addresses of subprograms, and lists the functions if there are subprograms. */
+/* Stores the addresses of subprograms in their calls. If there are subprograms, also makes the list of functions. */
 void gen_link_subs(struct gen *g)
 {
 	struct gen_program *p = g->p;

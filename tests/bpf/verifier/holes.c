@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Unsafe programs that the verifier of Linux 6.1 accepts, and programs that keep it busy for long.
- * Later kernels refuse them. Each has a harmless variant. A test's name says what its program does.
+ * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which this verifier needs much time. Later
+ * kernels refuse most of them. Most programs have a harmless variant. A test's name says what its program does.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 /* ---- copies of scalars ---------------------------------------------------------------- */
 
-/* r6 is bounded by its copy r7; on the other path r7 isn't a copy. */
+/* A branch bounds r7. On one path r7 is a copy of r6, so r6 is bounded, too. On the other path r7 isn't a copy. */
 static void test_no_copy_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
@@ -34,7 +34,7 @@ static void test_no_copy_on_other_path(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* A byte is filled with sign extension, so its value differs from that of the copies. */
+/* A byte is filled with sign extension. So the filled value differs from the copies of the spilled number. */
 static void test_signed_fill_is_no_copy(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -70,7 +70,8 @@ static void test_fill_by_another_register(void **state)
 
 static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "callback" } };
 
-/* i = 0; each iteration of bpf_loop adds step to i; then byte i of 16 is written, or byte 0 if not `used`. */
+/* i begins at 0. Each iteration of bpf_loop adds step to i. After the loop, the program writes byte i of 16 bytes. If
+ * `used` is false, it writes byte 0. */
 static int count_up(int iterations, int step, bool used)
 {
 	struct bpf_insn p[] = {
@@ -98,9 +99,9 @@ static void test_iterations_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
-/* The loop makes one iteration on one path, and seven on the other. The second iteration finds 100 in the slot and
- * reads outside of the memory. The path with one iteration is safe, but must not prune the path with seven. (Linux 6.18
- * accepts such programs.) */
+/* The loop makes one iteration on one path, and seven iterations on the other path. The second iteration finds 100 in
+ * the slot and reads outside of the memory. The path with one iteration is safe, but must not prune the path with seven
+ * iterations. Linux 6.18 accepts this program. */
 static void test_more_iterations_on_another_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
@@ -121,7 +122,7 @@ static void test_more_iterations_on_another_path(void **state)
 	flags = 0;
 }
 
-/* Whether the loop ends depends on the context. The loop begins with a call, but not of a helper with a callback. */
+/* The context decides whether the loop ends. The loop begins with a call of a helper that has no callback. */
 static void test_loop_that_may_not_end(void **state)
 {
 	struct bpf_insn p[] = {
@@ -133,7 +134,7 @@ static void test_loop_that_may_not_end(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
 }
 
-/* The loop around bpf_loop ends if the slot is 0, but the callback always sets it to 1. */
+/* The loop around bpf_loop ends if the slot is 0, but the callback always sets the slot to 1. */
 static void test_loop_around_callbacks(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
@@ -152,7 +153,7 @@ static void test_loop_around_callbacks(void **state)
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
 }
 
-/* ---- what called functions do to the packet and to the result ---------------------------------- */
+/* ---- called functions change the packet or the result ------------------------------------------ */
 
 static void test_global_function_moves_packet(void **state)
 {
@@ -175,7 +176,7 @@ static void test_global_function_moves_packet(void **state)
 	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), 0);
 }
 
-/* A subprogram that ends with another program's result. */
+/* A subprogram makes a tail call, so it may return any result of another program. */
 static void test_tail_call_returns_anything(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 6, .name = "leave" } };
@@ -209,7 +210,7 @@ static void test_part_of_pointer_on_other_path(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* A store into a dynptr invalidates it and slices of it; a helper must not write there at all. */
+/* A store into a dynptr makes the dynptr and its slices invalid. A helper must not write into a dynptr. */
 static void test_dynptr_overwritten(void **state)
 {
 	struct bpf_insn p[] = {
@@ -234,7 +235,7 @@ static void test_dynptr_overwritten(void **state)
 
 /* ---- memory that must not be written ------------------------------------------------------------ */
 
-/* A helper writes a text or a stack to a map of constants, whose values the verifier relies on. */
+/* A helper writes a text or a stack to a map of constants. The verifier relies on the values of constants. */
 static void test_helper_writes_constants(void **state)
 {
 	struct bpf_insn p[] = {
@@ -254,7 +255,7 @@ static void test_helper_writes_constants(void **state)
 
 /* ---- memory that was not written ---------------------------------------------------------------------- */
 
-/* Only two bytes of eight are written. Without PERFMON the rest may not be read. */
+/* Only two bytes of eight are written. Without PERFMON, the other six bytes may not be read. */
 static void test_rest_of_narrow_spill(void **state)
 {
 	struct bpf_insn p[] = {
@@ -346,7 +347,8 @@ static void test_dynptr_on_one_path(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------------ */
 
-/* Without branches no states are kept, and each third instruction needs the precise value of r6. */
+/* The program has no branches, so the verifier keeps no states. Every third instruction needs the precise value of
+ * r6. */
 static void test_walks_over_a_straight_path(void **state)
 {
 	enum { NR = 30000 };
@@ -367,7 +369,7 @@ static void test_walks_over_a_straight_path(void **state)
 	assert_true(walked < 500ull * NR);
 }
 
-/* r5 differs in each iteration and decides a branch, so there are more states than memory. */
+/* r5 has another value in each iteration and decides a branch. So there are more states than the memory can hold. */
 static void test_walks_without_memory_for_states(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -380,7 +382,8 @@ static void test_walks_without_memory_for_states(void **state)
 	assert_true(walked < 10ull * PB_BPF_COMPLEXITY);
 }
 
-/* 6 layers of 30 global functions. Each calls all functions of the next layer: 30^6 call chains. */
+/* There are 6 layers of 30 global functions. Each function calls all functions of the next layer. That makes 30^6 call
+ * chains. */
 static void test_chains_are_not_counted_one_by_one(void **state)
 {
 	enum { LAYERS = 6, WIDE = 30, LENGTH = WIDE + 2 };
@@ -404,7 +407,7 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
 
-/* While two paths wait to be walked, what is known of the dynptr is kept for each of them. */
+/* Two paths wait to be walked. The verifier must keep its knowledge of the dynptr for each path. */
 static void test_dynptr_of_waiting_branch(void **state)
 {
 	struct bpf_insn p[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs our verifier on the kernel's table of verifier tests, and compares its verdicts and
- * messages, with privileges and, if the table says so, without.
+ * Runs our verifier on the kernel's table of verifier tests, and compares verdicts and messages. Each test runs with
+ * privileges. If the table says so, the test also runs without privileges.
  *
  *   kernel_table [-v] [WORD-OF-A-NAME]
  *
@@ -48,7 +48,7 @@ static struct bpf_test tests[] = {
 
 static int loud;
 
-/* ---- memory of the verifier: counted, so that a leak is seen ------------------------ */
+/* ---- memory of the verifier; the count shows leaks ---------------------------------- */
 
 static long allocated;
 
@@ -66,7 +66,7 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
-/* ---- maps: what the verifier sees of them, and real ones of types that exist here ----- */
+/* ---- maps; if Patchbay has the type, the map is real ---------------------------------- */
 
 #define MAP(type_, key, value, max, flags_, ...) { .attr = { (type_), (key), (value), (max), (flags_) }, \
 	.name = "test_map", .cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
@@ -102,7 +102,7 @@ static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 static struct pb_bpf_map maps[MAX_NR_MAPS];
 static bool real[MAX_NR_MAPS];
 
-/* The contents of the program arrays: ids 1, 2, 3 are the array's three programs. */
+/* The programs of the two program arrays. Ids 1, 2 and 3 are an array's three programs. */
 static struct pb_bpf_prog *array_progs[2][3];
 
 static void *find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
@@ -136,7 +136,7 @@ static void open_maps(void)
 		if (!real[i])
 			maps[i] = (struct pb_bpf_map){ .attr = specs[i].attr, .types = specs[i].types, .name = "test_map" };
 	}
-	/* the real map has lost the names of types, which aren't copied to shared memory */
+	/* the names of types aren't copied to shared memory, so the real map doesn't have them */
 	maps[22].types = specs[22].types;
 	maps[4].objects = &objects[0];
 	maps[5].objects = &objects[1];
@@ -157,10 +157,10 @@ static void close_maps(void)
 	}
 }
 
-/* Lower numbers are descriptors of no map, as some tests need them. */
+/* Numbers below are no map's descriptor. Some tests need an invalid descriptor. */
 #define FIRST_FD 50
 
-/* Sets the map in the instructions of each list. */
+/* Stores the map's descriptor in the instructions of each list. */
 static int fix_up(struct bpf_test *t, struct bpf_insn *insns)
 {
 	int *const lists[MAX_NR_MAPS] = {
@@ -227,7 +227,7 @@ static void describe(const struct btf *btf, const struct bpf_func_info *info, st
 
 /* ---- one test ------------------------------------------------------------------------------ */
 
-/* Whether the log has the tab-separated pieces of `wanted`, in this order. */
+/* Returns whether the log has the tab-separated pieces of `wanted`, in this order. */
 static bool has_message(const char *log, const char *wanted)
 {
 	for (;;) {
@@ -280,7 +280,8 @@ static struct pb_bpf_prog *make_insns(uint32_t type, const struct bpf_insn *insn
 	return p;
 }
 
-/* Programs that return 42 and 24, and one that makes tail calls to itself until it returns 41. */
+/* Fills a program array with three programs. The first returns 42, the third returns 24. The second makes tail calls to
+ * itself and at last returns 41. */
 static void fill_prog_array(uint32_t type, int n, const uint32_t keys[3])
 {
 	const struct bpf_insn first[] = { BPF_MOV64_IMM(BPF_REG_0, 42), BPF_EXIT_INSN() };
@@ -362,14 +363,14 @@ static void run_accepted(const struct bpf_test *t, struct pb_bpf_verify *v, bool
 
 static char text[1 << 24];
 
-/* An instruction of cpu v4, which 6.1 refuses. */
+/* Returns whether the test has an instruction of cpu v4. Linux 6.1 refuses this instruction. */
 static bool newer_instruction(const struct bpf_test *t)
 {
 	return !strcmp(t->descr, "invalid 64-bit BPF_END");
 }
 
-/* 6.1 accepts these from privileged loaders, because it lets them read unwritten stack. Some of
- * Debian's packages have older tests, which expect a refusal. */
+/* Returns whether the test reads unwritten stack. Linux 6.1 allows this to privileged loaders. Some of Debian's
+ * packages have older tests, and these tests expect a refusal. */
 static bool reads_uninit_stack(const struct bpf_test *t)
 {
 	static const char *const names[] = { "Can't use cmpxchg on uninit memory", "uninitialized stack1",
@@ -383,29 +384,30 @@ static bool reads_uninit_stack(const struct bpf_test *t)
 
 #define ZERO_SIZED "R2 invalid zero-sized read: u64=[0,0]"
 
-/* Tests for which Linux 6.12 has another verdict or message than 6.1. */
+/* Tests for which Linux 6.12 and Linux 6.1 have different verdicts or messages. */
 static const struct change {
-	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if another */
+	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it differs from
+						 * `message` */
 	bool accepted, privileged;	/* privileged: accepted with privileges only */
 } changes[] = {
-	/* signed and unsigned bounds learn from each other */
+	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed bounds */
 	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true, .privileged = true },
-	/* negations are followed: the number is known, so both paths have the same mask */
+	/* 6.12 follows negations, so the number is known and the two paths have the same mask */
 	{ "map access: known scalar += value_ptr unknown vs unknown (lt)", .accepted = true },
 	{ "map access: known scalar += value_ptr unknown vs unknown (gt)", .accepted = true },
 	{ "check deducing bounds from const, 10", "R0 tried to subtract pointer from scalar",
 	  .unpriv = "R1 has pointer with unsupported alu operation" },
-	/* the address of a map is known not to be NULL */
+	/* 6.12 knows that the address of a map isn't NULL */
 	{ "unpriv: cmp map pointer with zero", .accepted = true },
-	/* any backward jump is treated as a loop; recursion is found by the depth of frames */
+	/* 6.12 treats any backward jump as a loop, and finds recursion by the depth of frames */
 	{ "bounded loop, start in the middle", .accepted = true, .privileged = true },
 	{ "bounded recursion", "the call stack of 8 frames is too deep" },
 	{ "calls: jump back loop", "the call stack of 9 frames is too deep" },
 	{ "calls: recursive call. test1", "the call stack of 9 frames is too deep" },
 	{ "calls: recursive call. test2", "the call stack of 9 frames is too deep" },
-	/* a subprogram may leave the lock to its caller */
+	/* in 6.12, a subprogram may return while it holds the lock */
 	{ "spin_lock: test10 lock in subprog without unlock", .accepted = true, .privileged = true },
-	/* a store of a constant is checked like a store of a register */
+	/* 6.12 checks a store of a constant like a store of a register */
 	{ "context stores via ST", "invalid bpf_context access off=8 size=8" },
 	{ "ringbuf: invalid reservation offset 1", "R1 must have zero offset when passed to release func" },
 	/* the low bytes of a spilled number are known, too (both tests read two) */
