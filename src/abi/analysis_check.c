@@ -144,8 +144,8 @@ static uint64_t slot_end(const struct pb_analysis *a, const struct pb_func *f)
 	       pb_func_slot(f) + PB_JUMP_LEN;
 }
 
-/* No window and no other slot may overlap the slot of f[i]. Only functions that begin close to it
- * have to be checked. */
+/* No window and no other slot may overlap the slot of f[i]. Only functions that begin close to the
+ * slot have to be checked. */
 static bool slot_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -154,7 +154,7 @@ static bool slot_ok(const struct pb_analysis *a, uint32_t i)
 	CHECK(slot_in_reach(a, &f[i]));
 	CHECK(start >= a->text_start && start < end && end <= a->text_end);
 	for (int64_t k = pb_analysis_lower(a, end + PB_SLOT_REACH); k >= 0; k--) {
-		/* windows end before the next function begins */
+		/* a function's window ends before the next function begins */
 		if (f[k].addr + 2 * PB_SLOT_REACH < start && f[k + 1].addr <= start)
 			break;
 		if (f[k].window_len)
@@ -165,7 +165,7 @@ static bool slot_ok(const struct pb_analysis *a, uint32_t i)
 	return true;
 }
 
-/* If f[i] has the first of two shared jumps, the next function must have the second. */
+/* f[i] has the first of two shared jumps. The next function must have the second. */
 static bool shared_ok(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_func *f = pb_analysis_funcs(a) + i;
@@ -184,7 +184,7 @@ static bool funcs_ok(const struct pb_analysis *a)
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
 		CHECK(func_ok(a, &f[i]));
 		nr_sites += f[i].refused == PB_REFUSED_NOT;
-		/* sorted, and no window reaches into the next function */
+		/* the functions are sorted, and no window reaches into the next function */
 		CHECK(!i || f[i].addr > f[i - 1].addr);
 		CHECK(!i || !f[i - 1].window_len || f[i].addr >= pb_func_window_end(&f[i - 1]));
 	}
@@ -211,8 +211,8 @@ static bool nops_ok(const struct pb_analysis *a)
 
 /* ---- exits ----------------------------------------------------------------- */
 
-/* An exit must be an instruction of the recipe. A conditional exit must have one
- * displacement with a fixup, its target. Any other exit must end the recipe. */
+/* An exit must be an instruction of the recipe. A conditional exit must have exactly one fixup for
+ * its target. Any other exit must end the recipe. */
 static bool exit_ok(const struct pb_recipe *r, const struct pb_window_exit *e)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -302,7 +302,8 @@ struct area {
 	uint64_t start, end;
 };
 
-/* The bytes that a window of exits takes besides its own: a slot, or the second shared jump. */
+/* Returns the second area of a window of exits: the bytes of its slot or of its second shared
+ * jump. */
 static struct area second_area(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	uint64_t slot = pb_window_slot(w);
@@ -326,7 +327,7 @@ static bool apart(struct area x, struct area y)
 	return x.end <= y.start || y.end <= x.start;
 }
 
-/* No window or slot of an entry may overlap x. Searches like slot_ok(). */
+/* No window or slot of an entry may overlap x. The search is that of slot_ok(). */
 static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -357,7 +358,7 @@ static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct a
 	return true;
 }
 
-/* The second area of window i must belong to no other site, and be in reach. */
+/* No other site may use the second area of window i. The area must be in reach. */
 static bool second_apart(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a) + i;
@@ -383,8 +384,8 @@ static bool windows_apart(const struct pb_analysis *a)
 		struct area own = { w[i].start, w[i].start + w[i].len };
 
 		if (w[i].how == PB_EXIT_ENTRY)
-			continue;	/* it is the window of an entry */
-		/* windows of entries end before the next function begins */
+			continue;	/* this window is the window of an entry */
+		/* an entry's window ends before the next function begins */
 		while (k < a->nr_funcs &&
 		       (!f[k].window_len || pb_func_window_end(&f[k]) <= own.start))
 			k++;

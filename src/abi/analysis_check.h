@@ -2,16 +2,15 @@
 /*
  * Checks whether a mapped analysis (abi/analysis.h) is safe to use.
  *
- * The agent maps a file that another process wrote. After this check every
- * accessor of abi/analysis_access.h stays inside the map. Strings are terminated and
- * tables are sorted. Windows and slots lie in the text and in reach, and don't overlap.
- * A recipe's parts lie inside the recipe. The check can't tell whether the file
- * describes the module in memory: for that compare the build-id and, before writing,
- * orig[].
+ * The agent maps a file that another process wrote. After this check every accessor of
+ * abi/analysis_access.h stays inside the map. Strings are terminated and tables are sorted. Windows
+ * and slots lie in the text and in reach, and don't overlap. A recipe's parts lie inside the
+ * recipe. The check can't tell whether the file describes the module in memory. To find out,
+ * compare the build-id and, before writing, orig[].
  *
- * Context: any (no libc, no allocation, no locks, no SSE). One pass, linear in
- * the number of functions. The map must not change afterwards: pass a private
- * copy, a sealed memfd, or a file that only Patchbay writes.
+ * Context: any (no libc, no allocation, no locks, no SSE). The check is one pass, linear in the
+ * number of functions. The map must not change after the check, so pass a private copy, a sealed
+ * memfd, or a file that only Patchbay writes.
  *
  * Returns 0 or -EINVAL. `map` must be aligned to 8.
  */

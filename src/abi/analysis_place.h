@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A place where a jump to a stub replaces code: a function's entry, or a window of
- * exits. Both have a window, a recipe, and perhaps a slot. Code that writes text or
- * translates program counters treats both alike.
+ * A place where a jump to a stub replaces code: a function's entry, or a window of exits. Both
+ * kinds of place have a window, a recipe, and perhaps a slot. Code that writes text or translates
+ * program counters treats both kinds alike.
  *
  * Context: any. The analysis must have passed pb_analysis_check().
  */
@@ -12,14 +12,14 @@
 #include "abi/analysis_access.h"
 
 struct pb_place {
-	uint64_t window;		/* link-time address of its first byte */
+	uint64_t window;		/* link-time address of the window's first byte */
 	const struct pb_recipe *recipe;
-	const struct pb_recipe *second;	/* recipe of the code that a slot, or the second shared
-					 * jump, displaces; NULL: none */
-	const struct pb_window_exit *exits; /* instructions of the window, in their order */
+	const struct pb_recipe *second;	/* recipe of the code that a slot or the second shared jump
+					 * displaces; NULL: no such code */
+	const struct pb_window_exit *exits; /* the window's exits, in ascending order */
 	uint8_t nr_exits;
-	bool shares;			/* its jump is the first of two shared jumps */
-	int16_t via;			/* from the window to the slot; 0: none */
+	bool shares;			/* the window's jump is the first of two shared jumps */
+	int16_t via;			/* offset from the window to the slot; 0: no slot */
 };
 
 static inline struct pb_place pb_window_place(const struct pb_analysis *a,
@@ -37,8 +37,8 @@ static inline struct pb_place pb_window_place(const struct pb_analysis *a,
 	};
 }
 
-/* Only for a function with PB_REFUSED_NOT. (If f has the first of two shared jumps,
- * the next function has the recipe of the second.) */
+/* Only for a function with PB_REFUSED_NOT. If f has the first of two shared jumps, the next
+ * function has the recipe of the second jump. */
 static inline struct pb_place pb_func_place(const struct pb_analysis *a, const struct pb_func *f)
 {
 	if (f->flags & PB_FUNC_EXITS)
@@ -55,13 +55,13 @@ static inline bool pb_place_in_code(const struct pb_place *p)
 	return p->via && p->second;
 }
 
-/* Does this place have both shared jumps? They are then one patch. */
+/* Whether this place has both of two shared jumps. If so, the two jumps are one patch. */
 static inline bool pb_place_with_second(const struct pb_place *p)
 {
 	return p->shares && p->second;
 }
 
-/* The bytes that the jump in the window takes. */
+/* Returns the size of the jump in the window. */
 static inline unsigned pb_place_jump_len(const struct pb_place *p)
 {
 	if (p->shares)
@@ -69,19 +69,20 @@ static inline unsigned pb_place_jump_len(const struct pb_place *p)
 	return p->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* pb_place_jump_len(), plus the bytes of the second shared jump if the place has both. */
+/* Returns pb_place_jump_len(). If the place has both of two shared jumps, adds the second jump's
+ * size. */
 static inline unsigned pb_place_patch_len(const struct pb_place *p)
 {
 	return pb_place_jump_len(p) + (pb_place_with_second(p) ? PB_JUMP_LEN : 0u);
 }
 
-/* The link-time address of the slot; only with via. */
+/* Returns the link-time address of the slot. Only for a place whose via isn't 0. */
 static inline uint64_t pb_place_slot(const struct pb_place *p)
 {
 	return p->window + (uint64_t)(int64_t)p->via;
 }
 
-/* The link-time address of the code that the second recipe replaces. */
+/* Returns the link-time address of the code that the second recipe replaces. */
 static inline uint64_t pb_place_second(const struct pb_place *p)
 {
 	return p->shares ? p->window + PB_JUMP_SHARED : pb_place_slot(p) - PB_JUMP_LEN;

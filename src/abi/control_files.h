@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control tree: every file, its owner, how it may be opened, and its
- * meaning. Names and meanings are the kernel's (Documentation/trace/
- * ftrace.rst). Paths are relative to tracing/.
+ * The control tree: every file with its owner, its mode and its meaning. Names and meanings are the
+ * kernel's (Documentation/trace/ ftrace.rst). Paths are relative to tracing/.
  *
  * X(path, id, owner, mode, type, most, summary)
  *   owner  AGENT: the agent holds the state (observers forward reads and writes),
  *          OBSERVER: the observer renders it from ring and data
  *   mode   R, W or RW
- *   type   what may be written to the file; the observer checks it before it sends it:
- *            NUMBER    from 0 to `most`. In the agent such a file is one word, and
- *                      engine/files.h reads, checks and writes it
+ *   type   what may be written to the file. The observer checks a value before it sends it:
+ *            NUMBER    from 0 to `most`. In the agent a file of this type is one word;
+ *                      engine/files.h reads, checks and writes the word
  *            PATTERNS  of functions
  *            TIME      microseconds, with decimals
  *            TRACER, CLOCK  one of the names below
@@ -60,7 +59,8 @@
 	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, NUMBER, 2, \
 	  "1, 2: privileged eBPF only")
 
-/* With all of these clocks but "none", records have TSC times, which readers convert. */
+/* The clocks. With "none", records have no times. With any other clock, records have TSC times,
+ * which readers convert. */
 #define PB_TRACE_CLOCKS(X) \
 	X("x86-tsc") X("local") X("global") X("perf") X("mono") X("mono_raw") X("boot") \
 	X("uptime") X("none")

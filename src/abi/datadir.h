@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A data directory (patchbay.data). It is self-contained: it replays on another
- * machine, and after the program was rebuilt.
+ * A data directory (patchbay.data). It is self-contained: it can be replayed on another machine,
+ * and after the program was rebuilt.
  *
  *   chunks      struct pb_data_header, then chunks as they were drained: struct
- *               pb_chunk with `used` set, then `used` bytes of records. They are in
- *               any order; readers sort a thread's chunks by (serial, seq). Of a
- *               truncated last chunk, readers use all whole words.
+ *               pb_chunk with `used` set, then `used` bytes of records. The chunks are in
+ *               any order; readers sort a thread's chunks by (serial, seq). If the last
+ *               chunk is truncated, readers use all of its complete words.
  *   meta        struct pb_data_header, then struct pb_meta records in the order of
  *               their arrival: the session, images, modules, threads, ends.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
- * The recorder only appends to these files. If it is killed, all that it wrote remains.
+ * The recorder only appends to these files. If the recorder is killed, all that it wrote remains.
  * All integers are little-endian. Readers skip meta types they don't know.
  */
 #ifndef PB_ABI_DATADIR_H
@@ -35,25 +35,28 @@ enum pb_meta_type {
 		1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
 				 * clock, mode, version, started (ISO time), buffer, cpus; an
 				 * "option=PATH OP VALUE" for each control write) */
-	PB_META_CLOCK,		/* struct pb_meta_clock: two at the start, one at the end, more
+	PB_META_CLOCK,		/* struct pb_meta_clock: two at the start, one at the end, others in
 				 * between */
 	PB_META_IMAGE,		/* struct pb_meta_image + exe path */
 	PB_META_MODULE,		/* struct pb_meta_module + path */
 	PB_META_MODULE_GONE,	/* struct pb_meta_module + path */
-	PB_META_REFUSED,	/* struct pb_meta_refused: what an agent refused */
+	PB_META_REFUSED,	/* struct pb_meta_refused: a function that an agent refused */
 	PB_META_READY,		/* struct pb_msg_ready */
-	PB_META_THREAD,		/* struct pb_ring_thread + comm, written at the end */
+	PB_META_THREAD,		/* struct pb_ring_thread + the thread's name, written at the end */
 	PB_META_EXIT,		/* struct pb_meta_exit */
-	PB_META_NOTE,		/* text for users: a limit reached, a module not traced and why */
-	PB_META_END,		/* struct pb_meta_end: the recorder ended normally */
+	PB_META_NOTE,		/* text for users: a limit that was reached, or why a module isn't
+				 * traced */
+	PB_META_END,		/* struct pb_meta_end; only written if the recorder ended
+				 * normally */
 };
 
 struct pb_meta {
 	uint32_t type;
-	uint32_t len;		/* of the body after this, padded to 8 in the file */
+	uint32_t len;		/* length of the body, which follows; the file pads the body to a
+				 * multiple of 8 */
 };
 
-/* One instant on several clocks, in ns; tsc in ticks. */
+/* One instant on several clocks. tsc is in ticks, all others are in ns. */
 struct pb_meta_clock {
 	uint64_t tsc, monotonic, monotonic_raw, boottime, realtime;
 };
@@ -65,8 +68,8 @@ struct pb_meta_image {
 
 struct pb_meta_module {
 	uint32_t image, module, pid;
-	uint32_t first_site;	/* site of funcs[i] is first_site + i within the image; 0: names
-				 * only */
+	uint32_t first_site;	/* the site of funcs[i] in the image is first_site + i; 0: the
+				 * module isn't traced and gives only names */
 	uint64_t bias, clock;
 	uint32_t nr_funcs, flags;	/* PB_MODULE_* */
 };
@@ -77,24 +80,26 @@ struct pb_meta_refused {
 
 struct pb_meta_exit {
 	uint32_t pid;
-	int32_t status;		/* as waitpid gives it */
+	int32_t status;		/* the status that waitpid() returned */
 	uint64_t clock;
 };
 
 struct pb_meta_end {
-	uint64_t records;	/* drained; a record of several words counts once */
+	uint64_t records;	/* count of drained records; a record of several words counts
+				 * once */
 	uint64_t lost, no_return, bytes;
 	uint32_t threads, processes;
 	uint32_t flags;		/* PB_END_* */
 	uint32_t pad;
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
-	/* Earlier recorders don't write these two. */
-	uint64_t overwritten;	/* overwrite mode: calls in chunks for which --max-size had no
-				 * room */
-	uint64_t chunks_overwritten;	/* overwrite mode: chunks overwritten in the ring, also
-					 * those of threads that have no chunk left */
+	/* Old recorders don't write the members `overwritten` and `chunks_overwritten`. */
+	uint64_t overwritten;	/* overwrite mode: count of calls in chunks for which --max-size had
+				 * no room */
+	uint64_t chunks_overwritten;	/* overwrite mode: count of chunks that were overwritten in
+					 * the ring, for all threads, even if no chunk of a thread
+					 * is left */
 };
-#define PB_END_MAX_SIZE		1	/* recording stopped at --max-size */
+#define PB_END_MAX_SIZE		1	/* recording stopped because of --max-size */
 #define PB_END_DISK_FULL	2
 #define PB_END_LATCHED		4	/* an agent turned itself off */
 #endif

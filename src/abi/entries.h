@@ -14,23 +14,23 @@
  *   EXT    63       36 35      16 15  8 7  2 1 0
  *          [ time:28 ][ site:20  ][ len ][type][00]   everything else
  *
- * A word of zero where a record would begin is a hole: space that a writer
- * reserved and never filled. It is skipped, one word at a time.
+ * If a word is zero where a record would begin, it is a hole: space that a writer reserved and
+ * never filled. Readers skip holes one word at a time.
  *
- * Times are the low bits of the clock. The decoder keeps `last`, the full time of the record before
- * it (chunk->start at the chunk's first record), and takes the value nearest to `last` that has
- * these low bits. The distance is signed, because a record that a signal handler writes inside
- * another record's reservation may be out of order. If the distance doesn't fit, the writer writes
- * PB_EXT_TIME (which sets `last`) before the record, or PB_EXT_LONG in place of a LEAF. The time of
- * an ENTRY is the start of the call, that of an EXIT or a LEAF is its end. After each record `last`
- * is the record's time.
+ * A record's time is the low bits of the clock. The decoder keeps `last`, the full time of the
+ * previous record. At the chunk's first record, `last` is chunk->start. The decoder takes the full
+ * time nearest to `last` that has the record's low bits. This time may be before `last`: a signal
+ * handler's record may be out of order if it lies inside another record's reservation. If a time is
+ * too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of a LEAF
+ * it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an EXIT or a
+ * LEAF is the end of the call. After each record `last` is the record's time.
  *
- * EXT records: len counts 64-bit words, the first included; a reader skips
- * types that it does not know. `site` and `time` are zero where unused.
+ * EXT records: len is the count of the record's 64-bit words, with the first. Readers skip types
+ * that they don't know. If a type doesn't use `site` or `time`, the field is zero.
  *
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
  *   event  whether it is an event of the trace: NOTHING, EVENT, AFTER_GAP (only after a gap)
- *   count  how it counts as a call: LEAF, a whole call; END, the end of a call whose ENTRY is
+ *   count  how it counts as a call: LEAF, a whole call; END, the end of a call whose ENTRY was
  *          counted (a record with a payload counts only if the payload is PB_END_ENTRY); NOTHING
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
@@ -38,41 +38,41 @@
 #define PB_ABI_ENTRIES_H
 
 #define PB_EXT_RECORDS(X, F) \
-	/* all times after this one are relative to `time` */ \
+	/* times of later records are relative to `time` */ \
 	X(TIME,  1, 2, 0, 0, NOTHING, NOTHING, "time", F(time, "%llu")) \
-	/* a call whose return is not observed (an exit that isn't hooked, no room) */ \
+	/* a call whose return can't be recorded: an exit isn't hooked, or there is no room */ \
 	X(CALL,  2, 1, 1, 1, EVENT, LEAF, "call") \
-	/* function tracer: entry only, with the caller's address */ \
+	/* function tracer: a function's entry, with the caller's address */ \
 	X(FUNC,  3, 2, 1, 1, EVENT, LEAF, "function", F(parent_ip_word, "%#llx")) \
-	/* a call that was left without a return: exception, longjmp, thread end;
-	 * closes the innermost open call of that site on this stack. If that call has no
-	 * ENTRY (it was a leaf so far), `start` is its start, otherwise PB_END_ENTRY.
-	 * (No payload word of any record is zero: a chunk's data ends with its last
-	 * nonzero word.) */ \
+	/* A call that ended without a return: exception, longjmp, thread end. Closes the
+	 * innermost open call of this site on this stack. If the call has no ENTRY (it was a
+	 * leaf so far), `start` is the start of the call. Otherwise `start` is PB_END_ENTRY.
+	 * `start` is never zero: no record has a payload word of zero, since a chunk's data
+	 * ends with its last nonzero word. */ \
 	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
-	/* a LEAF whose numbers do not fit */ \
+	/* a LEAF whose times don't fit into one word */ \
 	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \
-	/* at a chunk's start only: the open calls whose ENTRY is in an earlier chunk,
-	 * outermost first. If there are more than PB_CHUNK_OPEN_MAX, only the innermost
-	 * are listed. A reader that has the earlier chunk ignores them. */ \
+	/* Only at a chunk's start: an open call whose ENTRY is in an earlier chunk. Outer
+	 * calls come first. If more than PB_CHUNK_OPEN_MAX calls are open, only the innermost
+	 * are listed. If a reader has the earlier chunk, it ignores these records. */ \
 	X(OPEN,  6, 2, 1, 0, AFTER_GAP, NOTHING, "open", F(start, "%llu")) \
 	/* the following records belong to this stack (coroutine, alternate) */ \
 	X(STACK, 7, 2, 0, 0, NOTHING, NOTHING, "stack", F(stack, "%llu")) \
 	/* this many records of the thread were lost just before this point */ \
 	X(LOST,  8, 2, 0, 0, EVENT, NOTHING, "lost", F(count, "%llu")) \
-	/* words to be skipped; len may be 1..255 */ \
+	/* unused words, which readers skip; len may be 1..255 */ \
 	X(PAD,   9, 1, 0, 0, NOTHING, NOTHING, "pad") \
-	/* words to be skipped: a record is being written there, or a jump out of a signal
-	 * handler ended its writer */ \
+	/* Unused words, which readers skip. Their writer has not finished the record, or a jump
+	 * out of a signal handler ended the writer. */ \
 	X(UNDONE, 10, 1, 0, 0, NOTHING, NOTHING, "undone") \
-	/* not a record: the second word of FUNC and of TAIL_LEAF has this type \
-	 * (pb_ext_address()). If their first word is a hole, this one is skipped, too */ \
+	/* Not a record: the second word of FUNC and of TAIL_LEAF has this type \
+	 * (pb_ext_address()). If the first word is a hole, readers skip the second word too. */ \
 	X(ADDRESS, 11, 1, 0, 0, NOTHING, NOTHING, "address") \
-	/* EXIT of a call that ended by a jump to another function (a tail call); written \
-	 * at the jump */ \
+	/* EXIT of a call that ended by a jump to another function (a tail call). It is \
+	 * written at the jump. */ \
 	X(TAIL, 12, 1, 1, 1, EVENT, END, "tail") \
-	/* LEAF of a call that ended by a tail call: its end, and its duration, which is \
-	 * shifted like an address */ \
+	/* LEAF of a call that ended by a tail call. It has the call's end and duration. The \
+	 * duration is shifted like an address. */ \
 	X(TAIL_LEAF, 13, 2, 1, 1, EVENT, LEAF, "tail leaf", F(duration_word, "%#llx"))
 
 #endif

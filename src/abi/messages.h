@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages between an agent and its observer, over a SOCK_SEQPACKET Unix
- * socket whose path is in PATCHBAY_SESSION. Each is struct pb_msg, then `len`
- * bytes of body (at most PB_MSG_MAX). Strings are NUL-terminated inside the
- * body. Both sides check every length. The agent connects once for its start,
- * and once for each change of its modules later (it keeps no descriptor open
- * meanwhile, unless PB_WELCOME_SERVE).
+ * Messages between an agent and its observer, over a SOCK_SEQPACKET Unix socket whose path is in
+ * PATCHBAY_SESSION. Each message is a struct pb_msg, followed by a body of `len` bytes (at most
+ * PB_MSG_MAX). Strings are NUL-terminated inside the body. Both sides check every length. The agent
+ * connects when it starts, and again for each later change of its modules. Without
+ * PB_WELCOME_SERVE, the agent keeps no descriptor open between its connections.
  *
  *   agent                               observer
  *   connects -------------------------> accepted by a thread that does nothing else
@@ -22,11 +21,11 @@
  *   READY  --------------------------->  (on later connections: of new modules; GONE*)
  *   then the agent closes; with SERVE it stays, and answers WRITE and READ.
  *
- * An answer may take as long as an analysis takes. So the agent waits while the
- * ring's heartbeat changes, and gives up PB_PATIENCE_NS after the heartbeat has
- * stopped. The heartbeat is in the ring, so the RING message itself must come within
- * that time. A recorder that gets no processor doesn't count as stopped: while one of
- * its threads is runnable or waits for a disk, the agent waits up to PB_STARVED_NS.
+ * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
+ * heartbeat changes. PB_PATIENCE_NS after the last change it gives up. The heartbeat is in the
+ * ring, so the RING message itself must come within PB_PATIENCE_NS. A recorder that gets no
+ * processor doesn't count as stopped. If one of its threads is runnable or waits for a disk, the
+ * agent waits up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -35,12 +34,12 @@
 #define PB_PROTOCOL	4
 #define PB_MSG_MAX	65536
 
-/* The documents promise that an agent waits 200 ms at most; the difference is for a busy
- * machine. */
+/* The documents promise that an agent waits at most 200 ms. PB_PATIENCE_NS is shorter, since a busy
+ * machine may be late. */
 #define PB_PATIENCE_NS	150000000ull
-#define PB_STARVED_NS	2000000000ull	/* for a recorder without a processor, or at a disk */
-/* A file in the socket's directory, with a byte for each image that gave up before it
- * had the ring. Such an image can't count itself in the ring. */
+#define PB_STARVED_NS	2000000000ull	/* if the recorder gets no processor, or waits for a disk */
+/* A file in the socket's directory. It has a byte for each image that gave up before it had the
+ * ring, since the image couldn't be counted in the ring. */
 #define PB_MISSED_FILE	"missed"
 
 enum pb_msg_type {
@@ -52,25 +51,27 @@ enum pb_msg_type {
 
 struct pb_msg {
 	uint32_t type;
-	uint32_t len;		/* of the body */
+	uint32_t len;		/* length of the body */
 };
 
 struct pb_msg_hello {
 	uint32_t protocol;
 	uint32_t pid, tid, ppid;
-	uint32_t image;		/* 0 at the start; on later connections the number from WELCOME */
+	uint32_t image;		/* 0 on the first connection; on later connections the number from
+				 * WELCOME */
 	uint32_t flags;
 	uint64_t clock;
 };
 
-#define PB_WELCOME_SERVE	1	/* stay connected, serve the control files */
+#define PB_WELCOME_SERVE	1	/* stay connected, and serve the control files */
 #define PB_WELCOME_NO_FORK	2	/* don't follow children */
-#define PB_WELCOME_NO_EXEC	4	/* don't pass the agent's variables on at exec */
+#define PB_WELCOME_NO_EXEC	4	/* don't pass the agent's environment variables on at
+					 * exec */
 #define PB_WELCOME_PROGS	8	/* there are eBPF programs: ask for them */
 
 /*
- * Body: this, then the control writes to apply, in order: for each
- * "PATH\0OP\0VALUE\0" with OP ">" or ">>", PATH relative to tracing/.
+ * Body: this structure, then nr_writes control writes, which the agent applies in order. Each write
+ * is "PATH\0OP\0VALUE\0". OP is ">" or ">>". PATH is relative to tracing/.
  */
 struct pb_msg_welcome {
 	uint32_t image;		/* this program image's number in the session, from 1 */
@@ -82,19 +83,19 @@ struct pb_msg_welcome {
 /* fd: the ring (abi/ring.h). The observer sends it first on every connection. */
 struct pb_msg_ring {
 	uint32_t mode;		/* PB_RING_* */
-	uint32_t nr_buffer;	/* how many of the nr_chunks chunks, from chunk 0 on, are the buffer
-				 * (abi/ring.h); with little address space, the agent may leave the
-				 * others unmapped */
+	uint32_t nr_buffer;	/* the chunks below nr_buffer are the buffer (abi/ring.h); if
+				 * address space is short, the agent needs to map only these
+				 * chunks */
 	uint64_t ring_size;
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset;
 };
 
-/* Body: this, then the path as the loader gives it. The observer opens it
- * through /proc/PID/root so that mount namespaces and chroots agree. */
+/* Body: this structure, then the module's path as the loader has it. The observer opens the path
+ * through /proc/PID/root, so that it has the agent's mount namespace and root directory. */
 struct pb_msg_module {
 	uint32_t image, pid;
-	uint64_t bias;		/* load address - link-time address */
+	uint64_t bias;		/* load address minus link-time address */
 	uint64_t clock;
 	uint32_t flags;		/* PB_MODULE_* */
 	uint32_t pad;
@@ -106,45 +107,47 @@ struct pb_msg_module {
 
 /* fd: the analysis (abi/analysis.h), read-only. */
 struct pb_msg_analysis {
-	uint32_t first_site;	/* site number of funcs[i] is first_site + i; 0: not to be traced
-				 * (no --module matches); the fd is still there for names */
+	uint32_t first_site;	/* the site number of funcs[i] is first_site + i; 0: the module
+				 * isn't traced (no --module matches), but the fd still comes, for
+				 * names */
 	uint32_t module;	/* the module's number in the session */
 	uint64_t size;
-	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h is for this module */
+	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h applies to this module */
 };
 
-/* The agent sends it with the module's number. The observer answers with the size and fd: the
- * stubs (abi/stubs.h), read-only. */
+/* The agent sends this message with the module's number. The observer answers with the size. fd of
+ * the answer: the stubs (abi/stubs.h), read-only. */
 struct pb_msg_stubs {
 	uint32_t image, module;
 	uint64_t size;
 };
 
-/* The functions of a module that the agent refuses, besides those that the analysis refuses. */
+/* The functions of a module that the agent refuses although the analysis doesn't. */
 struct pb_msg_refused {
 	uint32_t image, module, nr, pad;
-	struct { uint32_t func; uint32_t reason; } list[];	/* index into funcs[],
+	struct { uint32_t func; uint32_t reason; } list[];	/* func: index into funcs[]; reason:
 								 * PB_REFUSED_* */
 };
 
-/* Counts. At the start they cover all modules; on a later connection, the modules that the agent
- * asked for. */
+/* Counts. On the first connection they cover all modules. On a later connection they cover the
+ * modules that the agent asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;
 	uint32_t sites, patched, refused;
 	uint64_t patch_ns;	/* time spent in writing text */
-	uint64_t start_ns;	/* from the first message to this one */
+	uint64_t start_ns;	/* time from the first message to this message */
 };
 
-/* A control file's error, or why a module is not traced. Body: this + text
- * ("set_ftrace_filter: nothing matches 'foo'"). */
+/* A control file's error, or the reason why a module is not traced. Body: this structure, then a
+ * text ("set_ftrace_filter: nothing matches 'foo'"). */
 struct pb_msg_error {
 	int32_t error;		/* -errno */
 	uint32_t pad;
 };
 
-/* The agent sends it without a body. The observer answers with fd: struct pb_progs, read-only. */
+/* The agent sends this message without a body. fd of the observer's answer: struct pb_progs,
+ * read-only. */
 struct pb_msg_progs {
 	uint64_t size;
 };
@@ -155,14 +158,14 @@ struct pb_msg_gone {
 	uint64_t clock;
 };
 
-/* WRITE: this, then "PATH\0", then size bytes. READ: this, then "PATH\0".
- * REPLY: this, then (READ) up to PB_MSG_MAX - sizeof bytes from offset, or
- * (result < 0) an error text for users, if there is one. */
+/* Body of WRITE: this structure, "PATH\0", then `size` bytes. Body of READ: this structure, then
+ * "PATH\0". Body of REPLY: this structure; after a READ, the file's bytes from `offset` on, as many
+ * as fit into PB_MSG_MAX. If result < 0, REPLY may have an error text for users instead. */
 struct pb_msg_file {
-	int32_t result;		/* REPLY: bytes, or -errno */
+	int32_t result;		/* REPLY: count of bytes, or -errno */
 	uint32_t size;
 	uint64_t offset;
-	uint32_t append;	/* WRITE: 1 for >> */
+	uint32_t append;	/* WRITE: 1 appends, as ">>" does */
 	uint32_t pad;
 };
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The eBPF programs, maps and links for an agent: one read-only file, which comes with
+ * The eBPF programs, maps and links for an agent. They are in one read-only file, which comes with
  * PB_MSG_PROGS.
  *
  *   struct pb_progs | struct pb_progs_map [nr_maps] | struct pb_progs_prog [nr_progs] |
  *   struct pb_progs_link [nr_links] | instructions and functions of the programs
  *
- * Offsets count from the file's beginning. The agent checks all of it, verifies the
- * programs once more, and attaches them before anything of the program runs.
+ * Offsets count from the file's beginning. The agent checks the whole file, and verifies the eBPF
+ * programs once more. It attaches them before any code of the traced program runs.
  *
- * Maps are files that the agent maps by their paths (bpf/map_file.h says what is in
- * them). What programs print, and events for perf_event_arrays, go to the map `output`,
- * a ring buffer: each record is a struct pb_progs_output and its text or event.
+ * Maps are files, which the agent maps by their paths. bpf/map_file.h has their format. Texts that
+ * programs print, and events for perf_event_arrays, go to the map `output`, which is a ring buffer.
+ * Each of its records is a struct pb_progs_output with the text or the event.
  */
 #ifndef PB_ABI_PROGS_H
 #define PB_ABI_PROGS_H
@@ -28,7 +28,7 @@
 struct pb_progs {
 	uint64_t magic, size;
 	uint32_t nr_maps, nr_progs, nr_links;
-	uint32_t output;		/* number of the map, or PB_PROGS_NONE */
+	uint32_t output;		/* number of the map for output, or PB_PROGS_NONE */
 	uint32_t counts;		/* number of an array map whose only element is a struct
 					 * pb_progs_counts */
 	uint32_t jit_enable, jit_harden, stats;
@@ -47,39 +47,41 @@ struct pb_progs_func {			/* struct pb_bpf_func without its name */
 struct pb_progs_prog {
 	char name[16];
 	uint32_t type, attach_type, gpl, nr, nr_funcs, pad;
-	uint64_t insns, funcs;		/* offsets. Instructions name a map by its number in the
-					 * file */
+	uint64_t insns, funcs;		/* offsets in the file. Instructions name a map by its
+					 * number in the file */
 };
 
-/* Attaches a program to the entry or the return of functions. For each module, struct
+/* A link: attaches a program to the entry or the return of functions. For each module, struct
  * pb_msg_analysis says which links apply. */
 struct pb_progs_link {
-	char function[PB_PROGS_PATH];	/* a name, or a glob */
+	char function[PB_PROGS_PATH];	/* name of a function, or a glob */
 	uint32_t prog, returns;
 	uint64_t cookie;
 };
 
-/* What agents count for the observer. */
+/* Counts that agents keep for the observer. */
 struct pb_progs_counts {
-	uint64_t outputs;		/* outputs that found no room */
-	uint64_t functions;		/* functions without a program: no room to attach it */
-	uint64_t no_return;		/* functions without a program: their returns can't be
-					 * hooked */
-	uint64_t runs;			/* programs that weren't run: no stack left, no
-					 * open call for a return, or a tail jump to a
-					 * function whose return isn't hooked */
-	struct {			/* as struct pb_bpf_prog_stats */
+	uint64_t outputs;		/* outputs that were lost, since `output` had no room */
+	uint64_t functions;		/* functions whose program wasn't attached, since there was
+					 * no room */
+	uint64_t no_return;		/* functions whose program wasn't attached, since their
+					 * returns can't be hooked */
+	uint64_t runs;			/* program runs that were left out: no stack was left, a
+					 * return had no open call, or a tail jump led to a function
+					 * whose return isn't hooked */
+	struct {			/* like struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
-	} progs[PB_PROGS_MAX_PROGS];	/* while bpf_stats_enabled is 1 */
-	uint32_t links[PB_PROGS_MAX_LINKS];	/* functions that each link was attached to, in
-						 * all processes */
+	} progs[PB_PROGS_MAX_PROGS];	/* counted while bpf_stats_enabled is 1 */
+	uint32_t links[PB_PROGS_MAX_LINKS];	/* for each link, the count of functions that it was
+						 * attached to, in all processes */
 };
 
 enum { PB_PROGS_TEXT = 1, PB_PROGS_EVENT = 2 };
 struct pb_progs_output {
-	uint32_t kind, map;		/* map: for an event, the number of its map in the file */
+	uint32_t kind, map;		/* map: for an event, the number of the event's map in the
+					 * file */
 	uint32_t pid, tid, cpu, pad;
 	uint64_t ns;			/* CLOCK_MONOTONIC */
-	uint64_t size;			/* bytes after this */
+	uint64_t size;			/* size of the text or event, which follows */
 };
 #endif

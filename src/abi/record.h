@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bit positions of the records that entries.h declares. Usable from assembly.
+ * Bit positions of the records that entries.h declares. Assembly code may include this file.
  * Context: any.
  */
 #ifndef PB_ABI_RECORD_H
@@ -12,7 +12,7 @@
 #define PB_TAG_ENTRY	2
 #define PB_TAG_EXIT	3
 
-#define PB_SITE_SHIFT	2	/* LEAF, ENTRY, EXIT */
+#define PB_SITE_SHIFT	2	/* of LEAF, ENTRY and EXIT */
 #define PB_SITE_BITS	20
 #define PB_SITE_MASK	0xfffff
 #define PB_MAX_SITES	(1 << PB_SITE_BITS)	/* site 0 is never used */
@@ -48,7 +48,7 @@ enum pb_ext_words { PB_EXT_RECORDS(PB_X_WORDS, PB_X_NOFIELD) };
 #undef PB_X_WORDS
 #undef PB_X_NOFIELD
 
-#define PB_END_ENTRY	(~0ull)	/* `start` of an END whose call has an ENTRY */
+#define PB_END_ENTRY	(~0ull)	/* value of `start` in an END whose call has an ENTRY */
 
 static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 				   uint32_t site, uint64_t time)
@@ -58,13 +58,13 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 	       (uint64_t)site << PB_EXT_SITE_SHIFT | time << PB_EXT_TIME_SHIFT;
 }
 
-/* The first word of a record of entries.h, with the length that it has there. */
+/* The first word of a record. The record's length is from entries.h. */
 #define pb_ext_record(name, site, time) \
 	pb_ext_word(PB_EXT_##name, PB_EXT_##name##_WORDS, site, time)
 
-/* An address or a duration, as a word that can't be taken for the beginning of a
- * record. The hit path writes it before the record's first word, and a signal handler
- * may jump away between the two. */
+/* Encodes an address or a duration, so that the word never looks like the beginning of another
+ * record. The hit path writes this word before the record's first word. A signal handler may jump
+ * away before the first word is written. */
 #define PB_EXT_ADDRESS_SHIFT 16
 #define PB_EXT_ADDRESS_BITS  48
 static inline uint64_t pb_ext_address(uint64_t address)

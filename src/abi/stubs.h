@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stubs of one module: an ELF file with their code, symbols and unwind tables. The
- * observer (src/module) makes it from the module's analysis and keeps it beside that. Every
- * agent that patches the module maps it (MAP_PRIVATE). Profilers read it by its path.
+ * The stubs of one module: an ELF file with the code, symbols and unwind tables of all stubs. The
+ * observer (src/module) makes the file from the module's analysis, and keeps it beside the
+ * analysis. Every agent that patches the module maps the file (MAP_PRIVATE). Profilers read the
+ * file by its path.
  *
  *   Elf64_Ehdr, program headers, section headers
  *   struct pb_stubs, at PB_STUBS_AT; the two tables that it names
  *   .text		on a page of its own
  *   .note.gnu.build-id, .eh_frame_hdr, .eh_frame, .symtab, .strtab, .shstrtab
  *
- * Addresses in the file are offsets in it. The agent's sites lie in memory right before it:
+ * Addresses in the file are offsets in the file. In memory, the agent's sites lie right before the
+ * file:
  *
  *   front bytes: struct pb_site[nr_funcs], struct pb_returns	the file
  *
- * If the file is mapped at bias + place, its code can run unchanged, except stubs with absolute
- * addresses (PB_FIX_ABS64, LO32, HI32): the file has link-time addresses there. A module at a
- * fixed address has no bias, so all its stubs can run unchanged.
+ * If the file is mapped at bias + place, most of its code can run unchanged. Stubs with absolute
+ * addresses (PB_FIX_ABS64, LO32, HI32) can't, since the file has link-time addresses. A module at a
+ * fixed address has no bias, so all of its stubs can run unchanged.
  */
 #ifndef PB_ABI_STUBS_H
 #define PB_ABI_STUBS_H
@@ -29,11 +31,12 @@
 #define PB_STUBS_NR_SECTIONS 8
 
 /*
- * The place of the file begins PB_STUBS_BELOW bytes below the image's start, where mostly nothing
- * is mapped. The stubs of two images are as far apart as the images, so they don't meet. An image
- * at a low fixed address has no room below it: its stubs are above it, at the far end of a rel32,
- * because its heap grows right above it. If the place is taken, the agent searches from
- * PB_STUBS_GAP below the image downwards, where only the loader maps things.
+ * The file's place begins PB_STUBS_BELOW bytes below the image's start. Usually nothing is mapped
+ * at this place. The stubs of two images are as far apart as the images, so they don't overlap. An
+ * image at a low fixed address has no room for stubs below it. Its stubs are above the image, as
+ * far as a rel32 reaches, since the heap grows right above the image. If the place is taken, the
+ * agent searches downwards, from PB_STUBS_GAP bytes below the image. Only the loader maps memory in
+ * this area.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, less room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul
@@ -41,35 +44,36 @@
 #define PB_STUBS_LOW	0x10000000ul
 #define PB_STUBS_GAP	0x10000ul
 
-/* The sections, in this order. */
+/* The sections, in the order of the section headers. */
 enum { PB_STUBS_NONE, PB_STUBS_TEXT, PB_STUBS_NOTE, PB_STUBS_EH_HDR, PB_STUBS_EH_FRAME,
 	PB_STUBS_SYMTAB,
        PB_STUBS_STRTAB, PB_STUBS_SHSTRTAB };
 
 struct pb_stubs {
 	uint64_t magic;
-	uint64_t size;			/* of the file, a multiple of 8 */
-	uint64_t sum;			/* pb_stubs_sum() of the file, with 0 in this member */
+	uint64_t size;			/* size of the file, a multiple of 8 */
+	uint64_t sum;			/* pb_stubs_sum() of the file, computed with sum = 0 */
 	uint64_t place;
 	uint64_t front;			/* whole pages */
-	uint32_t text, text_size;	/* of .text: offset in the file, and size; whole pages */
+	uint32_t text, text_size;	/* offset of .text in the file, and its size; both are whole
+					 * pages */
 	/* copies from the analysis */
 	uint8_t build_id[PB_BUILD_ID_MAX];
 	uint64_t recipes_size;
 	uint32_t nr_funcs, nr_windows;
-	/* Offsets in the file of the two tables uint32_t[nr_funcs] and uint32_t[nr_windows], which
-	 * say where in .text each stub begins. 0 in the first table: the function has no stub. The
-	 * values in the second rise; a window of an entry has no stub of its own. */
+	/* Offsets in the file of two tables, uint32_t[nr_funcs] and uint32_t[nr_windows]. An
+	 * element is the offset of a stub in .text. 0 in the first table: the function has no stub.
+	 * The values in the second table rise. A window of an entry has no stub of its own. */
 	uint32_t funcs,
 		windows;
-	uint32_t sections;		/* the file's offset of section headers */
+	uint32_t sections;		/* offset of the section headers in the file */
 	uint32_t pad;
 };
 
 /* The first byte of a stub that could not be made. */
 #define PB_STUBS_BAD	0xcc
 
-/* Were the stubs made from this analysis? */
+/* Whether the stubs were made from this analysis. */
 static inline bool pb_stubs_are_of(const struct pb_stubs *s, const struct pb_analysis *a)
 {
 	for (unsigned i = 0; i < PB_BUILD_ID_MAX; i++)
@@ -79,7 +83,7 @@ static inline bool pb_stubs_are_of(const struct pb_stubs *s, const struct pb_ana
 	       s->recipes_size == a->recipes_size;
 }
 
-/* Does a file of `size` bytes hold the code, tables and section headers that its header s names? */
+/* Whether the code, tables and section headers that s names lie inside a file of `size` bytes. */
 static inline bool pb_stubs_fit(const struct pb_stubs *s, uint64_t size)
 {
 	return s->magic == PB_STUBS_MAGIC && s->size == size && size < 1u << 31 &&

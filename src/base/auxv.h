@@ -3,7 +3,7 @@
 #define PB_BASE_AUXV_H
 #include <stdint.h>
 
-/* The value of a type AT_* (<sys/auxv.h>) in the process's auxiliary vector, read from /proc
- * without libc. Context: not on a hit. */
+/* Returns the value of a type AT_* (<sys/auxv.h>) in the process's auxiliary vector. Reads the
+ * vector from /proc, without libc. Context: not on a hit. */
 uint64_t pb_auxv(uint64_t type, uint64_t if_unknown);
 #endif

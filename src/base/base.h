@@ -12,8 +12,9 @@
 #define pb_array_size(a) (sizeof(a) / sizeof((a)[0]))
 #define pb_align_up(x, a) (((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
 #define pb_container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
-/* The first i of [low, high) for which the condition is false; high if there is none. The range
- * must be sorted: once the condition is false for an i, it is false for all greater ones. */
+/* Finds the first i of [low, high) for which the condition is false. If there is none, the result
+ * is high. The range must be sorted: if the condition is false for an i, it is false for all
+ * greater values. */
 #define pb_bisect(i, low, high, condition) ({ \
 	size_t low_ = (low), high_ = (high); \
 	while (low_ < high_) { \

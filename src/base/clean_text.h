@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Cleans text from files and from other processes before it reaches a terminal. It
- * overwrites control characters: those of ASCII, and U+0080..9F in UTF-8 (U+009B begins
- * an escape sequence). Context: any.
+ * Cleans text from files and from other processes before it reaches a terminal. Overwrites control
+ * characters: ASCII's, and U+0080..9F in UTF-8, since U+009B begins an escape sequence. Context:
+ * any.
  */
 #ifndef PB_BASE_CLEAN_TEXT_H
 #define PB_BASE_CLEAN_TEXT_H
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The size in bytes of the control character at p; 0: there is none. */
+/* Returns the size in bytes of the control character at p. 0: there is no control character at
+ * p. */
 static inline size_t pb_text_control(const char *p)
 {
 	const unsigned char *c = (const unsigned char *)p;
@@ -26,8 +27,8 @@ static inline bool pb_text_printable(const char *s)
 	return !*s;
 }
 
-/* Puts `with` over each byte of each control character, except the character `keep`
- * (0: no exception). s may be NULL. */
+/* Overwrites each byte of each control character with `with`. Leaves the character `keep` alone; 0:
+ * no character. s may be NULL. */
 static inline void pb_text_clean(char *s, char with, char keep)
 {
 	for (; s && *s; s++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares names, and finds a library among those that an ELF file is linked with. */
+/* Recognises such a library by its name, and finds it in an ELF file's list of needed libraries. */
 #include <elf.h>
 #include "base/first_library.h"
 #include "base/mem.h"
@@ -28,7 +28,7 @@ static bool read_at(int fd, void *to, size_t size, uint64_t at)
 	return pb_sys(SYS_pread64, fd, to, size, at) == (long)size;
 }
 
-/* The offset in the file of a link-time address. */
+/* Returns the file offset of a link-time address. */
 static uint64_t offset_of(const Elf64_Phdr *p, unsigned nr, uint64_t addr)
 {
 	for (unsigned i = 0; i < nr; i++)
@@ -47,8 +47,8 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 	return false;
 }
 
-/* Looks for a library that must come first: the first in the list of needed libraries, or the
- * second after another runtime. */
+/* Looks for a library that must come first. It is the first in the list of needed libraries, or the
+ * second if another runtime is the first. */
 static bool look(int fd, const Elf64_Phdr *p, unsigned nr, const Elf64_Dyn *d, unsigned nr_dyn,
 		 char name[PB_FIRST_MAX])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Libraries that must come first in a process. AddressSanitizer's runtimes check that, and end the
- * program if another library comes before them. So they are preloaded before the agent. The
- * agent's constructor nevertheless runs first (-z initfirst).
+ * Libraries that must come first in a process. AddressSanitizer's runtimes end the program if
+ * another library comes before them. So they are preloaded before the agent. The agent's
+ * constructor still runs first (-z initfirst).
  *
  * Context: any but the hit path; also a vfork child.
  */
@@ -13,8 +13,9 @@
 
 #define PB_FIRST_MAX	64
 
-/* Stores the name by which the ELF file needs such a library. False: it needs none. */
+/* If the ELF file needs such a library, stores the library's name and returns true; else returns
+ * false. */
 bool pb_first_library(int fd, char name[PB_FIRST_MAX]);
-/* Is this the name of such a library? The name ends at NUL, ':' or ' '. */
+/* Whether this is the name of such a library. The name ends at NUL, ':' or ' '. */
 bool pb_is_first_library(const char *name);
 #endif

@@ -33,7 +33,8 @@ static bool match_class(const char **pp, char c, bool *literal)
 
 bool pb_glob_match(const char *pat, const char *str)
 {
-	/* where to try again: just after the last '*', with one more character skipped */
+	/* where to try again: right after the last '*', with one more character of the string
+	 * skipped */
 	const char *back_pat = 0, *back_str = 0;
 
 	for (;;) {

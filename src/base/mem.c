@@ -5,7 +5,7 @@
 
 typedef uint64_t word __attribute__((may_alias, aligned(1)));
 
-#define LARGE	512	/* bytes from which the processor's own copy is faster */
+#define LARGE	512	/* from this size on, the processor's copy instruction is faster */
 
 static void *copy_large(void *dst, const void *src, size_t n)
 {
@@ -13,7 +13,7 @@ static void *copy_large(void *dst, const void *src, size_t n)
 	return dst;
 }
 
-/* Most copies are a few words: a stub's code, a window's bytes. */
+/* Most copies have a few words, for example a stub's code or a window's bytes. */
 void *memcpy(void *restrict dst, const void *restrict src, size_t n)
 {
 	uint8_t *d = dst;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory and strings for the agent, which may call nothing of libc. The
- * compiler itself emits calls to memcpy and the like: mem.c defines them hidden.
+ * Memory and strings for the agent, which may call nothing of libc. The compiler itself emits calls
+ * of memcpy() and similar functions. mem.c defines these functions, with hidden visibility.
  * Context: any.
  */
 #ifndef PB_MEM_H
@@ -27,9 +27,10 @@ static inline bool pb_has_prefix(const char *s, const char *prefix)
 	return memcmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Parses a decimal number of digits only. -1: it is something else, or needs more than 63 bits. */
+/* Parses a decimal number, which must have only digits. -1: s is no such number, or the number
+ * needs more than 63 bits. */
 int64_t pb_parse_u64(const char *s, size_t len);
-/* These two append to buf at *at, never beyond size - 1, and always NUL-terminate it. */
+/* Both functions append to buf at *at, but never beyond size - 1. They always NUL-terminate buf. */
 void pb_put_str(char *buf, size_t size, size_t *at, const char *s);
 void pb_put_u64(char *buf, size_t size, size_t *at, uint64_t v);
 #endif

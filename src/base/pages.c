@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The list is an array without a lock, because an exec in a vfork child may add to
- * it at the same time as the parent's other threads. A cmpxchg of `at` from 0 takes an element,
- * which is valid once `size` is set. An element is freed in the opposite order.
+ * The list of mappings is an array without a lock. An exec in a vfork child may add to the list
+ * while other threads of the parent add to it. A cmpxchg of `at` from 0 takes an element. When
+ * `size` is set, the element is valid. To free an element, `size` is cleared first, then `at`.
  */
 #include <elf.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 static struct mapping {
 	uint64_t at, size;
 } mappings[MAX_MAPPINGS];
-static uint32_t nr_mappings;	/* elements that were ever taken */
+static uint32_t nr_mappings;	/* count of the elements that were ever taken */
 bool pb_pages_future;
 
 static bool take(struct mapping *m, uint64_t at)
@@ -68,7 +68,7 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 	p = pb_sys(SYS_mmap, at, size, future ? PROT_NONE : prot, flags, fd, offset);
 	if (pb_sys_failed(p))
 		return p;
-	/* with PROT_NONE, mmap faulted no page in: unlock the mapping while it is empty */
+	/* with PROT_NONE, mmap has made no page present: unlock the mapping while it is empty */
 	if (future) {
 		pb_sys(SYS_munlock, p, size);
 		pb_sys(SYS_mprotect, p, size, prot);
@@ -81,7 +81,7 @@ void pb_pages_unmap(uint64_t at, uint64_t size)
 {
 	uint32_t nr = __atomic_load_n(&nr_mappings, __ATOMIC_ACQUIRE);
 
-	/* before munmap: after it another thread may get the same addresses at once */
+	/* remove the mapping before munmap, since another thread may then get the same addresses */
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mapping *m = &mappings[i];
 
