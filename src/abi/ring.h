@@ -34,8 +34,8 @@
  * - The change to FULL is a release, which publishes the data. The reader finds the end of the data
  *   itself: the last word that isn't zero.
  * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no more data
- *   than `used`, and no leaf_start, it counts as empty. Its thread may never have used it, and another
- *   chunk may have the same `seq`.
+ *   than `used`, and no leaf_start, it counts as empty. Its thread may never have used it, and
+ *   another chunk may have the same `seq`.
  * - An engine zeroes a TAKEN chunk, unless the chunk was never used (`uses` == 0).
  * - If a reader dies, its READING chunks are never used again. Nothing else is lost.
  *
