@@ -2,9 +2,11 @@
 /*
  * BPF_MAP_TYPE_ARRAY and PERCPU_ARRAY.
  *
- *   head | to a page's end | values, or those of slot 0, of slot 1, ...
+ *   head | padding to the end of a page | values; in a per-CPU type: of slot 0, of
+ *   slot 1, ...
  *
- * Values begin at a page boundary, so that another process can map only them.
+ * The values begin at a page boundary, so that another process can map the values
+ * alone.
  */
 #include "bpf/map/map_priv.h"
 

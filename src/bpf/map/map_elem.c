@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A hash's elements that are in no list: allocates and frees them, and finds those that dead
- * processes left. */
+/* A hash's elements that are in no list. Allocates and frees elements, and finds the elements that
+ * dead processes left. */
 #include "bpf/map/map_hash.h"
 
 /* ---- stacks of free elements: hints -------------------------------------------- */
@@ -15,8 +15,8 @@ static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 		uint64_t word = pb_load(&e->next);
 
 		if (STATE(word) != FREE || LINK(word) & END) {
-			/* the element isn't free: empty the stack; a scan will find the free ones
-			 * below it */
+			/* the element isn't free: empty the stack; a scan will find the free
+			 * elements that were below it */
 			if (pb_load(stack) == head)
 				pb_replace(stack, &head, (head & TAGS) + TAG_ONE);
 			else
@@ -53,7 +53,7 @@ static bool own(struct pb_bpf_map *m, struct elem *e, uint64_t word)
 	return pb_replace(&e->next, &word, owned_by(m, (word & TAGS) + TAG_ONE));
 }
 
-/* Searches all elements for a free one, which may be in no stack. */
+/* Searches all elements for a free element. The free element may be in no stack. */
 static uint32_t scan(struct pb_bpf_map *m)
 {
 	struct hash_top *t = hash_top(m);
@@ -72,7 +72,7 @@ static uint32_t scan(struct pb_bpf_map *m)
 	return 0;
 }
 
-/* Takes elements that were never used, two at a time: neighbours stay in one shard, since
+/* Takes elements that were never used, two at a time. Two neighbours stay in one shard, because
  * processors fetch cache lines in pairs. */
 static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
 {
@@ -165,8 +165,8 @@ struct lives {
 	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
 };
 
-/* Whether the process has died. Asks only once for each number. Until end_lives() no other
- * process gets the number of a dead one. */
+/* Returns whether the process with this number has died. Asks only once for each number. Until
+ * end_lives(), no other process gets the number of a dead process. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;
@@ -188,7 +188,8 @@ static void end_lives(struct lives *l)
 			l->m->unclaim(l->m, i * 32 + (uint32_t)__builtin_ctz(left));
 }
 
-/* Frees the element if no list and no living process has it. Returns whether it did. */
+/* Frees the element if no list and no living process has it. Returns whether the element was
+ * freed. */
 static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 {
 	struct elem *e = elem(m, link);
@@ -201,8 +202,8 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 			return false;
 		break;
 	case MARK:
-		/* If it is in no list, a thread has unlinked it, but doesn't own it yet. If that
-		 * thread lives, its cmpxchg to own the element will fail. */
+		/* If the element is in no list, a thread has unlinked it, but doesn't own it yet.
+		 * If this thread still lives, its cmpxchg to own the element will fail. */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;
@@ -229,7 +230,7 @@ bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
 	struct lives l = { .m = m };
 	bool any = pb_load32(&hash_top(m)->doubt);
 
-	/* a full map may be hit all the time: ask only now and then */
+	/* a full map may refuse keys all the time, so ask only now and then */
 	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
 		return false;
 	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
@@ -249,9 +250,9 @@ bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
 }
 
 /*
- * Counts the elements that hold room, or may: those in lists, deleted ones that aren't free yet,
- * and new ones that aren't in a list yet. *sum: a checksum of all words. *quiet: all counted
- * elements are in lists.
+ * Counts the elements that hold room, or may hold room. These are the elements in lists, deleted
+ * elements that aren't free yet, and new elements that aren't in a list yet. *sum: a checksum of
+ * all words. *quiet: set if all counted elements are in lists.
  */
 static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {
@@ -296,11 +297,11 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * The room may be wrong only because processes died while they held some. So the held room is
- * counted anew. A count is valid if a second one finds the same number, the same words and the same
- * room: then no operation is under way, or those under way make no progress. Such an operation
- * counts as holding its room, so there is never too much room. If there is too little room
- * afterwards, it is counted again when it runs out.
+ * Counts the held room anew. The room may be wrong only because processes died while they held some
+ * room. A count is valid if a second count finds the same number, the same words and the same room.
+ * In this case no operation is under way, or the operations under way make no progress. An
+ * operation without progress counts as holding room, so there is never too much room. If there is
+ * too little room, it is counted again when it runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Creates and opens files of maps, and becomes one of their owners. */
+/* Creates and opens files of maps. A process that does so becomes an owner of the map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,8 +11,8 @@
 
 /* ---- which processes live -------------------------------------------------------------- */
 
-/* Whether the descriptor still refers to the map's file. If the program has closed it and opened
- * another file, no process counts as dead. */
+/* Returns whether the descriptor still refers to the map's file. The program may have closed the
+ * descriptor and opened another file. In this case no process counts as dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;
@@ -84,8 +84,8 @@ static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void *
 	return 0;
 }
 
-/* Opens the mapped block. Checks that the map has the mapped size: the file may have changed
- * since it was mapped. */
+/* Opens the mapped block. Checks that the map has the mapped size, because the file may have
+ * changed since it was mapped. */
 static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint64_t span)
 {
 	struct pb_bpf_map_spec spec = { 0 };
@@ -174,8 +174,8 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access)
 	munmap(block, sizeof(struct pb_bpf_map_head));
 	if (!size)
 		return -EINVAL;
-	/* The pages are writable even for readers, since the reader of a ring buffer writes its
-	 * position. map->access has the rights. */
+	/* The pages are writable even for readers, because the reader of a ring buffer writes its
+	 * position. map->access has the actual rights. */
 	err = map_block(fd, size, span, true, &block);
 	if (err)
 		return err;

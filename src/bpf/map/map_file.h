@@ -2,10 +2,11 @@
 /*
  * Maps in files: memory that processes share. Uses libc.
  *
- * Each process that has a map holds a lock on one byte after the end of the map's file; the
- * byte's number is the process's `owner`. The lock belongs to the open file description, which
- * lives as long as the mapping, whatever happens to descriptors. So the lock shows other
- * processes, in any PID namespace, that this process lives. The lock ends with the process.
+ * Each process that has a map holds a lock on one byte after the end of the map's file. The number
+ * of the byte is the process's `owner` number. The lock belongs to the open file description. This
+ * description lives as long as the mapping, even if the program closes the descriptor. So the lock
+ * shows other processes, in any PID namespace, that this process lives. The lock ends with the
+ * process.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -13,23 +14,24 @@
 #define PB_BPF_MAP_MAP_FILE_H
 #include "bpf/map/map.h"
 
-/* Creates a map in a memfd, whose descriptor other processes can get. */
+/* Creates a map in a memfd. Other processes can get the descriptor of the memfd. */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
 /* Creates a map in an empty file that is open for reading and writing. Keeps fd. */
 int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
 			 uint32_t id);
 
 /*
- * Opens a view of a map in a file that another process made. Keeps fd, which must come from an
- * open() of this process: with an inherited or received descriptor, two processes would share one
- * lock. access: enum pb_bpf_map_access, what the view is for. -EINVAL: no map. -EUSERS: no more
+ * Opens a view of a map in a file that another process made. Keeps fd. fd must come from an open()
+ * of this process: if it were inherited or received, two processes would share one lock. access:
+ * the rights of the view (enum pb_bpf_map_access). -EINVAL: the file has no map. -EUSERS: no more
  * processes can have the map.
  */
 int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
 
-/* Whether any process has the map in this file. fd must come from an open() of this process. */
+/* Returns whether any process has the map in this file. fd must come from an open() of this
+ * process. */
 bool pb_bpf_map_file_used(int fd);
 
-/* Unmaps the map, which no run may use any more. */
+/* Unmaps the map. No run may use the map any more. */
 void pb_bpf_map_close(struct pb_bpf_map *map);
 #endif

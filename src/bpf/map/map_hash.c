@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_HASH, LRU_HASH, and their per-CPU variants: lookup, update and removal by threads
- * of several processes, without a lock. map_hash.h has the layout and an element's states.
+ * BPF_MAP_TYPE_HASH, LRU_HASH, and their per-CPU variants: lookup, update and removal by threads of
+ * several processes, without a lock. map_hash.h has the layout and an element's states.
  *
- * Words. A bucket is a list. Its head is a word {tag, link}; each element's `next` is a word
- * {tag, state, link}. A link is an element's number plus one, or, at the end of a list, END and
- * the bucket's number. Every change of a list is one cmpxchg of one such word. Elements are
- * reused at once, so a word may come to hold the same link again; its tag then differs.
+ * Words. A bucket is a list. The list's head is a word {tag, link}. Each element's `next` is a word
+ * {tag, state, link}. A link is an element's number plus one. At the end of a list, the link is END
+ * and the bucket's number. Every change of a list is one cmpxchg of one of these words. Elements
+ * are reused at once. So a word may hold the same link again, but with another tag.
  *
- * Lookup (find). During a walk an element may be freed, and reused in another list. So after a
- * walk has read an element's word and key, it rereads the word that led to the element. If that
- * word has no mark and hasn't changed, the element was in the list at that moment. A walk that sees
- * a changed word starts again. A walk that meets a deleted element first unlinks it (sweep).
+ * Lookup (find). During a walk, an element may be freed and reused in another list. So a walk reads
+ * an element's word and key, and then rereads the word that led to the element. If the reread word
+ * has no mark and hasn't changed, the element was in the list when it was read. A walk that sees a
+ * changed word starts again. If a walk meets a deleted element, it first unlinks the element
+ * (sweep).
  *
- * Update, if the key is absent:
- *   1. read the bucket's word, search the whole list, find no such key
- *   2. take a free element, and room for one more key; fill the element
- *   3. cmpxchg the bucket's word, with a new tag, from the value read in step 1
- * New keys are inserted at the bucket's word only, so if step 3 succeeds no key was inserted
- * since step 1. If it fails, the update starts again with the element that it has.
+ * Update, if the key is absent: 1. read the bucket's word; search the whole list; the key isn't
+ *   found 2. take a free element, and room for one more key; fill the element 3. cmpxchg the
+ *   bucket's word, with a new tag, from the value read in step 1
+ * New keys are inserted only at the bucket's word. So if step 3 succeeds, no key was inserted since
+ * step 1. If step 3 fails, the update starts again, and keeps the element that it has taken.
  *
- * Update, if the key is present: the new element is filled and linked to the old one's successor.
- * Then one cmpxchg of the old element's word both marks it as deleted and links the new element
- * after it: a lookup finds one or the other. KEPT means that the new element has taken over the old
- * one's room. Per-CPU values are changed in place. So is any value if the update has BPF_F_LOCK. A
- * value of up to SMALL bytes lies next to `next`, so one cmpxchg of 16 bytes changes it in place
- * and checks that the element isn't deleted.
+ * Update, if the key is present: the new element is filled and linked to the successor of the old
+ * element. Then one cmpxchg of the old element's word marks the old element as deleted and links
+ * the new element after it. So a lookup finds either the old or the new element. KEPT means that
+ * the new element has taken over the old element's room. Per-CPU values are changed in place. If
+ * the update has BPF_F_LOCK, any value is changed in place. A value of up to SMALL bytes lies next
+ * to `next`. One cmpxchg of 16 bytes changes such a value in place, and checks that the element
+ * isn't deleted.
  *
- * Removal marks the element's word. Whichever thread unlinks the element owns it, gives its room
- * back unless KEPT, and puts the element on a stack of free ones.
+ * Removal marks the element's word. The thread that unlinks the element owns it. This thread gives
+ * the element's room back unless the word has KEPT, and puts the element on a stack of free
+ * elements.
  *
- * Barriers: a filled element is published by the release of the cmpxchg in step 3; pb_load()
- * acquires. A signal handler may run any operation between any two instructions: to the interrupted
- * operation it is like another thread. No operation waits. After MAX_WALKS disturbed walks an
- * operation gives up: an update or removal returns -EBUSY, and a lookup acts as if the key were
- * absent.
+ * Barriers. The cmpxchg in step 3 is a release, which publishes the filled element. pb_load() is an
+ * acquire. A signal handler may run any operation between any two instructions. To the interrupted
+ * operation the handler is like another thread. No operation waits. An operation gives up after
+ * MAX_WALKS disturbed walks. In this case an update or removal returns -EBUSY, and a lookup acts as
+ * if the key were absent.
  */
 #include "bpf/map/map_hash.h"
 
@@ -93,7 +95,7 @@ static bool same_key(const struct pb_bpf_map *m, const struct elem *e, const voi
 
 /* ---- walks ------------------------------------------------------------------ */
 
-/* Walks the list once. word: the bucket's word, as the caller has read it. */
+/* Walks the list once. word: the bucket's word, which the caller has read. */
 static inline __attribute__((always_inline)) struct pb_bpf_found
 find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, const void *key)
 {
@@ -109,7 +111,7 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 		e = elem(m, LINK(word));
 		next = pb_load(&e->next);
 		same = e->hash == hash && same_key(m, e, key);
-		/* was it in this list while its word and key were read? */
+		/* was the element in this list while its word and key were read? */
 		if (pb_load(at) != word || next & OUT)
 			return (struct pb_bpf_found){ .lost = LOST };
 		if (next & MARK)
@@ -123,8 +125,8 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
 }
 
-/* Repeats the walk until the list doesn't change during it, at most MAX_WALKS times. *word: the
- * bucket's word. */
+/* Repeats the walk until a walk isn't disturbed, at most MAX_WALKS times. *word: the bucket's
+ * word. */
 static __attribute__((noinline)) struct pb_bpf_found
 find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
 {
@@ -159,8 +161,8 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 	return find_again(m, hash, key, &word, shard_of(m, NULL));
 }
 
-/* Frees an element that this thread has unlinked. e->room tells a repair whether the element still
- * counts as a key, if this process dies here. */
+/* Frees an element that this thread has unlinked. If this process dies in this function, e->room
+ * tells a repair whether the element still counts as a key. */
 static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
 {
 	struct elem *e = elem(m, link);
@@ -169,20 +171,20 @@ static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_
 
 	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
 	if (!pb_replace(&e->next, &word, owned))
-		return;		/* a repair took this process for dead, and owns the element */
+		return;		/* a repair took this process for dead, and has taken the element */
 	if (room)
 		pb_bpf_hash_give_room(m, shard);
 	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
 	pb_bpf_hash_give_elem(m, link, owned, shard);
 }
 
-/* Unlinks the list's deleted elements: 0, LOST or DAMAGED. */
+/* Unlinks the list's deleted elements. Returns 0, LOST or DAMAGED. */
 static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 {
 	uint64_t *at = &m->buckets[bucket], word = pb_load(at);
 
-	/* at: the word that leads to the element: the bucket's word, or the word of an element that
-	 * isn't deleted */
+	/* at: the word that leads to the element. It is the bucket's word, or the word of an
+	 * element that isn't deleted */
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
 		uint32_t link = LINK(word);
 		uint64_t next, new;
@@ -201,7 +203,8 @@ static int sweep_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard)
 			word = next;
 			continue;
 		}
-		/* a new tag: the same link may come here again when its element is reused */
+		/* the tag must be new, because this word may get the same link again when the
+		 * element is reused */
 		new = ((word & TAGS) + TAG_ONE) | LINK(next);
 		if (!pb_replace(at, &word, new))
 			return LOST;
@@ -304,7 +307,7 @@ struct change {
 	const void *key, *value;
 	uint64_t flags;
 	struct pb_bpf_run *run;
-	bool all;		/* `value` has the values of all per-CPU slots */
+	bool all;		/* if set, `value` has the values of all per-CPU slots */
 	uint32_t hash, bucket, shard;
 };
 
@@ -353,8 +356,8 @@ static bool is_small(const struct pb_bpf_map *m)
 	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
 }
 
-/* Replaces the value if the element is not deleted; programs may change the value at the same time.
- * 1: the element was deleted meanwhile. */
+/* Replaces the value if the element isn't deleted. Programs may change the value at the same time.
+ * Returns 1 if the element was deleted meanwhile. */
 static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c,
 			struct pb_bpf_found old)
 {
@@ -367,7 +370,8 @@ static int change_small(struct pb_bpf_map *m, struct elem *e, const struct chang
 	return 1;
 }
 
-/* Changes a value in place. 1: the element was deleted meanwhile; search again. */
+/* Changes a value in place. Returns 1 if the element was deleted meanwhile, so that the caller must
+ * search again. */
 static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
 {
 	struct elem *e = elem(m, old.link);
@@ -398,8 +402,8 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
 }
 
-/* Takes an element and, for a new key, room. *new, *counted: the element that an earlier try took,
- * and whether it took room. */
+/* Takes an element. For a new key, also takes room. *new: the element, which an earlier try may
+ * have taken. *counted: whether room was taken, perhaps by an earlier try. */
 static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new,
 		   bool *counted)
 {
@@ -416,8 +420,8 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 
 /*
  * Puts a new element into the list. A new key goes to the list's head. If the element replaces an
- * old one, one cmpxchg puts it after the old one and deletes the old one, whose room it takes over.
- * Returns 1 if another thread was first.
+ * old element, one cmpxchg puts it after the old element and deletes the old element. The new
+ * element takes over the old element's room. Returns 1 if another thread was first.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)
@@ -439,7 +443,7 @@ static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct 
 				  old.tag | MARK | (*counted ? 0 : KEPT) | *new);
 	else
 		done = pb_replace(&m->buckets[c->bucket], &word, (word & TAGS) + TAG_ONE + *new);
-	/* not in the list: the element must again show that this process owns it */
+	/* the element isn't in the list: its word must again show that this process owns it */
 	if (!done)
 		__atomic_store_n(&e->next, owned_by(m, tag), __ATOMIC_RELEASE);
 	return !done;
@@ -507,7 +511,7 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 
 /* ---- removal ---------------------------------------------------------------------- */
 
-/* Removes the key. out: receives the value, or NULL. */
+/* Removes the key. If out isn't NULL, it receives the value. */
 static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags,
 		     uint32_t shard)
 {

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A hash's block, and the states of its elements. Only for map_hash.c, map_hash_layout.c,
+ * A hash's block, and the states of its elements. Only used by map_hash.c, map_hash_layout.c,
  * map_hash_walk.c, map_lru.c and map_elem.c.
  *
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *
- * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. It alone says in which state the
- * element is, so a process may die between any two instructions:
+ * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. This word alone has the element's
+ * state, so a process may die between any two instructions. The values of the word and the states
+ * are:
  *
  *   0                     never used
- *   MARK OUT link         free; link: the next one in its stack, a hint
- *   MARK OUT END owner    owned: a thread of process `owner` fills or frees it
- *   link                  in its bucket's list; or filled, and about to be linked there
- *                         by a thread of process e->owner
- *   MARK link             deleted; still in its list, until a thread unlinks and then owns it
+ *   MARK OUT link         free; link: the next element of its stack, as a hint
+ *   MARK OUT END owner    owned: a thread of process `owner` fills or frees the element
+ *   link                  in its bucket's list; or filled, and a thread of process e->owner is
+ *                         about to link it into the list
+ *   MARK link             deleted; still in its list, until a thread unlinks it and then owns it
  *
- *          take_elem        update             mark             sweep         give_elem
- *   free ───────────▶ owned ──────▶ in list ───────▶ deleted ───────▶ owned ─────────▶ free
- *        (new tag)
+ *          take_elem        update mark sweep give_elem
+ *   free ───────────▶ owned ──────▶ in list ───────▶ deleted ───────▶ owned ─────────▶ free (new
+ *        tag)
  *
- * Each arrow except `update` is one cmpxchg of the element's word; `update` ends with a cmpxchg
- * of the word that leads to the element. The tag differs in each life of an element, and changes
- * whenever the link does. Stacks of free elements are only hints: a thread that takes an element
- * off a stack owns it only once it has changed the element's word to `owned`. The word, and
- * e->owner, show what a dead process left: map_elem.c.
+ * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
+ * the word that leads to the element. The tag changes when a free element is taken, and whenever
+ * the link changes. Stacks of free elements are only hints. A thread may take an element off a
+ * stack, but owns the element only once it has changed the element's word to `owned`. The word and
+ * e->owner show what a dead process left (map_elem.c).
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H
@@ -32,37 +33,39 @@
 #define END		0x80000000u
 #define MARK		(1ull << 32)
 #define OUT		(1ull << 33)
-#define KEPT		(1ull << 34)	/* with MARK: the next element, which replaces this one, has
+#define KEPT		(1ull << 34)	/* with MARK: the next element replaces this one, and has
 					 * taken over its room */
 #define TAG_ONE		(1ull << 35)
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))
 #define STATE(word)	((word) & (MARK | OUT))
-#define FREE		(MARK | OUT)	/* with a link that isn't END */
-#define SPARE		64	/* additional elements, for updates that are under way */
+#define FREE		(MARK | OUT)	/* the state of a free element, whose link isn't END */
+#define SPARE		64	/* number of additional elements, for updates that are under way */
 #define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */
 #define SMALL		8	/* values of at most SMALL bytes are changed in place */
-#define MAX_WALKS	1000	/* walks before an operation gives up; each was disturbed by a
-				 * thread that made progress */
+#define MAX_WALKS	1000	/* number of walks before an operation gives up; a thread that made
+				 * progress has disturbed each walk */
 
 enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never leaves
-					 * it so */
+					 * a corrupt list */
 
 struct hash_top {
-	uint32_t fresh;		/* elements from this one on were never used */
-	uint32_t hand;		/* LRU: the next element that is considered for eviction */
-	uint32_t scan;		/* where the next search for lost elements begins */
-	uint32_t deaths;	/* elements that dead processes left and repairs found */
-	uint32_t doubt;		/* the last count of keys may be wrong: operations were under
-				 * way */
+	uint32_t fresh;		/* this element and all later elements were never used */
+	uint32_t hand;		/* LRU: the next element that may be evicted */
+	uint32_t scan;		/* the element at which the next search for free elements begins */
+	uint32_t deaths;	/* number of elements that dead processes left and repairs found */
+	uint32_t doubt;		/* the last count of keys may be wrong, because operations were
+				 * under way */
 	uint32_t guard;		/* hash_of_maps: the lock of its writers */
 	uint32_t pad[10];
 	struct hash_shard {
-		uint64_t head;	/* a stack of free elements: {tag, link}; link 0: empty */
-		uint32_t room;	/* keys that may still be added; all rooms and the number of keys
-				 * add up to max_entries */
-		uint32_t pad[29];	/* processors fetch lines in pairs */
+		uint64_t head;	/* head of a stack of free elements: {tag, link}; link 0: the stack
+				 * is empty */
+		uint32_t room;	/* number of keys that may still be added; the rooms of all shards
+				 * and the number of keys add up to max_entries */
+		uint32_t pad[29];	/* padding to two cache lines, because processors fetch
+					 * lines in pairs */
 	} shard[SHARDS];
 };
 _Static_assert(!(sizeof(struct hash_top) % 64), "whole cache lines");
@@ -71,12 +74,12 @@ struct elem {
 	uint64_t next;
 	uint64_t small;		/* a value of up to SMALL bytes */
 	uint32_t hash;
-	uint16_t owner;		/* the process whose thread filled it */
-	uint8_t ref;		/* LRU: was looked up since the hand passed */
-	uint8_t room;		/* while a thread owns the element: it has taken room for a key,
-				 * or is about to */
-	char key[];		/* rounded up to 8 bytes; then a value of more than SMALL bytes,
-				 * except in per-CPU types */
+	uint16_t owner;		/* number of the process whose thread filled the element */
+	uint8_t ref;		/* LRU: the element was looked up since the hand passed it */
+	uint8_t room;		/* while a thread owns the element: the thread has taken room for a
+				 * key, or is about to take it */
+	char key[];		/* the key, rounded up to 8 bytes; except in per-CPU types, a value
+				 * of more than SMALL bytes follows */
 } __attribute__((aligned(16)));
 
 static inline struct hash_top *hash_top(const struct pb_bpf_map *m)
@@ -106,7 +109,7 @@ static inline char *value_of(const struct pb_bpf_map *m, uint32_t link)
 	return m->attr.value_size <= SMALL ? (char *)&e->small : e->key + m->key_room;
 }
 
-/* The shard whose stack and room an operation uses first. */
+/* Returns the shard whose stack and room an operation uses first. */
 static inline uint32_t shard_of(const struct pb_bpf_map *m, const struct pb_bpf_run *run)
 {
 	return ((run ? run->cpu_slot : 0) + m->owner * 5) % SHARDS;
@@ -123,46 +126,47 @@ static inline bool is_lru(const struct pb_bpf_map *m)
 	       m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 }
 
-/* The word of an element that a thread of this process owns. */
+/* Returns the word for an element that a thread of this process owns. */
 static inline uint64_t owned_by(const struct pb_bpf_map *m, uint64_t tag)
 {
 	return tag | MARK | OUT | END | m->owner;
 }
 
 /* map_elem.c */
-/* Takes a free element, which gets a new tag; 0: none is left. */
+/* Takes a free element, and gives it a new tag. 0: no free element is left. */
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard);
-/* Frees an element that the caller owns. word: its present word. */
+/* Frees an element that the caller owns. word: the element's current word. */
 void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard);
-/* Takes room for one more key; false: the map is full. */
+/* Takes room for one more key. False: the map is full. */
 bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
 void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard);
-/* The number of keys, not exact while operations are under way. */
+/* Returns the number of keys. The number isn't exact while operations are under way. */
 uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m);
 /* Finds what dead processes left, and counts the keys anew if no thread is changing them. dead:
  * as in pb_bpf_map_ops.repair. */
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
-/* Asks the kernel, but not often, whether a process that has the map died. If so, or if the
- * number of keys is in doubt, repairs the map and returns true. */
+/* Asks the kernel, but not often, whether a process that has the map died. If a process died, or if
+ * the number of keys is in doubt, repairs the map and returns true. */
 bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m);
 
 /* map_hash.c */
 struct pb_bpf_found {
-	uint32_t link;		/* the element with the key, if it isn't deleted; else 0 */
-	uint8_t lost;		/* why the walk has no result: LOST, the list changed; SWEEP, the
-				 * list has a deleted element; DAMAGED. 0: it has a result */
-	uint64_t word, tag;	/* the element's word, and the tag in it; read before the key */
+	uint32_t link;		/* the element with the key; 0: there is none, or it is deleted */
+	uint8_t lost;		/* 0 if the walk has a result, else the reason: LOST (the list
+				 * changed), SWEEP (the list has a deleted element) or DAMAGED */
+	uint64_t word, tag;	/* the element's word, and the tag in the word; the word was read
+				 * before the key */
 };
 uint32_t pb_bpf_hash_of(const struct pb_bpf_map *m, const void *key);
 /* Finds the element with the key. */
 struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const void *key);
-/* Unlinks the deleted elements of a bucket; false: no walk reached the end of the list. */
+/* Unlinks the deleted elements of a bucket. False: no walk reached the end of the list. */
 bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
-/* Whether the element is in its bucket's list: 1 or 0; -1: not known. */
+/* Returns 1 if the element is in its bucket's list, else 0. -1: not known. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
-/* Marks the element as deleted if it still has that tag; false: another thread has deleted it.
- * The thread that frees it also gives its room back. */
+/* Marks the element as deleted if it still has this tag. False: another thread has deleted the
+ * element. The thread that frees the element also gives its room back. */
 bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
 
 /* map_hash_layout.c */
@@ -176,6 +180,6 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg,
 			 struct pb_bpf_run *run);
 
 /* map_lru.c */
-/* Deletes a key that wasn't used recently; false: there is none. */
+/* Deletes a key that wasn't used recently. False: there is no such key. */
 bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard);
 #endif

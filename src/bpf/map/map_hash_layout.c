@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The layout of a hash's block (map_hash.h): computes its size, formats it and opens it. */
+/* The layout of a hash's block (map_hash.h). Computes the size of the block, formats the block and
+ * opens it. */
 #include "bpf/map/map_hash.h"
 
 #define MANY_BUCKETS	(1u << 16)
@@ -35,7 +36,7 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t cpu_slots, struct l
 
 	if (err)
 		return err;
-	/* a small map has spare buckets: then threads with different keys seldom use the same
+	/* a small map has spare buckets, so that threads with different keys seldom use the same
 	 * cache line of buckets */
 	while (buckets < a->max_entries ||
 	       (buckets < 4ull * a->max_entries && buckets < MANY_BUCKETS))
@@ -44,8 +45,8 @@ static int lay_out(const struct pb_bpf_map_attr *a, uint32_t cpu_slots, struct l
 	l->elem_size = offsetof(struct elem, key) + l->key_room;
 	if (!is_percpu(a->type) && a->value_size > SMALL)
 		l->elem_size += pb_align_up(a->value_size, 8u);
-	/* each element has its own cache lines, so that processors that use different elements
-	 * don't contend */
+	/* each element has its own cache lines, so that processors don't contend if they use
+	 * different elements */
 	l->elem_size = pb_align_up(l->elem_size, (uint64_t)64);
 	l->nr_buckets = (uint32_t)buckets;
 	l->nr_elems = a->max_entries + SPARE;

@@ -3,20 +3,20 @@
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_sys.h"
 
-#define MOST	32	/* elements of a bucket that are collected at once; a bucket has one on
-			 * average */
+#define MOST	32	/* number of elements of a bucket that are collected at once; on average a
+			 * bucket has one element */
 
 struct seen {
-	uint64_t all;	/* elements seen by all looks so far: bounds the walk if a damaged list is
-			 * circular */
+	uint64_t all;	/* number of elements that were seen so far; it limits the walk if a damaged
+			 * list is circular */
 	uint32_t nr;
 	bool more;
 	uint32_t link[MOST];
 	uint64_t tag[MOST];
 };
 
-/* Collects the elements of a bucket that follow element `after`; 0: all. Returns 0, LOST, SWEEP
- * or DAMAGED. */
+/* Collects the elements of a bucket that follow element `after`. If after is 0, collects all
+ * elements. Returns 0, LOST, SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];
@@ -98,7 +98,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	for (; bucket <= m->mask; bucket++, after = 0) {
 		if (LINK(pb_load(&m->buckets[bucket])) & END)
 			continue;
-		/* if all of them have been deleted meanwhile, look again */
+		/* if all collected elements have been deleted meanwhile, look again */
 		for (int walks = 0; walks < MOST; walks++) {
 			look(m, (uint32_t)bucket, after, &s);
 			if (copy_key(m, &s, next))
@@ -150,7 +150,7 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 }
 
 /* Copies all keys and values of a bucket, and returns their number. -ENOSPC: there is no room for
- * all */
+ * all elements */
 static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
 			    uint32_t room, uint64_t flags, bool take)
 {

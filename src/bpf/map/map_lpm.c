@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_LPM_TRIE: a binary tree of prefixes. A node's prefix begins with its parent's. An
- * intermediate node (IM) has two children and no value.
+ * BPF_MAP_TYPE_LPM_TRIE: a binary tree of prefixes. A node's prefix begins with the prefix of its
+ * parent. An intermediate node (IM) has two children and no value.
  *
  *   head | struct lpm_top | nodes
  *
- * A lock serialises writers. A change takes effect by one store into a slot (a parent's child, or
- * the root), so the tree is consistent at every instruction. The next owner of the lock completes
- * what else a dead writer left undone. Readers take no lock. `gone` changes before a node that has
- * left the tree may be reused. If `gone` has changed during a reader's walk, the reader restarts.
+ * A lock serialises writers. A change takes effect by one store into a slot, which is a parent's
+ * child or the root. So the tree is consistent at every instruction. If a writer dies, the next
+ * owner of the lock does the rest of the dead writer's work. Readers take no lock. `gone` changes
+ * before a node that has left the tree may be reused. If `gone` has changed during a reader's walk,
+ * the reader restarts.
  */
 #include "bpf/map/map_priv.h"
 
@@ -17,11 +18,12 @@
 #define MAX_WALKS 1000
 
 struct node {
-	uint32_t child[2];	/* 1 + a node's number, or 0: none; in a free node, [0] is the
-				 * next free one */
+	uint32_t child[2];	/* 1 + a node's number; 0: none. In a free node, child[0] is the
+				 * next free node */
 	uint32_t len;		/* bits of the prefix */
 	uint32_t flags;
-	uint8_t data[];		/* key_size - 4 bytes, rounded up to 8; then the value */
+	uint8_t data[];		/* the prefix in key_size - 4 bytes, rounded up to 8; then the
+				 * value */
 };
 
 struct lpm_top {
@@ -39,7 +41,7 @@ static uint32_t most_bits(const struct pb_bpf_map *m)
 	return (m->attr.key_size - 4) * 8;
 }
 
-/* NULL: no such node. */
+/* NULL: there is no such node. */
 static struct node *node(const struct pb_bpf_map *m, uint32_t link)
 {
 	return link - 1u < m->nr_elems ?
@@ -102,7 +104,7 @@ static uint32_t bit(const uint8_t *data, uint32_t i)
 	return data[i / 8] >> (7 - i % 8) & 1;
 }
 
-/* The number of leading bits that the two prefixes have in common. */
+/* Returns the number of leading bits that the two prefixes have in common. */
 static uint32_t common(const struct node *n, uint32_t n_len, struct key k)
 {
 	uint32_t most = n_len < k.len ? n_len : k.len, i = 0;
@@ -164,7 +166,8 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return found;
 }
 
-/* The first node with a value, in an order where longer prefixes come before shorter ones. */
+/* Returns the first node with a value in the subtree of `link`. In this order a node's descendants
+ * come before the node. */
 static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 {
 	struct node *n, *last = NULL;
@@ -178,8 +181,8 @@ static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 	return last;
 }
 
-/* The node after k in the order of leftmost(), or the first one if k isn't there. NULL: k is the
- * last. */
+/* Returns the node after k in the order of leftmost(). If k isn't in the tree, returns the first
+ * node. NULL: k is the last node. */
 static struct node *node_after(const struct pb_bpf_map *m, struct key k)
 {
 	uint32_t root = pb_load32(&top(m)->root), link = root;
@@ -259,7 +262,7 @@ static uint32_t get_node(struct pb_bpf_map *m)
 	return link;
 }
 
-/* Whether a lookup of the node's own prefix leads to it. */
+/* Returns whether a lookup of the node's own prefix leads to the node. */
 static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 {
 	struct node *n = node(m, wanted), *at;
@@ -278,7 +281,8 @@ static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 	return false;
 }
 
-/* After a writer has died: frees the nodes that aren't in the tree, and counts the entries. */
+/* Called after a writer has died. Frees the nodes that aren't in the tree, and counts the
+ * entries. */
 static void mend(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);
@@ -307,11 +311,12 @@ static int begin(struct pb_bpf_map *m, struct pb_bpf_run *run)
 
 /* ---- writers ------------------------------------------------------------------------- */
 
-/* Where a prefix is, or would be. */
+/* The place of a prefix in the tree, or the place that it would have. */
 struct place {
 	uint32_t *slot, *parent_slot;
-	uint32_t link, parent;	/* the node in the slot; the node that the slot is in */
-	uint32_t same;		/* bits that the prefix and node `link` have in common */
+	uint32_t link, parent;	/* link: the node in the slot; parent: the node that has the slot */
+	uint32_t same;		/* number of leading bits that the prefix and node `link` have in
+				 * common */
 };
 
 static struct place place_of(struct pb_bpf_map *m, struct key k)
@@ -343,8 +348,8 @@ static int may_add(struct pb_bpf_map *m, uint64_t flags)
 	return flags == BPF_EXIST ? -ENOENT : top(m)->entries >= m->attr.max_entries ? -ENOSPC : 0;
 }
 
-/* Inserts node `new` above the node in the slot. If neither prefix begins with the other, both
- * become children of a new intermediate node. */
+/* Inserts node `new` as the parent of the node in the slot. If neither prefix begins with the
+ * other, the two nodes become children of a new intermediate node. */
 static int split(struct pb_bpf_map *m, struct place p, struct key k, uint32_t new)
 {
 	struct node *old = node(m, p.link), *n = node(m, new), *im;
@@ -434,7 +439,8 @@ static int erase(struct pb_bpf_map *m, struct key k)
 		return 0;
 	}
 	if (!child && parent && parent->flags & IM) {
-		/* the parent needs two children: its other child takes its place */
+		/* an intermediate node needs two children, so the parent's other child takes the
+		 * parent's place */
 		set(p.parent_slot, parent->child[p.slot == &parent->child[0]]);
 		put_node(m, p.parent);
 	} else {

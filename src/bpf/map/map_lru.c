@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Evicts a key from a full LRU map, by the clock algorithm. A hand moves over all elements. It
- * passes an element that was looked up since the hand last passed it, and evicts the first other
- * one. The evicted element is the next that is filled, and unused elements are taken in order. So
- * keys that are never looked up are evicted first in, first out.
+ * Evicts a key from a full LRU map, by the clock algorithm. A hand moves over all elements. If an
+ * element was looked up since the hand last passed it, the hand passes it again. The hand evicts
+ * the first other element. The evicted element is the next one to be filled, and unused elements
+ * are taken in order. So if keys are never looked up, the oldest key is evicted first.
  */
 #include "bpf/map/map_hash.h"
 
@@ -18,7 +18,8 @@ bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard)
 		uint64_t word = pb_load(&e->next);
 		uint32_t bucket;
 
-		if (at >= 1u << 31)	/* subtract a multiple of nr_elems before it overflows */
+		if (at >= 1u << 31)	/* subtract a multiple of nr_elems before the counter
+					 * overflows */
 			__atomic_fetch_sub(hand, (1u << 31) / m->nr_elems * m->nr_elems,
 					   __ATOMIC_RELAXED);
 		if (!word || STATE(word))
@@ -27,7 +28,7 @@ bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard)
 			e->ref = 0;
 			continue;
 		}
-		/* a thread still owns an element that isn't in its list yet */
+		/* an element that isn't in its list yet still belongs to a thread */
 		bucket = e->hash & m->mask;
 		if (pb_bpf_hash_in_list(m, bucket, link) != 1 ||
 		    !pb_bpf_hash_mark(m, link, word & TAGS))

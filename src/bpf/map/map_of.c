@@ -2,18 +2,18 @@
 /*
  * Maps of objects: prog_array, perf_event_array, cgroup_array, array_of_maps and hash_of_maps.
  *
- *   head | ids u32[]			(a hash_of_maps is a hash of ids)
+ *   head | ids u32[]                      (a hash_of_maps is a hash of ids)
  *
- * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object of
- * an id. A process that puts an id into a map takes a reference to the object; a process that
- * removes the id drops one. Each does so in its own process. An object that only another process
- * has isn't found, as if the entry were empty.
+ * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object with
+ * an id. If a process puts an id into a map, the process takes its own reference to the object. If
+ * a process removes an id, it drops its own reference. If only another process has the object, a
+ * lookup finds nothing, as if the entry were empty.
  */
 #include "bpf/map/map_hash.h"
 
 struct kind {
 	uint32_t type, kind;
-	bool readable;		/* ids can be looked up from outside */
+	bool readable;		/* calls from outside can look up ids */
 };
 
 static const struct kind kinds[] = {
@@ -191,7 +191,8 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 	return 0;
 }
 
-/* Writers are serialised, so that each drops the reference of the id that it replaced. */
+/* Writers are serialised, so that each writer drops the reference of the id that it has
+ * replaced. */
 static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
 	int64_t id = get(m, value);

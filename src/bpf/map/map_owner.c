@@ -5,7 +5,7 @@
 #include "base/sys.h"
 #include "bpf/map/map_owner.h"
 
-#define OWNERS_AT	(1ll << 56)	/* no file is that long */
+#define OWNERS_AT	(1ll << 56)	/* offset of the locks; no file is so long */
 
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr)
 {
@@ -31,7 +31,7 @@ int pb_bpf_become_owner(struct pb_bpf_map *map, int fd)
 		if (err)
 			return (int)err;
 		map->owner = owner;
-		/* the bit was set: the previous owner of the number died, perhaps during an
+		/* if the bit was set, the previous owner of the number died, perhaps during an
 		 * operation */
 		if (__atomic_fetch_or(&map->head->owners[owner / 32], bit, __ATOMIC_ACQ_REL) &
 		    bit && map->ops->repair)

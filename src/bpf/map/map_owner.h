@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Owners of maps in files: locks on single bytes after the file's end (map_file.h). Uses no libc.
- * Context: not on a hit, as it makes system calls.
+ * Makes system calls. Context: not on a hit.
  */
 #ifndef PB_BPF_MAP_MAP_OWNER_H
 #define PB_BPF_MAP_MAP_OWNER_H
 #include "bpf/map/map.h"
 
-/* Locks, unlocks or tests the bytes of nr owners from `first` on. cmd: F_OFD_SETLK,
- * F_OFD_GETLK; type: F_WRLCK, F_UNLCK. Returns 0 or -errno. With F_OFD_GETLK, *type becomes
- * F_UNLCK if no other process holds a lock. */
+/* Locks, unlocks or tests the bytes of nr owners from `first` on. cmd: F_OFD_SETLK or F_OFD_GETLK.
+ * *type: F_WRLCK or F_UNLCK. Returns 0 or -errno. With F_OFD_GETLK, *type becomes F_UNLCK if no
+ * other process holds a lock. */
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr);
 
-/* Takes a number for this process, which keeps it as long as the open file description of fd
- * lives. Repairs what a previous owner of the number left undone. map->alive, claim and unclaim,
- * if used, must be set before. Returns 0 or -errno; -EUSERS: no more processes can have the
- * map. */
+/* Takes an owner number for this process. The process keeps the number as long as the open file
+ * description of fd lives. Repairs what a previous owner of the number left undone. If map->alive,
+ * claim and unclaim are used, the caller must have set them. Returns 0 or -errno; -EUSERS: no more
+ * processes can have the map. */
 int pb_bpf_become_owner(struct pb_bpf_map *map, int fd);
 #endif

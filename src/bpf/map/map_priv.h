@@ -32,8 +32,8 @@ static inline bool pb_replace32(uint32_t *p, uint32_t *old, uint32_t new)
 	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Replaces two words, aligned to 16. If it fails, *old0 and *old1 are set to the present
- * values. */
+/* Replaces two words, aligned to 16, by a cmpxchg. If the cmpxchg fails, *old0 and *old1 receive
+ * the current values. */
 static inline bool pb_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1, uint64_t new0,
 				uint64_t new1)
 {
@@ -47,8 +47,8 @@ static inline uint32_t pb_bpf_map_cpu_slot(const struct pb_bpf_map *m, const str
 	return cpu_slot < m->cpu_slots ? cpu_slot : m->cpu_slots - 1;
 }
 
-/* Copy the values of all per-CPU slots: cpu_slot_size apart in the map, consecutive outside of
- * it. */
+/* Copy the values of all per-CPU slots. In the map the values are cpu_slot_size bytes apart. In the
+ * other buffer they are consecutive. */
 static inline void pb_bpf_cpu_slots_out(const struct pb_bpf_map *m, void *out, const char *slot0)
 {
 	for (uint32_t l = 0; l < m->cpu_slots; l++)
@@ -63,7 +63,7 @@ static inline void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, 
 		       m->value_room);
 }
 
-/* BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG exclude each other. */
+/* Checks the flags: BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG exclude each other. */
 static inline bool pb_bpf_access_ok(uint32_t flags)
 {
 	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (
@@ -92,7 +92,7 @@ int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);
 int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
 			   const struct pb_bpf_run *run);
 
-/* For operations that a type doesn't support: these return the kernel's errors. */
+/* Functions for operations that a type doesn't support. They return the kernel's errors. */
 int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run);
 int pb_bpf_no_pop(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run);
 int pb_bpf_no_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
@@ -104,16 +104,16 @@ int pb_bpf_no_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t 
 int pb_bpf_no_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 int pb_bpf_no_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int64_t pb_bpf_no_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, struct pb_bpf_run *run);
-/* Read and write a value by the type's lookup and update. */
+/* Read and write a value with the type's lookup and update functions. */
 int pb_bpf_read_value(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags);
 int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags);
 
 #define PB_BPF_NO_QUEUE .push = pb_bpf_no_push, .pop = pb_bpf_no_pop, .peek = pb_bpf_no_pop
 
 /*
- * A lock for the writers of some types, which can be taken from a holder that died. Returns 0 if
- * the lock was free, and 1 if the caller took it from a holder that died. -EBUSY: a handler has
- * interrupted the holder, or the holder makes no progress.
+ * A lock for the writers of some types. A thread can take the lock from a holder that died. Returns
+ * 0 if the lock was free. Returns 1 if the caller took the lock from a dead holder. -EBUSY: a
+ * handler has interrupted the holder, or the holder makes no progress.
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);

@@ -5,17 +5,18 @@
  *   head | struct queue_top | values
  *
  * Values lie in a ring. One word, `ends`, has the slot of the oldest value and the number of
- * values, so each change takes effect by one store: a process that dies before the store has
- * changed nothing. The ring has one slot more than the map has values: a value that replaces the
- * oldest one of a full map is written there. A lock serialises operations. It can be taken from a
- * process that died. A signal handler that interrupted the lock's holder gets -EBUSY.
+ * values. So each change takes effect by one store. If a process dies before this store, it has
+ * changed nothing. The ring has one slot more than the map can have values. In a full map, this
+ * slot receives the value that replaces the oldest one. A lock serialises operations. A thread can
+ * take the lock from a process that died. A signal handler that interrupted the lock's holder gets
+ * -EBUSY.
  */
 #include "bpf/map/map_priv.h"
 
 struct queue_top {
 	uint32_t guard, pad0[15];
-	uint64_t ends;		/* {count, first}: the number of values, and the slot of the
-				 * oldest */
+	uint64_t ends;		/* {count, first}: the number of values, and the slot of the oldest
+				 * value */
 	uint64_t pad1[7];
 };
 
@@ -56,7 +57,8 @@ static bool queue_open(struct pb_bpf_map *m)
 	return true;
 }
 
-/* Reads `ends`. Another process may have written anything there, so both numbers are limited. */
+/* Reads `ends`. Another process may have written anything into `ends`, so ends() limits both
+ * numbers. */
 static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
 {
 	uint64_t word = pb_load(&top(m)->ends);

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_RINGBUF: many producers, in several processes, and one consumer. map_ringbuf.h has
- * the layout, which is the kernel's. It requires that a header is BUSY before the producers'
- * position passes it. The kernel takes a lock for that. Here no producer waits for another: any
- * producer can finish a reservation that it finds half done, even one of a dead process.
+ * BPF_MAP_TYPE_RINGBUF: many producers, in several processes, and one consumer. map_ringbuf.h
+ * describes the layout, which is the kernel's. The layout requires that a header is BUSY before the
+ * producers' position passes the header. The kernel takes a lock to meet this rule. In this file no
+ * producer waits for another producer. If a producer finds a half-done reservation, it can finish
+ * the reservation, even one of a dead process.
  *
  * A reservation has three steps:
  *
- *   1. claim: {position, length, owner} is written by one cmpxchg of 16 bytes. This requires that
- *      the last claim is finished: the producers' position differs from that claim's position
- *   2. the record's header becomes BUSY, if the producers' position is still the claim's
- *   3. the producers' position moves to the end of the record
+ *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before that, the last claim
+ *      must be finished: the producers' position differs from the last claim's position
+ *   2. the record's header becomes BUSY if the producers' position is still the claim's position 3.
+ *   the producers' position moves to the end of the record
  *
- * finish() does steps 2 and 3, for the thread's own claim and for other threads'. A thread may be
- * late: when it does step 2, the record may already have been submitted, and its bytes reused. So
- * step 2 is a cmpxchg from the header that was read before the position was checked. Each
- * reservation increments a generation in the header's second word, so a late cmpxchg fails. Step 3
- * is a cmpxchg of a position that only rises.
+ * finish() does steps 2 and 3, for the thread's own claim and for the claims of other threads. A
+ * thread may be late: when it does step 2, the record may already have been submitted, and its
+ * bytes may be reused. So finish() reads the header, then checks the position, and then does step 2
+ * by a cmpxchg from the header that it read. Each reservation increments a generation in the
+ * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
  *
- *   header     BUSY, length │ owner, generation      reserved: owned by its producer
+ *   header     BUSY, length │ owner, generation reserved: owned by its producer
  *              length                                submitted: owned by the consumer
  *              DISCARD, length                       the consumer skips it
  *
- * A record holds its owner's number. If that process dies before it submits the record, a repair
- * discards it. A repair runs when a producer finds the buffer full, or when the consumer waits for
- * the record. Submitting exchanges the length with a full barrier, so that either the consumer sees
- * the record or the producer sees the consumer's position and wakes it. A signal handler may
- * reserve between any two steps: it finishes the interrupted claim first.
+ * A record's header has its owner's number. If the owner dies before it submits the record, a
+ * repair discards the record. A repair runs when a producer finds the buffer full, or when the
+ * consumer waits for the record. Submitting exchanges the length with a full barrier. So either the
+ * consumer sees the record, or the producer sees the consumer's position and wakes the consumer. A
+ * signal handler may reserve a record between any two steps. The handler finishes the interrupted
+ * claim first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -34,8 +36,9 @@
 #define PAGE		4096ull
 #define HEADER		8ull
 #define OWNER_BITS	10
-#define CLAIMED		(1u << 31)	/* in `owner`: the claim is valid; a new block has none */
-#define MAX_TRIES	100000	/* each failure means that another thread has reserved */
+#define CLAIMED		(1u << 31)	/* bit in `owner`: the claim is valid; a new block has no
+					 * valid claim */
+#define MAX_TRIES	100000	/* after each failed try, another thread has reserved a record */
 
 struct claim {
 	uint64_t pos;
@@ -96,8 +99,8 @@ static struct claim claim_load(struct claim *at)
 	struct claim c;
 	uint64_t rest;
 
-	/* positions only rise: if the position is the same before and after, len and owner belong
-	 * to it */
+	/* positions only rise: if the position is the same before and after the second load, len
+	 * and owner belong to this position */
 	do {
 		c.pos = pb_load(&at->pos);
 		rest = pb_load((uint64_t *)&at->len);
@@ -112,14 +115,14 @@ static uint64_t room_of(uint32_t len)
 	return pb_align_up(len + HEADER, HEADER);
 }
 
-/* Steps 2 and 3 of a reservation, by any thread. */
+/* Does steps 2 and 3 of a reservation. Any thread may call it. */
 static void finish(struct pb_bpf_map *m, struct claim c)
 {
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* this check comes after the header was read: if the position is the claim's, the header is
-	 * not written yet, or is this claim's own */
+	/* the header was read before this check: if the position is still the claim's, the header
+	 * is unwritten, or is this claim's own */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
@@ -129,7 +132,7 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 }
 
 /* Called when the buffer is full. If the oldest record isn't submitted, its producer may have died.
- * Then repairs the buffer, but not at each call, since a repair asks the kernel. */
+ * In this case repairs the buffer, but not at each call, because a repair makes system calls. */
 static void mend(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
@@ -268,7 +271,7 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 			continue;
 		}
 		if (room_of(len) > m->attr.max_entries)
-			return -EINVAL;		/* no correct producer writes that */
+			return -EINVAL;		/* no correct producer writes such a length */
 		if (!(word & BPF_RINGBUF_DISCARD_BIT)) {
 			ret = fn(arg, (char *)header_at(m, pos) + HEADER, len);
 			nr++;

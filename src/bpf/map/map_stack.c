@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * BPF_MAP_TYPE_STACK_TRACE: a stack's id is its bucket's number, which comes from its hash.
+ * BPF_MAP_TYPE_STACK_TRACE: the id of a stack is the number of its bucket, which follows from the
+ * stack's hash.
  *
  *   head | buckets: struct bucket, value_size / 8 addresses
  *
- * A bucket's word is {hash, generation, owner, state}. The thread that changes it to BUSY fills
- * the bucket. A reader discards what it has read if the word has changed. A thread that finds a
- * bucket BUSY with the hash of its own stack just returns the id: most likely another thread is
- * putting the same stack in, as several threads may reach a place for the first time at once. A
- * BUSY bucket whose owner died is filled again.
+ * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
+ * fills the bucket. If the word has changed during a read, the reader discards what it has read. A
+ * thread may find a bucket BUSY with the hash of its own stack. It then only returns the id,
+ * because most likely another thread is storing the same stack: several threads may reach a place
+ * for the first time at once. If the owner of a BUSY bucket has died, the bucket is filled again.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
 
-enum { EMPTY, FULL, BUSY };	/* the low 2 bits of a word; above them, 10 bits of the owner, 20 of
-				 * the generation, 32 of the hash */
+enum { EMPTY, FULL, BUSY };	/* state: the low 2 bits of a word. Above them are 10 bits of the
+				 * owner, 20 bits of the generation and 32 bits of the hash */
 #define STATE(word)	((word) & 3)
 #define OWNER(word)	((uint32_t)((word) >> 2 & 1023))
 #define HASH(word)	((uint32_t)((word) >> 32))
@@ -26,13 +27,13 @@ struct bucket {
 	uint64_t ip[];
 };
 
-/* The word of the next generation, with this hash, no owner, and state EMPTY. */
+/* Returns the word of the next generation, with this hash, no owner, and state EMPTY. */
 static uint64_t next_generation(uint64_t word, uint32_t hash)
 {
 	return (uint64_t)hash << 32 | (((uint32_t)word & ~4095u) + 4096u);
 }
 
-/* The bytes that one address takes in a value. */
+/* Returns the number of bytes that one address takes in a value. */
 static uint32_t unit(const struct pb_bpf_map_attr *a)
 {
 	return a->flags & BPF_F_STACK_BUILD_ID ? sizeof(struct bpf_stack_build_id) : 8;
@@ -158,7 +159,7 @@ int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr,
 
 /* ---- from outside ---------------------------------------------------------------------- */
 
-/* Gives addresses instead of build ids, as the kernel does where it knows no build id. */
+/* Writes addresses instead of build ids. The kernel does so if it knows no build id. */
 static void out(const struct pb_bpf_map *m, char *value, const uint64_t *ips, uint32_t nr)
 {
 	uint32_t size = unit(&m->attr);

@@ -180,7 +180,7 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t most = *b->count, done = 0;
-	/* counts empty slots, and keys that were deleted before they could be read */
+	/* number of empty slots, and of keys that were deleted before they could be read */
 	uint64_t missed = 0, most_missed = 2ull * m->attr.max_entries + 1000;
 	const void *prev = b->in;
 	char *key = b->keys;
@@ -193,7 +193,7 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 		prev = key;
 		err = m->ops->read(m, key, (char *)b->values + done * value_size, b->elem_flags);
 		if (err == -ENOENT) {
-			/* the next key overwrites this one; `prev` points to the same place */
+			/* the next key overwrites this key; `prev` points to this key, too */
 			err = ++missed < most_missed ? 0 : -EINTR;
 			if (!err)
 				continue;

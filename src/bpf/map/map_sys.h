@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Access to maps from outside of programs: what bpf(2) does, with its rights, flags and errors. A
- * value of a per-CPU type consists of the values of all slots, each rounded up to 8 bytes. A value
- * of a map of objects is a handle when it is written and an id when it is read.
+ * Access to maps from outside of programs: the operations of bpf(2), with its rights, flags and
+ * errors. A value of a per-CPU type consists of the values of all slots, each rounded up to 8
+ * bytes. A value of a map of objects is a handle when it is written and an id when it is read.
  *
- * Context: any thread, not inside a run; may make system calls. Return 0 or -errno. -524
- * (PB_BPF_ENOTSUPP) and -EPERM are returned where the kernel returns them.
+ * Context: any thread, but not inside a run. The functions may make system calls. They return 0 or
+ * -errno. They return -524 (PB_BPF_ENOTSUPP) and -EPERM in the same cases as the kernel.
  */
 #ifndef PB_BPF_MAP_MAP_SYS_H
 #define PB_BPF_MAP_MAP_SYS_H
 #include "bpf/map/map.h"
 
-/* The bytes of a value in calls from outside. */
+/* Returns the number of bytes of a value in calls from outside. */
 uint64_t pb_bpf_map_value_size(const struct pb_bpf_map *map);
 
 int pb_bpf_map_lookup_elem(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 int pb_bpf_map_update_elem(struct pb_bpf_map *map, const void *key, const void *value,
 			   uint64_t flags);
 int pb_bpf_map_delete_elem(struct pb_bpf_map *map, const void *key);
-/* If key is NULL or absent, gives the first key. -ENOENT: key is the last one */
+/* Stores the key after `key` in *next. If key is NULL or isn't in the map, stores the first key.
+ * -ENOENT: key is the last one */
 int pb_bpf_map_get_next_key(struct pb_bpf_map *map, const void *key, void *next);
 int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, void *value,
 				      uint64_t flags);
@@ -26,9 +27,10 @@ int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, v
 int pb_bpf_map_freeze(struct pb_bpf_map *map);
 
 /*
- * *count: the room in keys and values; on return, the elements processed. in: where to begin; NULL:
- * at the first element. out: receives where to continue. Both are 4 bytes for a hash, and a key for
- * other types. -ENOENT: there are no more elements. -ENOSPC: a hash's bucket doesn't fit into the
+ * *count: the number of elements for which keys and values have room; on return, the number of
+ * processed elements. in: the position at which to begin; NULL: at the first element. out: receives
+ * the position at which to continue. For a hash a position has 4 bytes. For other types a position
+ * is a key. -ENOENT: there are no more elements. -ENOSPC: a hash's bucket doesn't fit into the
  * room.
  */
 struct pb_bpf_map_batch {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Values: copies them and takes their spin locks. Also the operations that types don't
- * support. */
+/* Copies values, and takes the spin locks in them. Also has the functions for operations that types
+ * don't support. */
 #include "base/sys.h"
 #include "bpf/map/map_priv.h"
 
@@ -10,7 +10,7 @@ struct special {
 	uint32_t off, size;
 };
 
-/* The special fields, in ascending order of offset. Returns their number. */
+/* Stores the special fields in s[], in ascending order of offset. Returns the number of fields. */
 static int specials(const struct pb_bpf_map *m, struct special *s)
 {
 	const struct pb_bpf_map_types *t = &m->types;
@@ -65,8 +65,10 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
  * most 22 bits. */
 #define THREAD_BITS	22
 #define THREADS		((1u << THREAD_BITS) - 1)
-#define SPINS		(1 << 10)	/* attempts between two checks whether the holder lives */
-#define MAX_ROUNDS	(1 << 10)	/* about 50 ms; then the attempt fails */
+#define SPINS		(1 << 10)	/* number of attempts between two checks whether the holder
+					 * lives */
+#define MAX_ROUNDS	(1 << 10)	/* number of checks, about 50 ms, after which the attempt
+					 * fails */
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {
@@ -78,7 +80,7 @@ static uint32_t word_of(const struct pb_bpf_map *m, uint32_t thread)
 	return m->owner << THREAD_BITS | (thread & THREADS ? thread & THREADS : THREADS);
 }
 
-/* Takes a lock. Returns 0; 1 if the holder had died; or -EBUSY. */
+/* Takes a lock. Returns 0, or 1 if the holder had died. -EBUSY: the lock can't be taken. */
 static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, int rounds)
 {
 	uint32_t was;

@@ -32,7 +32,8 @@ static int open_beneath(int dir, const char *path, uint64_t flags)
 	return err_of((int)syscall(SYS_openat2, dir, path, &how, sizeof(how)));
 }
 
-/* The part of the path below the root, without leading slashes; NULL: the path is outside. */
+/* Returns the part of the path below the root, without leading slashes. NULL: the path is outside
+ * of the tree. */
 static const char *below(const struct pb_bpf_pins *p, const char *path)
 {
 	size_t n = strlen(p->path);
@@ -47,15 +48,15 @@ static const char *below(const struct pb_bpf_pins *p, const char *path)
 	return path;
 }
 
-/* A path's directory, opened, and its last part. */
+/* The opened directory of a path, and the last part of the path. */
 struct place {
 	int dir;
 	bool dot;		/* the last part contains a dot */
 	char path[PATH_MAX], *name;
 };
 
-/* Opens the directory of a path. Checks the parts in their order, so that the first error is
- * returned, as in the kernel. */
+/* Opens the directory of a path. Checks the parts of the path in order, and returns the first
+ * error, as the kernel does. */
 static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place *at)
 {
 	size_t n, dot;
@@ -87,7 +88,7 @@ static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place 
 	return -EPERM;
 }
 
-/* Like find_dir(), but refuses a last part with a dot. */
+/* Like find_dir(), but also refuses a path whose last part contains a dot. */
 static int find_place(const struct pb_bpf_pins *p, const char *path, struct place *at)
 {
 	int err = find_dir(p, path, at);
@@ -145,7 +146,7 @@ static int default_path(char *path, size_t size)
 	return 0;
 }
 
-/* Removes the ids of maps that no process has and no pin names. */
+/* Removes the ids of maps that have no pin, and that no process has. */
 static void remove_unused(struct pb_bpf_pins *p)
 {
 	int copy = openat(p->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -214,8 +215,8 @@ static int link_fd(int fd, int dir, const char *name)
 	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* Maps of maps and of programs hold ids, so a later object must not get the id of an earlier one.
- * The file .last has the last id; ids are reused only after INT32_MAX. */
+/* Maps of maps and of programs hold ids, so a new object must not get the id of an earlier object.
+ * The file .last has the last id. Ids are reused only after INT32_MAX. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

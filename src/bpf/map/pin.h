@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pinned maps: names for maps in a tree of directories, with the rules and errors of /sys/fs/bpf.
- * A map's memory is a file; a pin is a link to it. Uses libc.
+ * Pinned maps: names for maps in a tree of directories, with the rules and errors of /sys/fs/bpf. A
+ * map's memory is a file; a pin is a link to it. Uses libc.
  *
- * A path is relative to the tree's root, or absolute and inside the tree. No part of it may
+ * A path is relative to the tree's root, or absolute and inside the tree. No part of a path may
  * contain a dot (-EPERM), and no symbolic link may lead out of the tree (-EPERM). A map lives as
- * long as it is pinned or a process has it. During that time its file also has its id as a name,
- * in a directory next to the tree.
+ * long as it is pinned or a process has it. As long as the map lives, its file also has the map's
+ * id as a name, in a directory next to the tree.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -21,33 +21,34 @@ struct pb_bpf_pins {
 	char path[PB_BPF_PIN_PATH];	/* the root's path */
 };
 
-/* Opens the tree at path, and creates it if it doesn't exist. path NULL:
+/* Opens the tree at path, and creates the tree if it doesn't exist. If path is NULL, the tree is
  * $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. -EPERM: another user owns the tree, or
  * may write to it. */
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
-/* Returns an id, for a map or a program, that nothing in the tree has had since the tree was
- * created. 0: *err is -errno. */
+/* Returns an id for a map or a program. Nothing in the tree has had this id since the tree was
+ * created. 0: an error; *err is -errno. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
 /* Creates a map that can be pinned. No other map of the tree has its id. */
 int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,
 		       const struct pb_bpf_map_spec *spec);
-/* Opens the map with that id; -ENOENT: there is none. */
+/* Opens the map with this id. -ENOENT: there is no such map. */
 int pb_bpf_pins_get_id(struct pb_bpf_pins *pins, struct pb_bpf_map *map, uint32_t id,
 		       uint8_t access);
 
-/* Pins the map at path. -EEXIST; -ENOENT: no such directory; -EPERM; -EXDEV: the map wasn't made by
- * pb_bpf_pins_create() in this tree. */
+/* Pins the map at path. -EEXIST: the path exists. -ENOENT: the directory doesn't exist. -EPERM: the
+ * path isn't allowed. -EXDEV: the map wasn't made by pb_bpf_pins_create() in this tree. */
 int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const char *path);
-/* Opens the map that is pinned at path. flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT; -EACCES:
- * not a map; -EINVAL; -EUSERS. */
+/* Opens the map that is pinned at path. flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT: the path
+ * doesn't exist. -EACCES: the file isn't a map. -EINVAL: the flags are invalid. -EUSERS: no more
+ * processes can have the map. */
 int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
 		   uint32_t flags);
 
 /* The functions from here on act as in the kernel's file system, with one difference. All names of
- * a map are links to one file, so a rename from one of its names to another leaves both. In the
- * kernel that is so only for names that were made by link(). */
+ * a map are links to one file, so a rename from one of these names to another leaves both names. In
+ * the kernel a rename leaves both names only if they were made by link(). */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

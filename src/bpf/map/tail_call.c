@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A tail call: finds the program of a prog_array that replaces the running one. */
+/* A tail call. Finds the program in a prog_array that replaces the running program. */
 #include "bpf/core/program.h"
 #include "bpf/map/map.h"
 
