@@ -4,7 +4,7 @@
  * handler may interrupt it at any instruction and run other activations to their end.
  * Then the handler may return to it, or leave it for ever by a jump (longjmp, an
  * exception, cancellation). So an activation may leave no work that only this
- * activation could finish. The writer's members serve this end:
+ * activation could finish. These members of a writer ensure that:
  *
  *   pos       The chunk in force is pb_chunk_of(pos). One cmpxchg moves pos from a
  *             full chunk to the next one. An activation whose cmpxchg fails gives its

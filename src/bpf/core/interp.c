@@ -64,10 +64,10 @@ struct frame {
 	FETCH_##NAME##_DW: SRC = __atomic_##op(AT(uint64_t), SRC, __ATOMIC_SEQ_CST); NEXT;
 
 /*
- * Frequent pairs of instructions run as one operation. Two instructions are a pair if both have the
- * same destination. The value of the first instruction need not go through memory. The second
- * instruction stays in the code, because a jump may lead to it. X(first, its value v, second, what
- * the second does with v)
+ * Frequent pairs of instructions run as one operation. PAIRS lists these pairs. Both instructions
+ * of a pair have the same destination. The value of the first instruction need not go through
+ * memory. The second instruction stays in the code, because a jump may lead to it. X(first, its
+ * value v, second, what the second instruction does with v)
  */
 #define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
 #define THEN(expr) i++; DST = (expr); NEXT;
@@ -133,7 +133,7 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
  * fixup.c emits the following code for a lookup in an array. This code is one operation, too. The
  * first instruction's imm keeps the factor, which is 1 << S or S:
  *
- *         a = *(u32 *)(k)  if a >= N goto z b = ELEMS ll a <<= S (a *= S) a += b goto +1 z: a = 0
+ *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  */
 #define LOOKUP_LENGTH	8
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)

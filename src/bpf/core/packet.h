@@ -5,7 +5,7 @@
  * program fills the context, and helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
- *        room          meta packet room
+ *        room          meta      packet           room
  *
  * A run allocates nothing. Where the kernel would allocate a larger buffer, helpers use the room,
  * and return -ENOMEM if there is no room left. Words have the kernel's byte order, which for some
@@ -26,7 +26,7 @@ struct pb_bpf_pkt {
 struct pb_bpf_sock {
 	struct bpf_sock s;
 	struct bpf_tcp_sock *tcp;	/* NULL: the socket isn't a TCP socket */
-	struct pb_bpf_sock *listener;	/* the listening socket; this socket itself, if it listens;
+	struct pb_bpf_sock *listener;	/* the socket that listens (perhaps this socket itself);
 					 * NULL: none */
 	bool full;			/* a full socket: neither TIME_WAIT nor a request */
 	uint64_t cookie;

@@ -2,9 +2,10 @@
 /*
  * Frames and calls in native code. A subprogram is a function:
  *
- *         return address
- *         rbp of the caller      <- rbp, which is r10: frames form a chain
- *         the program's stack registers that it changes
+ *	return address
+ *	rbp of the caller      <- rbp, which is r10: frames form a chain
+ *	the program's stack
+ *	saved registers, which the function changes
  *
  * The main program's frame also saves the caller's r12, and sets r12 to the run. If a subprogram's
  * address is taken, the subprogram has a second entry, for calls from C. The second entry saves and

@@ -6,8 +6,8 @@
  * Registers are assigned as in the kernel, so that a helper's arguments are already in the
  * registers where C code expects them:
  *
- *   r0 rax   r1 rdi r2 rsi r3 rdx r4 rcx r5 r8 r6 rbx r7 r13 r8 r14
- *   r9 r15   r10 rbp AX r10
+ *   r0 rax   r1 rdi   r2 rsi   r3 rdx   r4 rcx   r5 r8   r6 rbx   r7 r13   r8 r14
+ *   r9 r15   r10 rbp   AX r10
  *
  * r12 holds the run. r9 and r11 are scratch; blinded constants are loaded into r11. The 128 bytes
  * below rsp (the ABI's red zone) are scratch, too.

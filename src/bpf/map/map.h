@@ -186,8 +186,8 @@ struct pb_bpf_map {
 	const struct pb_bpf_objects *objects;
 	/* Wakes consumers of a ring buffer. NULL: the consumers poll */
 	void (*wake)(struct pb_bpf_map *map);
-	int fd;				/* descriptor device and inode of the block's file, or -1 */
-	uint64_t dev, ino;		/* of the block's file */
+	int fd;				/* descriptor of the block's file, or -1 */
+	uint64_t dev, ino;		/* device and inode of the block's file */
 	uint64_t mapped;		/* number of mapped bytes */
 	/* the type's open() sets the following members */
 	uint32_t cpu_slots;		/* 1, except for per-CPU types */

@@ -2,8 +2,7 @@
 /*
  * BPF_MAP_TYPE_ARRAY and PERCPU_ARRAY.
  *
- *   head | padding to the end of a page | values; in a per-CPU type: of slot 0, of
- *   slot 1, ...
+ *   head | padding to the end of a page | values (per-CPU: of slot 0, of slot 1, ...)
  *
  * The values begin at a page boundary, so that another process can map the values
  * alone.

@@ -14,9 +14,10 @@
  * changed word starts again. If a walk meets a deleted element, it first unlinks the element
  * (sweep).
  *
- * Update, if the key is absent: 1. read the bucket's word; search the whole list; the key isn't
- *   found 2. take a free element, and room for one more key; fill the element 3. cmpxchg the
- *   bucket's word, with a new tag, from the value read in step 1
+ * Update, if the key is absent:
+ *   1. read the bucket's word; search the whole list; the key isn't found
+ *   2. take a free element, and room for one more key; fill the element
+ *   3. cmpxchg the bucket's word, with a new tag, from the value read in step 1
  * New keys are inserted only at the bucket's word. So if step 3 succeeds, no key was inserted since
  * step 1. If step 3 fails, the update starts again, and keeps the element that it has taken.
  *

@@ -6,8 +6,7 @@
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *
  * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. This word alone has the element's
- * state, so a process may die between any two instructions. The values of the word and the states
- * are:
+ * state, so a process may die between any two instructions. The words and their states:
  *
  *   0                     never used
  *   MARK OUT link         free; link: the next element of its stack, as a hint
@@ -16,9 +15,9 @@
  *                         about to link it into the list
  *   MARK link             deleted; still in its list, until a thread unlinks it and then owns it
  *
- *          take_elem        update mark sweep give_elem
- *   free ───────────▶ owned ──────▶ in list ───────▶ deleted ───────▶ owned ─────────▶ free (new
- *        tag)
+ *          take_elem        update             mark             sweep         give_elem
+ *   free ───────────▶ owned ──────▶ in list ───────▶ deleted ───────▶ owned ─────────▶ free
+ *        (new tag)
  *
  * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
  * the word that leads to the element. The tag changes when a free element is taken, and whenever

@@ -2,7 +2,7 @@
 /*
  * Maps of objects: prog_array, perf_event_array, cgroup_array, array_of_maps and hash_of_maps.
  *
- *   head | ids u32[]                      (a hash_of_maps is a hash of ids)
+ *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
  * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object with
  * an id. If a process puts an id into a map, the process takes its own reference to the object. If

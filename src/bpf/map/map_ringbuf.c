@@ -10,8 +10,8 @@
  *
  *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before that, the last claim
  *      must be finished: the producers' position differs from the last claim's position
- *   2. the record's header becomes BUSY if the producers' position is still the claim's position 3.
- *   the producers' position moves to the end of the record
+ *   2. the record's header becomes BUSY if the producers' position is still the claim's position
+ *   3. the producers' position moves to the end of the record
  *
  * finish() does steps 2 and 3, for the thread's own claim and for the claims of other threads. A
  * thread may be late: when it does step 2, the record may already have been submitted, and its
@@ -19,7 +19,7 @@
  * by a cmpxchg from the header that it read. Each reservation increments a generation in the
  * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
  *
- *   header     BUSY, length │ owner, generation reserved: owned by its producer
+ *   header     BUSY, length │ owner, generation      reserved: owned by its producer
  *              length                                submitted: owned by the consumer
  *              DISCARD, length                       the consumer skips it
  *
