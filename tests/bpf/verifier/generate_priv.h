@@ -88,7 +88,7 @@ static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
 /* Loads any number into r. */
 void gen_number(struct gen *g, int r);
-/* Returns a register with a number that is less than `below`. Some results are a little larger. */
+/* Returns a register with a number that is less than `below`. */
 int gen_bounded(struct gen *g, int below);
 void gen_block(struct gen *g, int items);
 void gen_rare(struct gen *g);

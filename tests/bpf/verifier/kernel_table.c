@@ -410,12 +410,12 @@ static const struct change {
 	/* 6.12 checks a store of a constant like a store of a register */
 	{ "context stores via ST", "invalid bpf_context access off=8 size=8" },
 	{ "ringbuf: invalid reservation offset 1", "R1 must have zero offset when passed to release func" },
-	/* the low bytes of a spilled number are known, too (both tests read two) */
+	/* 6.12 also knows the low bytes of a spilled number (these two tests read two bytes) */
 	{ "Spill a u32 const scalar.  Refill as u16.  Offset to skb->data", .accepted = true },
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
-	/* a spilled number has an id */
+	/* in 6.12, a spilled number has an id */
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
-	/* backtracking marks copies that learned the same at a branch; registers have names */
+	/* 6.12's backtracking marks copies that were bounded by the same branch; the log names registers */
 	{ "precise: test 1", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 20\t"
 	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tregs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\t"
 	  "last_idx 19 first_idx 10\tregs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\t"
@@ -424,16 +424,16 @@ static const struct change {
 	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tparent state regs=r2 stack=:\tlast_idx 20 first_idx 20\t"
 	  "regs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\tlast_idx 19 first_idx 17\t"
 	  "regs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\tparent state regs= stack=:" },
-	/* backtracking knows a stack slot from the access that used it */
+	/* 6.12's backtracking knows the slot that an instruction accessed */
 	{ "precise: ST insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 5 first_idx 5\t"
 	  "parent state regs=r4 stack=:\tlast_idx 4 first_idx 2\tregs=r4 stack= before 4\tregs=r4 stack= before 3\t"
 	  "last_idx 5 first_idx 5\tparent state regs=r0 stack=:\tlast_idx 4 first_idx 2\tregs=r0 stack= before 4" },
 	{ "precise: STX insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 6 first_idx 6\t"
 	  "parent state regs=r4 stack=:\tlast_idx 5 first_idx 3\tregs=r4 stack= before 5\t"
 	  "last_idx 6 first_idx 6\tparent state regs=r0 stack=:\tlast_idx 5 first_idx 3\tregs=r0 stack= before 5" },
-	/* the kernel's structures aren't known here: a member of one is a number */
+	/* Patchbay doesn't know the kernel's structures, so a member of a structure is a number */
 	{ "map_kptr: unref: inherit PTR_UNTRUSTED on struct walk", "R1 type=scalar expected=percpu_ptr_" },
-	/* the message complains of the size */
+	/* the message is about the size */
 	{ "helper access to map: empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const imm): empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const reg): empty range", ZERO_SIZED },
@@ -448,7 +448,7 @@ static const struct change *change_of(const struct bpf_test *t)
 	return NULL;
 }
 
-/* Replaces words for which 6.12 has others. */
+/* Replaces words of 6.1 by the words of 6.12. */
 static const char *newer_words(const char *message)
 {
 	static const char *const words[][2] = { { "(0x0; 0x0)", "0" }, { "alloc_mem", "ringbuf_mem" },
@@ -549,7 +549,7 @@ static void run(struct bpf_test *t, bool privileged)
 		else
 			printf("%s\n", text);
 	}
-	/* the table has no results for programs that it refuses */
+	/* if the table expects a refusal, it has no result for the program */
 	if (!err && good && t->runs >= 0 && !(reads_uninit_stack(t) && t->result == REJECT) &&
 	    (t->result != REJECT || !change_of(t)))
 		run_accepted(t, &v, privileged);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier learns through the stack and through links between numbers, like Linux
- * 6.12. Each program writes a byte at fp - 64 plus a number, so it is accepted only if the
- * number is known to be below 64. Next to a good program is a bad one, in which the same
- * conclusion would be wrong.
+ * Tests what the verifier learns through the stack and through links between numbers, like Linux 6.12. Each program
+ * writes a byte at fp - 64 plus a number. The verifier accepts the program only if it knows that the number is less
+ * than 64. Most good programs have a similar bad program, in which the same conclusion is wrong.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -20,7 +19,7 @@
 #define AND(d, k)	BPF_ALU64_IMM(BPF_AND, d, k)
 #define ADD(d, k)	BPF_ALU64_IMM(BPF_ADD, d, k)
 #define MOV32(d, s)	BPF_ALU32_REG(BPF_MOV, d, s)
-/* fp - 64 + r is written */
+/* writes a byte at fp - 64 + r */
 #define USE(r)		MOV(9, 10), ADD(9, -64), BPF_ALU64_REG(BPF_ADD, 9, r), BPF_ST_MEM(BPF_B, 9, 0, 1)
 #define END()		SET(0, 0), EXIT()
 
@@ -31,14 +30,14 @@
 
 static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
-/* A number below 64 is spilled and filled with all sizes. The fill gets the whole number. */
+/* Spills and fills a number less than 64 with all sizes. The fill gets the whole number. */
 static void test_sizes(void **state)
 {
 	for (int s = 0; s < 4; s++)
 		for (int f = 0; f <= s; f++) {
 			good(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8), USE(6), END());
 			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8), USE(6), END());
-			/* a fill that is larger, or begins inside, gets other bytes */
+			/* a fill that is larger than the spill, or that begins inside of it, gets other bytes */
 			if (f < s)
 				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8), FILL(sizes[s], 6, -8), USE(6), END());
 			if (f < s)
@@ -58,7 +57,8 @@ static void test_fill_cuts(void **state)
 	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* What is known of the bytes beside a narrow number in a slot, and what ends that knowledge. */
+/* Tests what the verifier knows of the other bytes of a slot with a narrow number, and which stores end this
+ * knowledge. */
 static void test_beside(void **state)
 {
 	/* zeros stay zeros */
@@ -66,12 +66,12 @@ static void test_beside(void **state)
 	     -4), USE(6), END());
 	good(BPF_ST_MEM(BPF_W, 10, -4, 0), ANY(), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
 	bad(ANY(), SPILL(BPF_DW, 0, -8), AND(0, 7), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
-	/* a store to the other half ends what was known of the number */
+	/* after a store to a part of the number, nothing is known of the number */
 	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_W, 10, -4, 1), FILL(BPF_DW, 6, -8), USE(6), END());
 	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_B, 10, -7, 1), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* All bytes of a spilled 0 are 0. If one of them must be precise, so must the number that was spilled. */
+/* All bytes of a spilled 0 are 0. If one of these bytes must be precise, the spilled number must be precise, too. */
 static void test_zero(void **state)
 {
 	for (int s = 0; s < 4; s++)
@@ -89,7 +89,7 @@ static void test_zero(void **state)
 	flags = 0;
 }
 
-/* A store of 0 to an unknown byte of a slot: a spilled 0 stays 0, any other number becomes unknown. */
+/* Stores 0 to an unknown byte of a slot. A spilled 0 stays 0. Any other spilled number becomes unknown. */
 static void test_zero_somewhere(void **state)
 {
 	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
@@ -102,14 +102,14 @@ static void test_zero_somewhere(void **state)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* A number that was spilled and filled is a copy, unless it was truncated on the way. */
+/* A spilled and filled number is a copy, except if the spill or the fill truncates it. */
 static void test_copies_in_stack(void **state)
 {
 	good(ANY(), SPILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_DW, 6, -8), USE(6), END());
 	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	good(ANY(), BPF_ALU32_IMM(BPF_ADD, 0, 0), SPILL(BPF_W, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_W,
 	     6, -8), USE(6), END());
-	/* the low half says nothing about the whole */
+	/* the low half says nothing about the whole number */
 	bad(CALL(ktime_get_ns), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0),
 	     END());
@@ -117,26 +117,27 @@ static void test_copies_in_stack(void **state)
 	     END());
 }
 
-/* r6 is r0 plus a constant: what a branch shows of one register also holds for the other, with the constant. */
+/* r6 is r0 plus a constant. If a branch bounds one of the two registers, it also bounds the other register: the
+ * constant is added or subtracted. */
 static void test_constant_more(void **state)
 {
 	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 60, 4), USE(6), END());
 	good(ANY(), MOV(6, 0), ADD(0, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
-	/* the other way round: r0 is r6 minus the constant, and may be below 0 */
+	/* in the other direction: r0 is r6 minus the constant, and r0 may be less than 0 */
 	good(ANY(), MOV(6, 0), ADD(6, 440), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5), BPF_JMP_IMM(BPF_JLT, 6, 2, 4), USE(0),
 	     END());
-	/* through the stack */
+	/* r6 is a copy through the stack */
 	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6),
 	     END());
-	/* two registers that differ from r0 by constants */
+	/* r6 and r7 differ from r0 by constants */
 	good(ANY(), MOV(6, 0), MOV(7, 0), ADD(6, 4), ADD(7, 8), BPF_JMP_IMM(BPF_JGT, 7, 63, 5), BPF_JMP_IMM(BPF_JLT,
 	     7, 8, 4), USE(6), END());
 }
 
-/* A 32-bit sum isn't linked to the 64-bit operand; nor is a number after an operation that keeps no link. */
+/* The sum of a 32-bit addition isn't linked to the 64-bit operand. Other operations also end links. */
 static void test_no_link(void **state)
 {
 	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), BPF_ALU64_IMM(BPF_LSH,
@@ -145,10 +146,10 @@ static void test_no_link(void **state)
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), MOV32(6, 6), BPF_JMP_IMM(BPF_JGT, 6, 59, 5),
 	     BPF_JMP_IMM(BPF_JLT, 6, 4, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), MOV32(6, 0), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
-	/* a register that is added to itself */
+	/* r6 is added to itself */
 	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_ALU64_REG(BPF_ADD, 6, 6), BPF_JMP_IMM(BPF_JGT, 0, 30, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), MOV(7, 0), BPF_JMP_IMM(BPF_JNE, 0, 33, 5), BPF_ALU64_REG(BPF_ADD, 6, 6), USE(6), END());
-	/* the sum may wrap: r6 may be small although r0 is large */
+	/* the sum may wrap, so r6 may be small even if r0 is large */
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4), USE(6), END());
 }
 
@@ -170,7 +171,7 @@ static void test_links_on_other_path(void **state)
 
 /* ---- loops ------------------------------------------------------------------------------------ */
 
-/* Only a slot of the stack changes from one iteration of the loop to the next. */
+/* In each iteration of the loop, only a stack slot changes. */
 static void test_count_in_stack(void **state)
 {
 	good(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
@@ -182,7 +183,7 @@ static void test_count_in_stack(void **state)
 	    END());
 }
 
-/* A loop that isn't entered at its first instruction. */
+/* The program enters the loop at an instruction in the middle. */
 static void test_loop_entered_in_the_middle(void **state)
 {
 	good(SET(0, 0), BPF_JMP_A(1), ADD(0, 1), BPF_JMP_IMM(BPF_JLT, 0, 4, -2), END());
@@ -192,7 +193,7 @@ static void test_loop_entered_in_the_middle(void **state)
 	lacking = 0;
 }
 
-/* A global function that nothing calls isn't verified. */
+/* If no instruction calls a global function, the function isn't verified. */
 static void test_global_function_never_called(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops that the verifier needn't walk to their end: may_goto, and numeric iterators. Accepted
- * programs run on all engines. Programs that might not end, or leak their iterator, are refused.
+ * Tests loops with may_goto and with numeric iterators: the verifier needn't walk these loops to their end. Accepted
+ * programs run on all engines. If a program might not end or leaks its iterator, it must be refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void refused(const char *source, const char *why)
 		fail_msg("\"%s\" isn't in\n%s", why, text + (strlen(text) > 1500 ? strlen(text) - 1500 : 0));
 }
 
-/* Calls for the iterator at fp - off. */
+/* Calls of the iterator's functions. The iterator is at fp - off. */
 #define AT(off)		"r1 = r10; r1 += -" #off "; "
 #define NEW(off, from, to) AT(off) "r2 = " #from "; r3 = " #to "; call kernel-function#1\n"
 #define NEXT(off)	AT(off) "call kernel-function#2\n"
@@ -79,10 +79,10 @@ static void test_frame_of_512(void **state)
 	      "end: r0 = *(u64 *)(r10 -512); r3 = *(u64 *)(r10 -8); r0 += r3; r0 += r2; exit", 20);
 }
 
-/* The counter of may_goto lies between the frames of caller and callee. */
+/* The counter of may_goto is on the stack, between the frames of caller and callee. */
 static void test_frames_and_counters(void **state)
 {
-	/* r9 is 0, but the verifier doesn't know that */
+	/* r9 is 0, but the verifier doesn't know its value */
 	gives("r9 = *(u32 *)(r1 +16); r6 = r9; r1 = 11; *(u64 *)(r10 -8) = r1; *(u64 *)(r10 -24) = r1\n"
 	      "again: may_goto end\n"
 	      "r1 = r9; call sub; r6 += r0; r1 = *(u64 *)(r10 -8); r6 += r1; r1 = *(u64 *)(r10 -24); r6 += r1\n"
@@ -94,7 +94,8 @@ static void test_frames_and_counters(void **state)
 	      "out: r1 = *(u64 *)(r10 -8); r2 = *(u64 *)(r10 -56); r0 += r1; r0 += r2; exit", 1028);
 }
 
-/* A register that the loop changes has another value after the loop than before it. */
+/* The loop changes a register. After the loop, the verifier must not assume the register's value from before the
+ * loop. */
 static void test_may_goto_iterations_count(void **state)
 {
 	refused("r6 = 0\n"
@@ -130,8 +131,8 @@ static void test_endless(void **state)
 	      "end: exit", 9);
 }
 
-/* Registers are the same in each iteration, but the spilled number differs. When the second iteration begins, nothing
- * has needed the number's precise value yet. */
+/* Registers are the same in each iteration, but the spilled number differs. At the start of the second iteration, no
+ * instruction has needed the number's precise value. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"
@@ -166,7 +167,7 @@ static void test_numbers(void **state)
 	gives(SUM(0x80000000, 0x7fffffff), 0);
 }
 
-/* What bpf_iter_num_new returns. */
+/* Returns the result of bpf_iter_num_new. */
 #define NEW_ONLY(from, to) NEW(8, from, to) "r6 = r0\n" DESTROY(8) "r0 = r6; exit"
 
 static void test_new(void **state)
@@ -231,7 +232,7 @@ static void test_states(void **state)
 	refused(AT(8) "r2 = r10; r3 = 1; call kernel-function#1\nr0 = 0; exit", "R2 is not a scalar");
 	refused("call kernel-function#9\nr0 = 0; exit", "calling kernel function is not allowed");
 	refused("call kernel-function#0\nr0 = 0; exit", "invalid kernel function call not eliminated");
-	/* a call that is never reached is accepted */
+	/* a call that the program can't reach is accepted */
 	gives("r0 = 3; if r0 == 3 goto out; call kernel-function#0\nout: exit", 3);
 }
 
@@ -246,7 +247,7 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* Two iterators: the loop of each creates the other iterator anew. */
+/* There are two iterators. The loop of each iterator makes a new iterator in place of the other one. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -257,7 +258,7 @@ static void test_iterators_that_renew_each_other(void **state)
 		"other: " NEXT(16) "if r0 == 0 goto out\n"
 		DESTROY(8) NEW(8, 0, 9) "goto again\n"
 		"out: " DESTROY(8) DESTROY(16) "r0 = 0; exit", "");
-	/* if only one is created anew, the loop ends */
+	/* if the program makes only one of the iterators anew, the loop ends */
 	gives(NEW(8, 0, 9) NEW(16, 0, 9)
 	      "again: " NEXT(8) "if r0 == 0 goto out\n"
 	      DESTROY(16) NEW(16, 0, 9) "goto again\n"
@@ -271,7 +272,7 @@ static void test_loop_around_iterator(void **state)
 		"inner: " NEXT(8) "if r0 == 0 goto out\n"
 		"r6 += 1; goto inner\n"
 		"out: " DESTROY(8) "goto again", "");
-	/* the loop ends only if the first call of a new iterator gives NULL */
+	/* the loop ends only if the first bpf_iter_num_next of a new iterator gives NULL */
 	refused("again: " NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out\n"
 		DESTROY(8) "goto again\n"
 		"out: " DESTROY(8) "r0 = 0; exit", "");
@@ -282,18 +283,19 @@ static void test_loop_around_iterator(void **state)
 	      "end: r0 = 4; exit", 4);
 }
 
-/* A drained iterator gives NULL at every further call, so this loop is endless. */
+/* After its last number, an iterator gives NULL at each call. So this loop is endless. */
 static void test_drained(void **state)
 {
 	refused(NEW(8, 0, 3)
 		"again: " NEXT(8) "goto again", "infinite loop detected");
 }
 
-/* ---- needs ---------------------------------------------------------------------------------------- */
+/* ---- precision ------------------------------------------------------------------------------------ */
 
 #define WAY(k)	"call bpf_get_prandom_u32#7; if r0 == 0 goto way" #k "; r7 += 1 ; r7 *= 2\nway" #k ": "
 
-/* An iteration ends in thousands of states, more than are kept; each needs the origin of r6 precise. */
+/* An iteration ends in thousands of states. The verifier doesn't keep them all. In each state, the origin of r6 must be
+ * precise. */
 static void many_ends(const char *last, bool good)
 {
 	char source[4000];
@@ -318,7 +320,7 @@ static void many_ends(const char *last, bool good)
 static void test_many_ends(void **state)
 {
 	many_ends("r6 += 0", true);
-	/* one of the states has another r8 */
+	/* in one or all other states, r8 is 1000 */
 	many_ends("if r7 != 0 goto same; r8 = 1000\nsame: r6 += 0", false);
 	many_ends("if r7 != 16382 goto same; r8 = 1000\nsame: r6 += 0", false);
 }
@@ -329,24 +331,25 @@ static void test_many_ends(void **state)
 	"r1 = 42; *(u64 *)(r10 -512) = r1; call sub; r1 = *(u64 *)(r10 -512); r0 += r1; exit\n" \
 	"sub: " sub
 
-/* The kernel inlines the helper (bpf_fastcall), which keeps r1. A slot that only saves r1 isn't counted then. */
+/* The kernel inlines the helper (bpf_fastcall), and the inlined helper keeps r1. So a slot that only saves r1 doesn't
+ * count for the size of the stack. */
 static void test_saved_around_fast_calls(void **state)
 {
 	gives(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		   "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), 84);
 	gives(DEEP("r2 = 3; *(u64 *)(r10 -8) = r2; *(u64 *)(r10 -16) = r1; call bpf_get_smp_processor_id#8\n"
 		   "r1 = *(u64 *)(r10 -16); r2 = *(u64 *)(r10 -8); r0 = r1; r0 += r2; exit"), 42 + 42 + 3);
-	/* not the same register */
+	/* the slot is filled to another register */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r2 = *(u64 *)(r10 -8); r0 = r2; exit"), "combined stack size of 2 calls is 528. Too large");
 	/* another instruction reads the slot */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; r1 = *(u64 *)(r10 -8); r0 = r1; exit"),
 		"combined stack size of 2 calls is 528. Too large");
-	/* not a bpf_fastcall helper */
+	/* the helper isn't a bpf_fastcall helper */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_prandom_u32#7\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), "combined stack size of 2 calls is 528. Too large");
-	/* a jump leads between the store and the call */
+	/* a jump's target is between the store and the call */
 	refused(DEEP("if r1 == 7 goto in; *(u64 *)(r10 -8) = r1\n"
 		     "in: call bpf_get_smp_processor_id#8\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), "combined stack size of 2 calls is 528. Too large");

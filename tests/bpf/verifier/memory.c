@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests how much memory a program can make the verifier, the resolver and the JIT use. Each kind of program is as bad
- * as the limits on instructions and branches allow. It is verified, resolved and compiled in a separate process, whose
- * peak resident size is limited. The verdict must be the expected one.
+ * Tests how much memory the verifier, the resolver and the JIT need for the worst programs. Each kind of program
+ * reaches the limits on instructions or branches. A separate process verifies, resolves and compiles the program. The
+ * peak resident size of this process is limited. The verdict must be the expected verdict.
  *
- *	memory [KIND...]	names of kinds; MEMORY=1 shows how much each used
+ *	memory [KIND...]	tests these kinds, or all; MEMORY=1 prints the memory of each kind
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void put(struct bpf_insn i)
 		put(list[k]); \
 } while (0)
 
-/* Puts an unknown number into r6. */
+/* Loads an unknown number into r6. */
 static void unknown(void)
 {
 	PUT(CALL(get_prandom_u32), MOV(6, 0));
@@ -66,7 +66,8 @@ static void use_stack(void)
 		    BPF_LDX_MEM(BPF_B, 3, 2, 0));
 }
 
-/* Eight nested calls of functions with `slots` stack slots each. The eighth function runs `body`. */
+/* Makes eight functions, each with `slots` stack slots. Each function calls the next function. The eighth function has
+ * `body`. */
 static void deep(void (*body)(void), int slots)
 {
 	for (int n = 0; n < 8; n++) {
@@ -75,7 +76,8 @@ static void deep(void (*body)(void), int slots)
 		for (int s = 1; s <= slots; s++)
 			PUT(STORE(-8 * s, 1000 * n + s));
 		if (n < 7)
-			PUT(BPF_CALL_REL(0, slots + 2));	/* the next function begins after the rest of this one */
+			PUT(BPF_CALL_REL(0, slots + 2));	/* the next function begins after the rest of this
+								 * function */
 		else
 			body();
 		for (int s = 1; s <= slots; s++)
@@ -86,7 +88,7 @@ static void deep(void (*body)(void), int slots)
 
 /* ---- kinds ------------------------------------------------------------------------------- */
 
-/* Each of many branches stores a number on one of its paths only. */
+/* Makes many branches. Each branch stores a number on only one of its paths. */
 static void many_branches(void)
 {
 	for (int n = 0; n < 62; n++)
@@ -107,7 +109,8 @@ static void deep_branches(void)
 	deep(many_branches, 64);
 }
 
-/* One path with as many states as possible: one for each eight instructions with two jumps. */
+/* Makes one path with the maximal number of states. The verifier keeps a state for each eight instructions with two
+ * jumps. */
 static void long_path(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
@@ -136,7 +139,7 @@ static void deep_path(void)
 	deep(long_path_in_callee, 8);
 }
 
-/* As many branches as allowed wait to be walked. */
+/* The maximal number of branches waits to be walked. */
 static void wait_body(void)
 {
 	uint32_t n;
@@ -163,8 +166,9 @@ static void deep_waiting(void)
 	deep(wait_body, 64);
 }
 
-/* Each slot has a different packet pointer. Each of 8,100 comparisons, which all wait to be walked, updates
- * the range of all pointers. Only this kind is refused for its memory; the kernel gives up with E2BIG. */
+/* Each slot has a different packet pointer. There are 8,100 comparisons, and all of them wait to be walked. Each
+ * comparison updates the range of all pointers. This is the only kind that is refused because of its memory. The kernel
+ * gives up with E2BIG. */
 static void packets(void)
 {
 	PUT(BPF_LDX_MEM(BPF_W, 7, 1, 76), BPF_LDX_MEM(BPF_W, 8, 1, 80));
@@ -177,7 +181,7 @@ static void packets(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* Each access to the stack is recorded for backtracking. */
+/* For backtracking, the verifier records each access to the stack. */
 static void noted(void)
 {
 	unknown();
@@ -197,7 +201,7 @@ static void noted_jumps(void)
 	PUT(FILL(1, -8), SET(0, 0), EXIT());
 }
 
-/* A loop: few instructions, a million steps. */
+/* A loop of few instructions. The verifier walks a million instructions. */
 static void loop(void)
 {
 	unknown();
@@ -206,7 +210,7 @@ static void loop(void)
 	    BPF_JMP_IMM(BPF_JLT, 7, 120000, -8), SET(0, 0), EXIT());
 }
 
-/* A callback whose iterations all differ. */
+/* A callback. All its iterations differ. */
 static void callbacks(void)
 {
 	subprogs[nr_subprogs++] = 0;
@@ -230,7 +234,7 @@ static void callbacks(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* A program that is large, but easy to verify. All of it is compiled, too. */
+/* A program that is large, but easy to verify. The whole program is compiled, too. */
 static void size(void)
 {
 	unknown();
@@ -239,7 +243,7 @@ static void size(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* Each instruction is compiled to several. */
+/* The JIT makes several instructions of each instruction. */
 static void size_of_calls(void)
 {
 	while (nr < MOST_INSNS - 2)
@@ -291,7 +295,7 @@ static void mem_free(struct pb_bpf_mem *mem, void *p, size_t size)
 
 static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
-/* Runs in a child process. Returns 0, or 1 with a message. */
+/* Tests one kind, in a child process. Returns 0, or 1 after a message. */
 static int go(const struct kind *k)
 {
 	static char text[4096];

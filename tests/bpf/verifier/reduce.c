@@ -17,7 +17,8 @@ static bool is_wide(const struct bpf_insn *i)
 	return i->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
 
-/* The target of a jump, a call or a function's address; -1: the instruction has none. */
+/* Returns the target of a jump, of a call, or of a load of a function's address. Returns -1 if the instruction has no
+ * target. */
 static int target(const struct gen_program *p, int at)
 {
 	const struct bpf_insn *i = &p->insns[at];
@@ -86,7 +87,7 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 		}
 		p->insns[i] = was[0];
 		p->insns[i + 1] = was[1];
-		/* if the branch can't be dropped, make it unconditional */
+		/* if the branch is needed, try an unconditional jump */
 		if (target(p, i) >= 0 && BPF_OP(was[0].code) != BPF_CALL && BPF_OP(was[0].code) != BPF_JA && !is_wide(&was[0])) {
 			p->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA, .off = was[0].off };
 			if (shows(p, arg)) {
@@ -99,7 +100,8 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 	return some;
 }
 
-/* Removes no-ops one by one: where the verifier keeps states depends on their number. */
+/* Removes no-ops one by one. The number of no-ops decides where the verifier keeps states, so some no-ops may be
+ * needed. */
 static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	for (int i = p->nr - 1; i >= 0; i--) {
@@ -113,7 +115,7 @@ static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 	}
 }
 
-/* Drops the list of functions, if the program still shows the finding without it. */
+/* Removes the list of functions, if the program shows the finding without the list. */
 static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;
@@ -123,7 +125,7 @@ static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 		*p = q;
 }
 
-/* Cuts off the end, after the last instruction that is needed. */
+/* Cuts off the program's end. The last needed instruction stays. */
 static void cut_end(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;

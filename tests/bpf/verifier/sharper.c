@@ -7,8 +7,8 @@
 #include "bpf/verifier/state.h"
 #include "sharper.h"
 
-/* What we know of a register after an instruction, on all paths together. There is one hull for paths that
- * continue at the next instruction, and one for paths that continue elsewhere. */
+/* What we know of a register after an instruction, on all paths together. An instruction has two hulls: [0] for paths
+ * that continue at the next instruction, [1] for paths that continue elsewhere. */
 struct hull {
 	bool any, number;
 	struct range wide, low;
@@ -18,8 +18,8 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
-/* What we know of registers after each visit of an instruction, in order. (hulls[] doesn't distinguish the iterations
- * of a loop.) */
+/* What we know of registers after each visit of an instruction, in order. hulls[] doesn't distinguish the iterations of
+ * a loop; visits[] does. */
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;
@@ -27,7 +27,7 @@ static struct visited {
 	struct hull h[11];
 } visits[MOST_VISITS];
 static uint32_t nr_visits;
-static uint32_t lines_of[GEN_MOST][2];	/* lines of the log so far */
+static uint32_t lines_of[GEN_MOST][2];	/* how many lines of the log were read for the instruction and its path */
 
 static void widen(struct range *r, const struct range *by)
 {
@@ -44,9 +44,9 @@ static bool is_branch(const struct bpf_insn *i)
 	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
 }
 
-/* before: for each instruction, the registers before its last visit. narrowed: for each branch and each of its two
- * paths, whether the path narrows a register that the branch doesn't compare. returns: registers that a call
- * narrows, because its callee branches. */
+/* before[]: for each instruction, the registers before its last visit. narrowed[]: for each branch and each of its two
+ * paths, the registers that the path narrows, but that the branch doesn't compare. returns[]: for each call, the
+ * registers that the call narrows, because the callee has branches. */
 static struct reg before[GEN_MOST][11];
 static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 
@@ -107,7 +107,7 @@ static int visit(struct pb_bpf_verify *v, const struct env *env)
 	return 0;
 }
 
-/* Finds the value of the key in a text like "a=b=0x12,c=3". Returns false if there is none. */
+/* Finds the value of the key in a text like "a=b=0x12,c=3". Returns false if the text doesn't have the key. */
 static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 {
 	size_t n = strlen(key);
@@ -115,7 +115,7 @@ static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 	for (const char *p = text, *end = text + len; p < end; p++) {
 		if (strncmp(p, key, n) || p[n] != '=' || (p > text && p[-1] != ',' && p[-1] != '='))
 			continue;
-		/* the value comes after the last of several names */
+		/* a value may have several names; it follows the last name */
 		for (const char *q = p; q < end && *q != ','; q++)
 			p = *q == '=' ? q + 1 : p;
 		*v = *p == '-' ? (uint64_t)strtoll(p, NULL, 0) : strtoull(p, NULL, 0);
@@ -146,8 +146,8 @@ static bool is_constant(const char *text)
 	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
 }
 
-/* Whether the kernel's constant is outside of our bounds. That happens on an impossible path, where Linux continues
- * with a number that its own bounds exclude. */
+/* Returns whether the kernel's constant is outside of our bounds. The cause is an impossible path: Linux continues with
+ * a number that its bounds exclude. */
 static bool is_outside(const char *text, const struct hull *h)
 {
 	uint64_t v;
@@ -159,7 +159,7 @@ static bool is_outside(const char *text, const struct hull *h)
 	return (int64_t)v < h->wide.smin || (int64_t)v > h->wide.smax || v < h->wide.umin || v > h->wide.umax;
 }
 
-/* text: what the log has after "R3=". Whether the kernel knows less of a scalar than h says. */
+/* Returns whether the kernel knows less of a scalar than h says. `text` is the log's text after "R3=". */
 static bool knows_less(const char *text, const struct hull *h)
 {
 	const char *open = text + strlen("scalar(");
@@ -177,7 +177,7 @@ static bool knows_less(const char *text, const struct hull *h)
 	parse_range(open, len, 32, &r.low);
 	if (off && off < end)
 		r.var = (struct tnum){ strtoull(off + 9, NULL, 0), strtoull(strchr(off, ';') + 1, NULL, 0) };
-	/* the kernel's bounds aren't always at their sharpest when it writes the log */
+	/* when the kernel writes the log, it may not have deduced all bounds from each other */
 	if (r.wide.smin >= INT32_MIN && r.wide.smax <= INT32_MAX) {
 		r.low.smin = r.low.smin > r.wide.smin ? r.low.smin : r.wide.smin;
 		r.low.smax = r.low.smax < r.wide.smax ? r.low.smax : r.wide.smax;
@@ -204,8 +204,8 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
-/* Whether nothing is known of the low half of a 32-bit operation's result. If so, we know more than the kernel only
- * because the upper half is 0. */
+/* Returns whether nothing is known of the low half of a 32-bit operation's result. In that case we know only that the
+ * upper half is 0, and the kernel doesn't. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
@@ -228,17 +228,18 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 	sharper_plain(line[0] == '(' ? line + 5 : line, out, size);
 }
 
-/* ---- what the log shows of registers ---------------------------------------------------- */
+/* ---- registers in the log --------------------------------------------------------------- */
 
 /*
- * Lines of the log are "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...". shown_first() returns
- * where the registers of a line begin. shown_next() finds the next register from p on, and its text; NULL: no more.
+ * Lines of the log are "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...". shown_first()
+ * returns the start of the registers in a line. shown_next() finds the next register from p on, and the register's
+ * text. It returns NULL if no register follows.
  */
 static const char *shown_first(const char *line, const char *end)
 {
 	const char *semicolon = memchr(line, ';', (size_t)(end - line)), *colon = memchr(line, ':', (size_t)(end - line));
 
-	/* var_off of a number has a semicolon, too */
+	/* the var_off of a number also contains a semicolon */
 	if (!semicolon || *line == 'f' || (colon && !strncmp(colon, ": R", 3)))
 		return colon;
 	return semicolon;
@@ -263,14 +264,15 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 }
 
 /*
- * A branch also changes what is known of registers that are linked to one of its operands, but the log shows only the
- * operands. For a linked register, the change shows only where the register is read next. So links[] has, for each
- * register, the link that the log showed last, and whether a branch has since compared another register of this link.
+ * A branch also narrows registers that are linked to an operand of the branch. But the log shows only the operands. It
+ * shows a linked register only when an instruction reads the register. So links[] has two facts about each register.
+ * `id` is the register's last link in the log. `compared` says whether a branch has compared another register of this
+ * link since that line of the log.
  */
 static struct link {
 	unsigned long id;
 	bool compared;
-} links[11], at_last[11];	/* at_last: links before the last instruction of the log */
+} links[11], at_last[11];	/* at_last: the links before the last instruction of the log */
 
 static unsigned long id_of(const char *text)
 {
@@ -299,7 +301,7 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 		links[reg] = (struct link){ id_of(text), false };
 	if (*line == 'f' || !is_branch(insn))
 		return;
-	/* the kernel may take an operand out of its link here; we don't */
+	/* at a branch, the kernel may remove an operand from its link; we keep the link */
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		if (!links[reg].id && (!strncmp(text, "scalar(", 7) || is_constant(text)))
 			links[reg].id = before[reg].id;
@@ -314,8 +316,8 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 
 enum less { NO, HERE, AT_BRANCH };
 
-/* Whether the kernel knows less after this line than we do. AT_BRANCH: it knows less of a register that the instruction
- * only reads, so it forgot something at an earlier branch. */
+/* Returns whether the kernel knows less than we do after this line. AT_BRANCH: it knows less of a register that the
+ * instruction only reads. So the kernel has forgotten something at an earlier branch. */
 static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end, const struct hull *h)
 {
 	enum less less = NO;
@@ -333,13 +335,15 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 	return less;
 }
 
-/* Whether an operand of a branch is linked to a register that was compared since the log showed the operand. */
+/* Returns whether a branch has an operand with this property: after the log showed the operand, another branch compared
+ * a register that is linked to the operand. */
 static bool compares_linked(const struct bpf_insn *insn)
 {
 	return is_branch(insn) && (links[insn->dst_reg].compared || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].compared));
 }
 
-/* Like compares_linked(), but for the instruction that the kernel refuses: the log doesn't show its registers again. */
+/* Like compares_linked(), but for the instruction that the kernel refuses. The log doesn't show the registers after
+ * this instruction. */
 static bool reads_linked(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);
@@ -356,7 +360,8 @@ static bool reads_linked(const struct bpf_insn *insn)
 	return (reads_dst && at_last[insn->dst_reg].compared) || (reads_src && at_last[insn->src_reg].compared);
 }
 
-/* What we know after the n-th visit of an instruction that continued at `arm`; NULL: there was none. */
+/* Returns what we know after the n-th visit of an instruction. Counts only visits that continued on path `arm`. Returns
+ * NULL if there are fewer visits. */
 static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 {
 	for (uint32_t i = 0; i < nr_visits; i++)
@@ -365,7 +370,7 @@ static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 	return NULL;
 }
 
-/* Like look_at(), but compares each iteration of a loop by itself. */
+/* Compares a line of the log like look_at(), but compares each iteration of a loop separately. */
 static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line,
 			      const char *end, char *out, size_t size)
 {
@@ -379,7 +384,8 @@ static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, u
 		name_insn(v, (uint32_t)at, out, size);
 }
 
-/* Compares what a line of the log shows: after instruction `at` the kernel continues at `to`. */
+/* Compares the registers in a line of the log with hulls[]. The line is about a path: the kernel continues from
+ * instruction `at` to instruction `to`. */
 static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		    char *out, size_t size)
 {
@@ -388,7 +394,7 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 
 	if (out[0] || at >= v->nr || at >= GEN_MOST)
 		return;
-	/* a jump that is always taken has no line of its own */
+	/* if a jump is always taken, the log has no line "from ... to ..." */
 	if (*line != 'f' && !hulls[at][arm][10].any)
 		arm ^= 1;
 	less = line_knows_less(&v->insns[at], line, end, hulls[at][arm]);
@@ -409,7 +415,7 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		     char *out, size_t size);
 
-/* Whether the kernel continues after a branch that never falls through for us. */
+/* Returns whether our verifier knows that the branch is always taken. The kernel falls through. */
 static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
 {
 	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any && hulls[branch][1][10].any;
@@ -419,7 +425,7 @@ static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long br
 static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, look_fn *look, char *out, size_t size)
 {
 	unsigned long last = 0;
-	bool straight = false;	/* the previous line is of the previous instruction */
+	bool straight = false;	/* the previous line is about the previous instruction */
 
 	for (const char *line = log, *end; *line; line = *end ? end + 1 : end) {
 		char *rest;
@@ -431,7 +437,8 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
-		/* the state after an instruction, on a separate line: other text came in between */
+		/* the state after an instruction is on a separate line, because the kernel wrote other text before
+		 * it */
 		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
 			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks that what the verifier deduces about scalars is true. For all values of operands
- * that their descriptions allow, the description of the result must allow the result. A comparison must not go to a
- * path that was ruled out, and what is learned on its path must hold for both operands.
+ * Checks that the verifier's deductions about scalars are true. A description says which values a register may have.
+ * For all values that the operands' descriptions allow, the result's description must allow the result. A comparison
+ * must not go to a path that the verifier has excluded. The deductions on the comparison's path must hold for both
+ * operands.
  *
  * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything with all pairs of
  * descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random() checks everything with random
@@ -62,7 +63,7 @@ static uint64_t next(void)
 	return seed;
 }
 
-/* The narrowest description that allows both numbers. */
+/* Makes the narrowest description that allows the two numbers. */
 static void describe(struct reg *r, uint64_t v, uint64_t w)
 {
 	int64_t s = (int64_t)v, t = (int64_t)w;
@@ -75,7 +76,7 @@ static void describe(struct reg *r, uint64_t v, uint64_t w)
 	r->low = (struct range){ ls < lt ? ls : lt, ls < lt ? lt : ls, lu < lw ? lu : lw, lu < lw ? lw : lu };
 }
 
-/* ---- what operations do, and what the verifier deduces from them -------------------------------- */
+/* ---- results of operations, and the verifier's deductions --------------------------------------- */
 
 static const uint8_t alu_ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_AND, BPF_OR, BPF_XOR, BPF_LSH, BPF_RSH, BPF_ARSH };
 static const uint8_t jump_ops[] = { BPF_JEQ, BPF_JNE, BPF_JSET, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE, BPF_JSGT,
@@ -205,7 +206,8 @@ static void try_one(const struct reg *a, uint64_t x)
 			out = *a;
 			pbv_compare_learn(&out, &out, jump_ops[i], is, bits);
 			expect(has(&out, x), "with itself", jump_ops[i], bits, a, a, &out, x, x);
-			/* two registers with the same description; the verifier needn't know that their values are equal */
+			/* the two registers have the same description; the verifier needn't know that they have the
+			 * same value */
 			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a, a, x, x);
 		}
 	}
@@ -291,7 +293,7 @@ static void test_edges(void **state)
 
 /* ---- random descriptions ----------------------------------------------------------------------------- */
 
-/* A number of few bits, or near an edge, or any number. */
+/* Returns a random number: a number of few bits, a number near an edge, or any number. */
 static uint64_t number(void)
 {
 	uint64_t v = next();
@@ -324,7 +326,7 @@ static uint64_t mask(void)
 	}
 }
 
-/* Bounds around v: far, near, or v itself. */
+/* Makes random bounds that allow v. Each bound is far from v, near v, or v itself. */
 static void bounds(struct range *r, uint64_t v, int bits)
 {
 	const struct range all = range_all(bits);
@@ -342,7 +344,7 @@ static void bounds(struct range *r, uint64_t v, int bits)
 
 #define MEMBERS	6
 
-/* Makes a random description and some numbers that it allows. Returns how many. */
+/* Makes a random description, and some numbers that the description allows. Returns the count of the numbers. */
 static size_t around(struct reg *r, uint64_t *members)
 {
 	uint64_t v = number(), m = mask();
@@ -383,7 +385,7 @@ static void test_random(void **state)
 		size_t nx = around(&a, x), ny = around(&b, y), nr = 0;
 		struct pair p[MEMBERS * MEMBERS];
 
-		/* a constant: shifts need a known amount */
+		/* a constant, because for shifts the verifier must know the amount */
 		if (!(next() % 4)) {
 			describe(&b, next() % 70, 0);
 			y[0] = b.wide.umax;
@@ -400,7 +402,7 @@ static void test_random(void **state)
 	print_message("%lu checks\n", checks);
 }
 
-/* ---- deductions are also sharp --------------------------------------------------------------------------- */
+/* ---- deductions must also be sharp ----------------------------------------------------------------------- */
 
 static void up_to(struct reg *r, uint64_t max)
 {
@@ -416,7 +418,7 @@ static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }
 
-/* Like the computation of a histogram's slot, which combines shift amounts by |=. */
+/* Makes the operations that compute a histogram's slot. They combine shift amounts by |=. */
 static void test_unknown_operands(void **state)
 {
 	struct reg a, b;
@@ -470,7 +472,7 @@ static void test_halves(void **state)
 {
 	struct reg a, b;
 
-	/* a 32-bit comparison of a number that fits into 32 bits */
+	/* makes a 32-bit comparison of a number that fits into 32 bits */
 	scalar(&a);
 	a.wide.smin = -100;
 	a.wide.smax = 1000;
@@ -480,7 +482,7 @@ static void test_halves(void **state)
 	pbv_compare_learn(&a, &b, BPF_JSGT, true, 32);
 	assert_int_equal(a.wide.smin, 11);
 	assert_int_equal(a.wide.umax, 1000);
-	/* a signed comparison, then an unsigned one */
+	/* the number has signed bounds and an unsigned bound */
 	scalar(&a);
 	a.wide.smin = -5;
 	a.wide.smax = 7;
@@ -488,7 +490,7 @@ static void test_halves(void **state)
 	pbv_reg_sync(&a);
 	assert_int_equal(a.wide.smin, 0);
 	assert_int_equal(a.wide.umax, 7);
-	/* sign extension of a byte whose sign bit is known */
+	/* extends the sign of a byte whose sign bit is known */
 	up_to(&a, 0xff);
 	a.wide.umin = 0xf0;
 	pbv_reg_sync(&a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests ask_answer(): what a verdict of the kernel means. The last tests ask the kernel, and are skipped
- * without root. */
+/* Tests ask_answer(), which returns the meaning of a verdict of the kernel. The last two tests ask the kernel.
+ * Without root, they are skipped. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "ask.h"
 
 #define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
-/* The log's end with the log level that ask_verdict() uses. */
+/* The end of a log with the log level of ask_verdict(). */
 #define MORE_STATS "verification time 2435714 usec\nstack depth 16+64\n" STATS
 
 static void test_answers(void **state)
@@ -35,7 +35,7 @@ static void test_answers(void **state)
 		{ -E2BIG, "the call stack of 9 frames is too deep !\n" MORE_STATS, ASK_REFUSES },
 		{ -E2BIG, MORE_STATS, ASK_REFUSES },
 		{ -E2BIG, "", ASK_REFUSES },
-		/* only the last line is the reason */
+		/* only the last line is the reason of the refusal */
 		{ -EACCES, "BPF program is too large. Processed 1000001 insn\nR0 !read_ok\n" STATS, ASK_REFUSES },
 		{ -EACCES, "The sequence of calls\njumps is too complex\n" STATS, ASK_REFUSES },
 		{ -ENOMEM, STATS, ASK_GIVES_UP },
@@ -52,7 +52,8 @@ static void test_answers(void **state)
 	}
 }
 
-/* A loop with may_goto around bpf_loop, which Linux 6.18 walks for minutes. It must stop after ask_seconds. */
+/* The program has a loop with may_goto around bpf_loop. Linux 6.18 walks this loop for minutes. The load must stop
+ * after ask_seconds. */
 static void test_limit(void **state)
 {
 	static struct gen_program p;
@@ -64,11 +65,11 @@ static void test_limit(void **state)
 	ask_seconds = 1;
 	err = ask_verdict(&p, 0);
 	if (err != -EAGAIN)
-		skip();		/* another kernel, which decides at once */
+		skip();		/* another kernel decides at once */
 	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
 }
 
-/* A program that is too large for the running kernel, with the words of that kernel. */
+/* The program is too large for the running kernel. The log has the words of this kernel. */
 static void test_too_large(void **state)
 {
 	static struct gen_program p;
@@ -80,7 +81,7 @@ static void test_too_large(void **state)
 	ask_seconds = 60;
 	err = ask_verdict(&p, 0);
 	if (err != -E2BIG)
-		skip();		/* another kernel, or a slow machine */
+		skip();		/* another kernel or a slow machine has another verdict */
 	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Makes each allowed access to a field of a context, on all engines and in the kernel. Compares the values that are
- * read, and the field's contents after a write.
+ * Makes each allowed access to a field of a context, on all engines and in the kernel. Compares the read values, and
+ * the field's contents after a write.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,9 +25,10 @@ static uint8_t width_code(int size)
 	return size == 1 ? BPF_B : size == 2 ? BPF_H : size == 4 ? BPF_W : BPF_DW;
 }
 
-enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: stores a constant; SIGNED: loads with sign extension */
+enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: the store has a constant; SIGNED: the load extends the sign */
 
-/* Stores to off, if there is something to store. Then sets r0 to a hash of both halves of the contents of off. */
+/* If `store` isn't NULL, the program stores *store at off. After that, it loads the field at off, and sets r0 to a hash
+ * of the two halves of the loaded value. */
 static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
 {
 	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;
@@ -48,7 +49,7 @@ static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 2, .imm = 32 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MUL | BPF_K, .dst_reg = 2, .imm = 31 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_ADD | BPF_X, .dst_reg = 0, .src_reg = 2 };
-	/* the result of a program has 32 bits, so both halves are hashed */
+	/* a program's result has only 32 bits, so the result is a hash of the two halves */
 	*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
 	return (uint32_t)(i - insns);
 }
@@ -103,7 +104,7 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	struct own_prog p;
 	int fd, differ = 0;
 
-	/* the verifier checks the range of these programs' results */
+	/* the verifier checks the range of the results of CGROUP_SKB programs */
 	if (t->type == BPF_PROG_TYPE_CGROUP_SKB) {
 		insns[nr - 1] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_AND | BPF_K, .imm = 1 };
 		insns[nr++] = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
@@ -130,7 +131,7 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	return differ;
 }
 
-/* Only scalars can be compared: addresses differ. */
+/* Returns whether the field's value can be compared. Addresses differ, so only scalars can be compared. */
 static bool has_a_value(const struct pb_bpf_type *t, int off, int size, bool write)
 {
 	struct pb_bpf_ctx_access a;

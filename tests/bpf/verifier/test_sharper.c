@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests which instruction sharper_at() blames for a laxer verdict. The logs are of Linux 6.18.
+ * Tests which instruction sharper_at() finds as the reason of a laxer verdict. Linux 6.18 wrote the logs.
  *
- * In the program r1 is r5 - 1, w1 >= 23 and r5 < 3, so r1 is all ones. r1 is linked to r5. When r5 is compared,
- * Linux forgets what it knew of r1. But its log shows r1 only where r1 is read next.
+ * In the program r1 is r5 - 1, w1 >= 23 and r5 < 3, so r1 is all ones. r1 is linked to r5. When a branch compares r5,
+ * Linux forgets what it knew of r1. But the log doesn't show r1 before an instruction reads r1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void test_linked_register(void **state)
 	       FROM("id=1-1," KNOWN) BRANCH COPY END, "a branch");
 }
 
-/* No branch compared a register of that link, so the copy itself is blamed. */
+/* No branch compares a register that is linked to r1. So sharper_at() finds the copy of r1. */
 static void test_other_register(void **state)
 {
 	blames(BEGIN "3: (07) r1 += -1                      ; R1=scalar(smin=-1,smax=0xfffffffe)\n"
@@ -69,7 +69,7 @@ static void test_other_register(void **state)
 	       FROM("id=3," KNOWN) BRANCH COPY END, "rN = rN");
 }
 
-/* If something was forgotten before the branch, the instruction that forgot it is blamed. */
+/* If the kernel forgets something at an instruction other than the branch, sharper_at() finds this instruction. */
 static void test_lost_before(void **state)
 {
 	blames(BEGIN "3: (07) r1 += -1                      ; R1=scalar(id=1-1)\n"

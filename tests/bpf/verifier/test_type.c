@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Compares the rules for contexts with the kernel's. For every type, offset and size, a small
- * program that reads or writes there is loaded, and the verdict is compared with ours.
+ * Compares the rules for contexts with the kernel's rules. For every type, offset and size, loads a small program into
+ * the kernel. The program reads or writes the context at the offset. The kernel's verdict is compared with our
+ * verdict.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,8 +37,8 @@ static int verdict(uint32_t type, uint32_t attach_type, int off, int size, bool 
 }
 
 /*
- * For tracepoints the kernel compares a signed offset with a size, so it lets programs read
- * before the record. We are stricter in this case, and in no other.
+ * Returns whether we may refuse an access that the kernel allows. For tracepoints, the kernel compares a signed offset
+ * with a size. So it lets programs read before the record. We are stricter only in this case.
  */
 static bool is_stricter(uint32_t type, int off, bool write)
 {
@@ -100,12 +101,12 @@ static void places(void **state)
 	const struct pb_bpf_type *cls = pb_bpf_type_of(BPF_PROG_TYPE_SCHED_CLS);
 	struct pb_bpf_ctx_access a;
 
-	/* a part of a field */
+	/* the access has a part of a field */
 	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, mark) + 2, 2, false, &a), 0);
 	assert_int_equal(a.at, offsetof(struct __sk_buff, mark) + 2);
 	assert_int_equal(a.width, 2);
 	assert_int_equal(a.field_size, 4);
-	/* fields that keep only 16 bits */
+	/* these fields keep only 16 bits */
 	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, tc_classid), 4, true, &a), 0);
 	assert_int_equal(a.width, 2);
 	assert_int_equal(a.below, 0);
@@ -115,7 +116,8 @@ static void places(void **state)
 	assert_int_equal(a.kind, PB_BPF_FIELD_SOCK_COMMON);
 }
 
-/* The kernel's verdict on a program that reads a field of a socket after a check for NULL. */
+/* Returns the kernel's verdict on a program. The program checks that a socket isn't NULL, and reads a field of the
+ * socket. */
 static int sock_verdict(enum pb_bpf_sock_kind kind, int off, int size)
 {
 	uint32_t call = kind == PB_BPF_SOCK_TCP ? BPF_FUNC_tcp_sock : BPF_FUNC_sk_fullsock;
