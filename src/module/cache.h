@@ -10,7 +10,7 @@
  * appear by rename and are not written after that, so recorders that run at the same time do not
  * disturb each other. A cached file is checked like any data from outside.
  *
- * Context: any thread. On failure nothing is cached; that is never an error.
+ * Context: any thread. If anything fails, nothing is cached, and the caller gets no error.
  */
 #ifndef PB_MODULE_CACHE_H
 #define PB_MODULE_CACHE_H

@@ -134,7 +134,8 @@ struct text {
 	jmp_buf too_long;
 };
 
-/* Called by the demangler. It allocates no memory of its own, so longjmp() leaks none. */
+/* Called by the demangler. The demangler allocates no memory, so no memory is lost if longjmp()
+ * leaves it. */
 static void add_text(const char *s, size_t n, void *arg)
 {
 	struct text *t = arg;

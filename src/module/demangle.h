@@ -19,7 +19,7 @@ enum pb_demangle {
 /* Reads "simple", "full" or "no". False if the text is something else. */
 bool pb_demangle_style(const char *text, enum pb_demangle *how);
 
-/* The caller frees the result. NULL: the name should be used as it is. */
+/* Returns the demangled name, which the caller frees. NULL: the name should be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
 /* Works like pb_demangle() with SHORT or FULL, but leaves out a long list of template arguments if
  * it is nested in `depth` other long lists. With depth 0, the same lists are left out as with

@@ -12,7 +12,7 @@
 					 * up */
 #define MAX_NESTED	64		/* at most this many stacks in a chain of `from` are looked
 					 * at */
-#define OWN_STACK	(1ull << 63)	/* bit of an id: a thread's own stack
+#define OWN_STACK	(1ull << 63)	/* the bit of an id that marks a thread's own stack
 					 * (doc/design/record-format.md) */
 
 struct pb_stacks {

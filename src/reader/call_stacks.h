@@ -35,10 +35,13 @@ struct pb_call_stack {
 	uint32_t base;		/* number of open calls that are outside of calls[0]; nothing else
 				 * is known of these calls */
 	bool base_inherited;	/* the calls in `base` began in the process that forked this one */
-	uint32_t user;		/* for the view (graph_text.c: its first entry that waits) */
-	uint32_t counted;	/* for the view (report.c: the first call that it counted) */
-	uint32_t shift;		/* for the view (select.h: the depth of its calls) */
-	uint32_t pid, serial;	/* serial: of the last thread that used the stack */
+	uint32_t user;		/* for the view (graph_text.c: the index of the first entry that
+				 * waits) */
+	uint32_t counted;	/* for the view (report.c: the index of the first call that it
+				 * counts) */
+	uint32_t shift;		/* for the view (select.h: a number that is added to the depth of
+				 * the stack's calls) */
+	uint32_t pid, serial;	/* serial: serial of the last thread that used the stack */
 	uint64_t id;
 	/* The stack that the thread left to enter this stack. The innermost call of `from` waits
 	 * for the code on this stack. NULL for a thread's own stack. If the thread comes back to

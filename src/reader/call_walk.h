@@ -17,13 +17,13 @@ struct pb_call_walk {
 	size_t nr_tids;
 	bool by_time;
 	void *arg;
-	/* Called for each event, with the number of calls that it counts for. If the process
-	 * inherited the call by fork, the call's `aux` is the time of the fork, or 1 without a
-	 * clock. Returns false to end the walk. */
+	/* Called for each event. `calls` is the number of calls that the event counts for. If the
+	 * process inherited the call by fork, the call's `aux` is the time of the fork, or 1
+	 * without a clock. Returns false to end the walk. */
 	bool (*event)(void *arg, const struct pb_event *ev, unsigned calls);
 	/* Called after the last event for each call that is still open. The calls of a stack come
-	 * from the outermost call to the innermost. After them, it is called with `call` NULL for
-	 * the leaf that runs on the stack. */
+	 * from the outermost call to the innermost. The last one of a stack is the leaf that runs
+	 * on the stack: `call` is then NULL. */
 	void (*open)(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls);
 	struct pb_stream_totals totals;	/* set by the walk */

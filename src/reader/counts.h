@@ -46,8 +46,8 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 /* Notes a chunk that was written at `offset` of the chunks file. */
 void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
 
-/* Called at the end. Some counts need a thread's first and last chunk, so it reads these chunks
- * from chunks_fd and decodes them. */
+/* Called at the end. Some counts need a thread's first and last chunk, so this function reads these
+ * chunks from chunks_fd and decodes them. */
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 

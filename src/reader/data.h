@@ -89,8 +89,8 @@ struct pb_data {
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
 	bool damaged;			/* something was cut off or unreadable */
-	bool whole;			/* no chunk is missing, so the data has the ENTRY of each
-					 * call whose end it has */
+	bool whole;			/* no chunk is missing. So if the data has a call's end, it
+					 * also has the call's ENTRY */
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 

@@ -261,7 +261,7 @@ static uint64_t now_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Reads all clocks between two readings of the TSC. There are 16 tries, as the thread may be
+/* Reads all clocks between two readings of the TSC. There are 16 tries, because the thread may be
  * scheduled out during a try. The shortest try counts. */
 int pb_datadir_clock(struct pb_datadir *w)
 {

@@ -80,10 +80,10 @@ void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 	c->pos += words;
 }
 
-/* The next records belong to the stack with this id. pb_cursor_peek() may call this function long
- * before the next event is returned. So state that matters to the events of other threads changes
- * only when an event is returned (pb_event_set()). If a thread switches to a stack and back without
- * an event on that stack, the state stays as it is. */
+/* Notes that the next records belong to the stack with this id. pb_cursor_peek() may call this
+ * function long before the next event is returned. So state that matters to the events of other
+ * threads changes only when an event is returned (pb_event_set()). If a thread switches to a stack
+ * and back without an event on that stack, the state stays as it is. */
 static void use_stack(struct pb_cursor *c, uint64_t id)
 {
 	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
@@ -268,8 +268,8 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 	c->pos += words;
 }
 
-/* Handles EXIT, TAIL, and END of a call with an ENTRY. The record may skip calls. It is consumed
- * only after an event was returned for each skipped call. */
+/* Handles EXIT, TAIL, and END of a call with an ENTRY. The record may skip calls. The record is
+ * consumed only after an event was returned for each skipped call. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
 {

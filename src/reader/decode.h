@@ -8,22 +8,23 @@
  *
  *   LEAF, LONG     LEAF
  *   ENTRY          ENTRY; the call is pushed on its stack
- *   EXIT           END (skipped) for each call inside the one that it closes, then
- *                  EXIT; without `call` if the call's beginning was not seen
+ *   EXIT           END (skipped) for each call that is open inside the exiting call, then
+ *                  EXIT for that call. If the data doesn't have the beginning of the call,
+ *                  only EXIT without `call`
  *   TAIL           like EXIT, with PB_EV_TAIL
  *   TAIL_LEAF      LEAF, with PB_EV_TAIL
- *   END            if the call has an ENTRY: like EXIT, but the last event is END;
- *                  otherwise one END without `call`
+ *   END            if the call has an ENTRY, the same events as for EXIT, but the last
+ *                  event is END; otherwise one END without `call`
  *   CALL, FUNC     CALL, FUNC
  *   LOST           LOST
- *   OPEN           none, if no record is missing before the chunk; otherwise the
- *                  stack is made to agree with the list of OPEN records: END (lost)
+ *   OPEN           none, if no record is missing before the chunk. Otherwise the events
+ *                  make the stack agree with the list of OPEN records: END (lost)
  *                  for a call that is no longer open, OPEN for an unknown call
  *   chunk leaf_*   LEAF_OPEN at the thread's end
  *   STACK, TIME, PAD, holes, unknown types: none
  *
- * If a call began in the process that forked this one, its ENTRY becomes an OPEN
- * event and its LEAF an EXIT event.
+ * If a call began in the process that forked this process, its ENTRY becomes an
+ * OPEN event, and its LEAF becomes an EXIT event.
  *
  * Context: the observer, one thread.
  */
@@ -106,8 +107,8 @@ struct pb_cursor {
 	uint32_t open_seen;		/* number of the stack's calls that agree with the list */
 	uint32_t open_left;		/* number of the list's records that must still be used */
 	uint32_t open_at;		/* index of the list's next record */
-	uint64_t open_unwritten[2];	/* a bit for each record of the list; it is set if the ENTRY
-					 * of the record's call may come after the list */
+	uint64_t open_unwritten[2];	/* a bit for each record of the list: set if the ENTRY of
+					 * the record's call may come after the list */
 	uint32_t base_due;		/* number of open calls that are outside of the listed
 					 * calls; nothing else is known of them */
 	uint32_t opened;		/* the list may have opened the calls on `opened_on` up to

@@ -16,8 +16,9 @@
  * In overwrite mode all chunks are written at the end, newest first (drain_newest.c). If max_size
  * leaves no room for the oldest chunks, these chunks count as overwritten.
  *
- * At the end, FULL chunks are freed once. After that, no chunk is freed, because a thread that
- * still runs may write into its open chunk. No other thread may get that chunk.
+ * At the end, FULL chunks are written and freed for the last time. After that, no chunk is freed.
+ * The reason is that a thread that still runs may write into its open chunk, so no other thread may
+ * get that chunk.
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H
@@ -47,9 +48,9 @@ struct pb_drain {
 	struct pb_ring geometry;	/* trusted, because the recorder made it */
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* largest size of the chunks file; 0: no limit */
-	/* Sets `alive` of each thread that lives or may live. Returns false if the search was
-	 * incomplete. When *stop is set, it must return soon. The reaper calls it, and only for
-	 * suspects. If it is NULL, all suspects count as dead. */
+	/* This function sets `alive` of each thread that lives or may live. It returns false if the
+	 * search was incomplete. After *stop is set, it must return soon. The reaper calls it, and
+	 * only for suspects. If the pointer is NULL, all suspects count as dead. */
 	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			      const _Atomic bool *stop);
 	void *arg;
@@ -67,7 +68,7 @@ struct pb_drain {
 	uint64_t overwritten_calls;	/* overwrite mode: number of calls in the oldest chunks, for
 					 * which max_size left no room */
 	uint32_t *discarded;		/* number of discarded calls of each thread; the index is
-					 * serial - 1 */
+					 * the serial minus 1 */
 
 	/* private */
 	pthread_t thread, heart;
@@ -82,8 +83,8 @@ struct pb_drain {
 					 * list */
 	struct robust_list robust_entry;
 	struct pb_drain_dead *dead;
-	struct pb_counts_thread *lasts;	/* each thread's first and last chunk; the index is serial -
-					 * 1 */
+	struct pb_counts_thread *lasts;	/* the first and the last chunk of each thread; the index is
+					 * the serial minus 1 */
 	struct pb_drain_batch *batch;
 };
 

@@ -29,7 +29,7 @@
 #include "reader/drain_priv.h"
 
 #define LOOK_NS		250000000ull
-#define ALL_EACH	8	/* looks */
+#define ALL_EACH	8	/* one in this many looks treats every thread as a suspect */
 #define WORK_SHARE	20	/* the pause is this multiple of the last look's duration */
 #define ASK_MAX		4096	/* limit of the threads in one call of threads_alive() */
 #define FOUND_MAX	1024	/* limit of the chunks of dead threads that one look finds */
@@ -153,7 +153,7 @@ static void look_at(struct pb_drain *d, uint32_t i, bool all)
 	gone = is_missing(pid, tid);
 	if (!all && !s->missing) {
 		/* If the thread is gone, ask only at the next look. Most chunks of such threads are
-		 * closed before that look */
+		 * closed before that look. */
 		s->missing = gone;
 		return;
 	}

@@ -16,8 +16,8 @@
 #define PIECE		(1u << 20)	/* how many bytes get memory in one step */
 #define TRIM_MAX	8192		/* how many chunks one trim looks at */
 
-/* Engines begin to search for a free chunk at free_word. So it is set to the lowest chunk that was
- * freed, whose memory is probably in the processor's cache. */
+/* Engines begin to search for a free chunk at free_word. So free_word is set to the word of the
+ * lowest chunk that was freed. That chunk's memory is probably in the processor's cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -55,7 +55,8 @@ static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* the chunks from the index `ahead` have no memory, so look only at the chunks below */
+	/* the chunks from the index `ahead` have no memory, so look only at the chunks below
+	 * `ahead` */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)
@@ -94,8 +95,8 @@ static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 			pb_drain_release(d, i, PB_CHUNK_FREE);
 }
 
-/* Returns the index of the first chunk that has memory, from i. A chunk without memory must not be
- * read, because the read would allocate some. */
+/* Returns the index of the first chunk that has memory. The search starts at i. A chunk without
+ * memory must not be read, because the read would allocate some. */
 static uint32_t next_data(struct pb_drain *d, uint32_t i)
 {
 	uint64_t start = d->geometry.chunks_offset;

@@ -147,7 +147,7 @@ static int scan_file(struct scan *s)
 	}
 	if (at < d->chunks_size || cut) {
 		/* If the recorder was killed, this is normal. Otherwise the file was damaged after
-		 * the recording */
+		 * the recording. */
 		d->damaged |= d->ended;
 		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't "
 				"shown",

@@ -107,8 +107,7 @@ static void drop_first(struct pb_stream *s)
 	s->fresh = true;
 }
 
-/* If the first cursor's next event is no longer the earliest of all, puts another
- * cursor first. */
+/* If the first cursor's next event is no longer the earliest event, puts another cursor first. */
 static void reorder(struct pb_stream *s)
 {
 	uint64_t limit = s->heap[1].time;

@@ -48,8 +48,8 @@ static const char *soname(const struct record_module *m)
 	return pb_analysis_string(m->map, m->map->soname);
 }
 
-/* True if the hook belongs to module m. A hook that names no module belongs to each module with the
- * function that the program starts with. */
+/* True if the hook belongs to module m. If a hook names no module, it belongs to each module that
+ * has the function and that the program starts with. */
 static bool is_of(const struct record_options *o, unsigned hook, const struct record_module *m)
 {
 	const struct record_hook *h = &o->hooks[hook];
@@ -104,7 +104,7 @@ static int look(struct found *f, const struct record_hook *h, const struct recor
 	return (int)(f->usable - usable);
 }
 
-/* If a program can't be attached, writes the reason to `text` and returns true. */
+/* If the eBPF program can't be attached, writes the reason to `text` and returns true. */
 static bool reason(const struct found *f, const struct record_hook *h, char *text, size_t len)
 {
 	char near[4 * PB_EDIT_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the modules that a program will load, before it starts. */
+/* Finds the modules that a program will load, before the program starts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

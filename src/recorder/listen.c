@@ -2,8 +2,8 @@
 /*
  * An agent that connects waits at most PB_PATIENCE_NS for a heartbeat. But the recorder's main
  * thread may analyse a module for seconds. So a separate thread accepts agents and does nothing
- * else. It sends the ring, which holds the heartbeat. Then it passes the connection to the main
- * thread through a pipe.
+ * else. The thread sends the ring, which holds the heartbeat. Then it passes the connection to the
+ * main thread through a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -72,8 +72,8 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 }
 
 /* True if a pattern that the agent can't match becomes a mark. If the pattern matches a few
- * functions, their names are listed instead. A mark replaces a long list, and a glob that may match
- * any number of functions. */
+ * functions, their names are listed instead. A mark is used if the list would be long, or if the
+ * pattern is a glob that may match any number of functions. */
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {

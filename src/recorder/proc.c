@@ -46,7 +46,7 @@ struct maps_visit {
 	const struct record_ring *r;
 	pid_t pid;
 	enum record_maps found;
-	bool any;		/* a thread that was looked at had memory */
+	bool any;		/* a thread that was looked at has memory */
 	char *path;		/* buffer for the directory of the thread, or NULL */
 };
 

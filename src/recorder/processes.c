@@ -9,9 +9,9 @@
  * unmapped the ring, or has called exec. So the exclusive lock can be taken exactly when no process
  * maps the ring.
  *
- * /proc is used only for names, and if an agent got no lock. It is not enough, because it hides
- * mappings of three kinds: those of other users' processes, of processes that aren't dumpable, and
- * of a main thread that has exited.
+ * /proc is used only for names, and to search for mappings of the ring if an agent got no lock. It
+ * is not enough, because it hides mappings of three kinds: those of other users' processes, of
+ * processes that aren't dumpable, and of a main thread that has exited.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ int record_procs_share(struct record_ring *r)
 	if (fd >= 0)
 		close(fd);
 	/* There is no /proc, or no free descriptor. The agent then gets the recorder's own open
-	 * file, which has no shared lock, and record_procs_alive() has to search for mappings */
+	 * file, which has no shared lock. So record_procs_alive() has to search for mappings. */
 	r->unlocked = true;
 	return r->fd;
 }
@@ -144,7 +144,7 @@ static bool visit_starting(void *arg, pid_t pid)
 	}
 	free(var);
 	fclose(f);
-	/* If the program unmapped its environment, the file is empty, too, but env_end isn't 0 */
+	/* if the program unmapped its environment, the file is empty, too, but env_end isn't 0 */
 	if (!any && !before.env_end && before.memory)
 		v->found = !record_proc_stat(dir, &after) && after.memory;
 	return !v->found;

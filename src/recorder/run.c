@@ -4,9 +4,9 @@
  * threads move data.
  *
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
- * on. It only stays to write the data that it has. A signal that another process sends to the
- * recorder is passed on to the program. If the program has ended and only its children are left, ^C
- * ends the recording.
+ * on. The recorder only stays to write the data that it has. A signal that another process sends to
+ * the recorder is passed on to the program. If the program has ended and only its children are
+ * left, ^C ends the recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
-#define EXEC_NS		2000000000u	/* the longest time from an exec to the agent's start that
-					 * the recorder waits */
+#define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
+					 * exec */
 
 struct run {
 	struct record_options *o;
@@ -192,9 +192,9 @@ static void on_signal(struct run *r)
 	}
 }
 
-/* True if progress may be shown, because it can't disturb the program's output. No descriptor of
- * the program may lead to the terminal. The terminal must be in line mode, and the recorder must be
- * in the foreground. */
+/* True if progress may be shown. It must not disturb the program's output, so no descriptor of the
+ * program may lead to the terminal. The terminal must be in line mode, and the recorder must be in
+ * the foreground. */
 static bool may_show_progress(const struct run *r)
 {
 	const char *term = getenv("TERM");
@@ -264,8 +264,8 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* The early reading of the clocks is for a recorder that is killed. Further readings make
-	 * the conversion of times more exact */
+	/* The early reading of the clocks is needed if the recorder is killed. The further readings
+	 * make the conversion of times more exact. */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }

@@ -7,8 +7,8 @@
  *   client                         recorder                       agent
  *   HELLO (pid of a process) ----> finds the agent's connection
  *   <------------- READY, or ERROR
- *   WRITE / READ ----------------> answered here, where the recorder has the
- *                                  state; else queued while the agent is busy
+ *   WRITE / READ ----------------> answers if the recorder owns the file;
+ *                                  otherwise queues it while the agent is busy
  *                                  WRITE / READ -----------------> carries it out
  *                                  <---------------- REPLY, or ERROR + text
  *   <----------------------------- passes that on

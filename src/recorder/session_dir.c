@@ -241,8 +241,8 @@ static int listen_at(const char *path)
 
 /* Finds the agent. In a build directory, the agent is beside the executable `patchbay`. Otherwise
  * it is in the library directory of the executable's tree, even if the tree was moved. The loader
- * splits LD_PRELOAD at blanks and colons. If the path has one of these, a link in the session's
- * directory is used. */
+ * splits LD_PRELOAD at blanks and colons. If the agent's path has a blank or a colon, a link in the
+ * session's directory is used. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];
@@ -280,8 +280,8 @@ int record_session_open(struct record_session *s, bool serve)
 	int ret;
 
 	*s = (struct record_session){ .listen_fd = -1, .control_fd = -1, .lock_fd = -1 };
-	/* the last session in a spare base removes the base, perhaps between record_session_base()
-	 * and make_dir() */
+	/* try again if the last session in a spare base removes the base between
+	 * record_session_base() and make_dir() */
 	for (unsigned i = 0; i < MAX_TRIES; i++) {
 		ret = record_session_base(base);
 		if (ret)

@@ -37,7 +37,7 @@ struct record_options {
 	bool *module_matched;		/* [nr_modules] true if the glob matched a module of an
 					 * image */
 	unsigned nr_modules;
-	const char *tracer, *clock;	/* clock NULL: the default */
+	const char *tracer, *clock;	/* clock: NULL means the default */
 	enum pb_match match;
 	struct record_pattern *patterns;
 	unsigned nr_patterns;

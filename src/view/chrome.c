@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete event ("X"), which
- * is written when the call ends. If a call is open at the end of the data, it is shown with its
- * program's end as its own end. Lost records are instant events.
+ * is written when the call ends. If a call is open at the end of the data, it is shown as if it
+ * ended when its program ended. Lost records are instant events.
  *
  * Events of one track must nest. But a call on one stack may outlast calls on another stack. So
  * each stack that a program switches to has its own track.

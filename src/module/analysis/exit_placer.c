@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decides for one address whether a window of exits may begin at it. exit_windows.c and
- * exit_shared.c choose the addresses to try. Each byte of code has a bit that says whether a
- * window, a slot or displaced code occupies the byte. So windows, slots and displaced code never
- * overlap.
+ * Decides whether a window of exits may begin at an address. exit_windows.c and exit_shared.c
+ * choose the addresses to try. Each byte of code has a bit that says whether a window, a slot or
+ * displaced code occupies the byte. So windows, slots and displaced code never overlap.
  */
 #include <string.h>
 #include "module/analysis/exit_placer.h"

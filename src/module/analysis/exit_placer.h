@@ -16,22 +16,22 @@ struct pb_placer {
 	struct pb_window_out out;	/* the result of the last pb_placer_fits() */
 	long last;			/* the index of the window that was kept last, or -1 */
 	pb_gap_vec gaps;		/* padding that may hold slots */
-	size_t gap;			/* index in gaps: gaps before it are out of reach */
+	size_t gap;			/* all gaps before this index in `gaps` are out of reach */
 };
 
 /* True if a window, a slot or displaced code occupies any byte of [start, end). */
 bool pb_placer_used(const struct pb_an *an, uint64_t start, uint64_t end);
 /* Marks [start, end) as taken or as free. */
 void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used);
-/* Adds the window's recipe to the file's recipes; returns its offset. */
+/* Adds the window's recipe to the file's recipes. Returns the recipe's offset. */
 uint32_t pb_placer_recipe(struct pb_an *an, const struct pb_window_out *w);
-/* True if the instruction at addr is an endbr64: an indirect branch may lead to an endbr64. */
+/* True if the instruction at addr is an endbr64. An indirect branch may lead to an endbr64. */
 bool pb_placer_endbr(const struct pb_an *an, uint64_t addr);
 /* True if control reaches the instruction. Code that control never reaches may be data. */
 bool pb_placer_alive(struct pb_placer *p, uint64_t addr, uint32_t unit);
-/* True if a window with a jump of jump_len bytes may begin at `start` and hold the exit; p->out is
- * then the window. Bytes before old_end may be taken, because they belong to the window that the
- * new window replaces. */
+/* True if a window with a jump of jump_len bytes may begin at `start` and hold the exit. If so,
+ * p->out is the window. Bytes before old_end may be taken, because they belong to the window that
+ * the new window replaces. */
 bool pb_placer_fits(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t start,
 		    unsigned jump_len, uint64_t old_end);
 /* Makes p->out the exit's window, at `start`. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file's tables of exits (abi/analysis.h): a list of windows for each function whose
- * exits can all be hooked, and a table of the windows in these lists. Windows that no function
- * needs are left out. An entry's window may have become longer to hold exits. The longer window
- * then replaces the entry's old window in the table of functions.
+ * Makes the file's tables of exits (abi/analysis.h). Each function whose exits can all be hooked
+ * has a list of windows. A table has the windows of these lists. Windows that no function needs are
+ * left out. An entry's window may have become longer to hold exits. The longer window then replaces
+ * the entry's old window in the table of functions.
  */
 #include <errno.h>
 #include "module/analysis/exits_priv.h"
@@ -63,7 +63,7 @@ static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 			if (!e->how)
 				continue;
 			add_window(m, e->window, stamp);
-			/* a shared jump needs the text of both sites */
+			/* a shared jump works only if both of its windows are patched */
 			if (an->exit_windows.v[e->window].on >= 0)
 				add_window(m, (uint32_t)an->exit_windows.v[e->window].on, stamp);
 		}
@@ -147,7 +147,7 @@ static int by_addr(const void *a, const void *b)
 	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
 }
 
-/* Windows do not overlap, so exits sorted by address come in the order of their windows. */
+/* Windows do not overlap. So if exits are sorted by address, their windows are sorted, too. */
 static void put_exits(struct maker *m)
 {
 	struct pb_an *an = m->an;

@@ -5,11 +5,12 @@
  * each exit, these kinds of windows are tried in this order:
  *
  *   ENTRY           the entry's window is made longer, so that its stub holds the exit
- *   WINDOW, PADDED  five bytes that end in the exit, or reach into the padding after it (after a
- *                   conditional jump the code may continue)
+ *   WINDOW, PADDED  five bytes that end with the exit, or that reach into the padding after the
+ *                   exit. If the exit is a conditional jump, they may also reach into the code
+ *                   after it
  *   JOINED          the window before the exit is made longer
- *   PADDING_SLOT,   a short jump, and a trampoline slot of five bytes within its reach: in
- *   CODE_SLOT       padding, or in code that is displaced for it
+ *   PADDING_SLOT,   a short jump, and a trampoline slot of five bytes within its reach. The slot
+ *   CODE_SLOT       lies in padding, or in code that is displaced for the slot
  *   SHARED, NEXT    a jump of which only the first byte is the exit's own (exit_shared.c)
  *
  * Entries got their windows and slots in an earlier stage, and keep them. The last four kinds are

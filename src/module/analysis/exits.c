@@ -4,11 +4,11 @@
  * has noted every instruction through which control may leave a unit (the code of one FDE). Each of
  * these instructions is of one of four kinds:
  *
- *   dead        no control flow reaches it: data, or code that is never run
+ *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
  *   an edge     a jump into another unit that leaves the frame as it is: to a part of the same
  *               function (foo.cold), or to code that functions share
- *   a reason    why the unit's exits cannot be found (enum pb_inexit)
+ *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
  * edge to that unit. doc/design/returns.md has the rules and the proof.
@@ -53,7 +53,7 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 }
 
 /* True if a branch leads into the middle of a decoded instruction. It is then not certain which
- * bytes are code. A branch to the byte after a lock prefix is allowed: code that runs with one
+ * bytes are code. A branch to the byte after a lock prefix is allowed: a program that has only one
  * thread jumps over the prefix. */
 static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
 {
@@ -105,7 +105,8 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 	return true;
 }
 
-/* True if the CFI of the unit `to` gives the jump's target the same frame as at the jump. */
+/* True if the jump's target has the same frame as the jump, according to the CFI of the unit
+ * `to`. */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -284,8 +285,9 @@ static int by_from(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* Returns the index of the first edge to the unit (`to` is true: edges are sorted by `to`), or of
- * the first edge from the unit (`to` is false: edges are sorted by `from`). */
+/* If `to` is true, the edges are sorted by `to`: returns the index of the first edge to the unit.
+ * If `to` is false, the edges are sorted by `from`: returns the index of the first edge from the
+ * unit. */
 static size_t edge_lower(const pb_edge_vec *v, uint32_t unit, bool to)
 {
 	size_t low = 0, high = v->n;

@@ -2,8 +2,8 @@
 /*
  * What the sweep notes for the search for exits (exits.c). In code with an FDE, it notes where each
  * instruction begins, and each instruction through which control may leave the FDE's code. It also
- * compares the CFI with pushes, pops, additions and subtractions. A table that contradicts the code
- * proves nothing.
+ * compares the CFI with pushes, pops, additions and subtractions. A CFI table that contradicts the
+ * code proves nothing.
  *
  * Context: the sweep's threads, each with its own struct pb_flow. The threads share the bitmaps of
  * starts and the units' flags, and only ever set bits in them.

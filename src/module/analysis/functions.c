@@ -179,7 +179,8 @@ static void merge(struct pb_an *an)
 	}
 }
 
-/* Collects the addresses that no window may cross: the starts of everything in code. */
+/* Collects the addresses that no window may cross: the starts of functions, labels, FDEs and
+ * ranges. */
 static void make_barriers(struct pb_an *an)
 {
 	size_t n = 0;

@@ -49,7 +49,7 @@ struct pb_insn {
 /* Decodes the instruction at p, where avail bytes may be read. False if the bytes are no
  * instruction. */
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
-/* The two halves of pb_insn_decode(), for the test. pb_insn_by_table() returns false if the opcode
+/* The two parts of pb_insn_decode(), for the test. pb_insn_by_table() returns false if the opcode
  * is not in the table. */
 bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i);
 bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);

@@ -43,8 +43,9 @@ static const char *const start[] = {
 /*
  * Memory tests fill all writable memory of a process with patterns, and restore it (for example,
  * for Redis' crash report). While a memory test runs, the TLS word that leads to the thread's state
- * holds a pattern. Even a fault on a hit could not be caught. If a process' struct rseq holds a
- * pattern, the kernel kills the process when it delivers a signal.
+ * holds a pattern. If a hit faults while a memory test runs, the fault can't be caught. The reason
+ * is that the process' struct rseq may hold a pattern, too: the kernel then kills the process when
+ * it delivers a signal.
  */
 static const char *const memtest[] = {
 	"memtest_*",
@@ -79,7 +80,8 @@ bool pb_name_stub(const char *name, size_t len)
 /*
  * True if the name is that of a cold part: foo.cold of gcc and clang, and foo.cold.3 of older gccs.
  * Only jumps lead to a cold part, whatever its CFI says. But clang also outlines functions with
- * names such as foo.cold.1. If *numbered is set and the address is called, it is a function.
+ * names such as foo.cold.1. If *numbered is set and the address is called, the name is that of a
+ * function.
  */
 bool pb_name_cold(const char *name, size_t len, bool *numbered)
 {

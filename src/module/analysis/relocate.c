@@ -15,7 +15,7 @@
  *
  * A displaced call pushes the address after the original call. So the callee, an unwinder and the
  * return see the same stack as without tracing. The push stores the low half of the address
- * (sign-extended), and the movl then stores the high half. Neither instruction changes flags. An
+ * (sign-extended). After it, the movl stores the high half. Neither instruction changes flags. An
  * operand in memory is read before rsp moves, and is kept below rsp. No signal handler writes
  * there, because it is the red zone, and the callee's frame will overwrite it. So only the first
  * instruction can fault: by reading the operand or by pushing. All registers are then as at the

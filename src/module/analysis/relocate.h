@@ -40,8 +40,8 @@ struct pb_window_out {
  * Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE, CALL, RELOCATE or BRANCH. BRANCH is
  * a branch from the window into its own middle: the caller checks all other branches.
  *
- * There is one pair for each displaced instruction. The last pair, {window_len, offset}, is for the
- * jump that ends the recipe. It stands for the first instruction after the window.
+ * The recipe has one pair for each displaced instruction. The last pair, {window_len, offset}, is
+ * for the jump that ends the recipe. This pair stands for the first instruction after the window.
  */
 enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_out *out);
 

@@ -3,7 +3,7 @@
  * The state of one analysis, and its stages. The stages run in this order, and each stage fills
  * fields of struct pb_an that later stages read:
  *
- *   ranges    where code is, and which of it is the linker's stubs
+ *   ranges    where code is, and which code is the linker's stubs
  *   cfi       .eh_frame
  *   symbols   candidates for functions, and labels, from every symbol table
  *   imports   compilers' hooks (mcount, __fentry__, ...): their slots and stubs; the code addresses
@@ -13,8 +13,9 @@
  *   sweep     decodes all code once: branch targets, calls of hooks, instructions that use the
  *             return slot, padding
  *   functions candidates and FDEs become functions
- *   records   __mcount_loc and the like say which functions the compiler prepared
- *   sites     each function's window, recipe and trampoline slot, or the reason to refuse it
+ *   records   __mcount_loc and similar sections show which functions the compiler prepared
+ *   sites     each function's window, recipe and trampoline slot, or the reason why the
+ *             function is refused
  *   exits     each function's exits, and how they are hooked
  *   emit      the file
  *
@@ -139,7 +140,7 @@ struct pb_an {
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;
 	pb_cross_jump_vec cross_jumps;	/* sorted by target */
-	pb_addr_vec tables;	/* addresses of data that code takes the address of */
+	pb_addr_vec tables;	/* each data address that code takes */
 	pb_addr_vec ra_reads;	/* addresses of instructions that use their return slot */
 
 	PB_VEC(struct pb_fn) fns;
@@ -176,7 +177,8 @@ int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
 int pb_exits_make(struct pb_an *an, const char **why);
 /* Finds the units that hold a function's code: its own unit, and the units that edges lead to.
- * Writes at most max of them. Returns their number, or max + 1 if there are more than max. */
+ * Writes at most max of them. Returns the number of units, or max + 1 if there are more than max
+ * units. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
 /* Returns the edges that begin in the unit. */
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
@@ -257,7 +259,8 @@ void pb_debug_files_open(struct pb_an *an);
 /* imports.c: reads the 8 bytes at a link-time address. *value is the word after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
-/* names.c: what kind of function a name stands for. The name need not have a NUL at len. */
+/* names.c: returns the kind of function that a name stands for. The name need not have a NUL at
+ * len. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);

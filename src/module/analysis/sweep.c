@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One pass over all code, which all later stages rely on. It finds, for the whole module,
+ * Makes one pass over all code of the module. All later stages rely on what this pass finds:
  *
- *   - every byte that a direct branch, a call or a switch's table leads to, or whose address a
- *     RIP-relative lea takes, or, in a program at a fixed address, an immediate or a displacement;
+ *   - bytes that a direct branch, a call or a switch's table leads to;
+ *   - bytes whose address a RIP-relative lea takes. In a program at a fixed address, also bytes
+ *     whose address is an immediate or a displacement;
  *   - calls of the compiler's hooks;
- *   - jumps from one FDE's code into another's;
- *   - instructions that touch their return slot, by the CFI;
+ *   - jumps from the code of one FDE into the code of another FDE;
+ *   - instructions that touch their return slot, according to the CFI;
  *   - whether there is any system call;
- *   - padding that no code falls into: it begins where a piece that is known to be code ends, and
- *     the last instruction there is a return or a jump.
+ *   - padding that no code falls into. It comes after a piece of known code whose last instruction
+ *     is a return or a jump.
  *
- * Code is cut wherever something is known to start: sections, FDEs and their ends, symbols. Each
- * piece is decoded linearly from its start, so data between functions cannot put the decoder out
- * of step for long. A piece without FDE and symbol that is not padding is decoded from every byte:
- * whatever could be a branch there counts as a branch.
+ * Code is cut into pieces at the starts of sections, at the starts and ends of FDEs, and at
+ * symbols. Each piece is decoded linearly from its start, so data between functions cannot put the
+ * decoder out of step for long. If a piece has no FDE and no symbol and isn't padding, it is
+ * decoded from every byte. All of its bytes that could be a branch count as a branch.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -51,7 +52,7 @@ struct worker {
 	pb_cross_jump_vec cross_jumps;
 	uint64_t ended_at;	/* address where the last piece ended, if its last instruction
 				 * doesn't fall through; 0 otherwise */
-	pb_addr_vec tables;	/* addresses of data that code takes: the data may be a switch's
+	pb_addr_vec tables;	/* each data address that code takes; the data may be a switch's
 				 * table */
 	bool syscalls;
 	bool vouched;		/* a symbol or an FDE says that the bytes are code */
@@ -94,8 +95,8 @@ static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
-/* Marks numbers in an instruction that may be addresses of code, because code computes gotos from
- * such labels. */
+/* Marks numbers in an instruction that may be addresses of code. Code may use such labels for
+ * computed gotos. */
 static void absolute_addresses(struct worker *w)
 {
 	const struct pb_insn *i = &w->insn;

@@ -199,8 +199,8 @@ static void put_headers(struct image *im)
 	memcpy(im->file + im->head.sections, im->sections, sizeof(im->sections));
 }
 
-/* Chooses the address that the file is made for. The address is below the module, so that jumps
- * between both reach. */
+/* Chooses the address that the file is made for. The address is below the module, within reach of
+ * jumps between the module and the file. */
 static void choose_place(struct image *im)
 {
 	uint64_t page = ~(uint64_t)(PB_STUBS_PAGE - 1);
