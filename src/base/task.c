@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads /proc/PID/task: the threads there are, and the state of each. */
+/* Reads the threads of a process, and their states, from /proc/PID/task. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,7 +31,7 @@ char pb_task_state(const char *dir, uint32_t tid)
 		return fd == -ENOENT || fd == -ESRCH ? 'X' : 0;
 	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
 	pb_sys(SYS_close, fd);
-	/* TID (comm) STATE: comm may hold any character, so the last ')' counts */
+	/* "TID (comm) STATE": comm may hold any character, so the last ')' is its end */
 	for (i = 0; i + 2 < n; i++)
 		if (stat[i] == ')')
 			state = stat[i + 2];
@@ -54,7 +54,7 @@ bool pb_process_is_held_up(uint32_t pid)
 	if (pb_sys_failed(fd))
 		return false;
 	while (!is && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		/* struct linux_dirent64: the record's length at 16, the name at 19 */
+		/* in struct linux_dirent64, the record's length is at 16 and the name at 19 */
 		for (long at = 0; at < n && !is; at += *(uint16_t *)(buf + at + 16)) {
 			const char *name = buf + at + 19;
 			int64_t tid = pb_parse_u64(name, strlen(name));

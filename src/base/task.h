@@ -10,11 +10,11 @@
 /* Stores "/proc/PID/task". */
 void pb_task_dir(char *dir, size_t size, uint32_t pid);
 
-/* The state of a thread in that directory, as in its stat file: 'R', 'S', 'T', ... 'X': there is
- * no such thread. 0: the file can't be read. */
+/* Returns the state of a thread in directory `dir`, as its stat file has it: 'R', 'S', 'T', ...
+ * Returns 'X' if there is no such thread, or 0 if the file can't be read. */
 char pb_task_state(const char *dir, uint32_t tid);
 
-/* Is a thread of the process runnable, or in state D, for example because it writes to a busy
- * disk? */
+/* Whether a thread of the process is runnable or in state D. A thread is in state D, for example,
+ * while it writes to a busy disk. */
 bool pb_process_is_held_up(uint32_t pid);
 #endif

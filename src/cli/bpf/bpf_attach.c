@@ -20,16 +20,16 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-#define OUTPUT		"bpf_output"	/* names of the maps that are made here. The name of an
-					 * object's map differs: it begins with the object's name,
-					 * or has no prefix */
+/* Names of the two maps that Patchbay adds. No map of the object has such a name: an object's map
+ * has the object's name as prefix, or no prefix. */
+#define OUTPUT		"bpf_output"
 #define COUNTS		"bpf_counts"
-#define CPU_SLOTS	16		/* per-CPU slots, at least */
+#define CPU_SLOTS	16		/* minimum of per-CPU slots */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* Makes PINS/OBJECT-PID, a directory for maps. Agents take paths of at most PB_PROGS_PATH bytes,
- * including a map's name. */
+/* Makes PINS/OBJECT-PID, a directory for maps. In agents, the path of a map's file has at most
+ * PB_PROGS_PATH bytes. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);
@@ -50,8 +50,8 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* Makes two more maps. Programs print into one, a ring buffer. The other is an array, in which
- * agents count, for example, output that found no room in the ring buffer. */
+/* Makes two more maps: a ring buffer and an array. eBPF programs print into the ring buffer. In the
+ * array, agents count, for example, output that found no room in the ring buffer. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {
@@ -84,7 +84,7 @@ static int fill_event_arrays(struct bpf_attach *a)
 		struct pb_bpf_map *m = a->session.made->maps[i].map;
 
 		if (!m)
-			return 1;	/* the reason was printed */
+			return 1;	/* the reason has been printed */
 		if (m->attr.type != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
 			continue;
 		for (uint32_t k = 0; !err && k < m->attr.max_entries; k++)
@@ -95,7 +95,7 @@ static int fill_event_arrays(struct bpf_attach *a)
 
 /* ---- programs -------------------------------------------------------------------------- */
 
-/* Sets in *h where the program is to be attached. Returns 0, or 1 after a message. */
+/* Sets in *h the place where the program is to be attached. Returns 0, or 1 after a message. */
 static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p,
 			struct record_hook *h)
 {
@@ -311,7 +311,7 @@ static bool write_all(struct bpf_attach *a, const struct record_options *o, FILE
 	       write_links(o, f) && write_code(a, f) && !fflush(f);
 }
 
-/* Writes the file and seals it. As it can't change any more, agents check it only once. */
+/* Writes the file and seals it. A sealed file can't change, so agents check it only once. */
 static int write_file(struct bpf_attach *a, struct record_options *o)
 {
 	int fd = memfd_create("patchbay-progs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -329,8 +329,9 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
 }
 
-/* The number of per-CPU slots: more than processors. A thread owns a slot while its program runs.
- * If the thread is preempted meanwhile, other threads need other slots. */
+/* Returns the number of per-CPU slots. It is larger than the number of processors: a thread owns a
+ * slot while its eBPF program runs, even if the thread is preempted. Other threads then need other
+ * slots. */
 static uint32_t cpu_slots(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
@@ -339,8 +340,8 @@ static uint32_t cpu_slots(void)
 	       PB_BPF_MAX_CPU_SLOTS;
 }
 
-/* Applies settings of --set here, too, as programs are made before the agent reads its control
- * files. */
+/* Applies settings of --set to this process too, since programs are made before the agent reads its
+ * control files. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the subcommands of `patchbay bpf` share: where programs come from, their maps,
- * verification, and the objects that maps refer to in this process.
+ * The common code of the subcommands of `patchbay bpf`. It opens programs and maps, verifies
+ * programs, and keeps the objects that maps refer to in this process.
  */
 #ifndef PB_CLI_BPF_BPF_COMMON_H
 #define PB_CLI_BPF_BPF_COMMON_H
@@ -14,15 +14,16 @@
 #include "bpfload/load_make.h"
 #include "cli/cli.h"
 
-/* Exit statuses of verify and run. A tool that asks the kernel has the same statuses
+/* Exit statuses of verify and run. A test tool that asks the kernel has the same statuses
  * (bpf_run.c). */
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
 #define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
-#define BPF_LOG_SIZE	(8u << 20)	/* if the user asks for the log */
-#define BPF_LOG_SHORT	(64u << 10)	/* only for the reason of a rejection */
+#define BPF_LOG_SIZE	(8u << 20)	/* size of the log if the user asks for it */
+#define BPF_LOG_SHORT	(64u << 10)	/* size of the log if only the reason of a rejection is
+					 * needed */
 #define BPF_MAX_INSNS	1000000
 
 extern const struct pb_command bpf_command_load, bpf_command_verify, bpf_command_run,
@@ -34,26 +35,26 @@ struct bpf_unit {
 	const char *name;
 	const struct pb_bpf_type *type;
 	uint32_t attach_type;
-	const struct bpf_insn *insns;	/* maps are numbers in `maps` */
+	const struct bpf_insn *insns;	/* they name maps by their index in `maps` */
 	uint32_t nr;
 	bool gpl;
 	const struct pb_bpf_func *funcs;
 	uint32_t nr_funcs;
 	const struct pb_bpf_line *lines;
 	uint32_t nr_lines;
-	struct pb_bpf_map **maps;	/* NULL: the session's maps */
+	struct pb_bpf_map **maps;	/* NULL: the program uses the session's maps */
 	uint32_t nr_maps;
-	uint32_t id;			/* 0: the session's next id */
+	uint32_t id;			/* 0: the program gets the session's next id */
 };
 
 /* A program that can run. */
 struct bpf_loaded {
 	struct pb_bpf_prog *prog;
-	uint32_t verified;		/* number of instructions that the verifier looked at */
-	uint32_t xlated;		/* bytes of the resolved instructions */
+	uint32_t verified;		/* count of instructions that the verifier has processed */
+	uint32_t xlated;		/* size of the resolved instructions in bytes */
 };
 
-/* --map NAME:...: sizes of an object's maps. */
+/* Sizes of an object's maps, from --map NAME:... */
 struct bpf_sizes {
 	struct pb_bpf_make_size list[BPF_MAX_MAPS];
 	uint32_t nr;
@@ -73,40 +74,42 @@ struct bpf_session {
 	struct bpf_sizes sizes;
 	const char *globals[BPF_MAX_GLOBALS];	/* --global, NAME=VALUE */
 	uint32_t nr_globals;
-	const char *btf;		/* file with the traced program's types; NULL: none */
+	const char *btf;		/* file with the traced program's types; NULL: no file */
 	/* the maps, made or opened */
 	struct pb_bpf_map maps[BPF_MAX_MAPS];
 	struct pb_bpf_map *map[BPF_MAX_MAPS];
 	uint32_t nr_maps;
 	const char *map_dir;		/* directory for files of an object's maps; NULL: the maps
 					 * have no files */
-	uint32_t cpu_slots;		/* per-CPU slots; 0: one for each processor */
-	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* for maps of programs */
+	uint32_t cpu_slots;		/* number of per-CPU slots; 0: one for each processor */
+	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* the programs that maps of programs may
+							 * hold */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;
 	struct pb_bpf_object *object;
 	struct pb_bpf_made *made;
 	char *log;
-	uint64_t log_gone;		/* bytes that were cut off at the log's beginning */
-	/* words of the command line that are no options */
+	uint64_t log_gone;		/* count of bytes that were cut off at the log's
+					 * beginning */
+	/* words of the command line that aren't options */
 	char **args;
 	int nr_args;
 };
 
 extern const struct argp bpf_session_argp;	/* input: struct bpf_session */
-/* Parses the command line into `input`, which holds s; 0, or an exit status. */
+/* Parses the command line into `input`, which contains s. Returns 0, or an exit status. */
 int bpf_session_parse(struct bpf_session *s, const struct argp *argp, int argc, char **argv,
 		      void *input);
 void bpf_session_init(struct bpf_session *s, const char *command);
 void bpf_session_end(struct bpf_session *s);
 
 /*
- * Adds the sizes of a --map NAME:ATTRIBUTE=NUMBER[,...]: max_entries, key_size and value_size of an
- * object's map. If several --map options name one map, their sizes are joined. Returns 0, or
- * -EINVAL after a message.
+ * Adds the sizes of a --map NAME:ATTRIBUTE=NUMBER[,...] for one of an object's maps. The attributes
+ * are max_entries, key_size and value_size. If several --map options name one map, their sizes are
+ * joined. Returns 0, or -EINVAL after a message.
  */
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
-/* Does the text of a --map have the form NAME:ATTRIBUTE=NUMBER? If not, it has the numbers of a map
+/* Whether the text of a --map has the form NAME:ATTRIBUTE=NUMBER. Any other text describes a map
  * for raw instructions. */
 bool bpf_is_size(const char *text);
 /* Checks that the object has all maps whose sizes are set. Returns 0, or -ENOENT after a
@@ -114,60 +117,64 @@ bool bpf_is_size(const char *text);
 int bpf_sizes_check(const struct bpf_sizes *sizes, const char *command,
 		    const struct pb_bpf_object *object, const char *path);
 
-/* Adds a --global. Returns 0, or -EINVAL after a message. */
+/* Adds a --global option. Returns 0, or -EINVAL after a message. */
 int bpf_globals_add(struct bpf_session *s, const char *text);
-/* Sets the object's variables by all --global. Returns 0, or -errno after a message. */
+/* Sets the object's variables from all --global options. Returns 0, or -errno after a message. */
 int bpf_globals_set(const struct bpf_session *s, const char *path);
 
-/* Makes the maps of -m; 0, or an exit status after a message. */
+/* Makes the maps of the -m options. Returns 0, or an exit status after a message. */
 int bpf_session_maps(struct bpf_session *s);
-/* Makes one more map; 0 or -errno. */
+/* Makes one more map. Returns 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
-/* The session's or the object's map of that id; NULL: none. */
+/* Returns the session's or the object's map with this id; NULL: there is none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
-/* Verifies, resolves and makes a program. Returns 0 or -errno; messages are in s->log. */
+/* Verifies, resolves and makes a program. Returns 0 or -errno. Messages are in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* Prints the log to standard error, if there is any. */
 void bpf_session_show_log(const struct bpf_session *s);
 struct pb_bpf_text bpf_session_log(struct bpf_session *s);
-/* The log's last line that isn't statistics. */
+/* Returns the log's last line that isn't a line of statistics. */
 const char *bpf_session_reason(const struct bpf_session *s);
 
 /*
- * Reads raw instructions: from --file, the words of hexadecimal digits in args, or standard
+ * Reads raw instructions from --file, from args (words of hexadecimal digits), or from standard
  * input. Returns 0, or the exit status after a message.
  */
 int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns,
 		   uint32_t *nr);
-/* Reads bytes in hexadecimal digits, with blanks and commas between them. Returns their number, or
+/* Reads bytes in hexadecimal digits, separated by blanks and commas. Returns the count of bytes, or
  * -1 after a message. */
 long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room);
-/* Reads a whole file; NULL after a message. */
+/* Reads a whole file. Returns NULL after a message. */
 uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
 bool bpf_is_object(const char *path);
 
 /* Opens an object (s->object) and makes its maps (s->made). Returns 0, or the exit status after a
  * message. If a map can't be made, only the programs that use it fail. */
 int bpf_open_object(struct bpf_session *s, const char *path);
-/* Makes the object's program of that number. Returns 0, or -errno with the reason in *why and
- * s->log. */
+/* Makes the object's program number nr. Returns 0 or -errno. After an error, the reason is in *why
+ * and in s->log. */
 int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
 /* Like bpf_object_verify(), but also makes all programs that the program may reach by tail calls
  * (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* Is the program one of `names`? Without names: is it loaded automatically? */
+/* Whether the program is one of `names`. Without names: whether the program is loaded
+ * automatically. */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
 /* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */
 int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
 		   struct pb_bpf_map *map);
-/* The path at which bpf_object_pin() pins the map of that name; false: too long. */
+/* Finds the path at which bpf_object_pin() pins the map with this name. Returns false if the path
+ * is too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
-/* How elements of maps are shown; NULL, or all zero: as bytes. */
+/* How elements of maps are shown. If the pointer is NULL, or all members are zero, elements are
+ * shown as bytes. */
 struct bpf_words {
-	const struct pb_bpf_btf *btf;	/* types of the object that declares the map; NULL: none */
-	/* Finds the name of an address in the traced program, whose stacks are in a map. NULL:
-	 * names are not known */
+	const struct pb_bpf_btf *btf;	/* types of the object that declares the map; NULL: no
+					 * types */
+	/* Finds the name of an address in the traced program, for stacks in a map. NULL: names are
+	 * unknown. */
 	void (*name)(void *arg, uint64_t address, char *to, size_t size);
 	void *arg;
 };
@@ -178,6 +185,6 @@ void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, cons
 			  const struct bpf_words *words);
 bool bpf_map_is_per_cpu(const struct pb_bpf_map *map);
 
-/* `run --plugin`: the protocol of the bpf_conformance suite. */
+/* Does `run --plugin`, with the protocol of the bpf_conformance suite. */
 int bpf_plugin(struct bpf_session *s, const char *program, char **args, int nr_args);
 #endif

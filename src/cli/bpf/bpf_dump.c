@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay bpf dump`: instructions as bpftool prints them, or the native code made of them. */
+/* `patchbay bpf dump`: prints instructions as bpftool does, or the native code that is made from
+ * them. */
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +77,8 @@ static void show_xlated(const struct dump *d, const struct bpf_unit *u)
 		struct pb_bpf_text t = { .buf = buf, .size = sizeof(buf) };
 
 		buf[0] = 0;
-		/* a 64-bit load that is cut off at the end must not be decoded: its second half is
-		 * missing */
+		/* if the last instruction is the first half of a 64-bit load, it must not be
+		 * decoded */
 		if (wide || pb_bpf_decode(&u->insns[i]) != PB_BPF_OP_LD_IMM64)
 			pb_bpf_disasm(&t, &u->insns[i], &names);
 		printf("%4u: %s\n", i, buf);
@@ -106,7 +107,7 @@ static void show_code(const struct dump *d, const struct pb_bpf_prog *p)
 			printf("%4x:\t(bad)\n", at);
 			return;
 		}
-		/* targets are offsets in the program */
+		/* jump targets are printed as offsets in the program */
 		ZydisFormatterFormatInstruction(&formatter, &insn, operands,
 						insn.operand_count_visible, text, sizeof(text), at,
 						NULL);

@@ -5,7 +5,7 @@
 
 #include "cli/bpf/bpf_common.h"
 
-#define LONGEST	128	/* bytes of a name */
+#define LONGEST	128	/* limit of a name, in bytes */
 
 int bpf_globals_add(struct bpf_session *s, const char *text)
 {

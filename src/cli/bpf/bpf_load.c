@@ -60,7 +60,8 @@ static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint3
 	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
 }
 
-/* Puts the map's initial elements into it: ids, by which other processes find programs and maps. */
+/* Puts the map's initial elements into the map. They are ids of programs or maps, since other
+ * processes find these by their ids. */
 static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids)
 {
 	const struct pb_bpf_object_map *o = &s->object->maps[nr];
@@ -76,8 +77,8 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* no loaded program uses the map: such a program would have
-					 * been rejected */
+		if (err == -E2BIG)	/* no loaded program uses this map, since the verifier would
+					 * have rejected the program */
 			err = 0;
 	}
 	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;
@@ -239,7 +240,8 @@ static const struct argp pin_argp = {
 	       "file ends its name.",
 };
 
-/* Pins a map again, at the path `to`. id NULL: `from` is a path. */
+/* Pins a map again, at the path `to`. The map is given by its id or, if id is NULL, by its path
+ * `from`. */
 static int pin_map(const char *from, const uint32_t *id, const char *to)
 {
 	static struct bpf_session s = { .command = "bpf pin" };

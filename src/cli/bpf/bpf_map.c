@@ -71,7 +71,7 @@ static int flags_of(const char *word, uint64_t *flags)
 	return 2;
 }
 
-/* If the map is per-CPU, copies the one value that the user gave to the slots of all processors. */
+/* If the map is per-CPU, copies the user's value to the slots of all processors. */
 static void spread(const struct pb_bpf_map *map, uint8_t *value)
 {
 	uint32_t each = (map->attr.value_size + 7) / 8 * 8;
@@ -118,7 +118,7 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 	return 0;
 }
 
-/* Opens the map that is given as "id N" or "pinned PATH", or as an id or a path alone. */
+/* Opens the map that the words name. They are "id N", "pinned PATH", or only an id or a path. */
 static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
 {
 	const char *path;

@@ -12,7 +12,7 @@ bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *pa
 
 	if (snprintf(path, size, "%s/%s", s->map_dir, name) >= (int)size)
 		return false;
-	/* names of pins have no dots; libbpf replaces dots, too */
+	/* names of pins have no dots; libbpf replaces dots in the same way */
 	for (char *p = path + n; *p; p++)
 		if (*p == '.')
 			*p = '_';
@@ -45,11 +45,11 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 		err = -ENAMETOOLONG;
 	else
 		err = pin_new(pins, spec, path, map);
-	/* the caller takes -ENOENT to mean that the map is to be made in memory */
+	/* not -ENOENT: after this error, the caller would make the map in memory */
 	return err == -ENOENT ? -ENOTDIR : err;
 }
 
-/* Makes a new map and pins it, if there is a directory for pins. */
+/* If there is a directory for pins, makes a new map and pins it. */
 static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 		       const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {

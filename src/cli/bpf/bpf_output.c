@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints the output of attached programs: lines as in trace_pipe, records as bpftool shows them. */
+/* Prints the output of attached programs. Lines look as in trace_pipe, and records as bpftool shows
+ * them. */
 #include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 		fprintf(to, "%02x%c", p[i], i % 16 == 15 || i == n - 1 ? '\n' : ' ');
 }
 
-/* "<...>" if the thread is gone, as the kernel prints it. */
+/* Reads the thread's name. If the thread is gone, the name is "<...>", as in the kernel's
+ * output. */
 static void read_comm(const struct pb_progs_output *r, char *comm)
 {
 	strcpy(comm, "<...>");
@@ -62,14 +64,15 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
-/* Flushes after a whole line, as the program may write to the same terminal or pipe. */
+/* Called after a whole line. If the buffer is half full, flushes it now: a later flush might cut a
+ * line, and the program may write to the same terminal or pipe. */
 static void flush_whole(FILE *to)
 {
 	if (__fpending(to) > BUFFER / 2)
 		fflush(to);
 }
 
-/* Prints one record, from a copy: the program may change the record at any time. */
+/* Prints one record. Works on a copy, since the program may change the record at any time. */
 static int show_output(void *arg, const void *data, uint64_t size)
 {
 	struct bpf_attach *a = arg;
@@ -138,7 +141,7 @@ static void *loop(void *arg)
 
 int bpf_output_start(struct bpf_attach *a)
 {
-	static char buffer[BUFFER];	/* the stream outlives the session */
+	static char buffer[BUFFER];	/* static, since the stream outlives the session */
 	sigset_t all, old;
 	int err;
 
@@ -209,8 +212,8 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	       m->kind != PB_BPF_MAP_INNER;
 }
 
-/* Writes the name of an address. If several images had the address mapped, the last image in the
- * recording counts. */
+/* Writes the name of an address. If several images had the address mapped, uses the last image in
+ * the recording. */
 static void name_address(void *arg, uint64_t address, char *to, size_t size)
 {
 	const struct pb_data *d = arg;

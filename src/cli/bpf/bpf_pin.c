@@ -133,8 +133,8 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
-/* Returns an id larger than those of all pinned programs; 0: it was reported why there is none.
- * Ids of programs that are gone are thus reused last. */
+/* Returns a new id, which is larger than the ids of all pinned programs. The ids of removed
+ * programs are thus reused last. Returns 0 after a message. */
 static uint32_t new_id(const char *command)
 {
 	struct pb_bpf_pins *pins = bpf_pins(command);
@@ -278,7 +278,7 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id)
 	       s->map[s->nr_maps - 1];
 }
 
-/* Makes functions as the verifier takes them; their names point into the file. */
+/* Makes functions in the form that the verifier takes. Their names point into the file. */
 static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, uint32_t nr_insns)
 {
 	struct pb_bpf_func *f = calloc(nr + 1ul, sizeof(*f));
@@ -325,8 +325,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		return pb_error(s->command, "out of memory");
 	ids = bpf_pin_map_ids(*file);
 	for (uint32_t i = 0; i < u->nr_maps; i++) {
-		if (!ids[i])			/* the map wasn't made; the verifier rejects a use
-						 * of it */
+		if (!ids[i])			/* the map wasn't made; the verifier rejects
+						 * programs that use it */
 			continue;
 		u->maps[i] = bpf_session_map_of(s, ids[i]);
 		if (u->maps[i])
@@ -340,8 +340,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 
 /* ---- what maps refer to -------------------------------------------------------------- */
 
-/* Loads the pinned program of that id. If the program is gone, its slot counts as empty. (So does
- * the slot of a map that is gone.) */
+/* Loads the pinned program with this id. If the program is gone, its slot counts as empty. The slot
+ * of a map that is gone counts as empty too. */
 static int load_id(struct bpf_session *s, uint32_t id)
 {
 	struct bpf_pin_prog *file;
@@ -386,7 +386,7 @@ int bpf_pin_elements(struct bpf_session *s)
 {
 	int ret = 0;
 
-	/* maps that are opened here become the last ones, so the loop reaches them, too */
+	/* the loop opens further maps; they are added at the end, so the loop reaches them too */
 	for (uint32_t i = 0; i < s->nr_maps && !ret; i++) {
 		uint32_t type = s->map[i] ? s->map[i]->attr.type : 0;
 

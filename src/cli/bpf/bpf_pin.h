@@ -18,11 +18,12 @@ struct bpf_pin_prog {
 	uint32_t version, id, type, attach_type, gpl, nr_funcs, nr_insns, nr_maps, xlated, jited;
 	uint64_t loaded_at, runs, ns;
 	char name[BPF_OBJ_NAME_LEN];
-	/* followed by its functions, its instructions, and the ids of its maps (4 bytes each) */
+	/* The file continues with the program's functions, its instructions, and the ids of its
+	 * maps (4 bytes each). */
 };
 
 struct bpf_pin_func {
-	struct pb_bpf_func func;	/* without its name */
+	struct pb_bpf_func func;	/* without the function's name */
 	char name[64];
 };
 
@@ -36,38 +37,42 @@ static inline const uint32_t *bpf_pin_map_ids(const struct bpf_pin_prog *p)
 
 struct bpf_pinned {
 	const char *path;
-	/* either prog or map is set, and is valid during the callback only; the other is NULL */
+	/* One of prog and map is set, the other is NULL. The pointer is valid only during the
+	 * callback. */
 	const struct bpf_pin_prog *prog;
 	const struct pb_bpf_map_head *map;
 };
 
-/* Opens the tree, and makes it if it doesn't exist. NULL: an error, which is in errno and was
- * reported. */
+/* Opens the tree. If the tree doesn't exist, makes it. After an error, prints a message, sets
+ * errno, and returns NULL. */
 struct pb_bpf_pins *bpf_pins(const char *command);
-/* Makes the absolute path of a name. Returns 0, or 1 after a message. */
+/* Stores the absolute path of a pin's name. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
-/* Calls fn for all pins in the tree. Stops at the first result that isn't 0, and returns it. */
+/* Calls fn for each pin in the tree. If fn returns a value that isn't 0, stops and returns this
+ * value. */
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin),
 		 void *arg);
-/* Finds the path of the program of that id; false: there is none. */
+/* Finds the path of the program with this id. Returns false if there is no such program. */
 bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH]);
 
-/* Writes a program's file; maps: the ids of its maps. *id becomes the program's. Returns 0, or 1
- * after a message. */
+/* Writes a program's file. maps: the ids of the program's maps. *id becomes the program's id.
+ * Returns 0, or 1 after a message. */
 int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u,
 		  const struct bpf_loaded *l, const uint32_t *maps, uint32_t nr_maps, uint32_t *id);
-/* Maps a program's file, writable; NULL after a message. It stays mapped until the process ends. */
+/* Maps a program's file, writable. The file stays mapped until the process ends. Returns NULL after
+ * a message. */
 struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t *size);
-/* Opens a pinned map as the session's next map: by its path, or by its id if path is NULL. Returns
- * 0, or 1 after a message. */
+/* Opens a pinned map as the session's next map. Finds the map by its path, or by its id if path is
+ * NULL. Returns 0, or 1 after a message. */
 int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access);
-/* Returns the map of that id. If it isn't open, opens it as the session's next map. NULL: there is
- * none. */
+/* Returns the map with this id. If the map isn't open, opens it as the session's next map. NULL:
+ * there is no such map. */
 struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
-/* Reads the program in that file as a unit, and opens its maps. Returns 0, or 1 after a message. */
+/* Reads the program in the file `path` into *u, and opens its maps. Returns 0, or 1 after a
+ * message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
-/* Called before a run. Loads the programs and opens the maps that the session's maps hold, and
- * those that the maps opened here hold. Returns 0, or 1 after a message. */
+/* Called before a run. Loads the programs, and opens the maps, that the session's maps hold. Does
+ * the same for the maps that it opens. Returns 0, or 1 after a message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The plug-in protocol of the bpf_conformance suite. It runs a program with the address of some
- * memory in r1 and its length in r2, and prints the result in hexadecimal. As in the suite's
- * plug-in for the kernel, the memory is a packet in a buffer of its own, so that the verifier knows
- * its exact bounds and accepts any alignment. Instructions that are put before the program load the
- * packet's address from an xdp context. Without memory both registers are 0.
+ * The plug-in protocol of the bpf_conformance suite. The protocol runs a program with the address
+ * of a memory area in r1, and the area's length in r2. It prints the result in hexadecimal. As in
+ * the suite's plug-in for the kernel, the memory area is a packet in its own buffer. So the
+ * verifier knows the exact bounds, and accepts any alignment. This file puts instructions before
+ * the program. They load the packet's address from an xdp context. Without a memory area, r1 and r2
+ * are 0.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 #include "bpf/core/packet.h"
 #include "cli/bpf/bpf_common.h"
 
-#define ROOM	256u		/* bytes before the memory, as in the kernel */
-#define MEMORY	3520u		/* bytes that the kernel's test runs accept */
-#define BEFORE	8		/* instructions put before the program, at most */
+#define ROOM	256u		/* bytes before the memory area, as in the kernel */
+#define MEMORY	3520u		/* limit of the memory area, as in the kernel's test runs */
+#define BEFORE	8		/* limit of the instructions that are put before the program */
 
 static _Alignas(64) uint8_t buffer[ROOM + MEMORY + ROOM];
 
@@ -23,7 +24,7 @@ static _Alignas(64) uint8_t buffer[ROOM + MEMORY + ROOM];
 	((struct bpf_insn){ .code = (op), .dst_reg = (dst), .src_reg = (src), \
 	.off = (offset), .imm = (value) })
 
-/* Writes the instructions before the program; returns their end. */
+/* Writes the instructions that run before the program. Returns their end. */
 static struct bpf_insn *put_registers(struct bpf_insn *i, uint32_t len)
 {
 	if (!len) {

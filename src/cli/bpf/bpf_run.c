@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay bpf verify` prints a verdict; `patchbay bpf run` also runs the program with a packet or
- * a context. For raw instructions, the lines and exit statuses are those of a tool that asks the
- * kernel, so that one script can drive both:
+ * `patchbay bpf verify` prints a verdict. `patchbay bpf run` also runs the program with a packet or
+ * a context. A test tool that asks the kernel prints the same lines for raw instructions, and has
+ * the same exit statuses. So one script can drive both:
  *
  *   ACCEPT xlated=<bytes> jited=<bytes> verified=<insns>  |  REJECT errno=<n> <last line>
  *   RUN retval=<n> data_out=<hex> ns=<n>                  |  RUN errno=<n> <text>
@@ -109,7 +109,7 @@ static error_t bpf_verify_parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &r->s;
 		return 0;
 	}
-	/* a script may give run's options to both commands; a verdict does not depend on them */
+	/* ignored: a script may give run's options to `verify` too, where they have no effect */
 	if (key == 'd' || key == 'c' || key == 'r' || key == 'n')
 		return 0;
 	return ARGP_ERR_UNKNOWN;
@@ -190,7 +190,7 @@ static const struct pb_bpf_host *host(void)
 	return &h;
 }
 
-/* Prints the verdict. why NULL: the reason is the log's last line. */
+/* Prints the verdict. why: the reason of a rejection; NULL: the log's last line is the reason. */
 static int verdict(struct bpf_session *s, const char *name, int err, const char *why,
 		   const struct bpf_loaded *l)
 {
@@ -317,7 +317,7 @@ static int do_object(struct run *r, char **args, int nr_args)
 		ret = do_prog(r, i);
 		if (ret > worst)
 			worst = ret;
-		/* only one program is run */
+		/* `run` runs only one program */
 		if (!r->no_run)
 			break;
 	}
@@ -326,7 +326,7 @@ static int do_object(struct run *r, char **args, int nr_args)
 	return any ? worst : BPF_USAGE;
 }
 
-/* Verifies and runs a pinned program; its runs are counted. */
+/* Verifies and runs a pinned program. Its file counts the runs. */
 static int do_pinned(struct run *r, const char *name)
 {
 	struct bpf_pin_prog *file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes maps, and verifies and makes programs, for all subcommands of bpf. */
+/* For all subcommands of bpf: makes maps, and verifies and makes programs. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,12 +21,13 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	for (uint32_t i = 0; kind == PB_BPF_OBJECT_PROG && i < s->nr_progs; i++)
 		if (s->progs[i]->id == id)
 			return s->progs[i];
-	/* an event: only its number is known */
+	/* an event: no object, only its number */
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* The id for a handle. Handles of maps and programs are their ids, even if they are pinned and not
- * opened here yet. An event's handle is its number, and the id is one more. */
+/* Returns the id for a handle. The handle of a map or program is its id, also of a pinned map or
+ * program that this process hasn't opened yet. An event's handle is its number, and its id is one
+ * more than the number. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {
 	struct bpf_session *s = o->arg;
@@ -56,7 +57,8 @@ struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
 	return NULL;
 }
 
-/* If a load of an eBPF program faults, the program continues after the load. */
+/* The handler for SIGSEGV. If a load of an eBPF program faults, the program continues after the
+ * load. */
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	greg_t *ip = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_RIP];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints a map's elements: by their types, as gdb prints values, or as bytes, as bpftool does. */
+/* Prints a map's elements: by their types, as gdb prints values, or as bytes, as bpftool prints
+ * them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static void show_bytes(const char *what, const uint8_t *p, uint32_t n)
 		printf("%s%02x", !lines ? " " : i % 16 ? " " : i ? "\n" : "", p[i]);
 }
 
-/* Prints a key or a value. True: it is on one line. */
+/* Prints a key or a value. Returns whether the text is on one line. */
 static bool show_part(const char *what, const struct bpf_words *w, uint32_t type, const uint8_t *p,
 		      uint32_t n)
 {
@@ -49,8 +50,8 @@ static bool is_zero(const uint8_t *p, uint32_t n)
 	return !n;
 }
 
-/* Prints the value of each per-CPU slot. If values are printed by type, slots of zeros are left
- * out: there are more slots than processors. */
+/* Prints the value of each per-CPU slot. If values are printed by type, leaves out slots of zeros,
+ * since there are more slots than processors. */
 static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words *w,
 			   const uint8_t *value)
 {
@@ -68,8 +69,8 @@ static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words 
 	putchar('\n');
 }
 
-/* Prints a stack, the innermost address first. All addresses but the innermost are return
- * addresses, each of which is after a call. */
+/* Prints a stack, the innermost address first. All other addresses are return addresses, and point
+ * right after a call. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {
@@ -116,7 +117,8 @@ void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, cons
 	putchar('\n');
 }
 
-/* Queues and stacks have no keys: prints the next element, which stays in the map. */
+/* Prints a queue or stack, which has no keys. Prints only the next element, which stays in the
+ * map. */
 static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf_words *w)
 {
 	int err = pb_bpf_map_lookup_elem(map, NULL, value, 0);
@@ -127,8 +129,8 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* Is this an element of an array, and still zero? Such elements are left out when values are
- * printed by type. */
+/* Whether this is an element of an array and still zero. If values are printed by type, such
+ * elements are left out. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
 			 const uint8_t *value)
 {
@@ -166,7 +168,7 @@ int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *w)
 	     first = false) {
 		memcpy(key, next, map->attr.key_size);
 		err = pb_bpf_map_lookup_elem(map, key, value, 0);
-		if (err == -ENOENT)		/* it was deleted meanwhile */
+		if (err == -ENOENT)		/* the element was deleted meanwhile */
 			continue;
 		if (err) {
 			show_part("key", w, map->types.btf_key, key, map->attr.key_size);

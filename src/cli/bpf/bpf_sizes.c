@@ -8,15 +8,15 @@
 
 #include "cli/bpf/bpf_common.h"
 
-#define SHOWN	12	/* names of maps in a message */
+#define SHOWN	12	/* limit of the names of maps in a message */
 
 bool bpf_is_size(const char *text)
 {
 	return strchr(text, ':');
 }
 
-/* The entry for the map of that name, made if there is none; NULL: no room. Its name is never
- * freed. */
+/* Returns the entry for the map with this name. If there is none, makes it; its name is never
+ * freed. NULL: no room. */
 static struct pb_bpf_make_size *entry_of(struct bpf_sizes *sizes, const char *name, size_t len)
 {
 	for (uint32_t i = 0; i < sizes->nr; i++)
@@ -37,7 +37,8 @@ static uint32_t *attribute_of(struct pb_bpf_make_size *s, const char *name, size
 	return len == 8 && !strncmp(name, "key_size", len) ? &s->key_size : NULL;
 }
 
-/* Reads a number from 1 to UINT32_MAX; 0: it is none. *end: the first character after it. */
+/* Reads a number from 1 to UINT32_MAX. Returns 0 if the text is no such number. *end: the first
+ * character after the number. */
 static uint32_t number_of(const char *text, const char **end)
 {
 	unsigned long n;

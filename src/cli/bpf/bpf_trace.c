@@ -48,7 +48,8 @@ static error_t bpf_trace_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (t->attach.path)
-			return ARGP_ERR_UNKNOWN;	/* PROG: for record's parser */
+			return ARGP_ERR_UNKNOWN;	/* this word is PROG, which record's parser
+							 * takes */
 		t->attach.path = arg;
 		return 0;
 	}

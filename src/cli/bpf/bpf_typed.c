@@ -5,9 +5,10 @@
 #include <ctype.h>
 #include <string.h>
 
-#define DEPTH	16		/* nested structures; deeper ones are printed as "..." */
-#define PIECES	100000		/* at most this many pieces of one value are printed: elements of
-				 * size 0 could go on without end */
+#define DEPTH	16		/* limit of nested structures; deeper structures are printed as
+				 * "..." */
+#define PIECES	100000		/* limit of the printed pieces of one value, since elements of size
+				 * 0 could go on without end */
 #define REPEATS	4		/* if this many elements in a row are equal, they are printed
 				 * once */
 
@@ -27,7 +28,7 @@ static uint64_t read_number(const uint8_t *at, uint32_t size)
 	return v;
 }
 
-/* Names come from the object: prints no character that a terminal would obey. */
+/* Prints a name from the object. Replaces characters that could control a terminal. */
 static void print_name(struct printer *p, const char *name)
 {
 	for (; *name; name++)
@@ -167,8 +168,8 @@ static void print_members(struct printer *p, const struct btf_type *t, const uin
 	fputc('}', p->to);
 }
 
-/* Prints a value of at most `room` bytes. If its type is larger, prints "...": sizes in BTF may be
- * anything. */
+/* Prints a value of at most `room` bytes. If the value's type is larger, prints "...", since sizes
+ * in BTF are not trusted. */
 static void print(struct printer *p, uint32_t id, const uint8_t *at, uint32_t room)
 {
 	const struct btf_type *t = pb_bpf_btf_skip(p->btf, id, true, NULL);

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include "bpfload/load_btf.h"
 
-/* Does a value of that type have `size` bytes, so that it can be printed? */
+/* Whether a value of this type has `size` bytes. If not, it can't be printed by its type. */
 bool bpf_typed_is(const struct pb_bpf_btf *btf, uint32_t type, uint32_t size);
-/* Is the type a section of variables? */
+/* Whether the type is a section of variables. */
 bool bpf_typed_is_section(const struct pb_bpf_btf *btf, uint32_t type);
-/* Prints the `size` bytes at p, without a newline; the bytes are not trusted. */
+/* Prints the value of `size` bytes at p, without a newline. The bytes are not trusted. */
 void bpf_typed_print(FILE *to, const struct pb_bpf_btf *btf, uint32_t type, const uint8_t *p,
 		     uint32_t size);
-/* Prints the variables of a section, a line "name = value" for each. */
+/* Prints the variables of a section, each as a line "name = value". */
 void bpf_typed_variables(FILE *to, const struct pb_bpf_btf *btf, uint32_t section, const uint8_t *p,
 			 uint32_t size);
 #endif
