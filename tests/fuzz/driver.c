@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The fuzzers' own driver, which needs nothing but a C compiler.
+ * The fuzzers' own driver. It needs only a C compiler.
  *
  *   fuzz_NAME [--seconds N | --runs N] [--seed S] [--keep DIR]
- *   fuzz_NAME FILE...       runs these inputs once
- *   fuzz_NAME --seeds DIR   writes its seeds
+ *   fuzz_NAME FILE...       runs each input once
+ *   fuzz_NAME --seeds DIR   writes the fuzzer's seeds
  *
- * With --seed S, round r always has the same input; the first rounds run the
- * seeds unchanged. Rounds run in batches, each batch in a child process. The
- * child makes each input in memory that it shares with the parent, so that the
- * parent can keep the input that killed the child.
+ * With --seed S, round r always has the same input. The first rounds run the unchanged seeds.
+ * Rounds run in batches, each batch in a child process. The child makes each input in memory that
+ * it shares with the parent. So the parent can store the input that killed the child.
  */
 #include <err.h>
 #include <errno.h>
@@ -26,18 +25,19 @@
 
 #include "support.h"
 
-#define BATCH		1000	/* rounds in one child */
+#define BATCH		1000	/* rounds that one child runs */
 #define INPUT_SECONDS	30	/* time limit of one input */
 #define MEMORY_KIB	(2u << 20)
-#define WILD_SHARE	1000	/* with fuzz_wild, one batch in this many may die */
+#define WILD_SHARE	1000	/* with fuzz_wild, 1 of WILD_SHARE batches may die */
 
-/* Exit statuses of a child. */
+/* The exit statuses of a child. */
 enum { DONE, TIME_IS_UP = 40, TOO_MUCH_MEMORY, LEAKED };
 
 struct shared {
-	uint64_t round;		/* the current one */
-	uint64_t began;		/* ns; 0: no input is running */
-	uint64_t rounds;	/* rounds that all children have run */
+	uint64_t round;		/* the current round */
+	uint64_t began;		/* time in ns at which the input began to run; 0: no input is
+				 * running */
+	uint64_t rounds;	/* number of rounds that all children together have run */
 	size_t size;
 	uint8_t input[FUZZ_INPUT_MAX];
 };
@@ -46,7 +46,7 @@ static struct shared *shared;
 static const char *program, *name, *keep = ".";
 static uint64_t seed = 1, end_ns, max_rounds = UINT64_MAX;
 
-/* LeakSanitizer; NULL in other builds. */
+/* A function of LeakSanitizer. NULL in builds without it. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 static uint64_t now_ns(void)
@@ -81,7 +81,7 @@ static size_t erase(struct fuzz_rng *r, uint8_t *d, size_t size)
 	return size - n;
 }
 
-/* Copies a piece of the input, or of a seed, over a part of the input or past its end. */
+/* Copies a piece of the input or of a seed over a part of the input, or appends the piece. */
 static size_t splice(struct fuzz_rng *r, uint8_t *d, size_t size, size_t max)
 {
 	size_t other = fuzz_below(r, fuzz_corpus.n), at = fuzz_below(r, size + 1), n, from;
@@ -115,7 +115,8 @@ static size_t mutate_any(struct fuzz_rng *r, uint8_t *d, size_t size, size_t max
 	}
 }
 
-/* Makes a round's input in `shared`: a seed, mutated except in the first rounds. */
+/* Makes the input of a round in `shared`. In the first rounds it is a seed, later a mutated
+ * seed. */
 static void make_input(struct fuzz_rng *r, uint64_t round)
 {
 	bool is_seed = round < fuzz_corpus.n;
@@ -137,7 +138,8 @@ static void make_input(struct fuzz_rng *r, uint64_t round)
 
 /* --- a child ------------------------------------------------------------ */
 
-/* Runs an input in memory of exactly the input's size, so that a sanitizer sees reads past its end. */
+/* Runs an input in memory of exactly the input's size, so that a sanitizer sees reads past the
+ * end. */
 static void run_input(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -187,7 +189,7 @@ static void kept_input(const char *why)
 	       (unsigned long long)shared->round, (unsigned long long)seed, program, path);
 }
 
-/* What was found, judging by how the child ended; NULL: nothing. */
+/* Returns what was found, as far as the child's end shows it. NULL: nothing was found. */
 static const char *verdict(int status, bool late)
 {
 	static char text[64];
@@ -210,7 +212,7 @@ static const char *verdict(int status, bool late)
 	return text;
 }
 
-/* Waits for the child; true if it had to be killed. */
+/* Waits for the child. Returns true if the child took too long and was killed. */
 static bool wait_for(pid_t pid, int *status)
 {
 	const struct timespec tick = { .tv_nsec = 100000000 };
@@ -231,7 +233,8 @@ static bool wait_for(pid_t pid, int *status)
 	return late;
 }
 
-/* Whether fuzz_wild excuses how the child ended. SIGABRT comes from FUZZ_CHECK, and is always a finding. */
+/* Returns true if fuzz_wild allows the way in which the child ended. SIGABRT comes from FUZZ_CHECK,
+ * and is always a finding. */
 static bool is_wild(int status, bool late)
 {
 	return &fuzz_wild && fuzz_wild && !late && (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT);
@@ -338,6 +341,6 @@ int main(int argc, char **argv)
 	status = run_all();
 	printf("%s: %llu executions from %zu seeds, seed %llu\n", name,
 	       (unsigned long long)shared->rounds, fuzz_corpus.n, (unsigned long long)seed);
-	/* a run that did nothing proves nothing */
+	/* a run without any round proves nothing, so it fails */
 	return status || !shared->rounds;
 }

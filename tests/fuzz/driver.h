@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the fuzzers share. A fuzzer is a file with LLVMFuzzerTestOneInput() and
- * some of the functions below; two drivers run it:
+ * The interface between fuzzers and drivers. A fuzzer is a file that defines
+ * LLVMFuzzerTestOneInput() and some of the other functions in this file. Two drivers can run it:
  *
  *   libFuzzer    clang -fsanitize=fuzzer (meson -Dlibfuzzer=true): guided by
  *                coverage
- *   driver.c     anywhere: mutates the seeds, in child processes, so that an
- *                input that killed its process is kept
+ *   driver.c     needs only a C compiler: mutates the seeds, in child processes,
+ *                so that an input that killed its process is kept
  *
- * With both, `fuzz_NAME FILE...` runs inputs once, to repeat a finding, and
- * `fuzz_NAME --seeds DIR` writes the seeds: real files, inputs made by the fuzzer,
- * and earlier findings, which are kept in found/NAME. A finding is an input that
- * kills the process, makes a sanitizer report, takes too long or takes too much memory.
+ * With both drivers, `fuzz_NAME FILE...` runs each input once, to repeat a finding. `fuzz_NAME
+ * --seeds DIR` writes the seeds: real files, inputs that the fuzzer makes, and earlier findings.
+ * Earlier findings are kept in found/NAME. A finding is an input that kills the process, causes a
+ * sanitizer's report, takes too long or takes too much memory.
  */
 #ifndef FUZZ_DRIVER_H
 #define FUZZ_DRIVER_H
@@ -21,38 +21,39 @@
 
 #define FUZZ_INPUT_MAX	(1u << 20)
 
-/* If x is false, this is a finding, which ends the process. */
+/* If x is false, the input is a finding, and the process ends. */
 #define FUZZ_CHECK(x) do { if (!(x)) fuzz_found(__FILE__, __LINE__, #x); } while (0)
 void fuzz_found(const char *file, int line, const char *what) __attribute__((noreturn));
 
-/* --- what a fuzzer defines --- */
+/* --- functions that a fuzzer defines --- */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Calls fuzz_seed() with each seed. */
 void fuzz_seeds(void);
 
-/* Optional: makes one mutation that suits the input's format; returns the new size.
- * The driver also makes mutations of its own. */
+/* Optional. Makes one mutation that suits the input's format, and returns the new size. The driver
+ * also makes its own mutations. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
 
-/* Optional, with driver.c only. fuzz_summary() prints in one line what the rounds did, as counted
- * in `counts`, which has fuzz_counts_size bytes. It returns false if they tested too little. */
+/* Optional, used by driver.c only. The rounds count what they do in `counts`, which has
+ * fuzz_counts_size bytes. fuzz_summary() prints the counts in one line. It returns false if the
+ * rounds tested too little. */
 extern const size_t fuzz_counts_size __attribute__((weak));
 bool fuzz_summary(const void *counts) __attribute__((weak));
 
-/* Optional: true if an input may harm its process. A death is then no finding, as
- * long as deaths are rare. */
+/* Optional. True if an input may harm its process. Then a killed process is no finding if few
+ * processes are killed. */
 extern const bool fuzz_wild __attribute__((weak));
 
-/* --- what a fuzzer may use --- */
+/* --- functions that a fuzzer may use --- */
 void fuzz_seed(const void *data, size_t size);
-/* Adds a whole file as a seed, if it is there and at most max bytes long. */
+/* Adds a whole file as a seed, if the file exists and is at most max bytes long. */
 bool fuzz_seed_file(const char *path, size_t max);
-/* Returns a file's bytes, to be freed, or NULL. */
+/* Returns a file's bytes, which the caller frees, or NULL. */
 uint8_t *fuzz_read_file(const char *path, size_t max, size_t *size);
-/* Memory of fuzz_counts_size bytes, zero at first, shared by all rounds. */
+/* Returns memory of fuzz_counts_size bytes, which all rounds share. It is zero at first. */
 void *fuzz_counts(void);
-/* A temporary directory, in $TMPDIR or in memory; removed when the process exits. */
+/* Returns a temporary directory, in $TMPDIR or in memory. It is removed when the process exits. */
 const char *fuzz_directory(void);
 
 /* Repeatable random numbers. */
@@ -65,17 +66,18 @@ static inline size_t fuzz_below(struct fuzz_rng *r, size_t n)
 {
 	return n ? (size_t)(fuzz_random(r) % n) : 0;
 }
-/* A number at or near a usual limit: 0, powers of two, the largest of a type. */
+/* Returns a number at or near a usual limit: 0, a power of two, the largest number of a type. */
 uint64_t fuzz_nasty(struct fuzz_rng *r);
-/* Writes a value of 1, 2, 4 or 8 bytes near `at`, or flips a bit there. */
+/* Writes a value of 1, 2, 4 or 8 bytes near `at`, or flips a bit near `at`. */
 void fuzz_poke(struct fuzz_rng *r, uint8_t *data, size_t size, size_t at);
 
-/* Takes an input apart, from its start. Past its end everything reads as zero. */
+/* A reader of an input, from start to end. Bytes past the end read as zero. */
 struct fuzz_input {
 	const uint8_t *p;
 	size_t left;
 };
 uint64_t fuzz_take(struct fuzz_input *in, unsigned bytes);
-/* Takes a block, which is preceded by its length in `bytes` bytes. *size: this length or, if less is left, what is left. */
+/* Takes a block. Before the block, its length is stored in `bytes` bytes. If fewer bytes than the
+ * length are left, *size is the number of bytes left. Otherwise it is the length. */
 const uint8_t *fuzz_take_block(struct fuzz_input *in, unsigned bytes, size_t *size);
 #endif

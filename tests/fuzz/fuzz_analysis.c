@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Broken analysis files. They come from the cache or from a data directory, and the
- * agent maps them into the traced program. A file that passes pb_analysis_check() must
- * be safe for all its users.
+ * Broken analysis files. The agent maps analysis files from the cache into the traced program, and
+ * readers map those of a data directory. If a file passes pb_analysis_check(), it must be safe for
+ * all code that uses it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* alignment is checked too: malloc aligns to 16, a mapping to a page */
+	/* pb_analysis_check() also checks the alignment; malloc aligns to 16 bytes */
 	uint8_t *copy = malloc(size ? size : 1);
 
 	if (size)
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Changes a field of one of the tables: the header, functions, recipes, exits. */
+/* Changes a field of the header, a function, a recipe, or another table. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct pb_analysis a;
@@ -53,7 +53,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		at = a.recipes_offset + fuzz_below(&r, a.recipes_size);
 		break;
 	case 5: case 6:
-		/* any table from the windows to the inexits, which follow each other */
+		/* any table from the windows to the inexits; these tables follow each other */
 		at = a.windows_offset + fuzz_below(&r, a.inexits_offset + a.nr_funcs - a.windows_offset + 1);
 		break;
 	default:

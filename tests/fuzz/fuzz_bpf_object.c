@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile objects for the eBPF loader: ELF, BTF, .BTF.ext and CO-RE. An input is the
- * object's length in four bytes, the object, and the target's BTF. Whatever the bytes,
- * opening must end soon, either with an error message or with programs and maps that
- * can be used without further checks.
+ * Hostile objects for the eBPF loader: ELF, BTF, .BTF.ext and CO-RE. An input is the object's
+ * length in four bytes, the object, and the target's BTF. For any bytes, opening must end soon. It
+ * must give either an error message, or programs and maps that can be used without further checks.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 #define LD_IMM64 (BPF_LD | BPF_IMM | BPF_DW)
 
-static volatile uint8_t fuzz_sum;	/* so that the compiler keeps the reads of contents */
+static volatile uint8_t fuzz_sum;	/* makes the compiler keep the reads of contents */
 
 static void check_text(const char *text)
 {
@@ -51,7 +50,7 @@ static void check_map(const struct pb_bpf_object *o, const struct pb_bpf_object_
 	}
 }
 
-/* What must hold for a program that isn't refused. */
+/* Checks an accepted program. */
 static void check_insns(const struct pb_bpf_object *o, const struct pb_bpf_object_prog *p)
 {
 	FUZZ_CHECK(p->nr);
@@ -205,7 +204,7 @@ static void seed_pair(const char *path, const uint8_t *target, size_t target_siz
 	free(object);
 }
 
-/* Each of Patchbay's objects, with the last object's BTF as the target's. */
+/* The seeds are Patchbay's objects. Each has the BTF of the last object as the target's BTF. */
 void fuzz_seeds(void)
 {
 	char *list = strdup(FUZZ_BPF_OBJECTS), *rest = list, *path;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile programs for the eBPF verifier and the resolver: any bytes as instructions,
- * any maps, functions, privileges and log sizes, and allocations that fail. Whatever the input, verification must end
- * soon and free all its memory. An accepted program must resolve to a program whose jumps and calls stay inside it.
+ * Hostile programs for the eBPF verifier and the resolver: any bytes as instructions, any maps,
+ * functions, privileges and log sizes, and allocations that fail. For any input, verification must
+ * end soon and free all its memory. The resolver must turn an accepted program into a program whose
+ * jumps and calls stay inside the program.
  *
  * An input: struct head, nr_maps of struct map, nr_funcs of struct func, instructions.
  */
@@ -22,7 +23,7 @@
 
 struct head {
 	uint8_t type, attach, caps, flags, log_level, nr_maps, nr_funcs, lines;
-	uint16_t fail_at;		/* the n-th allocation fails; 0: none does */
+	uint16_t fail_at;		/* n: the n-th allocation fails; 0: no allocation fails */
 	uint16_t log_size;
 	uint32_t gpl;
 };
@@ -182,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < v.nr_funcs; i++)
 		take_func(&in, &funcs[i]);
 	v.nr = (uint32_t)(in.left / sizeof *insns < MOST_INSNS ? in.left / sizeof *insns : MOST_INSNS);
-	/* exactly as large as needed, so that a sanitizer sees reads past the end */
+	/* has exactly the needed size, so that a sanitizer sees reads past the end */
 	insns = malloc(v.nr * sizeof *insns + 1);
 	memcpy(insns, in.p, v.nr * sizeof *insns);
 	v.insns = insns;
@@ -238,7 +239,8 @@ void fuzz_seeds(void)
 	}
 }
 
-/* Changes a part of an instruction, copies another instruction over it, or changes a byte of the head. */
+/* Changes a part of an instruction, replaces an instruction by a copy of another one, or changes a
+ * byte of the head. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct fuzz_rng r;

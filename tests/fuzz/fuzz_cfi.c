@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The reader of .eh_frame: reads the section, and up to ROWS rows of each of its functions. */
+/* The reader of .eh_frame. Reads the section, and up to ROWS rows of each function. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "module/analysis/stages.h"
 #include "seeds.h"
 
-#define ROWS 64		/* checked in one FDE */
+#define ROWS 64		/* the number of rows that are checked in one FDE */
 
 static void walk(const struct pb_cfi *c, const struct pb_fde *f)
 {

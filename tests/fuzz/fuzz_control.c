@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parsers of src/control, with any bytes. They must end, not read outside their
- * input, and agree with each other; globs are compared with a second, slow matcher.
+ * The parsers of src/control, with any bytes. They must end, must not read outside their input, and
+ * must agree with each other. The result of each glob is compared with that of a second, slow
+ * matcher.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,14 +54,16 @@ static void numbers(const char *text)
 
 /* --- globs -------------------------------------------------------------- */
 
-/* Whether c is in the class at *p, which is after its '['. Moves *p past the class's ']'.
- * Without a ']' there is no class: false, and *p stays. */
+/* Returns whether c is in a character class. At the call, *p is right after the class's '['. Moves
+ * *p past the class's ']'. If there is no ']', sets *is_class to false, returns false, and leaves
+ * *p. */
 static bool in_class(const char **p, char c, bool *is_class)
 {
 	const char *start = *p + (**p == '!'), *end = *start ? strchr(start + 1, ']') : NULL;
 	bool in = false;
 
-	/* "[+--]" has a range, '+' to '-'; "[a-]]" has none, and its class is "[a-]" */
+	/* "[+--]" has a range, '+' to '-'. "[a-]]" has no range: it is the class "[a-]" and a
+	 * ']' */
 	for (const char *q = start; end && q < end; q++) {
 		unsigned char from = (unsigned char)*q, to = from;
 
@@ -143,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	pb_control_find(text);
 	pb_control_writes_each((char *)data, size, size ? data[0] : 3, add_again, &w);
-	/* the packed writes can be unpacked, and pack to the same bytes again */
+	/* the packed writes must unpack, and must pack to the same bytes again */
 	FUZZ_CHECK(!w.nr || !pb_control_writes_each(w.buf, w.len, w.nr, add_again, &again));
 	FUZZ_CHECK(w.nr == again.nr && w.len == again.len);
 	FUZZ_CHECK(!w.len || !memcmp(w.buf, again.buf, w.len));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * .gnu_debugdata: an xz stream that holds an ELF file of symbols. The input is that
- * ELF file, which is packed here as a packager does it. If its first byte is 0xfd, as
- * in no ELF file, the input is the stream.
+ * The reader of .gnu_debugdata, an xz stream that contains an ELF file of symbols. The input is the
+ * ELF file, and the fuzzer packs it as packagers do. If the first byte is 0xfd, the input is the xz
+ * stream itself. No ELF file begins with 0xfd.
  */
 #include <lzma.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* A seed with symbols that have addresses in the code. */
+/* Adds a seed whose symbols have addresses in the code. */
 static void seed_symbols(void)
 {
 	static const Elf64_Sym sym[] = {
@@ -89,7 +89,8 @@ static void seed_symbols(void)
 	memcpy(both + sizeof(sym), names, sizeof(names));
 	file = mini_elf(".symtab", both, sizeof(both), &size);
 	memcpy(&eh, file, sizeof(eh));
-	/* section 2 is the symbol table; section 1 becomes the string table, which follows it */
+	/* section 2 is the symbol table. Section 1 becomes the string table, whose bytes follow the
+	 * symbols */
 	memcpy(&sh, file + eh.e_shoff + 2 * sizeof(sh), sizeof(sh));
 	sh.sh_type = SHT_SYMTAB;
 	sh.sh_size = sizeof(sym);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Broken chunks, and the files that they refer to, in every view. A view may report
- * that it can't read them; it must not crash, hang, or take much more memory than
- * the files' size explains.
+ * Shows broken chunks, and the files to which chunks refer, in every view. A view may report that
+ * it can't read them. It must not crash, hang, or need much more memory than the size of the files
+ * explains.
  *
  * The input is the three files, each preceded by its length.
  */
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* A word: a record, a time, or any number. */
+/* Returns a random word: a record, a time, or any number. */
 static uint64_t interesting(struct fuzz_rng *r)
 {
 	uint64_t site = fuzz_random(r) % 12, time = GEN_START + fuzz_random(r) % 100000;
@@ -49,7 +49,7 @@ static uint64_t interesting(struct fuzz_rng *r)
 	}
 }
 
-/* Makes one change; returns the new length. f has room for twice `len`. */
+/* Makes one change in f, and returns the new length. f has room for 2 * len bytes. */
 static size_t mutate_file(struct fuzz_rng *r, uint8_t *f, size_t len)
 {
 	size_t at = fuzz_below(r, len) & ~(size_t)7, n;
@@ -58,12 +58,13 @@ static size_t mutate_file(struct fuzz_rng *r, uint8_t *f, size_t len)
 	if (len < 16)
 		return len;
 	switch (fuzz_random(r) % 8) {
-	case 0:		/* copy a piece elsewhere */
+	case 0:		/* copy a piece to another place */
 		n = fuzz_below(r, 512) & ~(size_t)7;
 		if (at + n <= len && n < len)
 			memmove(f + (fuzz_below(r, len - n) & ~(size_t)7), f + at, n);
 		return len;
-	case 1:		/* append the file's end again: repeated chunks, deeper stacks */
+	case 1:		/* append the end of the file again, which repeats chunks and deepens
+			 * stacks */
 		n = fuzz_random(r) % 4 ? 0 : len - at;
 		memcpy(f + len, f + at, n);
 		return len + n;
@@ -101,7 +102,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 	struct fuzz_rng r;
 
 	fuzz_rng_seed(&r, seed);
-	/* mostly the chunks file */
+	/* choose the chunks file most of the time */
 	size_t target = fuzz_random(&r) % 4 ? FUZZ_CHUNKS : fuzz_below(&r, FUZZ_NR_FILES);
 
 	for (size_t i = 0; i < FUZZ_NR_FILES; i++) {

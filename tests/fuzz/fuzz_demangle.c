@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The demangler, with any bytes as a symbol's name. It must end quickly, and return text
- * that may go to a terminal, or nothing. */
+/* The demangler, with any bytes as a symbol's name. It must end quickly. It must return nothing, or
+ * text that is safe for a terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #define TEXT_MAX	65536
 
-/* Demangling that gives up in the middle of a name may leak the demangler's memory, a few
- * kilobytes at most; that is allowed. */
+/* If the demangler gives up in the middle of a name, it may leak a few kilobytes. This is
+ * allowed. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile ELF files for the whole analysis. Whatever the bytes, it must return
- * within seconds, either with an error or with an analysis that passes
- * pb_analysis_check() and can be used.
+ * Hostile ELF files for the whole analysis. For any bytes, the analysis must end within seconds. It
+ * must return either an error, or a usable analysis that passes pb_analysis_check().
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "seeds.h"
 #include "use_analysis.h"
 
-/* Names go to terminals. (So does the file's path, but that was given by the user.) */
+/* Checks that all names are printable, since views write them to terminals. */
 static void check_names(const struct pb_analysis *a)
 {
 	for (uint32_t i = 0; i < a->nr_funcs; i++)
@@ -42,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* An offset in a random section, in its first 4096 bytes. */
+/* Returns an offset in the first 4096 bytes of a random section. */
 static size_t in_section(struct fuzz_rng *r, const uint8_t *v, size_t size, const Elf64_Ehdr *eh)
 {
 	uint64_t at = eh->e_shoff + fuzz_below(r, eh->e_shnum) * sizeof(Elf64_Shdr);
@@ -54,8 +53,8 @@ static size_t in_section(struct fuzz_rng *r, const uint8_t *v, size_t size, cons
 	return (sh.sh_offset + fuzz_random(r) % (sh.sh_size % 4096 + 1)) % size;
 }
 
-/* An offset, mostly where changes matter: the ELF header, the program and section
- * headers, the start of a section. */
+/* Returns an offset, mostly at a place where changes matter: in the ELF header, a program or
+ * section header, or at the start of a section. */
 static size_t somewhere(struct fuzz_rng *r, const uint8_t *v, size_t size)
 {
 	Elf64_Ehdr eh;

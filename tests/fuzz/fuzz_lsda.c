@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The reader of .gcc_except_table, the tables of landing pads. The input is the section,
- * and a table is read from each of TABLES offsets in it. */
+/* The reader of .gcc_except_table, the tables of landing pads. The input is the section. The fuzzer
+ * reads a table at each of TABLES offsets in the section. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void check_marks(const struct pb_an *an)
 {
 	const struct pb_range *r = &an->ranges.v[0];
 
-	/* no bit past the range's last byte is set */
+	/* no bit may be set for a byte after the range */
 	for (uint64_t i = r->size; i < (r->size / 64 + 1) * 64; i++)
 		FUZZ_CHECK(!pb_bit_test(r->reached, i));
 	for (uint64_t i = 0; i < r->size; i++)

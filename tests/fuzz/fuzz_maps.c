@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile blocks of maps: another process made them, and changes them during the operations. A block must be refused,
- * or every operation on it must end and stay inside the block. The page after a block can't be accessed.
+ * Hostile map blocks. Another process makes a block, and changes it during the operations. Either
+ * the block must be refused, or every operation on it must end and must stay inside the block. The
+ * page after the block can't be accessed.
  *
- * Input: 16 bytes, the first two of which are the number of operations; the operations,
- * 8 bytes each; the block.
+ * The input: 16 bytes, which begin with the number of operations in two bytes; the operations of 8
+ * bytes each; the block.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@ struct ground {
 	uint8_t *keys, *values;
 };
 
-/* Pretends that no other process lives. An operation would wait milliseconds for each lock that a living process
- * seems to hold. */
+/* Pretends that no other process lives. Otherwise an operation would wait milliseconds for each
+ * lock that another process seems to hold. */
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
 	return owner == map->owner;
@@ -76,7 +77,7 @@ static bool lay_out(struct ground *g, const uint8_t *data, size_t size)
 	if (g->mem == MAP_FAILED)
 		return false;
 	if (span > block) {
-		/* a ring buffer: its data is mapped twice */
+		/* a ring buffer, whose data is mapped twice */
 		int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 		FUZZ_CHECK(fd >= 0 && !ftruncate(fd, (off_t)block));
@@ -220,7 +221,7 @@ static void operate(struct ground *g, const struct op *op)
 			pb_bpf_stack_put(m, ips, 1 + op->key[0] % 4, op->key[1] & 1 ? BPF_F_REUSE_STACKID : 0);
 		break;
 	default:
-		/* the other process writes into the block */
+		/* plays the other process, which writes into the block */
 		memcpy(g->block + (op->arg % (g->size - 4)), op->key, 3);
 	}
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder's server. Agents and clients of `patchbay control` connect, send any
- * messages in any order, disconnect, or don't read the answers. The server must go
- * on serving, and the meta file that it writes must be readable.
+ * The recorder's server. Agents and clients of `patchbay control` connect, send any messages in any
+ * order, disconnect, or don't read the answers. The server must continue to serve, and must write a
+ * readable meta file.
  *
- * The input is a sequence of steps: one byte for the kind of step, one for the
- * connection, and for a message its type, how its length is wrong, and its body.
+ * The input is a sequence of steps. A step has a byte for its kind and a byte for the connection.
+ * If the step is a message, the message's type, the way of sending it, and its body follow.
  */
 #include <err.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ static struct record_server server;
 static int peers[PEERS];
 static int analysis = -1;
 
-/* Replaces the analysis, which has its own fuzzers: always returns the same one. */
+/* Replaces the module analysis, which has its own fuzzers. Always returns the same analysis. */
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 			  size_t errlen);
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
@@ -148,7 +148,7 @@ static void serve(void)
 {
 	struct pollfd fds[PEERS + 8];
 
-	/* several times, as one round may leave work for the next */
+	/* serves several times, since one round may leave work for the next round */
 	for (int i = 0; i < 3; i++) {
 		unsigned nr = record_server_poll(&server, fds);
 
@@ -179,7 +179,7 @@ static void leave(int *peer)
 	*peer = -1;
 }
 
-/* Reads all that the server sent: messages whose length fields are right. */
+/* Reads all messages that the server sent, and checks their length fields. */
 static void listen_to(int peer)
 {
 	static _Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 8];
@@ -210,8 +210,9 @@ static void listen_to(int peer)
 	}
 }
 
-/* Sends a message whose type, way of sending and body come from the input. The way is a byte: 239 cuts the message;
- * 240 to 254 change the length field; 255 gives the longest allowed length, or a byte more; others change nothing. */
+/* Sends a message. Its type, the way of sending it, and its body come from the input. The way is a
+ * byte. 239: the message is cut off. 240 to 254: the length field is changed. 255: the message has
+ * the longest allowed length or a byte more. Other values change nothing. */
 static void send_message(int peer, struct fuzz_input *in)
 {
 	static char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 64];
@@ -223,7 +224,7 @@ static void send_message(int peer, struct fuzz_input *in)
 
 	memset(buf, 0, sizeof(m) + size + 64);
 	memcpy(buf + sizeof(m), body, size);
-	if (length == 255)		/* the longest allowed, or a byte more */
+	if (length == 255)		/* the longest allowed length, or a byte more */
 		whole = sizeof(m) + PB_MSG_MAX + (size & 1);
 	m.len = (uint32_t)(whole - sizeof(m));
 	if (length >= 240 && length < 255)
@@ -302,7 +303,7 @@ static size_t put_message(uint8_t *to, uint8_t peer, uint8_t type, const void *b
 	return 5 + len;
 }
 
-/* A message of any type, with that type's usual size and with small or extreme values. */
+/* Makes a message of a random type. It has the type's usual size, and small or extreme values. */
 static size_t any_message(struct fuzz_rng *r, uint8_t *to)
 {
 	static const uint8_t sizes[] = {

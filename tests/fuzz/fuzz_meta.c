@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Broken meta files of data directories: session, clocks, images, modules, threads,
- * notes. The directory's other files are intact, so that every view uses what the
- * meta file says.
+ * Broken meta files of data directories: session, clocks, images, modules, threads, notes. The
+ * directory's other files are intact, so that every view uses the meta file's data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Each type's length, without the text that may follow. */
+/* The length of each record type, without the text that may follow. */
 static const uint32_t body[] = {
 	[PB_META_CLOCK] = sizeof(struct pb_meta_clock), [PB_META_IMAGE] = sizeof(struct pb_meta_image),
 	[PB_META_MODULE] = sizeof(struct pb_meta_module),
@@ -35,7 +34,7 @@ static const uint32_t body[] = {
 	[PB_META_END] = sizeof(struct pb_meta_end),
 };
 
-/* Inserts a new record of any type, mostly of small numbers. */
+/* Inserts a new record of a random type. Most of its numbers are small. */
 static size_t add_record(struct fuzz_rng *r, uint8_t *data, size_t size, size_t max, size_t at)
 {
 	uint32_t type = (uint32_t)fuzz_random(r) % (PB_META_END + 2);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Does a patched function do what it did before? Runs the bytes of its window, then the window as the agent patches it:
- * with a jump, a stub, a copy and perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start with
- * the same random registers, flags and memory, and must leave the same state.
+ * Checks that a patched function does the same as before. First runs the original bytes of the
+ * function's window. Then runs the window as the agent patches it, with a jump, a stub, a copy of
+ * the instructions, and perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs
+ * start with the same random registers, flags and memory. They must leave the same state.
  *
- * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, the code.
+ * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, and the code.
  *
- * Around the code everything is int3 or not mapped, so that a run ends with a
- * signal wherever control goes. The data, the stack and the signal's frame are compared: registers, flags, x87 and
- * vector state up to AVX-512, the address of a fault, and the PC (a PC in the copy counts as the original PC).
- * Registers point into the sandbox or to no memory; if the code harms the process nevertheless, that is no finding
- * (fuzz_wild).
+ * Around the code, all memory is int3 or isn't mapped. So each run ends with a signal, wherever
+ * control goes. The data, the stack and the state in the signal frame are compared. The state is
+ * the registers, the flags, x87 and vector state up to AVX-512, the address of a fault, and the PC.
+ * A PC in the copy counts as the original PC. Registers point into the sandbox or to unmapped
+ * memory. If the code harms the process nevertheless, this is no finding (fuzz_wild).
  */
 #include <Zydis/Zydis.h>
 #include <setjmp.h>
@@ -34,14 +35,14 @@
 
 #define CHOOSE_SHORT	1	/* the jump has two bytes, and leads to a slot */
 #define CHOOSE_HOOK	2	/* the first call of 5 or 6 bytes is a compiler's hook */
-#define CHOOSE_BIAS	4	/* the load address isn't the linked one */
+#define CHOOSE_BIAS	4	/* the load address isn't the link-time address */
 #define CHOOSE_CODE_SLOT	8	/* another function's code slot replaces the window */
-#define SHORT_MS	2	/* a longer run counts as endless */
+#define SHORT_MS	2	/* a run that takes longer counts as endless */
 #define LONG_MS		900
 #define CODE_BYTES	32
 #define INPUT_BYTES	(1 + 8 + CODE_BYTES)
 
-/* What a window held; the runs that were compared are counted for each kind. */
+/* Kinds of windows, by what the window contains. Compared runs are counted by kind. */
 #define KINDS(X) X(PLAIN) X(RIP) X(JCC) X(JMP) X(LOOP) X(CALL) X(CALL_REG) X(CALL_MEM) X(NOP) \
 	X(HOOK) X(VECTOR) X(SLOT) X(CODE_SLOT) X(FAULT)
 enum kind {
@@ -68,7 +69,7 @@ static const struct pb_recipe *const recipe = (const struct pb_recipe *)stored;
 
 /* --- code that may be run ------------------------------------------------ */
 
-/* Whether an instruction always has the same effect, and a harmless one. */
+/* Returns whether an instruction is harmless and always has the same effect. */
 static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
 {
 	switch (i->mnemonic) {
@@ -102,8 +103,8 @@ static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op
 	return true;
 }
 
-/* Whether the instruction's memory operand lies in the text near the window, where the patch's jump may be. end: the
- * offset in the window at which the instruction ends. */
+/* Returns whether the instruction's memory operand is in the text near the window, where the patch
+ * may put a jump. end: the offset in the window at which the instruction ends. */
 static bool knows_the_patch(const ZydisDecodedInstruction *i, unsigned end)
 {
 	int64_t at = (int64_t)end + i->raw.disp.value;
@@ -128,7 +129,7 @@ static enum kind kind_of(const ZydisDecodedInstruction *i)
 	}
 }
 
-/* Whether all of the window may be run. Adds the kinds of its instructions to *kinds. */
+/* Returns whether all instructions of the window may be run. Adds their kinds to *kinds. */
 static bool window_is_tame(const uint8_t *bytes, unsigned len, uint32_t *kinds)
 {
 	ZydisDecoder d;
@@ -151,7 +152,7 @@ static bool window_is_tame(const uint8_t *bytes, unsigned len, uint32_t *kinds)
 	return true;
 }
 
-/* Takes the first call that could be a compiler's hook as one. */
+/* Finds the first call that could be a compiler's hook, and treats it as a hook. */
 static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 {
 	ZydisDecoder d;
@@ -174,9 +175,9 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 
 /* --- one window --------------------------------------------------------- */
 
-/* Whether the window jumps to its own start. Such code can't be compared: it enters the
- * stub again, which leaves r11 below the stack. (For the first entry, sandbox.c puts r11
- * there in both runs.) */
+/* Returns whether the window jumps to its own start. This code can't be compared: it enters the
+ * stub a second time, and the stub leaves r11 below the stack pointer. For the first entry,
+ * sandbox.c stores r11 there in both runs. */
 static bool enters_itself(uint64_t link)
 {
 	for (unsigned k = 0; k < window.head.nr_fixups; k++)
@@ -185,7 +186,7 @@ static bool enters_itself(uint64_t link)
 	return false;
 }
 
-/* The distance of a slot which no operand in the window refers to; 0: none was found. */
+/* Returns the distance of a slot to which no operand in the window refers. 0: none was found. */
 static int choose_slot(uint64_t link, uint64_t random)
 {
 	for (unsigned tries = 0; tries < 16; tries++, random = random * 7 + 13) {
@@ -203,22 +204,22 @@ static int choose_slot(uint64_t link, uint64_t random)
 	return 0;
 }
 
-/* A place for the stub: its address; the distance from the function to its slot, or 0; whether
- * another function's code slot replaces the window. */
+/* A place for the stub. stub: the stub's address. via: the distance from the function to its slot;
+ * 0: there is no slot. code_slot: another function's code slot replaces the window. */
 struct place {
 	uint64_t stub;
 	int via;
 	bool code_slot;
 };
 
-/* The address of the copy of the window's instructions. */
+/* Returns the address of the copy of the window's instructions. */
 static uint64_t copy_at(const struct place *p)
 {
 	return p->stub + PB_STUB_COPY + (p->code_slot ? recipe->len : 0u);
 }
 
-/* Writes what the agent writes: the stub, and the jump to it over the start of the window.
- * The rest of the window is int3. */
+/* Writes the stub, and a jump to the stub over the start of the window, as the agent does. The rest
+ * of the window is int3. */
 static bool patch(uint64_t bias, const struct place *p)
 {
 	struct pb_site *site = (struct pb_site *)(p->stub + SANDBOX / 2);
@@ -242,9 +243,9 @@ static bool patch(uint64_t bias, const struct place *p)
 	return true;
 }
 
-/* Changes the PC as the engine does before the program's signal handler sees it: from the
- * stub to the entry, from the copy to the original instruction. Nops have no bytes in the
- * copy, so the PCs before and after nops become the same. */
+/* Changes the PC as the engine does before the program's signal handler sees it. A PC in the stub
+ * becomes the entry. A PC in the copy becomes that of the original instruction. Nops have no bytes
+ * in the copy, so the PCs before and after nops become the same. */
 static void map_pc(struct result *r, const struct place *p)
 {
 	uint64_t off = r->pc - copy_at(p);
@@ -260,12 +261,12 @@ static void map_pc(struct result *r, const struct place *p)
 		r->pc = ORIGINAL + pb_recipe_orig_offset(recipe, (uint8_t)copy);
 }
 
-/* Removes the differences that a recipe may make (see the top of relocate.c). */
+/* Removes the differences that a recipe is allowed to make (see the top of relocate.c). */
 static void forgive(struct result *o, struct result *c)
 {
 	static const uint8_t jmp_below[] = { 0xff, 0x64, 0x24, 0xf8 };
 
-	/* the copy of call *m leaves the operand 16 bytes below the original rsp */
+	/* the copy of `call *m` leaves the value of m 16 bytes below the original rsp */
 	if (window.head.len > 4 && !memcmp(window.code + window.head.len - 4, jmp_below, 4)) {
 		result_forget(o, o->reg[REG_NR_RSP] - 8);
 		result_forget(c, c->reg[REG_NR_RSP] - 8);
@@ -298,7 +299,7 @@ static void explain(const struct place *p)
 
 enum verdict { SAME, DIFFERS, ENDLESS, UNREACHABLE };
 
-/* Runs the original window and the patched one, and compares. */
+/* Runs the original and the patched window, and compares the results. */
 static enum verdict run_both(uint64_t bias, const struct place *p)
 {
 	struct result *o = &results[RUN_ORIGINAL], *c = &results[RUN_PATCHED];
@@ -311,7 +312,7 @@ static enum verdict run_both(uint64_t bias, const struct place *p)
 	if (!patch(bias, p))
 		return UNREACHABLE;
 	sandbox_run(ORIGINAL, RUN_PATCHED, SHORT_MS);
-	if (c->signal == SIGALRM)	/* a busy machine, or an endless loop */
+	if (c->signal == SIGALRM)	/* the machine is busy, or the loop is endless */
 		sandbox_run(ORIGINAL, RUN_PATCHED, LONG_MS);
 	map_pc(o, p);
 	map_pc(c, p);
@@ -350,8 +351,8 @@ static void count_verdict(struct counts *count, enum verdict v, uint32_t kinds)
 		count->kind[k] += kinds >> k & 1;
 }
 
-/* Whether two runs of the original differ. They may if a random pointer hits memory outside
- * the sandbox, such as a sanitizer's, which has low addresses. */
+/* Returns whether two runs of the original window differ. They may differ if a random pointer hits
+ * memory outside the sandbox. An example is a sanitizer's memory, which has low addresses. */
 static bool differs_from_itself(void)
 {
 	struct result *o = &results[RUN_ORIGINAL], *again = &results[RUN_PATCHED];
@@ -363,7 +364,7 @@ static bool differs_from_itself(void)
 	return o->signal == SIGALRM || again->signal == SIGALRM || !result_same(o, again);
 }
 
-/* choices: CHOOSE_*; random: seeds everything else. */
+/* Tests one window. choices: CHOOSE_*. random: the seed of everything else. */
 static void try(const uint8_t *code, unsigned choices, uint64_t random)
 {
 	struct counts *count = fuzz_counts();
@@ -393,7 +394,7 @@ static void try(const uint8_t *code, unsigned choices, uint64_t random)
 	sandbox_set_up();
 	sandbox_random_start(random);
 	enum verdict v = run_both(bias, &places[0]);
-	/* a random pointer may hit the stub or the slot, but not at both places */
+	/* a random pointer may hit the stub or the slot at one place, but not at both places */
 	if (v == DIFFERS && run_both(bias, &places[1]) == DIFFERS && !differs_from_itself()) {
 		run_both(bias, &places[1]);
 		explain(&places[1]);
@@ -416,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- inputs ------------------------------------------------------------- */
 
-/* Instructions of the kinds that need relocation, then random bytes. */
+/* Makes code: instructions of the kinds that need relocation, then random bytes. */
 static void random_code(struct fuzz_rng *r, uint8_t *p)
 {
 	static const struct { uint8_t len, v[7]; } list[] = {
@@ -488,7 +489,7 @@ static void seed_code(struct pb_elf *e, uint64_t addr, uint8_t choices)
 	fuzz_seed(input, sizeof(input));
 }
 
-/* The windows and code slots of a file's functions. */
+/* Adds the windows and code slots of a file's functions as seeds. */
 static void seed_file(const char *path, const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size), *blob;
@@ -531,7 +532,7 @@ bool fuzz_summary(const void *counts)
 	       (unsigned long long)c->compared);
 	for (unsigned k = 0; k < NR_KINDS; k++) {
 		printf(" %s %llu", kind_names[k], (unsigned long long)c->kind[k]);
-		/* a kind that was never compared wasn't tested */
+		/* each kind must have been compared at least once */
 		all &= c->kind[k] || (k == KIND_VECTOR && !sandbox_has_vectors());
 	}
 	putchar('\n');

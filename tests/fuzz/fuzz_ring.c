@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder's side of the ring, while traced processes write anything into it:
- * the drain, the thread table and the header, up to the end of the session. The
- * result must be a data directory that is readable to its end.
+ * The recorder's side of the ring, while traced processes write random data into the ring. Tests
+ * the drain, the thread table and the header, up to the end of the session. The data directory must
+ * be readable to its end.
  *
  * The input: CHOOSE_*; the limit on the file's size; with CHOOSE_FIRE, a seed for a
  * second thread that writes while the recorder reads; then steps of the recorder
@@ -62,7 +62,7 @@ static struct pb_chunk *chunk(size_t i)
 	return (void *)((char *)ring.map + ring.geometry.chunks_offset + i % CHUNKS * PB_CHUNK_SIZE);
 }
 
-/* Sets the bit of a chunk that isn't free, as programs should. */
+/* Sets the `taken` bit of a chunk that isn't free, as programs should. */
 static void set_taken(struct pb_chunk *c)
 {
 	uint64_t i = ((uint64_t)c - (uint64_t)chunk(0)) / PB_CHUNK_SIZE;
@@ -84,7 +84,7 @@ static void make_hole(struct fuzz_input *in)
 		  (off_t)(fuzz_take(in, 1) + 1) * 4096);
 }
 
-/* Writes a chunk as an engine does. */
+/* Writes a chunk as the engine does. */
 static void honest(size_t i, uint32_t serial, uint32_t nr)
 {
 	struct pb_chunk *c = chunk(i);
@@ -203,7 +203,7 @@ static void set_up(unsigned choices, uint64_t limit)
 	if (!ring.map) {
 		if (record_ring_create(&ring, CHUNKS * PB_CHUNK_SIZE, PB_RING_DISCARD))
 			errx(2, "no ring");
-		ring.geometry.nr_threads = 256;	/* to save time */
+		ring.geometry.nr_threads = 256;	/* a small table saves time */
 		ring.geometry.nr_buffer = CHUNKS * 2 / 3;
 		snprintf(dir, sizeof(dir), "%s/session", fuzz_directory());
 	}
@@ -349,7 +349,7 @@ void fuzz_seeds(void)
 	static const uint8_t steps[] = {
 		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0, STATE, 2, 1,
 		HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1, LOST, FULL, SUPPLY,
-		/* an existing thread: the same pid, tid and serial in a chunk and in the table */
+		/* a thread that exists: a chunk and the table have the same pid, tid and serial */
 		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0, 100, 0, 0, 0,
 		HEAD, 4, 4, 0, 4, 0, 0, 0, 0,
 	};

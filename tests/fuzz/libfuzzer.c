@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The driver with libFuzzer: implements its hooks with the functions in driver.h. */
+/* The driver for libFuzzer. Implements libFuzzer's hooks with the functions of driver.h. */
 #include <stdlib.h>
 #include <string.h>
 

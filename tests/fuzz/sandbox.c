@@ -18,9 +18,9 @@
 
 #define FLAGS_COMPARED	0xcd5	/* CF PF AF ZF SF DF OF */
 #define XFEATURES	0xe7	/* x87, SSE, AVX, AVX-512 */
-#define XSTATE_BV	512	/* offset in the area */
-#define FIP		8	/* address of the last x87 instruction */
-#define SW_RESERVED	464	/* used by the kernel in signal frames */
+#define XSTATE_BV	512	/* offset of the XSTATE_BV field in the XSAVE area */
+#define FIP		8	/* offset of the address of the last x87 instruction */
+#define SW_RESERVED	464	/* offset of the bytes that the kernel uses in signal frames */
 #define LEGACY		512
 
 struct start {
@@ -34,7 +34,7 @@ static struct start start;
 static uint64_t memory_seed;
 static int running;
 static sigjmp_buf back;
-static uint8_t *sandbox_text;	/* writable mapping of TEXT */
+static uint8_t *sandbox_text;	/* the writable mapping of TEXT's memory */
 
 static const int greg[16] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
@@ -43,7 +43,8 @@ static const int greg[16] = {
 
 /* --- extended state ----------------------------------------------------- */
 
-/* The features of XFEATURES that this machine has. 0: there is only FXSAVE, or their state exceeds XSTATE_MAX bytes. */
+/* The features of XFEATURES that this machine has. 0: the machine has only FXSAVE, or the features'
+ * state is larger than XSTATE_MAX bytes. */
 static uint64_t features;
 static struct component {
 	uint32_t offset, size;
@@ -75,7 +76,7 @@ bool sandbox_has_vectors(void)
 	return features & 4;
 }
 
-/* Clears what may differ between equal states, including the components that aren't in use. */
+/* Clears the bytes that may differ between equal states, and the components that aren't in use. */
 static void normalise(uint8_t *fp)
 {
 	uint64_t used;
@@ -132,7 +133,8 @@ __attribute__((noreturn, noinline)) static void go(uint64_t pc)
 		"mov 112(%%rbp), %%r14\n	mov 120(%%rbp), %%r15\n"
 		"mov 40(%%rbp), %%rbp\n"
 		"popf\n"
-		/* what the stub leaves below the stack, so that the original finds it there too */
+		/* stores r11 below the stack pointer as the stub does, so that the original code
+		 * finds the same */
 		"mov %%r11, -8(%%rsp)\n"
 		"jmp *%[target]\n"
 		: : "a"(&start), [target] "m"(target), [fp] "i"(offsetof(struct start, fp)),
@@ -157,7 +159,7 @@ void sandbox_run(uint64_t pc, int which, unsigned ms)
 	fill((void *)DATA, SANDBOX, memory_seed);
 	fill((void *)STACK, SANDBOX, ~memory_seed);
 	if (!sigsetjmp(back, 1)) {
-		/* from here on a signal handler can jump back */
+		/* from this line on, the signal handler can jump back */
 		setitimer(ITIMER_REAL, &limit, NULL);
 		go(pc);
 	}
@@ -166,7 +168,7 @@ void sandbox_run(uint64_t pc, int which, unsigned ms)
 	memcpy(results[which].stack, (void *)STACK, SANDBOX);
 }
 
-/* A pointer into the sandbox, a small number, or a non-canonical address. */
+/* Returns a pointer into the sandbox, a small number, or a non-canonical address. */
 static uint64_t random_register(struct fuzz_rng *r)
 {
 	switch (fuzz_random(r) % 4) {
@@ -193,7 +195,8 @@ void sandbox_random_start(uint64_t seed)
 	start.flags = 0x202 | (fuzz_random(&r) & FLAGS_COMPARED);
 	start.features = features;
 	__asm__ volatile("fninit\n	fxsave %0" : "=m"(start.fp));
-	start.fp[4] = (uint8_t)fuzz_random(&r);		/* which x87 registers are in use */
+	start.fp[4] = (uint8_t)fuzz_random(&r);		/* bits of the x87 registers that are in
+							 * use */
 	for (unsigned i = 32; i < XSTATE_MAX; i++)
 		if (i < 416 || i >= LEGACY + 64)
 			start.fp[i] = (uint8_t)fuzz_random(&r);
@@ -201,7 +204,7 @@ void sandbox_random_start(uint64_t seed)
 	memcpy(start.fp + XSTATE_BV, &start.features, 8);
 }
 
-/* Maps TEXT as a program's text is: not writable where it runs. */
+/* Maps TEXT like a program's text: the mapping that runs isn't writable. */
 static void map_text(void)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs code from a random state until a signal ends it, and keeps the state that it
- * left: all registers, the flags, x87 and vector state, and memory.
+ * Runs code from a random state until a signal ends the run. Keeps the state at the end of the run:
+ * all registers, the flags, x87 and vector state, and memory.
  *
- * The addresses have high halves that aren't zero and low halves with bit 31 set, so that an
- * address that was truncated or wrongly extended is never right by chance.
+ * The high half of each address isn't zero, and bit 31 is set. So a truncated or wrongly extended
+ * address is never right by chance.
  */
 #ifndef FUZZ_SANDBOX_H
 #define FUZZ_SANDBOX_H
@@ -12,28 +12,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SANDBOX		16384u			/* bytes of code, data and stack each */
-#define TEXT		0x30009abc0000ull	/* code, not writable at this address */
+#define SANDBOX		16384u			/* bytes of each memory: code, data and stack */
+#define TEXT		0x30009abc0000ull	/* the code; this mapping isn't writable */
 #define ORIGINAL	(TEXT + SANDBOX / 2)
-#define STUB1		(TEXT + 0x6a5b7000)	/* code and data */
+#define STUB1		(TEXT + 0x6a5b7000)	/* code and data of a stub */
 #define STUB2		(TEXT + 0x35e2b000)
 #define DATA		(TEXT + (1ull << 20))
 #define STACK		(TEXT + (2ull << 20))
 
-#define REG_NR_RSP	4			/* the number of rsp in instructions */
+#define REG_NR_RSP	4			/* rsp's register number in instructions */
 #define XSTATE_MAX	4096
 
 struct result {
 	int signal;
 	uint64_t fault, pc, flags, reg[16];
-	uint8_t fp[XSTATE_MAX];		/* as XSAVE writes it */
+	uint8_t fp[XSTATE_MAX];		/* x87 and vector state, as XSAVE writes it */
 	uint8_t data[SANDBOX], stack[SANDBOX];
 };
 
 enum { RUN_ORIGINAL, RUN_PATCHED, NR_RUNS };
 extern struct result results[NR_RUNS];
 
-/* Maps the memory and sets the signal handlers, once in a process. */
+/* Maps the memory and sets the signal handlers, only once in a process. */
 void sandbox_set_up(void);
 /* Fills TEXT with int3. */
 void sandbox_clear_text(void);
@@ -44,7 +44,7 @@ void sandbox_random_start(uint64_t seed);
 /* Runs from pc. After ms (< 1000) milliseconds the run ends with SIGALRM. */
 void sandbox_run(uint64_t pc, int which, unsigned ms);
 
-/* Whether the state has more than SSE. */
+/* Returns whether the compared state has more than SSE. */
 bool sandbox_has_vectors(void);
 
 /* Excludes the 8 bytes at addr from comparison. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A small program, a seed for the fuzzers of the module analysis. It is built with each
- * compiler option that leaves a record which the analysis reads. */
+/* A small program, as a seed for the fuzzers of the module analysis. The analysis reads records
+ * that some compiler options leave. The program is built once with each of these options. */
 #include <stdio.h>
 
 int leaf(int x);

@@ -10,7 +10,8 @@
 
 #define SECTION_MAX 4096
 
-/* Besides FUZZ_SEED_FILES: programs that the build made as seeds, ':' between them. */
+/* Files of the system that are seeds. FUZZ_SEED_FILES has further seeds: programs that the build
+ * made, separated by ':'. */
 static const char *const system_files[] = {
 	"/bin/true", "/usr/bin/yes", "/lib/x86_64-linux-gnu/libdl.so.2",
 	"/lib/x86_64-linux-gnu/libpthread.so.0", "/lib/x86_64-linux-gnu/libz.so.1",

@@ -7,6 +7,6 @@
 
 /* Calls fn with each file of at most max bytes. `data` is freed when fn returns. */
 void fuzz_each_elf(size_t max, void (*fn)(const char *path, const uint8_t *data, size_t size));
-/* Adds each file's section of that name as a seed, or the start of a long one. */
+/* Adds the section `name` of each file as a seed. If the section is long, adds only its start. */
 void fuzz_seed_sections(const char *name);
 #endif

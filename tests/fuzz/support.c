@@ -197,7 +197,7 @@ void fuzz_write_seeds(const char *dir)
 	}
 }
 
-/* --- shared counts, a directory ----------------------------------------- */
+/* --- shared counts, temporary directory --------------------------------- */
 
 void *fuzz_counts(void)
 {
@@ -242,8 +242,9 @@ const char *fuzz_directory(void)
 	return directory;
 }
 
-/* Replaces record_error() in the fuzzers that are linked with --wrap, so that only findings
- * are on stderr. Makes the line as for the terminal (reader/say.h), and checks it. */
+/* Replaces record_error() in the fuzzers that are linked with --wrap, so that stderr has only
+ * findings. Makes the line that record_error() would print on a terminal (reader/say.h), and checks
+ * the line. */
 void pb_say_v(const char *command, const char *fmt, va_list ap) __attribute__((weak));
 int __wrap_record_error(const char *fmt, ...);
 int __wrap_record_error(const char *fmt, ...)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What support.c has for the drivers. */
+/* The functions of support.c that only the drivers use. */
 #ifndef FUZZ_SUPPORT_H
 #define FUZZ_SUPPORT_H
 #include "driver.h"
@@ -13,7 +13,7 @@ struct fuzz_corpus {
 };
 extern struct fuzz_corpus fuzz_corpus;	/* the seeds */
 
-/* Fills fuzz_corpus: tests/fuzz/found/NAME, then fuzz_seeds(). */
+/* Fills fuzz_corpus with the files in tests/fuzz/found/NAME, and then with fuzz_seeds(). */
 void fuzz_load_seeds(void);
 void fuzz_write_seeds(const char *dir);
 void fuzz_write_file(const char *path, const void *data, size_t size);

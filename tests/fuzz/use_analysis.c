@@ -26,7 +26,7 @@ static uint64_t use_recipe(const struct pb_recipe *r)
 
 static struct pb_returns words;
 
-/* Translates PCs of a place's copy to the original code, and back. */
+/* Translates the PCs of a place's copy to PCs of the original code, and back. */
 static uint64_t use_body(const struct pb_place *p)
 {
 	uint64_t sum = 0;
@@ -136,5 +136,5 @@ void use_analysis(const struct pb_analysis *a)
 		sum += n[i].orig[n[i].len - 1];
 	if (a->flags & PB_AN_RETURNS)
 		sum += use_exits(a);
-	__asm__ volatile("" : : "r"(sum));		/* so that the compiler keeps the reads */
+	__asm__ volatile("" : : "r"(sum));		/* makes the compiler keep the reads */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses an analysis as its users do: reads everything in it, and emits its stubs. */
+/* Reads everything in an analysis, and emits its stubs, as the code that uses analyses does. */
 #ifndef FUZZ_USE_ANALYSIS_H
 #define FUZZ_USE_ANALYSIS_H
 #include "abi/analysis_access.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes data directories, and reads them with every view. If writing fails, the
+/* Writes data directories, and reads them with every view. If a directory can't be written, the
  * process ends. */
 #ifndef FUZZ_VIEWS_H
 #define FUZZ_VIEWS_H
@@ -13,10 +13,10 @@ struct fuzz_file {
 	size_t size;
 };
 
-/* Writes the files into a data directory, always the same one; returns its path. */
+/* Writes the files into a data directory, which is always the same directory. Returns its path. */
 const char *fuzz_store(const struct fuzz_file files[FUZZ_NR_FILES]);
 /* Opens the directory and runs all views, with and without filters. */
 void fuzz_run_views(const char *dir);
-/* The files of a scenario (tests/unit/gen_scenarios.c), to be freed. */
+/* Makes the files of a scenario (tests/unit/gen_scenarios.c). The caller frees their data. */
 void fuzz_scenario(const char *name, uint64_t n, struct fuzz_file files[FUZZ_NR_FILES]);
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""For run_real: counts all functions in the programs' modules, including refused ones, and the functions among them
-whose exits are all hooked in place. Their share must not be below a limit."""
+"""For run_real. Counts all functions in the programs' modules, including refused functions, and the
+functions whose exits are all hooked in place. The share of the latter must not be below a limit."""
 import csv
 import io
 import os
@@ -10,7 +10,8 @@ import shutil
 import pbtest
 from pbtest import Failure
 
-# The least share in percent: of all functions, and in each module with at least FROM functions
+# The least share in percent. ALL: of all functions together. MODULE: in each module with at least
+# FROM functions.
 ALL, MODULE, FROM = 96.0, 90.0, 50
 
 # Modules that programs load by dlopen
@@ -36,7 +37,7 @@ def modules_of(program, found):
 
 
 def count(path, not_sites):
-    """(number of functions, number of functions whose exits are all hooked)"""
+    """Returns (number of functions, number of functions whose exits are all hooked)."""
     text = pbtest.view("list", "--total", "--format=csv", path).decode(errors="replace")
     rows = [(r["refused"], r["reason"], int(r["count"])) for r in csv.DictReader(io.StringIO(text))]
     named = {reason: n for name, reason, n in rows if not name}
@@ -46,7 +47,8 @@ def count(path, not_sites):
 
 
 def exits(programs, not_sites):
-    """programs: commands and files; not_sites: functions that are refused for these reasons don't count."""
+    """programs: commands and files. not_sites: reasons of refusal; functions that are refused for
+    them don't count."""
     found = set()
     for program in [*programs, *LOADED]:
         modules_of(program, found)

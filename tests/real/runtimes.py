@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs of foreign runtimes, for run_real. Each is run bare, with the executable traced, and with everything
-traced. Output, exit status and files must be the same. Most of the calls that were entered must have a duration.
-Calls of entry-only functions, calls that a jump ended and lost calls count as entered, without a duration."""
+"""Programs of foreign runtimes, for run_real. Each program is run bare, with its executable traced,
+and with everything traced. Output, exit status and files must be the same in all runs. Most of the
+entered calls must have a duration. Calls of entry-only functions, calls that a jump ended, and lost
+calls count as entered and have no duration."""
 import collections
 import csv
 import hashlib
@@ -16,10 +17,10 @@ from pbtest import Failure, Skip
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtimes")
 OPTIONS = ("-q", "--no-loss", "--max-size=0")
 EXECUTABLE, EVERYTHING = (), ("--module=*",)
-PYTHON = "/usr/bin/python3"     # Debian's Python modules are for this interpreter
+PYTHON = "/usr/bin/python3"     # the interpreter for which Debian's Python modules are installed
 
-# The share of the calls that must have a duration: in programs of C and C++, and in the parts of a runtime
-# that are C and C++
+# The least share in percent of calls that must have a duration. ORDINARY: in programs of C and C++.
+# RUNTIME: in the C and C++ parts of a runtime.
 ORDINARY, RUNTIME = 99.0, 90.0
 
 
@@ -28,8 +29,8 @@ def source(name):
 
 
 class Part:
-    """Calls of which at least `limit` percent must have a duration: those of a module, without the functions that no C
-    compiler made."""
+    """The calls of a module, except calls of functions that no C compiler made. At least `limit`
+    percent of them must have a duration."""
 
     def __init__(self, label, module, limit, but=None):
         self.label, self.module, self.limit = label, re.compile(module), limit
@@ -40,8 +41,9 @@ class Part:
 
 
 class Program:
-    """needs: package -> what it is recognised by (a command, a file, a Python module). build: commands that are run in
-    the build directory, which is {} in argv. own: the modules, besides the executable, that are the runtime."""
+    """needs: {package: the command, file or Python module that shows that the package is
+    installed}. build: commands that are run in the build directory; {} in argv stands for this
+    directory. own: the modules of the runtime, besides the executable."""
 
     def __init__(self, argv, needs, parts, build=(), own=None, quick=None, seconds=60):
         self.argv, self.needs, self.parts, self.build = argv, needs, parts, build
@@ -61,10 +63,10 @@ class Program:
                 yield package
 
 
-# Functions that OCaml's compiler made, and those that its runtime has in assembly
+# Functions that OCaml's compiler made, and the assembly functions of OCaml's runtime
 OCAML = r"^caml([A-Z]|_(apply|curry|tuplify|send|call_gc|c_call|alloc[0-9N]|start_program|callback\w*_asm|raise_exn|" \
         r"raise_exception|hash_mix|system__|startup__|ml_array_bound))"
-# Functions of Haskell and Cmm: the names of closures have these endings
+# Functions of Haskell and Cmm. Names of closures have these endings.
 HASKELL = r"_(info|entry|ret|slow|fast|con_info|static_info)$|^stg_|^(base|ghczm|main|text|stm|Main)\w*_z?|^sub_"
 GO_C = r"^(?!(one|down|compare|sorted|thread|threads|x_cgo_\w+|_cgo_[0-9a-f]+_C\w+)$)"
 
@@ -74,7 +76,8 @@ PROGRAMS = {
     "unwind": Program(["{}/unwind", "200"], {"libunwind-dev": "/usr/include/x86_64-linux-gnu/libunwind.h"},
                       [Part("it", "unwind", ORDINARY)],
                       [["gcc", "-O1", "-g", "-o", "unwind", source("unwind.c"), "-lunwind"]], seconds=120),
-    # a coroutine that takes the place of another one on the stack ends that coroutine's calls, so no share is required
+    # no share is required: if a coroutine takes another one's place on the stack, the other one's
+    # calls end without a return
     "shared_stack": Program(["{}/shared_stack", "200"], {"gcc": "gcc"}, [],
                             [["gcc", "-O2", "-o", "shared_stack", source("shared_stack.c")]], quick="20"),
     "node": Program(["node", "--expose-gc", source("gc.js"), "20"], {"nodejs": "node"},
@@ -119,7 +122,7 @@ PROGRAMS = {
 
 
 def files_in(top):
-    """What a run left in its directory: path -> digest."""
+    """Returns the files that a run left in its directory, as {path: digest}."""
     found = {}
     for where, _, names in os.walk(top):
         for name in names:
@@ -130,7 +133,7 @@ def files_in(top):
 
 
 def run_in(top, argv, seconds):
-    """(exit status, output, files) of a run in an empty directory, and its stderr."""
+    """Runs a program in an empty directory. Returns (exit status, output, files), and stderr."""
     shutil.rmtree(top, ignore_errors=True)
     os.makedirs(top)
     r = pbtest.run(argv, seconds, cwd=top)
@@ -152,7 +155,8 @@ def percent(timed, calls):
 
 
 def account(data, parts, all_parts):
-    """How many of the calls that were entered have a duration, and what became of the others."""
+    """Returns a text: how many entered calls have a duration, and what became of the other
+    calls."""
     info = pbtest.info(data)
     calls, timed, inside = 0, 0, collections.defaultdict(lambda: [0, 0])
     for row in pbtest.report(data):
@@ -164,7 +168,7 @@ def account(data, parts, all_parts):
                 inside[p][1] += row["timed"]
     entered = calls + info["lost"]
     shares = ", ".join("%s %.2f %%" % (p.label, percent(t, n)) for p, (n, t) in inside.items())
-    # unmatched: calls that a jump ended, and calls that were open at the end
+    # unmatched: calls that a jump ended, and calls that were still open at the end
     text = "%d entered, %.2f %% with durations%s; %d entry-only, %d unmatched, %d lost" % (
         entered, percent(timed, entered), " (%s)" % shares if shares else "", info["no_return"],
         calls - timed - info["no_return"], info["lost"])
@@ -177,7 +181,7 @@ def account(data, parts, all_parts):
 
 
 class Bench:
-    """One program: built and run bare once, then traced each way."""
+    """One program. It is built, run bare once, and then traced in each way."""
 
     def __init__(self, name, work, args):
         self.program, self.quick, self.again = PROGRAMS[name], args.quick, args.bare
@@ -224,7 +228,7 @@ class Bench:
 
 
 def run_all(names, work, args, tally):
-    """A test for each program and way of tracing."""
+    """Returns a test for each program and each way of tracing."""
     for name in names:
         program = PROGRAMS[name]
         if args.quick and not program.quick:
@@ -236,4 +240,4 @@ def run_all(names, work, args, tally):
         for way in list(program.ways)[-1:] if args.quick else program.ways:
             tally.test("%s, %s" % (name, way), bench.run, way)
             if bench.bare is None:
-                break           # not here, or it doesn't run bare either
+                break           # the program isn't installed, or doesn't run bare

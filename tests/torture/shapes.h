@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions of many shapes, and one_round(), which calls them and checks every result. For spin.c and storm.c. */
+/* For spin.c and storm.c: functions of many shapes. one_round() calls them and checks all
+ * results. */
 #ifndef TORTURE_SHAPES_H
 #define TORTURE_SHAPES_H
 #include <setjmp.h>
@@ -21,7 +22,7 @@
 
 static long table[8] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
-/* --- first instructions that need care when they are moved --- */
+/* --- functions whose first instructions need care when they are moved --- */
 #define ASM_FN(name, body) \
 	long name(long x); \
 	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ",@function\n" #name ": .cfi_startproc\n" \
@@ -51,7 +52,7 @@ ASM_FN(f_self_jump, "add $-1, %rdi; jle 7f; jmp f_self_jump; 7: mov $42, %eax; r
 ASM_FN(f_call_early, "call f_endbr; add $1, %rax; ret");
 long spin_word = 77, spin_scratch;
 
-/* --- what compilers make --- */
+/* --- functions as compilers make them --- */
 static KEEP long f_leaf(long x) { return opaque(x) * 3; }
 static KEEP void f_void(void) { __asm__ volatile(""); }
 static KEEP long f_two(long x) { return opaque(f_leaf(x)) + opaque(f_leaf(x + 1)); }

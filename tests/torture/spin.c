@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads on all processors that call functions of many shapes and check every
- * result, until a byte (or the end) arrives on stdin. Any wrong result, fault,
- * or lost signal ends it with a message. Prints "pid N" when the threads run and,
- * at the end, how many rounds each thread has made (on stderr).
+ * Threads on all processors call functions of many shapes and check all results, until stdin has a
+ * byte or ends. A wrong result, a fault or a lost signal ends the program with a message. When the
+ * threads run, the program prints "pid N". At the end it prints on stderr how many rounds each
+ * thread has made.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* Blocks all signals while it runs patched functions. */
+/* A thread that runs patched functions with all signals blocked. */
 static void *deaf(void *arg)
 {
 	sigset_t set;

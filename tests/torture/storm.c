@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All that may come between a call and its return, at the same time: signal handlers, installed through libc or by a raw
- * system call, that make calls, jump away, fork, and interrupt one another; asynchronous cancellation; coroutines that
- * migrate between threads and are destroyed half-way; modules that are loaded and unloaded; and threads that check the
- * results of functions of many shapes.
+ * Everything that can happen between a call and its return, at the same time. Signal handlers make
+ * calls, jump away, fork, and interrupt one another; they are installed through libc or by a raw
+ * system call. Threads are cancelled asynchronously. Coroutines migrate between threads and are
+ * destroyed half-way. Modules are loaded and unloaded. Threads check the results of functions of
+ * many shapes.
  *
  * The functions c_* count their calls. Lines on stdin:
  *
- *   park	all threads stop outside of these functions (coroutines may be inside); prints "parked CALLS UNSURE"
- *   go		the threads go on, and the count begins anew
+ *   park	all threads stop outside of these functions, but coroutines may be inside;
+ *		prints "parked CALLS UNSURE"
+ *   go		the threads continue, and the counts restart at 0
  *   end	the program ends
  *
- * UNSURE is the number of jumps, forks and cancellations. For each of them, one call more or less may be recorded.
+ * UNSURE is the number of jumps, forks and cancellations. For each of them, the number of recorded
+ * calls may be too large or too small by one.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,10 +31,11 @@
 
 #define COROUTINES	24
 #define STACK		16384ul
-#define JUMPERS		2		/* one with a raw handler, one with a handler through libc */
+#define JUMPERS		2		/* one thread has a raw handler, the other a handler that
+					 * libc installs */
 #define SA_RESTORER_	0x04000000
 
-/* In shared memory: children count there, too. */
+/* This is in shared memory, because children count calls, too. */
 static struct shared {
 	long calls, jumps, forks, cancelled, destroyed, loaded;
 } *shared;
@@ -39,7 +43,8 @@ static volatile int stop, park;
 static int nr_threads, nr_parked;
 static const char *module_path;
 
-/* One instruction: a handler may leave by a jump before or after it. */
+/* Adds 1 with one instruction. So a handler that leaves by a jump can only interrupt before or
+ * after it. */
 static inline void add(long *counter)
 {
 	__asm__ volatile("lock incq %0" : "+m"(*counter));
@@ -65,7 +70,8 @@ static void nap(long us)
 	nanosleep(&t, NULL);
 }
 
-/* Waits while the threads are parked. True: the program ends, and the thread must not make another counted call. */
+/* Waits while the threads are parked. Returns true if the program ends. Then the thread must not
+ * make another counted call. */
 static int rest(void)
 {
 	if (!park)
@@ -83,7 +89,7 @@ static struct jumper {
 	sigjmp_buf again;
 	pid_t tid;
 	int raw;
-	volatile int ready;		/* a signal may be sent; the handler clears this */
+	volatile int ready;		/* a signal may be sent; the handler clears `ready` */
 	volatile unsigned signals;
 	volatile int is_child;
 } jumpers[JUMPERS];
@@ -95,8 +101,9 @@ static void in_child(void)
 	_exit(0);
 }
 
-/* The child goes on in the interrupted code, and ends there. The child of a raw handler ends in the handler, since the agent
- * isn't notified of raw handlers. */
+/* Forks in a handler. The child of a libc handler returns to the interrupted code, and ends there.
+ * The child of a raw handler ends in the handler, since the agent isn't notified of raw
+ * handlers. */
 static void fork_here(void)
 {
 	int status;
@@ -155,7 +162,8 @@ static void on_signal(int sig)
 	errno = error;
 }
 
-/* The raw handler uses libc's restorer, which install() reads back from the other signal's action. */
+/* Installs the handlers. The raw handler uses libc's restorer. install() reads the restorer from
+ * the other signal's action. */
 static void install(void)
 {
 	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } raw;
@@ -195,7 +203,7 @@ static void *jumper(void *arg)
 	return NULL;
 }
 
-/* Sends each jumper a signal when it is at work. */
+/* Sends a signal to each jumper that is ready. */
 static void *sender(void *arg)
 {
 	unsigned seed = 1;
@@ -250,9 +258,10 @@ static void *canceller(void *arg)
 /* ---- coroutines ------------------------------------------------------------------ */
 
 static struct coroutine {
-	void *sp, *back;		/* stack pointers: of the coroutine, and of its carrier */
+	void *sp, *back;		/* sp: the coroutine's stack pointer. back: that of the
+					 * carrier, the thread that runs the coroutine */
 	char *stack;
-	int busy;			/* a carrier runs it */
+	int busy;			/* a carrier runs the coroutine */
 	unsigned steps;
 } coroutines[COROUTINES];
 
@@ -281,7 +290,7 @@ static KEEP void work(struct coroutine *c)
 	}
 }
 
-/* The first function of a coroutine, which finds itself by the address of its stack. */
+/* The first function of a coroutine. It finds its struct coroutine by the address of its stack. */
 __attribute__((used)) static void begin(void)
 {
 	uint64_t at = (uint64_t)__builtin_frame_address(0);
@@ -292,8 +301,8 @@ __attribute__((used)) static void begin(void)
 	die("no coroutine");
 }
 
-/* Destroys the coroutine and makes a new one. Its stack is overwritten or mapped anew, without a notice to the agent. The
- * stacks of all coroutines are adjacent. */
+/* Destroys the coroutine and makes a new one. Overwrites the stack or maps a new one at its
+ * address. The agent isn't notified of this. The stacks of all coroutines are adjacent. */
 static void renew(struct coroutine *c)
 {
 	if (c->sp)
@@ -367,7 +376,7 @@ static void *spinner(void *arg)
 	return NULL;
 }
 
-/* ---- all of it --------------------------------------------------------------------- */
+/* ---- start and end ----------------------------------------------------------------- */
 
 static pthread_t threads[16];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loaded and unloaded by storm.c; counts its calls in storm.c's counter. */
+/* storm.c loads and unloads this module. The module's functions count their calls in storm.c's
+ * counter. */
 long c_m_leaf(long x, long *calls)
 {
 	__asm__ volatile("lock incq %0" : "+m"(*calls));

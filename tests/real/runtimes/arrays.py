@@ -1,6 +1,5 @@
-# SPDX-License-Identifier: LGPL-2.1-or-later
-# numpy: linear algebra, Fourier transforms, ufuncs over many types and strides, sorting, random numbers.
-# What is printed is exact or rounded.
+# SPDX-License-Identifier: LGPL-2.1-or-later numpy: linear algebra, Fourier transforms, ufuncs over
+# many types and strides, sorting, random numbers. Printed numbers are exact or rounded.
 import hashlib
 import sys
 
@@ -27,7 +26,7 @@ except np.linalg.LinAlgError as e:
     print(e)
 show("fft", np.abs(np.fft.fft(a.ravel()[:4096])))
 show("fft2", np.fft.irfft2(np.fft.rfft2(a), a.shape))
-# a power of two, a prime, a product
+# a power of two, a prime, and a product of primes
 for m in (1024, 1021, 360):
     show("ifft %d" % m, np.real(np.fft.ifft(np.fft.fft(np.arange(m)))))
 with np.errstate(all="ignore"):
@@ -39,7 +38,7 @@ with np.errstate(all="ignore"):
             show("%s" % name, r.astype(np.complex128).real)
     for name in ("sin", "exp", "log1p", "arctan", "tanh", "sqrt", "cbrt", "floor"):
         show(name, getattr(np, name)(a[:, ::2]))
-# sums of complex parts: with and without aligned operands
+# sums of parts of an array of complex numbers, with and without aligned operands
 for k in range(8):
     x = np.frombuffer(bytearray(16 * 500 + k * 8), dtype=np.float64)[k:k + 900].copy()
     x[:] = np.arange(900)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes stack traces of three kinds at every depth: backtrace() with names; _Unwind_Backtrace() with each frame's CFA,
- * which must be the frame's own stack pointer; and from a handler of a profiling timer.
+ * Takes stack traces of three kinds at every depth. backtrace() gives the names.
+ * _Unwind_Backtrace() gives each frame's CFA, which must be the frame's own stack pointer. The
+ * handler of a profiling timer calls backtrace(), too.
  */
 #define _GNU_SOURCE
 #include <execinfo.h>
@@ -21,7 +22,7 @@ static volatile sig_atomic_t ticks, bad_ticks;
 static int seen, wrong;
 
 struct walk {
-	int depth;		/* the frame's depth, counted from the innermost frame */
+	int depth;		/* depth of the frame, counted from the innermost frame */
 };
 
 static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
@@ -32,7 +33,8 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
 	if (_Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(c)) != (void *)level)
 		return _URC_NO_REASON;
 	seen++;
-	/* the unwinder gives the stack pointer that the frame had at its call: the CFA of the called function */
+	/* the unwinder gives the frame's stack pointer at its call, which is the CFA of the called
+	 * function */
 	wrong += w->depth && _Unwind_GetCFA(c) != frames[w->depth - 1];
 	w->depth++;
 	return _URC_NO_REASON;
@@ -74,7 +76,8 @@ static void on_tick(int sig)
 
 	(void)sig;
 	ticks++;
-	/* the walk must reach the bottom of the stack, wherever the signal came */
+	/* the walk must reach the bottom of the stack, wherever the signal interrupted the
+	 * program */
 	bad_ticks += k < 4;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines that take turns on one stack. At a switch, the used part of the stack is copied out, and copied back before
- * the coroutine goes on. So from one moment to the next, the same slots hold return addresses of other calls. The second
- * part of the program calls a function in assembly that pops its arguments off the stack.
+ * Coroutines that take turns on one stack. At a switch, the used part of the stack is copied to
+ * other memory. Before the coroutine continues, its part is copied back. So the return slots
+ * suddenly hold return addresses of other calls. The second part of the program calls an assembly
+ * function that pops its arguments off the stack.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -82,7 +83,8 @@ static KEEP void go_on(struct coroutine *c)
 		memcpy(old->kept, old->sp, old->size);
 	}
 	if (!c->sp) {
-		/* six registers, where to go, and a return address that nothing uses */
+		/* six registers, the address at which execution begins, and a return address that
+		 * nothing uses */
 		uint64_t *top = (uint64_t *)(stack + SIZE - 64);
 
 		*--top = 0;

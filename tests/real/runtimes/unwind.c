@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Walks the stack with libunwind: by unw_backtrace(), by cursor with names, and from a handler of a profiling timer. */
+/* Walks the stack with libunwind: by unw_backtrace(), by a cursor with names, and in the handler of
+ * a profiling timer. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 #include <signal.h>
