@@ -9,8 +9,8 @@
 
 /* The program has asked for a seccomp filter. */
 extern bool pb_sandboxed;
-/* There were filters at the start: calls that neither the program nor the agent's start makes
- * may be fatal, too. */
+/* There were filters at the start. So a system call may be fatal if neither the program nor the
+ * agent's start makes it. */
 extern bool pb_filtered;
 
 static inline bool pb_calls_are_safe(void)

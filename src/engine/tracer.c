@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The two tracers, function and function_graph, and the control files of tracing. These select the
- * tracer that runs, its functions, its limits of depth, time and size, and its clock. A write sets
- * a variable or a filter, and then updates all sites once.
+ * The two tracers, function and function_graph, and the control files of tracing. The control files
+ * select the tracer that runs, its functions, its limits of depth, time and size, and its clock. A
+ * write sets a variable or a filter, and then updates all sites once.
  */
 #include <asm/errno.h>
 #include "engine/tracer.h"
@@ -21,7 +21,7 @@
 #include "base/sys.h"
 
 static struct ftrace_hash graph_functions, graph_notrace, graph_callers;
-static uint32_t max_depth;		/* as written; 0: no limit */
+static uint32_t max_depth;		/* the limit as it was written; 0: no limit */
 static bool tracing_on = true;
 static uint64_t thresh_us;
 static const char *trace_clock = "x86-tsc";
@@ -93,8 +93,9 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "nop", NULL },
 };
 
-/* Sets where the exits' stubs lead: to idle code while neither the graph tracer nor an eBPF program
- * uses returns. Called before entries begin to open calls, or after they have stopped. */
+/* Sets where the exits' stubs lead. They lead to idle code while neither the graph tracer nor an
+ * eBPF program uses returns. Called before entries begin to open calls, or after they have
+ * stopped. */
 static void apply_returns(const struct ftrace_ops *tracer)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads of the program's memory on the hit path. A read is a plain load, and the agent's handler of
- * SIGSEGV and SIGBUS continues after a load that faults. So a load is only tried where that handler
- * is sure to run: the thread is known to block neither signal, and its stack has room for a frame.
+ * SIGSEGV and SIGBUS continues after a load that faults. So a load is only tried if that handler is
+ * sure to run: the thread is known to block neither signal, and its stack has room for a frame.
  */
 #include <asm/errno.h>
 #include <signal.h>
@@ -16,13 +16,14 @@
 #include "engine/text/text.h"
 
 #define WAIT_ITERATIONS	1000
-#define HANDLER_ROOM	3072	/* the red zone, the slow path, the handler */
+#define HANDLER_ROOM	3072	/* for the red zone, the slow path and the handler */
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
 #endif
 
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
-uint64_t pb_frame_room = 16384;	/* if the kernel doesn't say: more than any processor needs */
+uint64_t pb_frame_room = 16384;	/* used if the kernel doesn't report a size; more than any processor
+				 * needs */
 static bool on;				/* a forked child keeps it, with the dispositions */
 static bool never;
 
@@ -88,8 +89,9 @@ static bool routine_runs(void)
 	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
 }
 
-/* Whether no handler is known to run. A handler is over if a hit is further up on the same stack,
- * or on another stack. (A handler that changes stacks sets a mask, which is noticed.) */
+/* Whether no handler is known to run. A handler is over if a hit has a higher slot on the same
+ * stack, or is on another stack. (A handler that changes stacks sets a mask, and this is
+ * noticed.) */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;
@@ -102,12 +104,13 @@ void pb_unblocked_in_handler(uint64_t slot)
 	struct pb_thread *t = pb_tls;
 	struct pb_hit h = { slot, PB_SITE_PROGRAM, t->stack };
 
-	/* of nested handlers, the end of the outermost one counts */
+	/* if handlers are nested, the end of the outermost one counts */
 	if (!t->top || handler_is_over(&h))
 		pb_unblocked.handler = slot;
 }
 
-/* The agent doesn't see a handler end. So once one is over, asks the kernel for the mask. */
+/* The agent doesn't see the end of a handler. So when a handler is over, this function asks the
+ * kernel for the mask. */
 static bool is_known(const struct pb_hit *h)
 {
 	uint64_t mask = ~0ul;

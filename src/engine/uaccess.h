@@ -22,42 +22,42 @@ struct pb_hit {
 };
 #define PB_SITE_PROGRAM	(~0u)	/* no site: the program called a function of the engine */
 
-/* Between pb_reads_begin(), if it returns true, and pb_reads_end() a load may fault
- * (pb_fault_load()). A signal handler may interrupt this section and leave it by a jump.
- * pb_may_read() returns whether pb_reads_begin() could return true. */
+/* If pb_reads_begin() returns true, loads may fault (pb_fault_load()) until pb_reads_end() is
+ * called. A signal handler may interrupt this section and leave it by a jump. pb_may_read() returns
+ * whether pb_reads_begin() could return true. */
 bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h);
 void pb_reads_end(void);
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
 
-/* Copies n bytes. Returns 0; -EFAULT: nothing is mapped there; -EACCES: it can't be read now;
- * -EPERM: not tried, because a fault might end the program. */
+/* Copies n bytes. Returns 0; -EFAULT: nothing is mapped there; -EACCES: the memory can't be read
+ * now; -EPERM: not tried, because a fault might end the program. */
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
 
 /* What is known of this thread's signal mask. `known` is cleared before a change that may block
  * the signals, and set after a change that unblocks them. */
 struct pb_unblocked {
-	/* Where the return address of the thread's start routine is. Once the routine has
-	 * returned, the slot holds another value than ret. 0: nothing is ever known. */
+	/* The return slot of the thread's start routine. Once the routine has returned, the slot
+	 * holds another value than ret. 0: the mask is never known. */
 	uint64_t slot;
 	uint64_t known;		/* neither SIGSEGV nor SIGBUS is blocked */
 	uint64_t ret;
 	uint64_t handler;	/* the slot of a handler that was entered and may still run; or 0 */
 };
-/* A handler is about to be entered, and no code of ours will see its end. */
+/* Called when a handler is about to be entered, and no code of ours will see its end. */
 void pb_unblocked_in_handler(uint64_t slot);
-#define PB_MAIN_THREAD	1ul	/* as `slot`: the main thread has no start routine */
+#define PB_MAIN_THREAD	1ul	/* the `slot` of the main thread, which has no start routine */
 extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 
 #define PB_FAULT_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1))	/* SIGSEGV, SIGBUS */
 
-/* From here on our handlers get SIGSEGV and SIGBUS, so loads may fault. False: reads were
+/* Called once our handlers get SIGSEGV and SIGBUS: from now on loads may fault. False: reads were
  * turned off before. Context: start. */
 bool pb_reads_on(void);
-/* The bytes of a stack that a signal frame and our handler may need. */
+/* Number of bytes of stack that a signal frame and our handler may need. */
 extern uint64_t pb_frame_room;
 /* Turns reads off for good: no further load may fault. Waits for loads that are under way.
- * False: one may still be under way. Context: any but the hit path. */
+ * False: a load may still be under way. Context: any but the hit path. */
 bool pb_reads_off(void);
 bool pb_reads_are_on(void);
 #endif

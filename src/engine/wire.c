@@ -17,8 +17,9 @@
 #include "engine/sandbox.h"
 #include "ring/writer.h"
 
-#define SLICE_NS	10000000ull	/* between two looks at the heartbeat */
-#define RETRY_NS	2000000ull	/* between two connects: a full backlog can't be polled */
+#define SLICE_NS	10000000ull	/* time between two looks at the heartbeat */
+#define RETRY_NS	2000000ull	/* time between two connects, because a full backlog can't
+					 * be polled */
 #define SUSPENDED_NS	100000000ull	/* if a slice took this long, we were stopped, too */
 #define FRESH_NS	100000000ull	/* a recorder with a younger heartbeat is alive */
 
@@ -44,9 +45,10 @@ static int give_up(struct pb_wire *w)
 	return -ETIMEDOUT;
 }
 
-/* Whether it makes sense to wait on. spent: the time since the last look. If the whole
- * process group was stopped and goes on (a terminal's job), the recorder had no time to
- * send a heartbeat either: such a slice counts as one of the usual length. */
+/* Returns whether it makes sense to wait longer. spent: the time since the last look. If the whole
+ * process group was stopped and goes on (a terminal's job), the recorder had no time to send a
+ * heartbeat either. So a slice in which the agent was stopped counts as a slice of the usual
+ * length. */
 static bool may_wait(struct pb_wire *w, uint64_t spent)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
@@ -64,9 +66,9 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 	return w->silent_ns < PB_PATIENCE_NS;
 }
 
-/* Whether the recorder was silent for too long because it had no processor, or waited for a disk.
- * (One of its threads may also work while the thread that has to answer hangs; so PB_STARVED_NS
- * limits this.) */
+/* Returns whether the recorder was silent for too long because it had no processor, or waited for a
+ * disk. PB_STARVED_NS limits this case, because the thread that has to answer may hang while
+ * another thread of the recorder works. */
 static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
@@ -145,8 +147,8 @@ int pb_wire_connect(struct pb_wire *w, const char *path)
 	fd = pb_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (pb_sys_failed(fd))
 		return (int)fd;
-	/* The descriptor may be in the program's own table. The program may rely on low
-	 * numbers, so it gets a high one. */
+	/* The descriptor may be in the program's own table. The program may rely on low numbers, so
+	 * the descriptor gets a high one. */
 	high = pb_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 200);
 	if (!pb_sys_failed(high)) {
 		pb_sys(SYS_close, fd);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel is given pb_signal_entry() in place of each handler; flags, mask and
- * the handler's stack stay the program's. If the interrupted PC is the program's
- * own, the handler sees nothing of us. Otherwise it sees the context as it would be
- * without us; registers that it leaves unchanged get their real values back.
+ * The kernel is given pb_signal_entry() in place of each handler. Flags, mask and the handler's
+ * stack stay those of the program. If the interrupted PC is in the program's own code, the handler
+ * sees nothing of us. Otherwise the handler sees the context as it would be without us. Registers
+ * that the handler leaves unchanged get their real values back.
  *
  * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
  * of ours may have faulted (uaccess.h).
  *
- * A table keeps the program's handlers. It doesn't keep whether a disposition is SIG_DFL
- * or SIG_IGN, because a vfork child shares the table with its parent. That is read from the
- * kernel, where by_default() stands for SIG_DFL.
+ * A table keeps the program's handlers. It doesn't keep whether a disposition is SIG_DFL or
+ * SIG_IGN, because a vfork child shares the table with its parent. The kernel says which of the two
+ * a disposition is. In the kernel, by_default() stands for SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -48,8 +48,9 @@ void *pb_original_makecontext;
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
-/* The flags that the program set for SIGSEGV or SIGBUS, with its handler and with SIG_DFL.
- * The kernel's flags may differ from these in the bits of HANDLER_FLAGS or DEFAULT_FLAGS. */
+/* The flags that the program set for SIGSEGV or SIGBUS: `flags` with a handler, `default_flags`
+ * with SIG_DFL. The kernel's flags may differ from them in the bits of HANDLER_FLAGS or
+ * DEFAULT_FLAGS. */
 #define HANDLER_FLAGS	(SA_SIGINFO | SA_RESETHAND)
 #define DEFAULT_FLAGS	(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK | SA_NODEFER)
 static struct shown {
@@ -103,8 +104,8 @@ static bool show_stub(struct pb_context *c, uint64_t pc)
 	return original;
 }
 
-/* If an exit was interrupted: notes how far its record has come, for code that closes the call or
- * lists open calls. */
+/* If an exit was interrupted, notes how far the exit's record has come. Code that closes the call
+ * or lists open calls needs this. */
 static void note_exit(const ucontext_t *uc)
 {
 	struct pb_hot_exit e;
@@ -163,7 +164,7 @@ static void die(int sig, siginfo_t *info)
 		pb_sys(SYS_tgkill, pid, tid, sig);
 }
 
-/* The kernel has this handler where the program has set SIG_DFL. */
+/* If the program has set SIG_DFL, the kernel has this handler instead. */
 static void by_default(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
@@ -177,14 +178,14 @@ static void by_default(int sig, siginfo_t *info, void *context)
 	die(sig, info);
 }
 
-/* Like by_default(), but where the program has never set a disposition. */
+/* Like by_default(), but for a signal whose disposition the program has never set. */
 static void by_default_at_start(int sig, siginfo_t *info, void *context)
 {
 	by_default(sig, info, context);
 }
 
-/* The program's handler. For SIGSEGV and SIGBUS this carries out SA_RESETHAND, which the kernel
- * doesn't get: a fault of one of our loads would use it up. */
+/* Returns the program's handler. For SIGSEGV and SIGBUS, also carries out SA_RESETHAND. The kernel
+ * doesn't get this flag, because a fault of one of our loads would use it up. */
 static handler_fn *take_handler(int sig)
 {
 	if (is_ours_first(sig) && shown[sig].flags & SA_RESETHAND)
@@ -198,8 +199,8 @@ static bool must_see_the_end(void)
 	return pb_ftrace_regs && !pb_calls_are_safe();
 }
 
-/* Returns where the thread goes on. In a handler nothing is known of the mask: it may be that of a
- * sigsuspend(). */
+/* Returns the address at which the thread goes on. In a handler nothing is known of the mask,
+ * because it may be the mask of a sigsuspend(). */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
 	uint64_t done = (uint64_t)pb_signal_done;
@@ -241,7 +242,8 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && a->sa_handler != SIG_ERR;
 }
 
-/* Fills *ours with what the kernel gets in place of act. False: it gets act itself. */
+/* Fills *ours with the action that the kernel gets in place of `act`. False: the kernel gets `act`
+ * itself. */
 static bool stands_in(int sig, const struct sigaction *act, struct sigaction *ours)
 {
 	bool first = is_ours_first(sig) && pb_reads_are_on();
@@ -321,8 +323,8 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	return ret;
 }
 
-/* Gives the kernel the program's own disposition back. Doesn't call libc, as the agent's
- * thread may call this. */
+/* Sets the program's own disposition in the kernel again. Doesn't call libc, because the agent's
+ * thread may call this function. */
 static void give_back(int sig)
 {
 	const struct shown *s = &shown[sig];
@@ -346,7 +348,7 @@ static void give_back(int sig)
 }
 
 /* If the program has a handler, the kernel keeps pb_signal_entry(), as PCs in our code must
- * still be translated. It only gets SA_RESETHAND, which was kept from it so far. */
+ * still be translated. The kernel now only gets SA_RESETHAND, too, which it didn't have before. */
 static void stand_down(int sig)
 {
 	struct action a;

@@ -21,7 +21,7 @@
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
 
-#define NR_BOXES 1024	/* threads that are being made */
+#define NR_BOXES 1024	/* most threads that are being made at a time */
 
 typedef int pthread_sigmask_fn(int how, const sigset_t *set, sigset_t *old);
 typedef int pthread_create_fn(pthread_t *thread, const pthread_attr_t *attr,
@@ -141,7 +141,8 @@ void pb_note_syscall(long nr, long a, long b, long c)
 		pb_sigaction_prctl((int)a, (unsigned long)b, (unsigned long)c);
 		break;
 	case SYS_seccomp:
-		/* strict with arguments is how libraries ask whether the call exists */
+		/* libraries call it with strict mode and arguments to find out whether the call
+		 * exists */
 		if (a == SECCOMP_SET_MODE_STRICT && !b && !c)
 			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
 		else if (a == SECCOMP_SET_MODE_FILTER)
@@ -163,8 +164,8 @@ static void put_box(struct box *b)
 	__atomic_store_n(&b->taken, false, __ATOMIC_RELEASE);
 }
 
-/* pthread_create() blocks all signals for a while, and may call the program's calloc(). So while it
- * runs nothing is known of the mask. */
+/* pthread_create() blocks all signals for a while, and may call the program's calloc(). So nothing
+ * is known of the mask while pthread_create() runs. */
 static int our_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
 		      void *arg)
 {

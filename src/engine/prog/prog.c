@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Attaches eBPF programs to sites, and runs them on hits. The tables are filled at the start and
- * when modules come, and are only read on the hit path: a link or a site is complete before it is
- * published. Memory of a site is never freed, because a thread may still hold it: the site is
- * marked as gone, and a later site gets its memory.
+ * when modules come. The hit path only reads them: a link or a site is complete before it is
+ * published. The memory of a site is never freed, because a thread may still use it. Instead the
+ * site is marked as gone, and a later site gets the memory.
  */
 #include <errno.h>
 #include <link.h>
@@ -26,7 +26,7 @@
 #include "engine/sandbox.h"
 #include "engine/graph/thread.h"
 
-#define SLOTS		(1u << 17)	/* of the table of sites; unused pages cost nothing */
+#define SLOTS		(1u << 17)	/* size of the table of sites; unused pages cost nothing */
 #define MOST_SITES	(PB_WATCH_BELOW - 1)
 #define STACK_ROOM	12288		/* bytes of the thread's stack that a program may need:
 					 * 33 tail calls of subprograms take 9.5 KB */
@@ -34,7 +34,7 @@
 struct link {
 	const struct pb_progs_link *link;
 	const struct pb_bpf_prog *prog;
-	bool per_cpu;			/* it uses per-CPU maps */
+	bool per_cpu;			/* the program uses per-CPU maps */
 };
 
 #define GONE ((struct pb_site *)1)
@@ -189,7 +189,7 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 
 	if (p)
 		return p;
-	/* a free entry, or that of a site whose module is gone */
+	/* finds a free entry, or the entry of a site whose module is gone */
 	for (; table[i] && __atomic_load_n(&table[i]->site, __ATOMIC_RELAXED) != GONE;
 	     i = (i + 1) % SLOTS)
 		;
@@ -297,7 +297,7 @@ bool pb_prog_holds(uint64_t pc)
 
 /* ---- hits --------------------------------------------------------------------- */
 
-/* Sets fields one by one, as a run reads few of them. */
+/* Sets only some fields, because a run reads few of them. */
 static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 			 const struct prog_site *p)
 {
@@ -308,7 +308,8 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 	r->overridden = false;
 }
 
-/* Doesn't call pb_bpf_enter_counted(): its frame would be in unwinders' way. */
+/* Doesn't call pb_bpf_enter_counted(), because the frame of that function would hinder
+ * unwinders. */
 static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *prog)
 {
 	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
@@ -344,8 +345,9 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 	return slot - s->lo >= STACK_ROOM + s->guard;
 }
 
-/* In a forked child: frees the per-CPU slots of threads that don't exist here, and maps the maps
- * anew. In a sandbox the maps stay as they are, as it may kill the program for opening files. */
+/* Called in a forked child. Frees the per-CPU slots of threads that exist only in the parent, and
+ * maps the maps again. In a sandbox the maps stay as they are, because the sandbox may kill the
+ * program for opening files. */
 static void after_fork(void)
 {
 	uint32_t was = our_pid;
@@ -397,14 +399,14 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) &&
 		      !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
-	/* not even room for the slow path */
+	/* there isn't even room for the slow path */
 	if (slot - t->bottom < PB_HIT_ROOM)
 		return missed(p);
 	return room_elsewhere(p, slot);
 }
 
-/* Opens the call for the programs at its return. It enters the call in the tree as the next handler
- * would. Returns where the call goes on. */
+/* Opens the call, because programs run at its return. Enters the call in the tree as the next
+ * handler would do. Returns the address at which the call goes on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
 	unsigned mode = pb_graph_mode(p->site, next, *slot);

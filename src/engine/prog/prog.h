@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * eBPF programs at functions' entries and returns. They are kprobe programs: their
- * context is the registers there. doc/design/bpf.md, "Attached".
+ * eBPF programs at functions' entries and returns. They are kprobe programs: their context is the
+ * registers at the entry or return. See doc/design/bpf.md, "Attached".
  *
  * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler. After
  * the programs comes the handler that the site would have without them. If a program
@@ -21,8 +21,8 @@ struct pb_bpf_host;
 struct pb_bpf_prog;
 struct pb_bpf_prog_stats;
 
-/* Makes the programs in the observer's file, and attaches them to the present modules.
- * 0, or -errno with the reason in *why. Context: start. */
+/* Makes the programs in the observer's file, and attaches them to the present modules. Returns 0,
+ * or -errno with the reason in *why. Context: start. */
 int pb_prog_start(const void *file, uint64_t size, const char **why);
 /* Attaches the programs to a module that came. Context: as in text.h. */
 void pb_prog_module(struct pb_module *m);
@@ -31,8 +31,8 @@ void pb_prog_module_gone(struct pb_module *m);
 /* Whether pc is in a program's native code. */
 bool pb_prog_holds(uint64_t pc);
 
-/* If the signal has interrupted a program's run, defers it until the run is over. True: done.
- * Context: the signal's handler, before anything else. */
+/* If the signal has interrupted a program's run, defers the signal until the run is over. Returns
+ * whether the signal was deferred. Context: the signal's handler, before anything else. */
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext);
 
 /* For pb_prog_entry(). */
@@ -42,7 +42,8 @@ struct pb_prog_target {
 struct prog_site;
 struct pb_prog_room {
 	struct prog_site *site;
-	uint64_t without;		/* 0: programs may run; else where the call goes on */
+	uint64_t without;		/* 0: programs may run; otherwise the address at which the
+					 * call goes on without them */
 };
 /* Says whether the site's programs may run at this hit. Context: hit path, with little stack. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
@@ -56,14 +57,14 @@ void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 /* Whether some programs run at returns. */
 extern bool pb_prog_returns;
 
-/* Counts for the observer: a link is attached to one more function. */
+/* Counts, for the observer, a function to which the link was attached. */
 void pb_prog_attached(uint32_t link);
 /* Counts a function to which a program wasn't attached, because there was no room. */
 void pb_prog_left_out(void);
 /* Counts a function to whose return a program wasn't attached, because it can't be hooked. */
 void pb_prog_no_return(void);
 
-/* prog_map.c: maps the file of an eBPF map that another process made. 0 or -errno. */
+/* prog_map.c: maps the file of an eBPF map that another process made. Returns 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* A forked child shares its parent's mapping, and with it the lock that shows that the parent
  * lives. Gives the child a mapping of its own, at the same addresses, if the file still exists. */
@@ -72,11 +73,12 @@ void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
  * one struct pb_progs_counts, or NULL. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *counts,
 				       struct pb_bpf_map *maps);
-/* The program's statistics, in memory that the observer reads; NULL: there is none. */
+/* Returns the program's statistics, in memory that the observer reads; NULL: there are none. */
 struct pb_bpf_prog_stats *pb_prog_stats(uint32_t prog);
 /* Prints the program's native code to the output, for bpf_jit_enable 2. */
 void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes);
 
-/* prog_files.c: bpf_jit_enable, bpf_jit_harden, bpf_stats_enabled, unprivileged_bpf_disabled. */
+/* prog_files.c: registers the control files bpf_jit_enable, bpf_jit_harden, bpf_stats_enabled,
+ * unprivileged_bpf_disabled. */
 void pb_prog_register_files(void);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The kernel's settings of eBPF, for programs of this process. */
+/* The control files with the kernel's settings of eBPF. They apply to the eBPF programs of this
+ * process. */
 #include <errno.h>
 #include "base/base.h"
 #include "bpf/core/program.h"

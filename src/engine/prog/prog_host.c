@@ -27,7 +27,7 @@
 #define CODE_ROW	16
 
 static struct pb_bpf_map *output, *all_maps;
-static struct pb_progs_counts *counts;	/* the observer reads it */
+static struct pb_progs_counts *counts;	/* counts that the observer reads */
 static struct pb_bpf_host host;
 
 static uint64_t pid_tgid(struct pb_bpf_run *run)
@@ -87,8 +87,8 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 }
 
 /*
- * Walks frames by frame pointers. At a function's entry the frame pointer is still its
- * caller's, so the caller's address is the return address at the stack pointer.
+ * Walks frames by frame pointers. At a function's entry the frame pointer is still the caller's. So
+ * the caller's address is the return address at the stack pointer.
  */
 static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
 {
@@ -121,7 +121,7 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 
 /* ---- where a system call may end the program ------------------------------------------------ */
 
-/* Reads by loads that may fault. Where such a load isn't safe, the kernel reads. */
+/* Reads by loads that may fault. If such a load isn't safe, the kernel reads instead. */
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
 {
 	const struct pb_thread *t = pb_tls;
@@ -183,8 +183,8 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 	       -EINVAL;
 }
 
-/* Keeps user and name. Makes only system calls that the agent's start makes, too: the IDs are in
- * the auxiliary vector. */
+/* Keeps user, group and name of the task. Makes only system calls that the agent's start makes,
+ * too. The IDs come from the auxiliary vector. */
 static void remember_task(void)
 {
 	first_ids = pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);

@@ -121,7 +121,7 @@ static int protect_pages(void *p, size_t size, int prot)
 	return (int)pb_sys(SYS_mprotect, p, size, prot);
 }
 
-/* Of the agent's image, only what was mapped last can be used again. */
+/* In the agent's image, only the pages that were taken last can be used again. */
 static void unmap_pages(void *p, size_t size)
 {
 	size_t at = (size_t)((char *)p - pb_prog_code);
@@ -141,8 +141,8 @@ void pb_prog_use_pages(void)
 	pb_bpf_pages = &pages;
 }
 
-/* Whether the program loads from structures of the kernel, which don't exist here: each such load
- * would fault. */
+/* Returns whether the program loads from structures of the kernel. They don't exist in a process,
+ * so each of these loads would fault. */
 static bool probes(const struct pb_bpf_prog_spec *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)

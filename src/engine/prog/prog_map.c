@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Maps the files of eBPF maps that another process made. The descriptor is closed at once,
- * so that none of ours is in the program's table. The mapping keeps the open file, and
- * with it the lock that shows other processes that this one lives. The agent doesn't look
- * whether other processes live, as that takes system calls: what a dead process left in a map
- * is found by processes outside of the program.
+ * Maps the files of eBPF maps that another process made. The descriptor is closed at once, so that
+ * the program's table has no descriptor of ours. The mapping keeps the open file, and with it the
+ * lock that shows other processes that this process lives. The agent doesn't check whether other
+ * processes live, because that takes system calls. Processes outside of the program find what a
+ * dead process has left in a map.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "bpf/map/map_owner.h"
 #include "engine/prog/prog.h"
 
-/* Maps the file at addresses that are reserved for it. Its end may be mapped twice, see
+/* Maps the file at addresses that are reserved for it. The end of the file may be mapped twice, see
  * pb_bpf_map_span(). */
 static long map_at(long at, int fd, uint64_t size, uint64_t span)
 {

@@ -5,29 +5,31 @@
 #include "base/base.h"
 #include "bpf/core/program.h"
 
-#define PB_PROG_AT_ONE	8		/* most programs at a site's entry, and at its return */
+#define PB_PROG_AT_ONE	8		/* most programs at a site's entry; also the most at its
+					 * return */
 
-/* A site with programs. Found by its address, without a lock. */
+/* A site with programs. It is found by its address, without a lock. */
 struct prog_site {
-	struct pb_site *site;		/* stored last; GONE (prog.c): its module is gone */
-	uint64_t ip, next, idle;	/* address of the function, of the handler after
-					 * pb_prog_entry(), of the idle handler */
+	struct pb_site *site;		/* stored last; GONE (prog.c): the site's module is gone */
+	uint64_t ip, next, idle;	/* ip: address of the function; next: of the handler after
+					 * pb_prog_entry(); idle: of the idle handler */
 	uint32_t number;		/* the site's number in records */
-	uint16_t watch;			/* the number of this struct, which open calls have as their
-					 * `watch`; between 0 and PB_WATCH_BELOW */
+	uint16_t watch;			/* the ID of this struct, which open calls have as their
+					 * `watch`; > 0 and < PB_WATCH_BELOW */
 	uint32_t nr_entry, nr_return;
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };
 
-/* A run at a hit, and what is known of the hit. */
+/* A run of a program at a hit, with what is known of the hit. */
 struct pb_prog_run {
 	uint64_t frame;			/* pb_prog_call() sets it */
 	struct pb_bpf_run run;
 	const struct prog_site *at;	/* the site that was hit */
-	uint64_t value;			/* bpf_override_return()'s */
+	uint64_t value;			/* of bpf_override_return() */
 	bool overridden;
-	bool at_entry;			/* the stack pointer points to the return address */
-	struct pb_prog_open *open;	/* NULL: nested too deeply, see MOST_NESTED */
+	bool at_entry;			/* the hit is at an entry: the stack pointer points to the
+					 * return address */
+	struct pb_prog_open *open;	/* NULL: the run is nested too deeply, see MOST_NESTED */
 };
 
 _Static_assert(offsetof(struct pb_prog_run, run) == 8, "prog_call.S");
@@ -50,21 +52,22 @@ bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
 /* Puts native code into the agent's own image, where unwinders find its frames, as far as there is
  * room. */
 void pb_prog_use_pages(void);
-/* Verifies and makes the program with number nr in the file. 0 or -errno. */
+/* Verifies and makes the program with number nr in the file. Returns 0 or -errno. */
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
 		 uint32_t nr_maps, struct pb_bpf_prog **prog);
 
 /* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot;
  * pb_prog_close() notes that it has ended. Context: hit path. */
 struct pb_thread;
-int pb_prog_runs_start(void);		/* before the first run; 0 or -errno */
+int pb_prog_runs_start(void);		/* called before the first run; returns 0 or -errno */
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
-/* Takes one of nr (> 0) per-CPU slots, which no other run has. If all are taken: the last one. */
+/* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all are taken, returns
+ * the last one. */
 uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
 /* For struct pb_bpf_host. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);
-/* In a forked child: the threads of all runs exist in the parent only. */
+/* Called in a forked child: forgets all runs, because their threads exist only in the parent. */
 void pb_prog_forget_runs(void);
 #endif

@@ -4,11 +4,11 @@
  *
  * In the kernel no signal handler runs in the middle of a program. Here, if a signal
  * interrupts a run and isn't a fault, it is queued again with all signals masked, and is
- * delivered when the run is over. Where that is impossible (handlers installed past
- * sigaction, a sandbox, faults) a handler may leave the run by a jump, or end the thread.
- * Such a run never goes on. What it holds (a per-CPU slot, a record reserved in a ring buffer, a
- * lock) is given back at the thread's next hit from further up on the same stack, or at a hit of
- * the next thread with the same state.
+ * delivered when the run is over. Some signals can't be queued: faults, signals in a sandbox, and
+ * signals whose handler was installed past sigaction. The handler of such a signal may leave the
+ * run by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU
+ * slot, a record reserved in a ring buffer, or a lock. These are given back at the thread's next
+ * hit from a higher slot on the same stack, or at a hit of the next thread with the same state.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -31,9 +31,10 @@
 struct pb_prog_open {
 	uint64_t slot;
 	const struct pb_stack *stack;
-	uint32_t cpu_slot;		/* number of its per-CPU slot, plus 1; 0: none */
+	uint32_t cpu_slot;		/* number of the run's per-CPU slot, plus 1; 0: it has
+					 * none */
 	uint32_t nr_held;
-	bool handler;			/* a handler was called in the middle of it */
+	bool handler;			/* a handler was called in the middle of the run */
 	struct {
 		struct pb_bpf_map *map;
 		void *what;
@@ -60,8 +61,8 @@ int pb_prog_runs_start(void)
 	return 0;
 }
 
-/* Takes a free per-CPU slot; the search begins at `first`. Returns its number plus 1; 0: all are
- * taken. */
+/* Takes a free per-CPU slot; the search begins at `first`. Returns the slot's number plus 1; 0: all
+ * are taken. */
 static uint32_t take_cpu_slot(uint32_t first, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
@@ -84,7 +85,7 @@ static void give_cpu_slot(struct pb_prog_open *o)
 		__atomic_store_n(&cpu_slot_taken[cpu_slot - 1], 0, __ATOMIC_RELEASE);
 }
 
-/* Gives back what a run that was left holds. */
+/* Gives back everything that is held by a run that was left. */
 static void abandon(struct pb_prog_open *o)
 {
 	while (o->nr_held) {
@@ -100,13 +101,14 @@ static void abandon(struct pb_prog_open *o)
 	give_cpu_slot(o);
 }
 
-/* Whether the run was left. A handler's hits lie below the interrupted run, or on another stack. */
+/* Returns whether the run was left. The hits of a handler that interrupted the run have lower
+ * slots, or are on another stack. */
 static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t slot)
 {
 	return o->stack == t->stack && slot >= o->slot;
 }
 
-/* Restores the mask. Signals that wait are delivered here. */
+/* Restores the mask. Waiting signals are delivered at this point. */
 static void let_signals_in(struct thread_runs *r)
 {
 	uint64_t mask = r->mask;
@@ -128,11 +130,11 @@ static bool blocked(void)
 	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
 }
 
-/* Queues the signal again, with all signals blocked. They are blocked in our handler, too: with
- * SA_NODEFER its mask lacks its own signal. Fault signals aren't queued, even if they were sent:
- * the mask leaves them open, so they would come again at once, for ever. With SA_RESETHAND the
- * kernel has forgotten the handler, so the signal can't come again. Without SA_SIGINFO there is no
- * siginfo. */
+/* Queues the signal again. First blocks all signals but faults in our handler, because with
+ * SA_NODEFER the handler's mask lacks the handler's own signal. Fault signals aren't queued, even
+ * if a process has sent them. They stay unblocked, so they would come again at once, forever. With
+ * SA_RESETHAND the kernel has forgotten the handler, so the signal isn't queued either. Without
+ * SA_SIGINFO there is no siginfo to queue. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;

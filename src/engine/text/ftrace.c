@@ -41,7 +41,7 @@ static bool is_too_small(const struct pb_module *m, uint32_t func)
 	       (pb_min_size && pb_analysis_funcs(m->analysis)[func].size < pb_min_size);
 }
 
-/* How many ops select the site; *only: one of them. */
+/* Returns how many ops select the site. *only gets one of them. */
 static unsigned count_ops(const struct pb_module *m, uint32_t func, struct ftrace_ops **only)
 {
 	unsigned nr = 0;
@@ -145,7 +145,7 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-/* Done before the sites of any module are prepared, as functions share windows. */
+/* Done before the sites of any module are prepared, because functions share windows. */
 static void want_returns(struct pb_module *m)
 {
 	for (uint32_t i = 0; m->present && m->exits && i < m->analysis->nr_funcs; i++) {
@@ -355,7 +355,7 @@ int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live
 			remove_ops(new);
 		if (old)
 			add_ops(old);
-		pb_ftrace_update(live);	/* the text is as before, the handlers aren't */
+		pb_ftrace_update(live);	/* the text is as before, but the handlers aren't */
 	}
 	return err;
 }

@@ -34,47 +34,51 @@ struct ftrace_ops {
 	struct ftrace_ops *next;
 };
 
-/* 0 or -errno. After an error everything is as it was. */
+/* Returns 0 or -errno. After an error everything is as it was. */
 int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
 /* Replaces old (or NULL) by new (or NULL). Sites that both select keep their jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
 /* Returns the handler of a site with FTRACE_FL_REGS. next: the handler that the site would have
- * without that flag. idle: the idle handler. Set before a site gets that flag. Context: as in
- * text.h. */
+ * without that flag. idle: the idle handler. The pointer is set before a site gets that flag.
+ * Context: as in text.h. */
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
-/* After hashes or options changed, or a module came: brings text and handlers in line. 0 or
- * -errno. After an error the text is as it was: the caller undoes its change to hashes or
- * options, and updates again. */
+/* Called after hashes or options have changed, or a module came. Updates text and handlers. Returns
+ * 0 or -errno. After an error the text is as it was. The caller undoes its change to hashes or
+ * options, and calls this function again. */
 int pb_ftrace_update(bool live);
 /* Removes all ops: the text is the file's, except for replaced functions. */
 int pb_ftrace_stop(bool live);
-/* After pb_ftrace_stop(): takes out the replaced functions, too. */
+/* Called after pb_ftrace_stop(): restores the text of the replaced functions, too. */
 int pb_ftrace_undo(bool live);
 /* Like pb_ftrace_update(), but for one module, whose code no thread runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);
 
-/* Writes to a hash as to set_ftrace_filter. live: -EINVAL if a word matches no function. At the
- * start a word may match none, because modules may arrive later. */
+/* Changes the hash as a write of `text` to set_ftrace_filter does. live: returns -EINVAL if a word
+ * matches no function. At the start a word may match no function, because modules may arrive
+ * later. */
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
-/* Sets h back to `before`, a copy of it: undoes the writes that came after the copy. */
+/* Sets h back to `before`, which is an earlier copy of h. This undoes all writes since the copy was
+ * made. */
 void pb_hash_restore(struct ftrace_hash *h, struct ftrace_hash before);
 bool pb_hash_empty(const struct ftrace_hash *h);
 bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);
 void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty);
 
-/* The address of a function of m by any of its names; 0: none. */
+/* Returns the address of the function of m that has this name, perhaps as one of several; 0: there
+ * is none. */
 uint64_t pb_function_named(const struct pb_module *m, const char *name);
 bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
 /* For engine/process/replace.c: replaces the function at the address by `body`. ends:
- * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0: its returns aren't seen. Returns the address for calls
- * of the original; 0: the function can't be replaced. */
+ * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0 if the function's returns aren't seen. Returns the address
+ * for calls of the original; 0: the function can't be replaced. */
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body,
 			      uint64_t ends);
 
-/* The list function: calls all ops that select the site, except the graph tracer's. Returns how
- * the graph tracer enters the call (PB_ENTER_*); PB_ENTER_LIST: not at all. Context: hit path. */
+/* The list function: calls all ops that select the site, except that of the graph tracer. Returns
+ * how the graph tracer enters the call (PB_ENTER_*). PB_ENTER_LIST: the graph tracer doesn't enter
+ * the call. Context: hit path. */
 unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
 /* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
 bool pb_site_is_caller(uint32_t id);

@@ -9,13 +9,14 @@
 
 struct pb_pattern {
 	struct pb_pattern *next;
-	const char *text;	/* as it was written */
+	const char *text;	/* the pattern as it was written */
 	const char *function;	/* glob */
-	const char *module;	/* glob, or NULL */
+	const char *module;	/* a glob for the module's name, or NULL */
 	bool remove, exact;
 };
 
-/* A hash of removals only is empty, and an empty filter selects all functions. */
+/* Returns whether the hash is empty. A hash that has only removals counts as empty. An empty filter
+ * selects all functions. */
 bool pb_hash_empty(const struct ftrace_hash *h)
 {
 	for (const struct pb_pattern *p = h->first; p; p = p->next)
@@ -140,7 +141,7 @@ static bool holds_any(const struct ftrace_hash *h)
 }
 
 /* Set for writes while the program runs: each word must match a function. Writes at the start
- * needn't match, as a program that is followed through exec has other functions. */
+ * needn't match, because a program that is followed through exec has other functions. */
 static bool must_match;
 
 static int add_word(char *word, void *arg)
@@ -178,8 +179,8 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 			old_last->next = NULL;
 		return err;
 	}
-	/* a hash whose last function was removed becomes empty, as in the kernel, where a
-	 * filter is a set of functions */
+	/* in the kernel a filter is a set of functions, so a hash whose last function was removed
+	 * becomes empty */
 	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }

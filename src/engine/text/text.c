@@ -16,9 +16,9 @@ uint32_t pb_nr_modules;
 const uint32_t *pb_text_pid;
 static uint32_t lock;
 
-/* `lock` is the holder's PID. If it is that of another process, a fork has copied a lock that
- * was held, and this process takes it over. If this process's PID is known no system call is
- * made: dlopen calls this, perhaps under a seccomp filter. */
+/* `lock` is the PID of the holder. If it is the PID of another process, a fork has copied a lock
+ * that was held, and this process takes the lock over. dlopen calls this function, perhaps under a
+ * seccomp filter. So it makes no system call if the PID of this process is known. */
 void pb_text_lock(void)
 {
 	uint32_t known = pb_text_pid ? *pb_text_pid : 0, free = 0;
@@ -27,7 +27,8 @@ void pb_text_lock(void)
 	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if (free == me)
-			free = 0;	/* held by this process: wait; otherwise take it over */
+			free = 0;	/* wait if this process holds the lock; otherwise take it
+					 * over */
 		pb_sys(SYS_sched_yield);
 	}
 }
@@ -40,7 +41,7 @@ void pb_text_unlock(void)
 static bool image_matches(const struct pb_analysis *a, uint64_t bias)
 {
 	if (!a->note_vaddr)
-		return true;	/* each window's bytes are compared all the same */
+		return true;	/* without a build ID, only the bytes of each window are compared */
 	return !memcmp((const void *)(bias + a->note_vaddr), a->build_id, a->build_id_len);
 }
 

@@ -15,7 +15,8 @@
 
 #define PB_MAX_MODULES	1024
 
-/* A window of exits. If it is the window of an entry, the site's stub has its exits. */
+/* A window of exits. If it is also the window of an entry, the stub of the entry's site contains
+ * these exits. */
 struct pb_exit_site {
 	uint32_t stub;		/* as in struct pb_site */
 	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
@@ -26,45 +27,47 @@ struct pb_exit_site {
 struct pb_module {
 	const struct pb_analysis *analysis;	/* mapped, checked */
 	uint64_t bias;
-	uint64_t link_map;		/* the loader's; identifies the module while it is mapped */
-	uint32_t first_site;		/* 0: names only, no sites */
-	uint32_t number;		/* in the session */
+	uint64_t link_map;		/* address of the loader's link map; identifies the module
+					 * while it is mapped */
+	uint32_t first_site;		/* 0: the module has names only, no sites */
+	uint32_t number;		/* the module's number in the session */
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link (abi/progs.h) that
 					 * is for this module */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
-	struct pb_returns *returns;	/* where exits' stubs go; lies next to the sites in
+	struct pb_returns *returns;	/* where the stubs of exits jump; lies next to the sites in
 					 * memory */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
-	bool exits_used;		/* at least once an exit was to be patched */
+	bool exits_used;		/* an exit was to be patched at least once */
 	const struct pb_stubs *stub_file; /* mapped together with the sites */
-	uint8_t *stubs;			/* that file's code, within reach of text and sites */
+	uint8_t *stubs;			/* the code of stub_file, within reach of text and sites */
 	size_t stubs_size;
-	bool stubs_placed;		/* stubs lie at the address that the file is made for */
+	bool stubs_placed;		/* the stubs lie at the address that the file is made for */
 	bool stubs_used;		/* a stub was made */
 	bool stubs_sealed;		/* executable */
-	uint64_t region, region_size;	/* of sites and stubs together */
+	uint64_t region, region_size;	/* the memory of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	bool present;
-	bool libc;			/* it is libc or the loader (doc/design/reads.md) */
+	bool libc;			/* the module is libc or the loader (doc/design/reads.md) */
 	bool lasting;			/* mapped since the start: it is never unmapped */
 };
 
 /* The lock is held while text and modules change. Context: any but the hit path. */
 void pb_text_lock(void);
 void pb_text_unlock(void);
-/* Points to the process' PID, which is 0 while it isn't known. Set at start. */
+/* Points to the PID of the process, which is 0 while it isn't known. Set at the start. */
 extern const uint32_t *pb_text_pid;
 
 extern struct pb_module pb_modules[PB_MAX_MODULES];
-extern uint32_t pb_nr_modules;		/* published by release store; slots are reused */
+extern uint32_t pb_nr_modules;		/* published by a release store; rows of modules are
+					 * reused */
 
 /* Adds a module, which gets its sites later. First checks that the file mapped at bias is the one
  * that was analysed. NULL: the module can't be traced (reason in *why). */
 struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
 			      uint64_t link_map, uint32_t first_site, uint32_t number,
 			      const char **why);
-/* Asks the recorder for the stubs of a module that has none, and gives the module sites. False:
- * it still has none. */
+/* Asks the recorder for the stubs of a module that has none, and gives the module sites. False: the
+ * module still has no stubs. */
 extern bool (*pb_text_ask)(struct pb_module *m);
 /* Maps the file of stubs, and memory for sites. Returns NULL, or the reason why it can't. */
 const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size);
@@ -82,19 +85,18 @@ struct pb_module *pb_module_at(uint64_t text_address);
 bool pb_in_stub(uint64_t pc);
 struct pb_site *pb_site_by_id(uint32_t id);
 
-/* The handler of an idle site: its calls aren't traced. */
+/* Returns the handler of an idle site. The calls of an idle site aren't traced. */
 uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
 
-/* A batch: pb_text_change() for each site that is to be patched (on) or put
- * back, then pb_text_commit(). Sites are refused (flags, reason) if their
- * bytes differ from the file or no stub is in reach. live: other threads may
- * be running; they are stopped. Returns 0 or -errno. After an error the text is as
- * it was, except for sites that couldn't be put back either; the batch may be tried
- * again. */
+/* A batch. After pb_text_begin(), call pb_text_change() for each site that is to be patched (on) or
+ * restored, and then pb_text_commit(). A site is refused (flags, reason) if its bytes differ from
+ * the file, or if no stub is in reach. live: other threads may be running, so they are stopped.
+ * Returns 0 or -errno. After an error the text is as it was, except for sites that couldn't be
+ * restored either. The batch may be tried again. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
-/* After a failed batch: sets the site's flags FTRACE_FL_ENABLED and FTRACE_FL_SLOT by what
- * the text has of its jump. */
+/* Called after a failed batch. Looks which jumps of the site the text has, and sets the site's
+ * flags FTRACE_FL_ENABLED and FTRACE_FL_SLOT to match. */
 void pb_text_look(struct pb_module *m, struct pb_site *s);
 static inline bool pb_text_settled(const struct pb_site *s, bool on)
 {
@@ -108,28 +110,30 @@ int pb_text_commit(bool live);
 
 /* ---- returns (doc/design/returns.md) ---- */
 
-/* Whether the returns of the site's function can be hooked: all its exits are known, and none of
- * their windows has turned out to be one that the agent can't patch. */
+/* Returns whether the returns of the site's function can be hooked. For this, all exits of the
+ * function must be known, and the agent must not have found a window of these exits that it can't
+ * patch. */
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
-/* Whether the returns of the site's function are hooked, in the text as the batches have left
- * it. */
+/* Whether the returns of the site's function are hooked in the text, as the batches so far have
+ * left the text. */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
-/* Sets where the stubs of exits go, in all modules. Before the first call they go to the idle
- * code. */
+/* Sets the addresses that the stubs of exits jump to, in all modules. Before the first call of this
+ * function, they jump to the idle code. */
 void pb_text_returns(uint64_t ret, uint64_t jump);
-/* In a batch, before all changes: marks the windows of the site's exits to be patched, if all of
- * them can be. */
+/* Called in a batch, before all changes. If all windows of the exits of the site's function can be
+ * patched, marks these windows to be patched. */
 void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
 /* Like pb_text_want_returns(), but also for the functions to which the site's tail jumps lead, as
- * far as they are known. */
+ * far as these functions are known. */
 void pb_text_want_tails(struct pb_module *m, const struct pb_site *s);
 /* Whether the exit whose stub goes on at `from` is a tail jump. Context: hit path. */
 bool pb_text_is_tail(uint64_t from);
 /* Whether the tail jump whose stub goes on at `from` leads to a function all of whose returns are
  * hooked. Context: hit path. */
 bool pb_text_tail_returns_on(uint64_t from);
-/* Whether marked exits need the jump at the site's entry: they lie in its window, or their jump
- * shares bytes with the entry's. Then the site is to be patched as well. */
+/* Returns whether marked exits need the jump at the site's entry. They do if they lie in the
+ * entry's window, or if their jump shares bytes with the entry's jump. In both cases the site must
+ * be patched, too. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
 /* Called once all windows are marked (pb_text_want_returns()). Adds to the batch the windows whose
  * text differs from the marks, from index *from up to link-time address `to`. keep: windows that
@@ -139,14 +143,15 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 /* Like pb_text_look(), but for all windows of exits of m. */
 void pb_text_look_returns(struct pb_module *m);
 
-extern uint64_t pb_text_ns;		/* spent in commits, for READY */
+extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
-/* The original address of the instruction whose copy in a stub is at pc. If pc is in the stub's
- * own code (*own = true), or at a jump on the way from the window to the stub: the window's
- * address, as the registers are still the same. 0: pc is in none of these. */
+/* If pc is at the copy of an instruction in a stub, returns the original address of that
+ * instruction. If pc is in the stub's own code (*own = true), or at a jump on the way from the
+ * window to the stub, returns the window's address: the registers are still the same. Otherwise
+ * returns 0. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
-/* The opposite of pb_text_original_pc(), for a window that is being patched: the address of the
- * copy, in the stub, of the displaced instruction at pc. If pc is at the jump of a slot: the
- * address of the stub. 0: pc is at neither. */
+/* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
+ * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at
+ * the jump of a slot, returns the address of the stub. Otherwise returns 0. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

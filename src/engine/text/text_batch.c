@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes one batch of changes to the program's text, for ftrace.c: all of it, or none.
+ * Writes one batch of changes to the program's text, for ftrace.c. It writes either the whole batch
+ * or nothing.
  *
  * Owner. A batch belongs to the holder of the text's lock: the first thread at the start, the
  * thread that runs the loader's hook, or the agent's thread. Only the holder calls the functions
- * here, so the tables need no atomic access. It first adds changes, which writes nothing to the
- * text, and then commits them.
+ * here, so the tables need no atomic access. The holder first adds changes, and then commits them.
+ * Adding a change writes nothing to the text.
  *
- * States of a place (a site or a window of exits), each of which the text may keep for ever:
+ * A place is a site or a window of exits. It has the following states, and the text may keep each
+ * of them forever:
  *
  *   plain       the program's bytes
  *   stub        the stub exists, with an idle handler; the text is as before
@@ -17,29 +19,31 @@
  * One rule makes any sequence of these states safe: a jump stands only while everything that it
  * leads to stands. So a stub is executable before any jump leads to it, and is never freed while
  * its module is mapped. A slot is written before the window that jumps to it, and restored after
- * that window. Of two shared jumps the first, whose displacement is the second's bytes, is written
- * after the second and taken out before it. The parts below put this rule into practice.
+ * that window. The displacement of the first of two shared jumps consists of bytes of the second
+ * jump. So the first jump is written after the second, and taken out before the second. The parts
+ * below put this rule into practice.
  *
- * Waiting. At the start there is one thread, and no thread runs text that the loader has just
- * mapped: such text is written at once. In live text the owner is the agent's thread, which runs no
- * code of the program and blocks all signals. It waits for a helper (pb_stop_world()). The helper
- * waits until each other thread has stopped, for 20 ms at most, writes, and lets them go. A thread
- * inside dlopen may wait for the text's lock meanwhile, and is stopped there. Neither the owner nor
- * the helper needs anything that a stopped thread holds.
+ * Waiting. At the start there is only one thread, so text is written at once. Text that the loader
+ * has just mapped is also written at once, because no thread runs it. In live text the owner is the
+ * agent's thread, which runs no code of the program and blocks all signals. It waits for a helper
+ * (pb_stop_world()). The helper waits until each other thread has stopped, for 20 ms at most,
+ * writes, and lets them go. A thread inside dlopen may wait for the text's lock meanwhile, and is
+ * stopped there. Neither the owner nor the helper needs anything that a stopped thread holds.
  *
  * What a thread sees. It never runs while bytes are written, so it sees each patch whole. A large
- * part takes several stops, and between stops the thread may run anywhere: by the rule it finds the
- * state from before or after each patch, both of which are correct code. A thread that was stopped
- * inside bytes that a patch replaces goes on at the copy of its instruction in the stub. If it was
- * stopped at the first byte it stays there, and executes the new bytes. (In a slot the first byte
- * counts as inside, because the slot's jump goes away.) A thread in a stub runs on and leaves it by
- * itself. The kernel's return to a stopped thread serializes its instruction stream, so that the
- * thread fetches the new bytes.
+ * part takes several stops, and between stops the thread may run anywhere. It finds each patch
+ * either written or not yet written. By the rule, the code is correct in both states. A thread that
+ * was stopped inside bytes that a patch replaces goes on at the copy of its instruction in the
+ * stub. If it was stopped at the first byte it stays there, and executes the new bytes. (In a slot
+ * the first byte counts as inside, because the slot's jump goes away.) A thread in a stub runs on
+ * and leaves it by itself. The kernel's return to a stopped thread serializes its instruction
+ * stream, so that the thread fetches the new bytes.
  *
- * What a signal handler sees. A handler runs in a thread, so all of this holds for it. Its signal
- * frame may hold a program counter inside replaced bytes: the helper searches the stacks for such
- * frames. It first asks for another stop, in the hope that the handler returns, and in the end
- * moves the counter (doc/design/text.md, "Stop the world").
+ * What a signal handler sees. A handler runs in a thread, so all of this holds for the handler,
+ * too. Its signal frame may hold a program counter inside replaced bytes. So the helper searches
+ * the stacks for such frames. If it finds one, it first asks for another stop, because the handler
+ * may return meanwhile. In the end it moves the program counter (doc/design/text.md, "Stop the
+ * world").
  *
  * Failure. Before a part is written, each of its patches saves the old bytes; `done` counts the
  * patches that may be in the text. If the threads can't be stopped, the parts are taken back in
@@ -58,7 +62,7 @@
 uint64_t pb_text_ns;
 
 /*
- * The parts, in the order in which they are written, each complete before the next begins.
+ * The parts, in the order in which they are written. Each part is complete before the next begins.
  *
  *   SLOTS_ON	slots get their jump; nothing leads there yet
  *   SHARED_OFF	windows with the first of two shared jumps get their bytes back; the second
@@ -180,15 +184,15 @@ static bool is_second(const struct pb_module *m, const struct pb_site *s)
 	return pb_func_is_second(m->analysis, pb_site_func(m, s));
 }
 
-/* Whether the site's jump is the second of two shared jumps. The first is that of a function or of
- * an exit. */
+/* Whether the site's jump is the second of two shared jumps. The first jump belongs to a function's
+ * entry or to an exit. */
 static bool is_shared(const struct pb_module *m, const struct pb_site *s)
 {
 	return is_second(m, s) || pb_func_before(m->analysis, pb_site_func(m, s));
 }
 
-/* Makes the stub of a site that has none yet. If two sites share a jump, both get their stubs at
- * once, as the targets of the two jumps are chosen together. */
+/* Makes the stub of a site that has none yet. If two sites have shared jumps, both sites get their
+ * stubs at once, because the targets of the two jumps are chosen together. */
 static bool make_stub(struct pb_module *m, struct pb_site *s)
 {
 	struct pb_site *first = is_first(m, s) ? s : is_second(m, s) ? s - 1 : NULL;
@@ -334,7 +338,8 @@ static void change_on(struct pb_module *m, struct pb_site *s)
 
 	if (!s->stub && !make_stub(m, s))
 		return;
-	/* of two shared jumps, the second is written first; if it can't be, neither is */
+	/* the second of two shared jumps is written first; if that isn't possible, neither jump is
+	 * written */
 	if (is_first(m, s)) {
 		pb_text_change(m, s + 1, true);
 		err = pb_text_settled(s + 1, true) ? 0 : -ERANGE;
@@ -353,7 +358,8 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
 	unsigned has = has_of(s);
 
-	/* a second jump stays while its first stands, even if no ops selects this site */
+	/* the second of two shared jumps stays as long as the first, even if no ops selects this
+	 * site */
 	if ((is_second(m, s) && s[-1].flags & FTRACE_FL_ENABLED) || pb_shared_first_is_on(m, s))
 		return;
 	pb_batch_off(m, &p, &has);
@@ -454,7 +460,7 @@ static void save_old(struct part *part)
 }
 
 /* Takes back slots in padding whose windows weren't written yet. No thread can be in such a slot,
- * so no stop is needed. A thread may be in a code slot: those are left to take_back(). */
+ * so no stop is needed. A thread may be in a code slot, so code slots are left to take_back(). */
 static void take_back_slots(void)
 {
 	const struct part *part = &batch[SLOTS_ON];
@@ -472,7 +478,7 @@ static void take_back_slots(void)
 	}
 }
 
-/* Restores the text, as far as the threads can be stopped. */
+/* Restores the text, if the threads can be stopped. */
 static void take_back(bool live)
 {
 	int err = 0;
@@ -481,7 +487,7 @@ static void take_back(bool live)
 	for (int i = NR_PARTS; i-- && !err;) {
 		struct part *part = &batch[i];
 
-		/* in a part that wasn't begun `done` is 0 */
+		/* if a part wasn't begun, its `done` is 0 */
 		part->nr = part->done;
 		for (size_t k = 0; k < part->nr; k++)
 			memcpy(part->p[k].bytes, part->p[k].old, part->p[k].len);
@@ -504,7 +510,8 @@ int pb_text_commit(bool live)
 		err = write_part(&batch[i], live);
 	if (err)
 		take_back(live);
-	/* a stub is announced also if its jump was taken back: a thread may be in it */
+	/* a stub is announced even if its jump was taken back, because a thread may be in the
+	 * stub */
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
 		if (m->present && m->stubs_used && !m->jit)
 			pb_jit_announce(m);

@@ -2,9 +2,9 @@
 /*
  * Reports stubs to debuggers by gdb's JIT interface. The file of a module's stubs, with symbols and
  * unwind tables, is mapped (text_stubs.c). gdb reads it from memory when it attaches, or when it is
- * notified (base/debugger.h). It expects addresses in the section headers of such an object, and
- * symbols relative to their sections, as in ET_REL. So the headers are changed here, and nothing
- * else.
+ * notified (base/debugger.h). gdb expects that the section headers of this file have addresses, and
+ * that symbols are relative to their sections, as in ET_REL. So the headers are changed here, and
+ * nothing else.
  */
 #include <elf.h>
 #include <sys/mman.h>

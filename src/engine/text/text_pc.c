@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Translates program counters in stubs and slots to those of the program's original
- * instructions, and program counters in displaced instructions to those in stubs. */
+/* Translates program counters in two directions: from stubs and slots to the program's original
+ * instructions, and from displaced instructions to stubs. */
 #include "engine/text/text_priv.h"
 #include "abi/stubs.h"
 #include "arch/arch.h"
@@ -9,7 +9,7 @@
 /* A place with a jump, and where its stub is. */
 struct found {
 	struct pb_place place;
-	uint64_t stub;		/* 0: it has none */
+	uint64_t stub;		/* 0: there is none */
 	uint64_t body;
 };
 
@@ -60,7 +60,7 @@ static bool at_slot(const struct pb_module *m, uint64_t pc, struct found *found)
 	       found->stub && pb_slot_is_patched(m, &found->place);
 }
 
-/* The window of exits in whose stub the code at `off` lies, or NULL. */
+/* Returns the window of exits in whose stub the offset `off` lies, or NULL. */
 static const struct pb_exit_window *window_of_stub(const struct pb_module *m, uint64_t off)
 {
 	const uint32_t *at = pb_stubs_windows(m->stub_file);
@@ -74,7 +74,7 @@ static const struct pb_exit_window *window_of_stub(const struct pb_module *m, ui
 	return off - at[i - 1] < pb_body_size(&p) ? w : NULL;
 }
 
-/* The site in whose stub the code at `off` lies, or NULL. */
+/* Returns the site in whose stub the offset `off` lies, or NULL. */
 static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t off)
 {
 	for (const uint8_t *at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
@@ -86,8 +86,9 @@ static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t of
 	return NULL;
 }
 
-/* The original address of the instruction at `off` in the module's stubs. In a stub's own code:
- * the address of the stub's window. 0: no stub is there. */
+/* Returns the original address of the instruction whose copy is at `off` in the module's stubs. If
+ * `off` is in a stub's own code, returns the address of the stub's window. 0: there is no stub at
+ * `off`. */
 static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
 {
 	const struct pb_exit_window *w = window_of_stub(m, off);

@@ -12,7 +12,7 @@ static inline bool pb_window_is_patched(const struct pb_module *m, const struct 
 		      pb_place_jump_len(p));
 }
 
-/* For a place with a slot (p->via) only. */
+/* To be called only for a place with a slot (p->via). */
 static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb_place *p)
 {
 	if (pb_place_in_code(p))
@@ -22,7 +22,7 @@ static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb
 		      PB_JUMP_LEN);
 }
 
-/* text_returns.c: sets where the exits of a new module go. */
+/* text_returns.c: sets the addresses that the stubs of exits in a new module jump to. */
 void pb_returns_init(struct pb_module *m);
 
 /* text_stubs.c: these two make the stub of a site, or of a window of exits, and return its offset;
@@ -33,12 +33,12 @@ uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_
 int pb_stubs_seal(void);
 void pb_stubs_unmap(const struct pb_module *m);
 
-/* text_pc.c: finds the place that has its slot at this address. */
+/* text_pc.c: finds the place whose slot is at pc. */
 bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
-/* The jump of an exit right before the site's entry may share bytes with the entry's jump. This is
- * called when the site's stub is made, and makes the exit's stub and the targets of the two jumps.
- * False: there is no such exit, or it is refused. */
+/* The jump of an exit right before the site's entry may share bytes with the entry's jump. This
+ * function is called when the site's stub is made. It makes the exit's stub and the targets of the
+ * two jumps. False: there is no such exit, or the exit is refused. */
 bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
 /* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
@@ -47,20 +47,22 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_SLOT	2u
 
-/* Adds to the batch the jump of a place to its stub, whose body is at `body`. *has: PB_HAS_*, which
- * it updates. 0 or -ERANGE. */
+/* Adds to the batch the jump of a place to its stub. The body of that stub is at `body`. Updates
+ * *has, which is PB_HAS_* of the place. Returns 0 or -ERANGE. */
 int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
 		unsigned *has);
-/* Adds to the batch the program's bytes of a place. *has: PB_HAS_*, which it clears. */
+/* Adds to the batch a change that restores the program's bytes of a place. Clears *has, which is
+ * PB_HAS_* of the place. */
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
-/* PB_HAS_* of a place, as the text shows them. */
+/* Returns PB_HAS_* of a place, as found in the text. */
 unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
-/* Whether the bytes in memory are those of the file. */
+/* Returns whether the bytes of the place in memory are the same as in the file. */
 bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
 
-/* text_shared.c: two shared jumps. The one at `first` has one byte of its own; its displacement is
- * the first four bytes of the second jump, which is right after it. Finds addresses to which the
- * two can jump, and writes jumps there that go on to `to` and `second_to`. */
+/* text_shared.c: two shared jumps. The first jump, at `first`, has one byte of its own. The second
+ * jump comes right after that byte; its first four bytes are the displacement of the first jump.
+ * Finds addresses to which the two jumps can lead, and writes jumps to `to` and `second_to` at
+ * these addresses. */
 bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint64_t second_to);
 /* The target of the second jump at this address, or 0. */
 uint64_t pb_shared_target(uint64_t second);

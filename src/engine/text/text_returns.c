@@ -29,8 +29,8 @@ void pb_returns_init(struct pb_module *m)
 	set_words(m->returns, pb_returns_now.ret, pb_returns_now.jump);
 }
 
-/* Whether the window can be patched. It can't if its bytes differ from the file's or no stub can be
- * made. The same holds for an entry that shares its bytes. */
+/* Returns whether the window can be patched. It can't if its bytes differ from the file, or if no
+ * stub can be made. If an entry shares bytes with the window, the entry must be patchable, too. */
 static bool usable(const struct pb_module *m, uint32_t window)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -155,9 +155,9 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* The target of the jump of a window of exits. If that jump is the second of two shared jumps, its
- * target was chosen together with that of the first; for a new stub, this makes the first jump's
- * stub, too. Otherwise the target is the window's own stub. */
+/* Returns the target of the jump of a window of exits. If that jump is the second of two shared
+ * jumps, the targets of both jumps were chosen together. If the stub is new, this function makes
+ * the first jump's stub, too. In all other cases the target is the window's own stub. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -178,8 +178,8 @@ static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_ne
 	return to ? to : stub;
 }
 
-/* If the second of two shared jumps is that of a window of exits: adds it to the batch, if it
- * isn't in the text. False: then the first jump can't be written. */
+/* Called for the second of two shared jumps. If it belongs to a window of exits and isn't in the
+ * text, adds it to the batch. False: the first jump can't be written. */
 static bool second_is_on(struct pb_module *m, uint32_t window)
 {
 	struct pb_exit_site *second = &m->exits[window + 1];
@@ -190,8 +190,9 @@ static bool second_is_on(struct pb_module *m, uint32_t window)
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }
 
-/* If the window's jump is the first of two: adds the second, of the next function's entry or of
- * another window, to the batch. False: then the first can't be written. */
+/* If the window's jump is the first of two shared jumps, adds the second one to the batch. It
+ * belongs to the next function's entry or to another window. False: the first jump can't be
+ * written. */
 static bool next_is_on(struct pb_module *m, uint32_t window)
 {
 	const struct pb_func *f =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared jumps, for functions and exits of one byte: the first jump has only its opcode there, and
- * the first four bytes of the second jump as its displacement (abi/analysis.h).
+ * Shared jumps, for functions and exits of one byte. That byte holds the opcode of the first jump.
+ * The displacement of the first jump is the first four bytes of the second jump (abi/analysis.h).
  *
  *   first    e9			jmp rel32, to its target
  *   second   e9 d0 d1 d2 d3	jmp rel32, to its target
@@ -11,8 +11,8 @@
  *
  * One displacement determines both targets. So each target is in a page of its own, at a distance
  * from the module that d3 and d2 give. As in map_near() (text_stubs.c), the targets lie below the
- * module, where only the loader maps files. If the module has no room below it, they lie far above
- * it.
+ * module, where only the loader maps files. If there is no room below the module, the targets lie
+ * far above it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
@@ -22,14 +22,15 @@
 
 #define PAGE		4096ul
 #define MAX_SHARED	2048
-#define LOW_IMAGE	0x90000000ul	/* modules below this have no room below them */
-#define NEAREST		0x10u		/* in d3 and d2: a quarter of a gigabyte away */
+#define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
+#define NEAREST		0x10u		/* as d3 and d2: a quarter of a gigabyte away */
 #define FARTHEST	0x7eu
 
 static struct shared {
 	const struct pb_module *m;	/* NULL: free */
-	uint64_t first;			/* the first's address; the second is at the next byte */
-	uint64_t target[2];		/* the first's, the second's */
+	uint64_t first;			/* address of the first jump; the second is at the next
+					 * byte */
+	uint64_t target[2];		/* of the first and of the second jump */
 } table[MAX_SHARED];
 static uint32_t nr_shared;
 
@@ -67,7 +68,8 @@ static bool map_page(uint64_t at)
 	if ((uint64_t)p == at)
 		pb_pages_dump(at, PAGE);
 	else if (!pb_sys_failed(p))
-		pb_pages_unmap((uint64_t)p, PAGE);	/* a kernel without NOREPLACE */
+		pb_pages_unmap((uint64_t)p, PAGE);	/* the kernel doesn't know
+							 * MAP_FIXED_NOREPLACE */
 	return (uint64_t)p == at;
 }
 

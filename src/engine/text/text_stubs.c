@@ -30,7 +30,7 @@ bool (*pb_text_ask)(struct pb_module *m);
 struct region {
 	uint64_t front, file;	/* bytes, whole pages */
 	int fd;
-	uint64_t size;		/* of the file, not rounded */
+	uint64_t size;		/* size of the file, not rounded */
 	bool copied;
 };
 
@@ -50,11 +50,13 @@ static bool map_exactly(uint64_t at, uint64_t size, int prot, int flags, int fd)
 	p = pb_pages_map(at, size, prot, flags, fd, 0);
 
 	if ((uint64_t)p != at && !pb_sys_failed(p))
-		pb_pages_unmap((uint64_t)p, size);	/* a kernel without NOREPLACE */
+		pb_pages_unmap((uint64_t)p, size);	/* the kernel doesn't know
+							 * MAP_FIXED_NOREPLACE */
 	return (uint64_t)p == at;
 }
 
-/* Maps a copy, if files may not be mapped executable. Profilers find no unwind table then. */
+/* If files may not be mapped executable, maps a copy of the file. Profilers find no unwind table in
+ * a copy. */
 static bool copy_file(const struct region *r, uint64_t at)
 {
 	if (!map_exactly(at, r->file, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
@@ -73,8 +75,8 @@ static bool copy_file(const struct region *r, uint64_t at)
 	return true;
 }
 
-/* Maps the file at `at`. The mapping is executable from the start, to find out whether that is
- * allowed. */
+/* Maps the file at `at`. The mapping is executable from the start, to find out whether an
+ * executable mapping is allowed. */
 static bool map_region(struct region *r, uint64_t at)
 {
 	if (!map_exactly(at - r->front, r->front, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
@@ -104,9 +106,9 @@ static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 	return 0;
 }
 
-/* If one page of a text mapping was written, core files would contain the whole mapping.
- * Debuggers don't need it there, because they read the file. The first page of an image stays:
- * core files have that page of all images, for the build ID. */
+/* If one page of a text mapping was written, core files would contain the whole mapping. Debuggers
+ * don't need the mapping in core files, because they read the module's file. The first page of an
+ * image isn't left out: core files have the first page of all images, for the build ID. */
 static void keep_text_from_cores(const struct pb_analysis *a, uint64_t bias)
 {
 	uint64_t image = (bias + a->image_start) & ~(PAGE - 1);
@@ -187,10 +189,11 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 			pb_pages_unmap(at - r.front, r.front + r.file);
 		return "no memory for stubs within reach of it";
 	}
-	/* no thread runs it yet. It is "-w-p", so programs that look for data in the list of
-	 * mappings skip it */
+	/* no thread runs the code yet. Its mapping is "-w-p", so programs that look for data in the
+	 * list of mappings skip it */
 	pb_sys(SYS_mprotect, at + head.text, head.text_size, PROT_WRITE);
-	/* core files need what differs from the file: its headers (text_jit.c), or the copy */
+	/* core files need the bytes that differ from the file: the headers (text_jit.c), or the
+	 * whole copy */
 	pb_pages_dump(at, r.copied ? size : PB_STUBS_PAGE);
 	m->region = at - r.front;
 	m->region_size = r.front + r.file;
@@ -230,7 +233,7 @@ static bool is_ready(const struct pb_module *m, const struct pb_place *p)
 	       (!m->bias || (!has_absolute(p->recipe) && !has_absolute(p->second)));
 }
 
-/* Writes a stub, perhaps to pages that are executable already: no thread has run the stub yet. */
+/* Writes a stub. Its pages may already be executable, but no thread has run the stub yet. */
 static bool put(const struct pb_module *m, uint8_t *at, const uint8_t *code, size_t size)
 {
 	if (m->stubs_sealed)

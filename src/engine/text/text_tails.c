@@ -7,7 +7,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-#define DEPTH	64	/* most tail jumps in a row that are followed */
+#define DEPTH	64	/* the most tail jumps that are followed one after the other */
 
 struct exit {
 	const struct pb_module *m;
@@ -33,8 +33,8 @@ static bool find(uint64_t from, struct exit *e)
 	return false;
 }
 
-/* The address in the displacement of the exit's instruction, which is the last one of its window
- * or a JCC; 0: it has no displacement. */
+/* Returns the address to which the displacement of the exit's instruction leads. The instruction is
+ * the last one of its window, or a JCC. 0: the instruction has no displacement. */
 static uint64_t address_in(const struct exit *e)
 {
 	const struct pb_recipe *r = e->place.recipe;
@@ -53,7 +53,8 @@ static bool in_text(const struct pb_module *m, uint64_t address, size_t size)
 	return m && pb_module_at(address) == m && pb_module_at(address + size - 1) == m;
 }
 
-/* If `to` is a linker's stub: the function to which the stub leads at present. Otherwise `to`. */
+/* If `to` is a linker's stub, returns the function to which the stub leads at present. Otherwise
+ * returns `to`. */
 static uint64_t through_stub(uint64_t to)
 {
 	const struct pb_module *m = pb_module_at(to);
@@ -65,7 +66,7 @@ static uint64_t through_stub(uint64_t to)
 	return word ? *word : to;
 }
 
-/* The function that a tail jump leads to; NULL: not known. */
+/* Returns the function that a tail jump leads to; NULL: it isn't known. */
 static struct pb_site *target(const struct exit *e, struct pb_module **m)
 {
 	const uint8_t *code = pb_recipe_code(e->place.recipe) +
