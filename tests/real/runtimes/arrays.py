@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: LGPL-2.1-or-later numpy: linear algebra, Fourier transforms, ufuncs over
-# many types and strides, sorting, random numbers. Printed numbers are exact or rounded.
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# numpy: linear algebra, Fourier transforms, ufuncs over many types and strides, sorting, random
+# numbers. Printed numbers are exact or rounded.
 import hashlib
 import sys
 

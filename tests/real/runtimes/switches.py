@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: LGPL-2.1-or-later greenlet: threads switch out of deep calls, throw into
-# greenlets, and drop greenlets half-way.
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# greenlet: threads switch out of deep calls, throw into greenlets, and drop greenlets half-way.
 import sys
 import threading
 
