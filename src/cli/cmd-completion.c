@@ -2,10 +2,10 @@
 /*
  * `patchbay completion SHELL` prints a completion script for bash, zsh or fish.
  *
- * The three scripts only ask `patchbay completion --words=N -- WORD...` for candidates; N is the
- * number of the word with the cursor. So commands and options come from the tables that parse them,
- * and all shells offer the same. The answer has one candidate a line; ":files" and ":commands" ask
- * the shell for its own names.
+ * The three scripts only ask `patchbay completion --words=N -- WORD...` for candidates. N is the
+ * index of the word with the cursor. So the candidates come from the tables that parse commands and
+ * options, and all shells offer the same candidates. The answer has one candidate on each line.
+ * ":files" and ":commands" ask the shell to offer its own names of files or commands.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -112,9 +112,10 @@ struct line {
 	char **words;
 	int nr, at;
 	const char *command;
-	const struct argp *argp;	/* options of the command; NULL: not known */
-	int first;			/* the word after the command */
-	int prog;			/* the first word that is no option, or 0 */
+	const struct argp *argp;	/* options of the command; NULL: the command isn't known
+					 * yet */
+	int first;			/* index of the word after the command */
+	int prog;			/* index of the program's word, or 0 */
 };
 
 #define FUNCTIONS	":functions"
@@ -123,7 +124,7 @@ struct line {
 #define DUMP_FORMATS	":formats"
 #define FILES		":files"
 
-/* Values of options. The first row that matches counts; a NULL command matches any. */
+/* Values of options. The first matching row is used. A NULL command matches any command. */
 static const struct {
 	const char *command, *option, *values;
 } option_values[] = {
@@ -155,7 +156,7 @@ static void offer(const char *before, const char *word, size_t len, const char *
 
 /* --- options ---------------------------------------------------------------- */
 
-/* Finds the option of that name or letter, in the parser or its child parsers. */
+/* Finds the option with this name or letter, in the parser or its child parsers. */
 static const struct argp_option *find_option(const struct argp *argp, const char *name, size_t len,
 					     int key)
 {
@@ -188,8 +189,8 @@ static void offer_options(const struct argp *argp, const char *cur)
 		offer_options(c->argp, cur);
 }
 
-/* If the word is an option whose value is the next word ("-F", "--filter"), returns the option,
- * else NULL. */
+/* If the word is an option that takes the next word as its value ("-F", "--filter"), returns the
+ * option. Else returns NULL. */
 static const struct argp_option *waits_for_value(const struct line *l, const char *word)
 {
 	const struct argp_option *o = NULL;
@@ -216,8 +217,8 @@ static int next_operand(const struct line *l, int i)
 
 /* --- values ----------------------------------------------------------------- */
 
-/* Offers each name that `patchbay ARGV` prints at the beginning of a line. A name ends before one
- * of the characters in `ends`. */
+/* Runs `patchbay ARGV`, and offers the name at the beginning of each line that it prints. A name
+ * ends before one of the characters in `ends`. */
 static void offer_output(char *const *argv, const char *ends, const char *before, const char *cur)
 {
 	posix_spawn_file_actions_t acts;
@@ -238,8 +239,8 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	close(fd[1]);
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
-		/* leave out the heading of csv. Leave out names made from addresses, unless the
-		 * user has begun to type such a name */
+		/* Leave out the heading of csv. Leave out names that are made from addresses,
+		 * unless the user has begun to type one. */
 		if (strncmp(text, "function,module,", 16) &&
 		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);
@@ -252,7 +253,7 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 		waitpid(pid, NULL, 0);
 }
 
-/* The functions of the program on the line, or of the recording. */
+/* Offers the functions of the program on the command line, or of the recording. */
 static void offer_functions(const struct line *l, const char *before, const char *cur)
 {
 	char *list[] = { "patchbay", "list", "--demangle=no", "--", NULL, NULL };
@@ -293,7 +294,7 @@ static void offer_each(const char *(*name)(size_t i), const char *before, const 
 		offer(before, n, strlen(n), cur);
 }
 
-/* Offers values of the option. `before` is the part of the word before the value. */
+/* Offers values of the option. `before` is the beginning of the word, up to the value. */
 static void offer_value(const struct line *l, const char *option, const char *before,
 			const char *cur)
 {
@@ -360,7 +361,7 @@ static void offer_arguments(struct line *l)
 	char option[64], before[80];
 
 	l->prog = next_operand(l, l->first);
-	/* patchbay bpf trace OBJECT PROG */
+	/* in `patchbay bpf trace OBJECT PROG`, the program is the second word */
 	if (l->prog && !strcmp(l->command, "trace"))
 		l->prog = next_operand(l, l->prog + 1);
 	if (l->prog && l->at > l->prog) {
@@ -415,7 +416,7 @@ static void offer_words(char **words, int nr, int at)
 /* --- the command ------------------------------------------------------------ */
 
 struct completion {
-	int at;			/* --words; 0: not given */
+	int at;			/* value of --words; 0: not given */
 	const char *shell;
 	int status;
 };

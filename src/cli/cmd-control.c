@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay control`: reads and writes control files of a program that runs under `patchbay record
- * --serve`. Finds the session by the process, or takes the only session there is.
+ * --serve`. Finds the session that traces the process. Without a process, takes the only session.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -101,7 +101,8 @@ static bool try_session(void *arg, const char *path)
 	return false;
 }
 
-/* Tries each session's socket. Takes the session that knows the process, or the only session. */
+/* Tries each session's socket. Takes the session that traces the process or, without a process, the
+ * only session. */
 static int find_session(struct control_options *o, struct pb_control **c)
 {
 	struct found f = { .pid = o->pid };
@@ -149,7 +150,7 @@ static int list_files(void)
 	return 0;
 }
 
-/* Prints what the program sent, without control characters: the program may be hostile. */
+/* Prints text from the program. Removes control characters, since the program may be hostile. */
 static void print_clean(char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -200,7 +201,8 @@ static bool takes_patterns(enum pb_control_file file)
 	       file == PB_CF_GRAPH_CALLERS;
 }
 
-/* Reports a write that failed. If the value is a pattern, suggests names of functions like it. */
+/* Reports a write that failed. If the value is a pattern, suggests names of functions that are like
+ * the pattern. */
 static int write_failed(struct pb_control *c, enum pb_control_file file, const char *value,
 			const char *why)
 {
@@ -262,7 +264,7 @@ static int control_run(int argc, char **argv)
 		return usage("nothing to do");
 	if (!strcmp(w[0], "list"))
 		return list_files();
-	/* the verb may be left out: one word reads, two write */
+	/* the verb may be left out: one word means read, two words mean write */
 	bool verb = !strcmp(w[0], "read") || !strcmp(w[0], "write");
 	if (!verb && o.nr_words > 2)
 		return usage("too many arguments; give FILE, or FILE and a value");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay doctor`: prints what this machine allows, and what follows from it. Each check tries
- * the operation itself, rather than guess from a version.
+ * `patchbay doctor`: prints what this machine allows, and what the results mean for tracing. Each
+ * check tries the operation itself. It doesn't guess from a version.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,8 @@ static void say(enum verdict v, const char *what, const char *fmt, ...)
 	       what, text);
 }
 
-/* A one-line file without its newline; "" if it can't be read. */
+/* Returns the line of a one-line file, without its newline. If the file can't be read, returns
+ * "". */
 static const char *line_of(const char *path)
 {
 	static char line[256];
@@ -306,7 +307,8 @@ static void check_preload(void)
 		say(NOTE, "LD_PRELOAD", "%s: kept, after the agent", p);
 }
 
-/* Reports whether a program or library can be traced, and what its language runtimes change. */
+/* Reports whether a program or library can be traced, and how its language runtimes affect
+ * tracing. */
 static void check_file(const char *path)
 {
 	struct pb_module_options options = { .flags = PB_MODULE_RETURNS };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay dump`: the recorded calls for other programs. */
+/* `patchbay dump`: prints the recorded calls in formats for other tools. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "view/options.h"
 
-/* The formats but the default: X(name, view, what help says of it). */
+/* All formats but the default: X(name, view, the note in --help). */
 #define FORMATS(X) \
 	X("chrome", pb_view_chrome, " (Trace Event JSON)") \
 	X("flame-graph", pb_view_flame, " (folded stacks, self time in ns)") \

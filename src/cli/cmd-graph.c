@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay graph`: the tree of all calls, or of the calls around one function. */
+/* `patchbay graph`: prints the tree of all calls, or of the calls around one function. */
 #include "cli/cli.h"
 #include "view/options.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay info`: what was recorded, how much, and how it ended. */
+/* `patchbay info`: prints what was recorded, how much, and how the recording ended. */
 #include <string.h>
 
 #include "cli/cli.h"

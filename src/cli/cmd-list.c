@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay list`: the functions of a program or library that can be traced, and those that can't,
- * with the reason. Nothing of the file is run. */
+/* `patchbay list`: prints the functions of a program or library that can be traced. For functions
+ * that can't be traced, prints the reason. Runs no code of the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,12 +26,12 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 struct list {
 	const char *file;
 	bool refused, entry_only, total, libs;
-	uint32_t runtimes;	/* the runtimes of all files, as bits */
+	uint32_t runtimes;	/* the language runtimes of all files, as bits */
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;
-	/* state while listing */
-	bool first;		/* no JSON object was printed yet */
+	/* the state of the listing */
+	bool first;		/* no JSON object has been printed yet */
 	int status;
 	uint64_t count[PB_NR_REFUSED], count_in[PB_NR_INEXIT];
 };
@@ -93,8 +93,8 @@ static void json_separator(struct list *l)
 	l->first = false;
 }
 
-/* Returns why the function's return can't be hooked. PB_INEXIT_NOT: it can be hooked, or the
- * function isn't patched. */
+/* Returns why the function's return can't be hooked. Returns PB_INEXIT_NOT if the return can be
+ * hooked, or if the function isn't patched. */
 static enum pb_inexit inexit(const struct pb_analysis *a, const struct pb_func *f)
 {
 	return f->refused || f->kind == PB_SITE_CYG ? PB_INEXIT_NOT : pb_func_inexit(a, f);
@@ -133,7 +133,7 @@ static void print_csv(const char *module, const char *name, const struct pb_func
 	putchar('\n');
 }
 
-/* Prints a line as in available_filter_functions. With --libs the module follows the name. */
+/* Prints a line as in available_filter_functions. With --libs, prints the module after the name. */
 static void print_text(const struct list *l, const char *module, const char *name,
 		       const struct pb_func *f, enum pb_inexit in)
 {
@@ -288,7 +288,8 @@ static void missing(void *arg, const char *name, const char *needed_by)
 	l->status = pb_error("list", "%s: not found (needed by %s); skipped", name, needed_by);
 }
 
-/* A name without a slash is a command in PATH, or else a file in the current directory. */
+/* If the name has no slash, looks for a command in PATH, then for a file in the current
+ * directory. */
 static const char *find_program(const char *name, char *out)
 {
 	const char *path = getenv("PATH");

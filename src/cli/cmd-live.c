@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay live`: record into a temporary directory, then replay. */
+/* `patchbay live`: records into a temporary directory, then replays. */
 #include <string.h>
 
 #include "base/base.h"
@@ -23,8 +23,8 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-/* Adds an option for replay. The caller has checked it: replay checks its options only after the
- * program has run. */
+/* Adds an option for replay. The caller must have checked the option, since replay checks its
+ * options only after the program has run. */
 static void pass_on(struct argp_state *state, struct live *l, const char *option, char *arg)
 {
 	if (l->argc + 4 > (int)pb_array_size(l->argv))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay record`: the steps of a recording, in their order. */
+/* `patchbay record`: does the steps of a recording in their order. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay replay`: the recorded calls, in the kernel's trace format. */
+/* `patchbay replay`: prints the recorded calls in the kernel's trace format. */
 #include "cli/cli.h"
 #include "view/options.h"
 

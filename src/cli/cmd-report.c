@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay report`: times and calls by function. */
+/* `patchbay report`: prints the times and calls of each function. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -105,7 +105,7 @@ static int check(void *input)
 {
 	struct report *r = input;
 
-	/* in a table for programs, overloaded functions must have different names */
+	/* in a table that programs read, overloaded functions must have different names */
 	if (!r->common.demangle_given && r->format != PB_FORMAT_TEXT)
 		r->common.demangle = PB_DEMANGLE_FULL;
 	r->common.no_pager |= r->format != PB_FORMAT_TEXT;

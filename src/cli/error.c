@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An error of a command: one line, and the exit status 1. */
+/* Prints a command's error on one line. The exit status is 1. */
 #include "cli/cli.h"
 #include "reader/say.h"
 

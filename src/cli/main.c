@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of subcommands; help and the choice of a subcommand use it. */
+/* The table of subcommands. main() uses the table to find the subcommand and to print help. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +79,8 @@ static int unknown(const char *name)
 	return 2;
 }
 
-/* Leaves out argp's note on options in general, which would be a tenth of each help text. --help
- * ends the process, so no child inherits the variable. */
+/* Leaves out argp's general note on options, which would be a tenth of each help text. --help ends
+ * the process, so no child inherits the environment variable. */
 static void shorten_help(int argc, char **argv)
 {
 	for (int i = 2; i < argc && *argv[i] == '-'; i++)
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 	}
 	if (!c)
 		return unknown(argv[1]);
-	/* argp shows argv[0] in its messages */
+	/* argp prints argv[0] in its messages */
 	snprintf(name, sizeof(name), "patchbay %s", c->name);
 	argv[1] = name;
 	shorten_help(argc, argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of recording commands as argp tables, and what each sets. */
+/* The options of recording commands, as argp tables, and the settings that each option makes. */
 #include "cli/record_options.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ enum {
 	OPT_SET, OPT_ATTACH,
 };
 
-/* Options that live and bpf trace have, too. */
+/* Options that `live` and `bpf trace` have too. */
 static const struct argp_option common[] = {
 	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
 	{ 0, 0, 0, 0, "What is recorded (FUNC is a pattern; options may be repeated):", 2 },
@@ -63,7 +63,7 @@ static const struct argp_option common[] = {
 	{ "set", OPT_SET, "FILE=VALUE", 0,
 		"Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
-	/* options of other tracers: answered with an error, and not listed */
+	/* options of other tracers: they cause a helpful error, and --help doesn't list them */
 	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
 	{ "attach", 'p', "PID", OPTION_HIDDEN, NULL, 3 },
 	{ 0 }
@@ -181,8 +181,8 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		o->depth = arg;
 		return 0;
 	case 't':
-		/* a number without a unit means ns, as in uftrace; the control file takes us, as in
-		 * the kernel */
+		/* without a unit, the option's number is in ns, as in uftrace; the control file's
+		 * is in us, as in the kernel */
 		if (strspn(arg, "0123456789") == strlen(arg) ?
 		    pb_control_parse_u64(arg, INT64_MAX, &n) : pb_control_parse_duration(arg, &n))
 			usage_error(state,
@@ -287,7 +287,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->welcome_flags |= PB_WELCOME_SERVE;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* the program: all words after it are its own */
+		/* the program; all words after it are its arguments */
 		o->argv = state->argv + state->next - 1;
 		state->next = state->argc;
 		return 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of `patchbay record`, `live` and `bpf trace`, and the recording that they
- * describe. */
+/* The options of `patchbay record`, `live` and `bpf trace`, and functions that record as the
+ * options say. */
 #ifndef PB_CLI_RECORD_OPTIONS_H
 #define PB_CLI_RECORD_OPTIONS_H
 #include <argp.h>
 #include "recorder/settings.h"
 
 extern const struct argp record_argp;
-/* Like record_argp, but without the options that say where the data goes. Its input is struct
+/* Like record_argp, but without the options for the data directory. The input is a struct
  * record_options. */
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
@@ -16,19 +16,20 @@ extern const struct argp record_common_argp;
 
 void record_options_init(struct record_options *o);
 
-/* Returns 0, or the exit status after an error of one line. */
+/* Returns 0. After an error, prints one line and returns the exit status. */
 int record_options_parse(struct record_options *o, int argc, char **argv);
-/* Adds a --map. Returns 0 or ENOMEM. */
+/* Adds a --map option. Returns 0 or ENOMEM. */
 int record_options_map(struct record_options *o, const char *text);
-/* Adds a --global. Returns 0 or ENOMEM. */
+/* Adds a --global option. Returns 0 or ENOMEM. */
 int record_options_global(struct record_options *o, const char *text);
 void record_options_free(struct record_options *o);
 
-/* Records, from resolving the program's name to the closing line. Returns the exit status. */
+/* Does a whole recording, from the search for the program to the closing line. Returns the exit
+ * status. */
 int record_with(struct record_options *o);
 /* Like record_with(), but records into a temporary directory, which it removes at the end. If data
- * was recorded and `show` is not NULL, calls show() with that directory. Returns the recording's
- * exit status, or the result of show() if that status is 0. */
+ * was recorded and `show` is not NULL, calls show() with the directory. If the recording's exit
+ * status is 0, returns the result of show(). Else returns the exit status. */
 int record_temporary(struct record_options *o, const char *command,
 		     int (*show)(void *arg, const char *data), void *arg);
 #endif

@@ -36,8 +36,8 @@ static int send_message(struct pb_control *c, uint32_t type, const void *body, s
 	return sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Receives an answer. Returns its type, or -errno with a text in err. An ERROR message contains
- * both errno and text. */
+/* Receives an answer. Returns its type, or -errno. After an error, err has a text. An ERROR message
+ * contains the errno and the text. */
 static int receive(struct pb_control *c, char *err, size_t errlen)
 {
 	struct pb_msg *m = (struct pb_msg *)c->buf;
@@ -105,8 +105,8 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	return ret;
 }
 
-/* Sends a request and receives the REPLY. Returns 0 with its header in *f, or -errno with a
- * text. */
+/* Sends a request and receives the REPLY. Returns 0 or -errno. The REPLY's header is in *f. After
+ * an error, err has a text. */
 static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const char *path,
 	       const char *value, size_t value_len, char *err, size_t errlen)
 {
@@ -126,7 +126,7 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 	}
 	memcpy(f, m + 1, sizeof(*f));
 	if (f->result < 0) {
-		/* the agent may have sent a text with the error number */
+		/* with an error, the agent may have sent a text */
 		const char *text = (const char *)(m + 1) + sizeof(*f);
 		int len = (int)strnlen(text, m->len - sizeof(*f));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of control files, and writes packed for a message. */
+/* The table of control files. Also packs writes for a message. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,8 @@ int pb_control_writes_add(struct pb_control_writes *w, enum pb_control_file file
 	return 0;
 }
 
-/* Takes the string at *p, and moves *p past it. NULL: the string doesn't end before `end`. */
+/* Returns the string at *p, and moves *p past the string. Returns NULL if the string doesn't end
+ * before `end`. */
 static const char *take(const char **p, const char *end)
 {
 	const char *s = *p, *nul = memchr(s, 0, (size_t)(end - s));

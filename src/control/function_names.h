@@ -6,13 +6,14 @@
 #include "abi/analysis.h"
 
 enum pb_name_kind {
-	PB_NAME_RAW,		/* names in the symbol table, aliases too */
-	PB_NAME_SHORT,		/* demangled, without parameters: in full, and as views show it */
-	PB_NAME_DEMANGLED,	/* demangled, with parameters */
+	PB_NAME_RAW,		/* a name from the symbol table, or an alias */
+	PB_NAME_SHORT,		/* a demangled name without parameters: in full, or as views show
+				 * it */
+	PB_NAME_DEMANGLED,	/* a demangled name with parameters */
 };
 
-/* Calls fn for each name; stops at its first nonzero result and returns it. Demangling takes
- * microseconds for each name, so it is done only if `demangle`. */
+/* Calls fn for each name of the function. If fn returns a nonzero value, stops and returns this
+ * value. Names are demangled only if `demangle`, since this takes microseconds for each name. */
 int pb_names_each(const struct pb_analysis *a, const struct pb_func *f, bool demangle,
 		  int (*fn)(void *arg, const char *name, enum pb_name_kind kind), void *arg);
 #endif

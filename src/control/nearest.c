@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the names that a user may have meant by a pattern that matches nothing. */
+/* Finds names that are like a pattern. If a pattern matches nothing, the user may have meant one of
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +53,8 @@ struct nearest {
 	char name[NEAREST][PB_EDIT_MAX + 1];
 };
 
-/* Keeps the name if it is one of the nearest. A name that contains the text is near, whatever its
- * other characters. */
+/* If the name is one of the nearest names, keeps it. A name that contains the text is always
+ * near. */
 static void consider(struct nearest *n, const char *name)
 {
 	unsigned d = pb_edit_distance(n->text, name, n->max), i;
@@ -75,7 +76,8 @@ static void consider(struct nearest *n, const char *name)
 	snprintf(n->name[i], sizeof(n->name[i]), "%s", name);
 }
 
-/* Leaves out mangled names, which no user types, and parameters, which only add to the distance. */
+/* Considers a name. Leaves out mangled names, since no user types them. Leaves out names with
+ * parameters, since parameters only add to the distance. */
 static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 {
 	bool mangled = name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
@@ -85,7 +87,8 @@ static int each_name(void *arg, const char *name, enum pb_name_kind kind)
 	return 0;
 }
 
-/* Takes the pattern's text, without wildcards and :mod:. False: too little of it is left. */
+/* Takes the pattern's text, without wildcards and :mod:. Returns false if the remaining text is too
+ * short. */
 static bool begin(struct nearest *n, const char *pattern)
 {
 	size_t k = 0;

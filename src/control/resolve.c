@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Looks patterns up in analyses: which functions they mean, or why they mean none. */
+/* Looks patterns up in analyses. Finds the functions that a pattern means, or the reason why it
+ * means none. */
 #include "control/resolve.h"
 
 #include <errno.h>
@@ -104,18 +105,18 @@ static int match_name(void *arg, const char *name, enum pb_name_kind kind)
 	return matches(arg, name);
 }
 
-/* A parsed pattern, and what is done with its matches. */
+/* A parsed pattern, and the function that is called for each match. */
 struct job {
 	struct matcher matcher;
 	char *copy;
-	const char *module;		/* the pattern's text after :mod:, or NULL */
+	const char *module;		/* the pattern's part after :mod:, or NULL */
 	bool demangle, module_known;
 	void (*fn)(void *arg, unsigned module, uint32_t func);
 	void *arg;
 	unsigned matched;
 };
 
-/* Replaces "<...>", as views show long lists of template arguments, by "<*>". */
+/* Replaces "<...>" by "<*>". Views show long lists of template arguments as "<...>". */
 static void open_lists(char *text)
 {
 	for (char *p = text; (p = strstr(p, "<...>")); p += 3) {
@@ -181,8 +182,8 @@ static void run_once(struct job *j, const struct pb_analysis *const *modules, un
 	}
 }
 
-/* Tries the names of the symbol table, and then demangled names if none of those matched. A regular
- * expression is tried with both kinds at once. */
+/* Compares the pattern with the names of the symbol table. If no name matches, compares it with
+ * demangled names too. A regular expression is compared with both kinds of names at once. */
 static void job_run(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
 {
 	j->demangle = j->matcher.match == PB_MATCH_REGEX;
@@ -209,8 +210,8 @@ int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum
 	return j.matched < INT_MAX ? (int)j.matched : INT_MAX;
 }
 
-/* Writes a word that matches this name only: characters that are wildcards for the agent are
- * quoted. */
+/* Writes a word that matches only this name. Quotes characters that the agent would take for
+ * wildcards. */
 static void put_exact(FILE *f, const char *name, const char *prefix, const char *module)
 {
 	fputs(prefix, f);
@@ -271,8 +272,8 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 	out->module_known = j.module_known;
 	if (fclose(r.exact))
 		ret = -ENOMEM;
-	/* a pattern that the agent can match is passed on as it is: it then also applies
-	 * to modules that are loaded later */
+	/* If the agent can match the pattern itself, it gets the pattern unchanged. The pattern
+	 * then also applies to modules that are loaded later. */
 	as_it_is = match == PB_MATCH_GLOB && (!j.demangle || !j.matched);
 	out->listed = !as_it_is;
 	job_free(&j);

@@ -26,7 +26,7 @@ int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out)
 	return 0;
 }
 
-/* Reads the whole part and up to 9 decimals. It scales them without floating point. */
+/* Reads the whole part and up to 9 decimals. Scales them without floating point. */
 int pb_control_parse_duration(const char *text, uint64_t *ns)
 {
 	static const struct { const char *name; uint64_t ns; } units[] = {
@@ -114,7 +114,7 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			return -EINVAL;
 		}
 	}
-	/* ":mod:M" means all of M, as in the kernel */
+	/* ":mod:M" without a pattern means all functions of M, as in the kernel */
 	if (!out->text_len && !out->module) {
 		snprintf(err, errlen, "'!': no pattern after it");
 		return -EINVAL;
@@ -162,7 +162,8 @@ static int validate_time(const char *value, char *err, size_t errlen)
 	return invalid(value, "is no time in microseconds", err, errlen);
 }
 
-/* Is the value one of the names, which end with NULL? what: for the message, such as "tracer". */
+/* Checks that the value is one of the names. The list of names ends with NULL. what: for the
+ * message, for example "tracer". */
 static int validate_name(const char *value, const char *what, const char *const *names,
 			 char *err, size_t errlen)
 {
@@ -207,7 +208,7 @@ int pb_control_validate(enum pb_control_file file, const char *value, bool appen
 	case PB_CONTROL_CLOCK:
 		return validate_name(value, "clock", clocks, err, errlen);
 	case PB_CONTROL_TEXT:
-		break;		/* the agent checks it */
+		break;		/* the agent checks the text */
 	}
 	return 0;
 }

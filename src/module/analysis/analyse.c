@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs the stages of an analysis in their order (stages.h), and frees what they made. The result is
- * returned only if it passes the check that the agent will make.
+ * Runs the stages of an analysis in their order (stages.h). Frees the memory of all stages. Checks
+ * the finished analysis as the agent will. If the check fails, returns no analysis.
  */
 #include <errno.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static int make(struct pb_an *an, uint8_t **blob, size_t *size, const char **why
 	if (!err)
 		err = pb_emit(an, blob, size, why);
 	if (!err && pb_analysis_check(*blob, *size)) {
-		/* a defect of Patchbay; no wrong analysis is returned */
+		/* this is a defect of Patchbay; the analysis is not returned */
 		*why = "its analysis came out inconsistent (a fault of Patchbay)";
 		free(*blob);
 		err = -EINVAL;

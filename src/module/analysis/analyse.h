@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An analysis from beginning to end: from an ELF file to the bytes of abi/analysis.h.
+ * Makes a whole analysis: from an ELF file to the bytes of abi/analysis.h.
  *
- * Context: any thread; see module.h. Each function returns 0, or -errno with *why set to one line
- * of text.
+ * Context: any thread; see module.h. Each function returns 0 or -errno. After an error, *why is one
+ * line of text.
  */
 #ifndef PB_MODULE_ANALYSE_H
 #define PB_MODULE_ANALYSE_H
@@ -13,7 +13,7 @@
 
 struct pb_an;
 
-/* *blob is malloc'd. */
+/* Analyses the file fd. The caller frees *blob with free(). */
 int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t *size,
 	       const char **why);
 /* Like pb_analyse(), but for bytes in memory, and without debug files. `bytes` must come from
@@ -21,7 +21,7 @@ int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t 
 int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
 		      uint8_t **blob, size_t *size, const char **why);
 
-/* For tests: calls `visit` when all stages are done; writes no file and keeps nothing. */
+/* For tests: calls `visit` when all stages are done. Returns no analysis. */
 int pb_analyse_visit(int fd, const char *path, unsigned flags,
 		     void (*visit)(struct pb_an *an, void *arg), void *arg, const char **why);
 #endif

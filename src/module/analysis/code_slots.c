@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes trampoline slots in code, for short jumps that reach no padding: ten bytes of instructions
- * are displaced into a copy, five for the jump to the copy, five for the slot (struct pb_recipe in
- * abi/analysis.h draws it).
+ * Makes trampoline slots in code, for short jumps that reach no padding. Instructions of at least
+ * ten bytes are displaced into a copy. Five bytes become a jump to the copy, and five bytes become
+ * the slot. The comment on struct pb_recipe (abi/analysis.h) has a drawing.
  *
- * The code may be far from an entry. It must be certain where its instructions begin, and that no
- * jump leads into the middle of the ten bytes. So displaced code lies
+ * The displaced code may be far from an entry. The analysis must know for certain where the
+ * instructions begin, and that no jump leads into the middle of the ten bytes. So displaced code
+ * lies
  *
- *   - in a function whose whole code an FDE covers and decoding confirms, between the entry and
+ *   - in a function that an FDE covers and that can be decoded completely, between the entry and
  *     the first instruction that does not fall through;
  *   - in a function that has no computed jump, and in which no address is taken except in tables of
- *     landing pads and of switches. All targets are then known, and none of the ten bytes except
- *     the first may be one;
+ *     landing pads and of switches. So all targets are known, and only the first of the ten bytes
+ *     may be a target;
  *   - outside of windows, slots, other displaced code and calls that become nops;
- *   - where there is no call: its return would be mispredicted each time.
+ *   - where there is no call, since a displaced call's return would be mispredicted each time.
  */
 #include <Zydis/Zydis.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-/* How far before and after the window the displaced code may begin. The slot is PB_JUMP_LEN bytes
- * after that. */
+/* The displaced code may begin up to BELOW bytes before the window, or up to ABOVE bytes after the
+ * window's start. The slot is PB_JUMP_LEN bytes after the beginning of the displaced code. */
 #define BELOW		(-INT8_MIN - PB_JUMP_SHORT - PB_JUMP_LEN)
 #define ABOVE		(INT8_MAX + PB_JUMP_SHORT - PB_JUMP_LEN)
-#define MAX_HOST	(64u << 10)	/* bytes of a function whose code may be displaced */
-#define MAX_WORK	(16u << 20)	/* steps; real files need thousands */
+#define MAX_HOST	(64u << 10)	/* limit on the size of a function whose code may be
+					 * displaced */
+#define MAX_WORK	(16u << 20)	/* limit on steps; real files need thousands */
 
 static bool decode(const struct pb_range *r, uint64_t addr, ZydisDecodedInstruction *insn)
 {
@@ -38,7 +40,8 @@ static bool decode(const struct pb_range *r, uint64_t addr, ZydisDecodedInstruct
 									   r->size - off, insn));
 }
 
-/* A jump through a register, or through memory that is not one fixed word. */
+/* Whether the instruction is a jump through a register, or through memory other than one fixed
+ * word. */
 static bool is_computed_jump(const ZydisDecodedInstruction *i)
 {
 	bool fixed = i->raw.modrm.offset && i->raw.modrm.mod == 0 && i->raw.modrm.rm == 5;
@@ -46,7 +49,7 @@ static bool is_computed_jump(const ZydisDecodedInstruction *i)
 	return i->mnemonic == ZYDIS_MNEMONIC_JMP && !i->raw.imm[0].is_relative && !fixed;
 }
 
-/* May code within the function be displaced? Decodes all of it. */
+/* Whether code within the function may be displaced. Decodes the whole function. */
 static bool look_through(struct pb_an *an, const struct pb_fn *f)
 {
 	const struct pb_fde *fde = f->fde >= 0 ? &an->cfi.fdes.v[f->fde] : NULL;
@@ -79,7 +82,7 @@ static bool is_host(struct pb_an *an, struct pb_fn *f)
 	return f->host == PB_HOST_YES;
 }
 
-/* Does function k's slot, with the code displaced for it, overlap [start, end)? */
+/* Whether function k's slot, or the code that is displaced for it, overlaps [start, end). */
 static bool slot_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 {
 	uint64_t slot = k->addr + k->window + (uint64_t)(int64_t)k->via;
@@ -89,8 +92,8 @@ static bool slot_meets(const struct pb_fn *k, uint64_t start, uint64_t end)
 	return k->via && from < end && start < to;
 }
 
-/* Is [start, end) free? Windows and slots are near their functions, so only the functions near
- * `start` are looked at. */
+/* Whether [start, end) is free. Windows and slots are near their functions, so only functions near
+ * `start` are checked. */
 static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 {
 	for (long i = pb_fn_lower(an, end + PB_SLOT_REACH); i >= 0; i--) {
@@ -107,7 +110,7 @@ static bool is_free(struct pb_an *an, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* Are all displaced bytes code, and none of them a call? */
+/* Whether all displaced bytes are code and none of the instructions is a call. */
 static bool is_plain(const struct pb_window_out *w)
 {
 	if (w->padded)
@@ -118,7 +121,7 @@ static bool is_plain(const struct pb_window_out *w)
 	return true;
 }
 
-/* Like is_plain(), but also no instruction begins where the slot is to be. */
+/* Like is_plain(), but also checks that no instruction begins at the slot's address. */
 static bool suits(const struct pb_window_out *w)
 {
 	for (unsigned i = 0; i < w->head.nr_pairs; i++)
@@ -144,7 +147,8 @@ static bool slot_at(struct pb_an *an, uint64_t at, struct pb_window_out *w)
 	return pb_code_slot_fits(an, at, w) && is_free(an, at, at + w->head.window_len);
 }
 
-/* The first place in `host` where displacing code makes a slot within the window's reach. */
+/* Finds the first place in `host` where code can be displaced for a slot in reach of the window.
+ * Returns its address, or 0. */
 static uint64_t slot_in(struct pb_an *an, struct pb_fn *host, uint64_t window,
 			struct pb_window_out *w)
 {
@@ -163,7 +167,8 @@ static uint64_t slot_in(struct pb_an *an, struct pb_fn *host, uint64_t window,
 	return 0;
 }
 
-/* Tries the function's own code first, so that places in other functions stay free. */
+/* Finds a place for f's slot. Tries f's own code first, so that places in other functions stay
+ * free. */
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w)
 {
 	uint64_t window = f->addr + f->window, at = 0;
@@ -175,7 +180,7 @@ uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w
 	for (long i = pb_fn_lower(an, window + ABOVE); i >= 0 && !at; i--) {
 		struct pb_fn *host = &an->fns.v[i];
 
-		/* an earlier function may still reach up to the window, if it is long */
+		/* a long function may begin far before the window and still reach it */
 		if (host->addr + MAX_HOST < window || an->slot_work++ > MAX_WORK)
 			break;
 		if (host != f && host->addr + host->size + BELOW > window && is_host(an, host))

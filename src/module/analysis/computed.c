@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Classifies jumps through registers and memory, for exits.c: a jump stays in its function (a
- * switch's table, a computed goto), leaves it (a tail call), or can't be classified.
+ * Classifies jumps through registers and memory, for exits.c. A jump stays in its function (a
+ * switch's table, a computed goto), leaves the function (a tail call), or can't be classified.
  *
- * The instructions that compute the target determine the class. They are found by going back from
- * the jump to the instruction that defines its register, and from there to the instructions that
- * define the operands:
+ * The instructions that compute the target determine the class. To find them, the search goes back
+ * from the jump to the instruction that defines the jump's register. From this instruction it goes
+ * back to the instructions that define the operands:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
@@ -20,7 +20,7 @@
 #include <string.h>
 #include "module/analysis/exits_priv.h"
 
-#define MAX_BACK	24	/* instructions to go back at most */
+#define MAX_BACK	24	/* limit of the instructions that a search goes back */
 
 struct decoded {
 	ZydisDecodedInstruction insn;
@@ -71,7 +71,7 @@ static bool writes(const struct decoded *d, ZydisRegister reg)
 	return false;
 }
 
-/* The last instruction before addr that sets the register, or 0. */
+/* Returns the address of the last instruction before addr that sets the register, or 0. */
 static uint64_t definition(struct slice *s, uint64_t addr, ZydisRegister reg, struct decoded *d)
 {
 	while (s->steps++ < MAX_BACK && (addr = pb_start_before(s->r, addr, s->floor)) != 0) {
@@ -83,7 +83,8 @@ static uint64_t definition(struct slice *s, uint64_t addr, ZydisRegister reg, st
 	return 0;
 }
 
-/* The instruction before addr that sets x to a 4-byte word of an array, or 0. */
+/* Returns the address of the instruction before addr that sets x to a 4-byte word of an array, or
+ * 0. */
 static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, struct decoded *d)
 {
 	struct slice t = *s;
@@ -96,7 +97,7 @@ static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, str
 	       !d->op[1].mem.disp.value ? addr : 0;
 }
 
-/* Is x, before addr, an offset that was read from the table at `base`? */
+/* Whether x has, before addr, an offset that was read from the table at `base`. */
 static bool is_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	struct slice t = *s;
@@ -107,7 +108,7 @@ static bool is_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegi
 	return at && d.op[1].mem.base == base && definition(&t, addr, base, &later) <= at;
 }
 
-/* The address that a RIP-relative lea before addr puts into the register, or 0. */
+/* Returns the address that a RIP-relative lea before addr puts into the register, or 0. */
 static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
 {
 	struct slice t = *s;
@@ -121,7 +122,8 @@ static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
 	return addr + d.insn.length + (uint64_t)d.op[1].mem.disp.value;
 }
 
-/* Is x, before addr, an offset that was read from a table, and base a label in code? */
+/* Whether x has, before addr, an offset that was read from a table, and `base` has a label's
+ * address. */
 static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	uint64_t label = address_in(s, addr, base), at;
@@ -136,8 +138,8 @@ static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisR
 	return true;
 }
 
-/* Like is_offset(), but for unoptimised code: `base` holds the table's address, a register holds
- * the index times 4, and x was loaded from their sum and then sign-extended. */
+/* Like is_offset(), but for unoptimised code. `base` has the table's address, and another register
+ * has the index times 4. x was loaded from the sum of the two, and then sign-extended. */
 static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	uint64_t table = address_in(s, addr, base), at;
@@ -159,7 +161,7 @@ static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, Zyd
 	       address_in(s, at, whole(m->index)) == table;
 }
 
-/* Is the target the sum of a table's offset and a base? Sets *s->out. */
+/* Whether the target is the sum of an offset from a table and a base. If so, sets *s->out. */
 static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegister b)
 {
 	a = whole(a);
@@ -171,7 +173,7 @@ static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegiste
 	return true;
 }
 
-/* The target is read from this memory operand. */
+/* Classifies a jump whose target is read from this memory operand. */
 static void of_memory(struct slice *s, const ZydisDecodedOperandMem *m)
 {
 	if (m->base == ZYDIS_REGISTER_RIP) {
@@ -184,7 +186,7 @@ static void of_memory(struct slice *s, const ZydisDecodedOperandMem *m)
 	}
 }
 
-/* The target is in the register, before addr. */
+/* Classifies a jump whose target is in the register before addr. */
 static void of_register(struct slice *s, uint64_t addr, ZydisRegister reg)
 {
 	struct decoded d;
@@ -218,7 +220,7 @@ static void of_register(struct slice *s, uint64_t addr, ZydisRegister reg)
 			s->out->how = PB_COMPUTED_UNKNOWN;
 		break;
 	case ZYDIS_MNEMONIC_LEA:
-		/* the address of a label or a function is a pointer like any other */
+		/* the address of a label or of a function counts as a pointer */
 		if (d.op[1].mem.base == ZYDIS_REGISTER_RIP)
 			break;
 		if (d.op[1].mem.scale > 1 || d.op[1].mem.disp.value ||
@@ -261,7 +263,7 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr)
 	return false;
 }
 
-/* Does the data at ea hold offsets from itself that lead into the unit? */
+/* Whether the data at ea are offsets from ea that lead into the unit. */
 static bool is_table(struct pb_an *an, uint64_t ea, const struct pb_fde *unit)
 {
 	for (unsigned i = 0; i < 64; i++) {

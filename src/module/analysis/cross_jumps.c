@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sorts and searches the jumps from one FDE's code into another's by target, for exits.c. A piece
- * of code without a name may be a function or a part of one. All jumps that lead to it must be
- * known to tell which.
+ * For exits.c, sorts and searches jumps from the code of one FDE into the code of another, by
+ * target. A piece of code without a name may be a function or a part of a function. To tell which,
+ * all jumps to it must be known.
  */
 #include "module/analysis/stages.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Opens the symbol tables that are kept apart from a file: the debug file of its build-id or debug
- * link, and the mini debug info (.gnu_debugdata) inside it. A file without either is no error.
+ * Opens the symbol tables besides .symtab: the separate debug file, by build-id or debug link, and
+ * the mini debug info (.gnu_debugdata) in the file. It is no error if a file has neither of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ static int open_by_build_id(struct pb_elf *e)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* The file name in the debug link. The debug file's CRC follows it, aligned to 4 bytes. */
+/* Returns the file name in the debug link. The debug file's CRC follows the name, aligned to 4
+ * bytes. */
 static const char *debug_link(struct pb_elf *e, uint32_t *crc)
 {
 	const Elf64_Shdr *sh = pb_elf_section(e, ".gnu_debuglink");
@@ -102,7 +103,7 @@ bool pb_debug_file_present(struct pb_elf *e, const char *path)
 	return fd >= 0;
 }
 
-/* All of an xz stream, or NULL. */
+/* Unpacks a whole xz stream. Returns NULL after an error. */
 static uint8_t *unpack(const uint8_t *in, size_t in_size, size_t *out_size)
 {
 	for (size_t cap = in_size * 8 + 65536; cap <= MAX_UNPACKED; cap *= 2) {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the stack's depth in assembly that has no CFI, by a dataflow analysis. The flow begins at
- * each function symbol that no FDE covers, where the return address is on top of the stack. It
- * follows all direct branches, also those from one such function to another. For each instruction
- * it finds how far rsp, or a register that rsp was copied to, is from the CFA. Where paths
- * disagree, or an instruction changes rsp in another way, the depth is unknown.
+ * each function symbol that no FDE covers. At these symbols the return address is on top of the
+ * stack. The flow follows all direct branches, also from one of these functions to another. For
+ * each instruction the analysis finds the distance from the CFA to rsp, or to a register with a
+ * copy of rsp. If paths disagree, or if an instruction changes rsp in an unknown way, the depth is
+ * unknown.
  *
- * The result is one FDE for each symbol, so that every user of the CFI sees it too; the sweep
- * compares it with the code as it does any other FDE.
+ * The result is one FDE for each symbol, so that all users of the CFI get the result. The sweep
+ * compares these FDEs with the code, like all other FDEs.
  *
- * Big programs without CFI are not assembly. Their compilers (Go, GHC) do not use the stack as C
- * does, so such programs are left alone.
+ * Big programs without CFI are not written in assembly. Their compilers (Go, GHC) use the stack in
+ * other ways than C compilers, so this analysis leaves such programs alone.
  */
 #include <errno.h>
 #include "module/analysis/stages.h"
@@ -18,23 +19,24 @@
 #include "module/elf/runtimes.h"
 #include <Zydis/Zydis.h>
 
-#define MAX_CODE	(1u << 20)	/* bytes without CFI */
+#define MAX_CODE	(1u << 20)	/* limit of code without CFI, in bytes */
 #define UNKNOWN		INT32_MAX
 #define MAX_DEPTH	(1 << 24)
 #define NO_REG		255
 
-/* The state before the instruction at one byte: CFA = rsp + .rsp, and CFA = .reg + .copy. */
+/* The state before the instruction that begins at a byte: CFA = rsp + .rsp, and CFA = .reg +
+ * .copy. */
 struct state {
 	int32_t rsp, copy;
 	uint8_t reg;
-	uint8_t len;		/* the instruction's length; 0: control does not reach it */
+	uint8_t len;		/* the instruction's length; 0: control doesn't reach the byte */
 };
 
 /* The code of one symbol. */
 struct piece {
 	uint64_t start, end;
-	size_t states;		/* index of the first byte's state */
-	size_t insns, insns_end; /* its FDE's instructions, in an->depth_rows */
+	size_t states;		/* index in `states` of the first byte's state */
+	size_t insns, insns_end; /* the instructions of the piece's FDE, in an->depth_rows */
 };
 
 struct depths {
@@ -42,7 +44,7 @@ struct depths {
 	PB_VEC(struct piece) pieces;	/* sorted, disjoint */
 	struct state *states;
 	size_t nr_states;
-	pb_addr_vec work;		/* instructions whose state has changed */
+	pb_addr_vec work;		/* addresses of instructions whose state has changed */
 	ZydisDecoder decoder;
 };
 
@@ -55,7 +57,7 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* The start of the first FDE after addr. */
+/* Returns the start of the first FDE after addr. */
 static uint64_t next_fde(const struct pb_cfi *cfi, uint64_t addr)
 {
 	size_t low = 0, high = cfi->fdes.n;
@@ -71,7 +73,8 @@ static uint64_t next_fde(const struct pb_cfi *cfi, uint64_t addr)
 	return low < cfi->fdes.n ? cfi->fdes.v[low].start : UINT64_MAX;
 }
 
-/* Cuts code into pieces: each function's bytes up to the next function. False: no memory. */
+/* Cuts code into pieces. A piece is a function's bytes, up to the next function. Returns false if
+ * there is no memory. */
 static bool find_pieces(struct depths *d)
 {
 	struct pb_an *an = d->an;
@@ -120,7 +123,8 @@ static struct piece *piece_of(const struct depths *d, uint64_t addr)
 
 /* ---- one instruction -------------------------------------------------------------- */
 
-/* The number of the general register that reg is part of, as instructions encode it. */
+/* Returns the number of the general register that reg is part of. Instructions encode the register
+ * by this number. */
 static uint8_t number(ZydisRegister reg)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
@@ -140,7 +144,7 @@ static int32_t bounded(int64_t v)
 	return v > -MAX_DEPTH && v < MAX_DEPTH ? (int32_t)v : UNKNOWN;
 }
 
-/* The CFA's offset from the operand's value. address: the operand belongs to an lea. */
+/* Returns the CFA's offset from the operand's value. address: the operand belongs to an lea. */
 static int32_t offset_from(const struct state *s, const ZydisDecodedOperand *o, bool address)
 {
 	bool mem = o->type == ZYDIS_OPERAND_TYPE_MEMORY;
@@ -161,8 +165,8 @@ static bool is_reg64(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->size == 64;
 }
 
-/* After the instruction: the CFA's offset from rsp, or from the register that the instruction
- * sets. */
+/* Returns the CFA's offset from the register that the instruction sets, which may be rsp. The
+ * offset is that after the instruction. */
 static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i,
 		     const ZydisDecodedOperand *o)
 {
@@ -192,10 +196,10 @@ static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i,
 	}
 }
 
-/* Registers that a callee need not preserve: a bit for each. */
+/* A bit for each register that a callee need not preserve. */
 static const uint16_t lost_at_calls = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 0xf << 8;
 
-/* The state after the instruction. */
+/* Changes *s to the state after the instruction. */
 static void step(struct state *s, const ZydisDecodedInstruction *i, const ZydisDecodedOperand *o)
 {
 	struct state before = *s;
@@ -230,7 +234,7 @@ static void step(struct state *s, const ZydisDecodedInstruction *i, const ZydisD
 
 /* ---- the flow --------------------------------------------------------------------- */
 
-/* Control reaches addr in this state: merges it with the state known there. */
+/* Called when control reaches addr in state *s. Merges *s with the known state at addr. */
 static void arrive(struct depths *d, uint64_t addr, const struct state *s)
 {
 	const struct piece *p = piece_of(d, addr);
@@ -242,7 +246,7 @@ static void arrive(struct depths *d, uint64_t addr, const struct state *s)
 	was = *at;
 	if (!at->len) {
 		*at = *s;
-		at->len = 1;	/* a length for now: the instruction is not decoded yet */
+		at->len = 1;	/* a preliminary length, since the instruction is not decoded yet */
 	} else {
 		if (at->rsp != s->rsp)
 			at->rsp = UNKNOWN;
@@ -296,7 +300,8 @@ static void put_sleb(struct pb_an *an, int64_t v)
 	}
 }
 
-/* DWARF's number of the register. DWARF has the first eight in another order. */
+/* Returns DWARF's number of the register. DWARF numbers the first eight registers in another
+ * order. */
 static uint8_t dwarf_reg(uint8_t reg)
 {
 	static const uint8_t of[8] = { 0, 2, 1, 3, 7, 6, 4, 5 };
@@ -316,7 +321,8 @@ static void put_cfa(struct pb_an *an, uint8_t reg, int32_t off)
 	put_sleb(an, off);
 }
 
-/* The CFA at byte `off` of the piece: *reg + *cfa. Returns whether an instruction begins there. */
+/* Finds the CFA at byte `off` of the piece, which is *reg + *cfa. Returns whether an instruction
+ * begins at this byte. */
 static bool row_at(const struct depths *d, const struct piece *p, uint64_t off, uint8_t *reg,
 		   int32_t *cfa)
 {
@@ -365,7 +371,7 @@ static int by_start(const void *a, const void *b)
 
 static bool add_fdes(struct depths *d)
 {
-	/* CFA = rsp + 8, the return address at CFA - 8 */
+	/* the CFA is rsp + 8, and the return address is at CFA - 8 */
 	static const uint8_t begin[] = { CFA_def_cfa_sf, 7, 8, CFA_offset_extended_sf, 16, 0x78 };
 	struct pb_an *an = d->an;
 	uint32_t cie = (uint32_t)an->cfi.cies.n;
