@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Emits the resolved form of each verified instruction, then sets the distances of jumps and
+/* Emits the resolved form of each verified instruction. Then sets the distances of jumps and
  * calls. */
 #include <errno.h>
 #include "base/base.h"
@@ -10,7 +10,8 @@
 
 #define AX		PB_BPF_REG_AX
 #define NO_TARGET	UINT32_MAX
-#define MAX_FOR_ONE	12	/* most resolved instructions for one verified instruction */
+#define MAX_FOR_ONE	12	/* the largest number of resolved instructions for one verified
+				 * instruction */
 
 struct out {
 	const struct pb_bpf_verify *v;
@@ -18,10 +19,10 @@ struct out {
 	struct bpf_insn *insns;
 	uint8_t *ops;
 	uint32_t *origin;
-	uint32_t *target;	/* of a jump or a call: the verified instruction that it goes
-				 * to */
-	uint32_t *place;	/* of a verified instruction: the first resolved one that it
-				 * became */
+	uint32_t *target;	/* for a resolved jump or call: the verified instruction that is its
+				 * target */
+	uint32_t *place;	/* for a verified instruction: the first of its resolved
+				 * instructions */
 	uint32_t nr, room, from;
 	pb_bpf_fn **calls;
 	struct pb_bpf_map **maps;	/* the maps that the program names */
@@ -64,13 +65,13 @@ static int32_t call_index(struct out *o, pb_bpf_fn *fn)
 	return (int32_t)o->nr_calls++;
 }
 
-/* Emits an array lookup without a call, if the map is known: r0 = the address of element *r2, or
- * NULL. */
+/* If the map is known, emits an array lookup without a call. The emitted code sets r0 to the
+ * address of element *r2, or to NULL. */
 static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map && !f->poisoned ? o->v->maps[f->map - 1] : NULL;
 
-	/* without CAP_PERFMON the index would have to be masked against speculation */
+	/* without CAP_PERFMON, a mask against speculation would be needed for the index */
 	if (!m || m->attr.type != BPF_MAP_TYPE_ARRAY || !m->elems || m->elem_size > INT32_MAX ||
 	    m->attr.max_entries > INT32_MAX ||
 	    !(o->v->caps & PB_BPF_CAP_PERFMON))
@@ -89,8 +90,8 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 	return true;
 }
 
-/* Without CAP_PERFMON the index is masked, so that it stays within the map under speculation,
- * too. */
+/* Without CAP_PERFMON the emitted code masks the index, so that the index stays within the map
+ * under speculation, too. */
 static void emit_tail_call(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map ? o->v->maps[f->map - 1] : NULL;
@@ -202,7 +203,7 @@ static int emit_memory(struct out *o, const struct bpf_insn *insn, const struct 
 	return err;
 }
 
-/* Emits r0 = packet[offset]. An offset outside of the packet ends the program with 0. */
+/* Emits r0 = packet[offset]. If the offset is outside of the packet, the program ends with 0. */
 static void emit_packet_load(struct out *o, const struct bpf_insn *insn,
 			     const struct pb_bpf_opinfo *info)
 {
@@ -253,10 +254,10 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 /* ---- arithmetic ---------------------------------------------------------------------------- */
 
 /*
- * Emits AX = n if the number n is in 0 ... limit, otherwise AX = 0. If mask says that the number is
- * negative, it is negated first.
- * There is no branch: outside of the range, (limit - n) | n has the sign bit set. If n is known, AX
- * = limit.
+ * Emits code that sets AX to the number n if n is in 0 ... limit, and to 0 otherwise. Then emits
+ * the instruction, with AX in place of n. If f->mask says that n is negative, the code negates n
+ * first. The code has no branch. It tests the sign bit of (limit - n) | n, which is set if n is out
+ * of range. If n is known, AX = limit.
  */
 static void emit_masked(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
@@ -299,7 +300,7 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 	int64_t to = (int64_t)o->from + 1 + (info->form == PB_BPF_GOTOL ? insn->imm : insn->off);
 	bool conditional = info->form == PB_BPF_IF_K || info->form == PB_BPF_IF_X;
 
-	/* a branch that no path takes is dropped */
+	/* drop a branch that no path takes */
 	if (conditional && !seen(o, to))
 		return;
 	if (conditional && !seen(o, (int64_t)o->from + 1))
@@ -312,9 +313,9 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 }
 
 /*
- * A frame with may_gotos has a counter below its stack: the iterations that they still allow. It
- * is set before the subprogram's first instruction; a jump to that instruction doesn't set it
- * again.
+ * A frame with may_gotos has a counter below its stack. The counter has the number of iterations
+ * that the may_gotos still allow. The emitted code sets the counter before the subprogram's first
+ * instruction. A jump to that first instruction doesn't set the counter again.
  */
 static void emit_counter(struct out *o)
 {
@@ -374,7 +375,7 @@ static int emit_insn(struct out *o, uint32_t at)
 	return 0;
 }
 
-/* The subprogram that begins at verified instruction `at`, or NULL. */
+/* Returns the subprogram that begins at verified instruction `at`, or NULL. */
 static const struct pb_bpf_subprog *subprog_at(const struct pb_bpf_facts *f, uint32_t at)
 {
 	size_t n = pb_bisect(i, 0, f->nr_subprogs, f->subprogs[i].start < at);
@@ -382,8 +383,8 @@ static const struct pb_bpf_subprog *subprog_at(const struct pb_bpf_facts *f, uin
 	return n < f->nr_subprogs && f->subprogs[n].start == at ? &f->subprogs[n] : NULL;
 }
 
-/* The resolved instruction where the subprogram that begins at verified instruction `at` is
- * entered. */
+/* Returns the resolved instruction at which calls enter a subprogram. The subprogram begins at
+ * verified instruction `at`. */
 static uint32_t entry_of(const struct out *o, uint32_t at)
 {
 	const struct pb_bpf_subprog *s = subprog_at(o->v->facts, at);
@@ -409,7 +410,8 @@ static int emit_all(struct out *o)
 			if (err)
 				return err;
 		} else if (sub) {
-			/* the program may take the subprogram's address, but never calls it */
+			/* the program may take the subprogram's address, but no path calls the
+			 * subprogram */
 			ALU64(BPF_MOV, BPF_K, 0, 0, 0);
 			emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 		}
@@ -420,7 +422,7 @@ static int emit_all(struct out *o)
 	return 0;
 }
 
-/* Sets the distances of jumps and calls, by the places of their targets. */
+/* Sets the distances of jumps and calls from the places of their targets. */
 static int aim(struct out *o)
 {
 	for (uint32_t i = 0; i < o->nr; i++) {
@@ -459,7 +461,7 @@ static struct pb_bpf_sub *subs_of(const struct out *o, struct pb_bpf_sub *subs)
 	for (uint32_t i = 0; i < f->nr_subprogs; i++)
 		subs[i] = (struct pb_bpf_sub){ .start = entry_of(o, f->subprogs[i].start),
 					       .stack = (uint16_t)f->subprogs[i].stack };
-	/* a subprogram whose address is taken is a callback */
+	/* if a subprogram's address is taken, the subprogram is a callback */
 	for (uint32_t i = 0; i < o->nr; i++)
 		if (o->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
 		    o->insns[i].src_reg == BPF_PSEUDO_FUNC)
@@ -486,7 +488,7 @@ void pb_bpf_resolved_free(struct pb_bpf_resolved *r)
 	}
 }
 
-/* The most instructions that the resolved program may have. */
+/* Returns the largest number of instructions that the resolved program may have. */
 static uint32_t room_for(const struct pb_bpf_verify *v)
 {
 	uint32_t room = MAX_FOR_ONE + 1 + v->facts->nr_subprogs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Resolves a verified program, so that it can be made (image.h). References become addresses.
- * Accesses to the context are redirected to where its fields are. Instructions that no path
- * reaches are dropped. Masks against speculation are added.
+ * Resolves a verified program. image.h makes a runnable program of the result. References become
+ * addresses. Accesses to the context become accesses to the actual places of its fields.
+ * Instructions that no path reaches are dropped. Masks against speculation are added.
  *
  * Context: the same as for pb_bpf_verify().
  */
@@ -13,8 +13,8 @@
 
 struct pb_bpf_resolved {
 	struct pb_bpf_prog_spec spec;	/* the caller sets id and name */
-	uint32_t *origin;		/* for each instruction, the verified one that it comes
-					 * from */
+	uint32_t *origin;		/* for each resolved instruction, the verified instruction
+					 * from which it comes */
 	struct pb_bpf_mem *mem;
 	struct {
 		void *p;
@@ -23,9 +23,9 @@ struct pb_bpf_resolved {
 };
 
 /*
- * v: the program as pb_bpf_verify() left it, with v->facts. Returns 0; -ENOMEM; -EINVAL: the
- * program calls a helper that works only in the kernel; -ERANGE: a jump became too long. For
- * -EINVAL and -ERANGE the log names the helper or the instruction.
+ * v: the program after pb_bpf_verify(), with v->facts. Returns 0 or -errno. -EINVAL: the program
+ * calls a helper that works only in the kernel. -ERANGE: a jump became too long. For -EINVAL and
+ * -ERANGE, the log names the helper or the instruction.
  */
 int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *out);
 void pb_bpf_resolved_free(struct pb_bpf_resolved *r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lays out a program in one mapping, and finds where to continue after a fault in native code. */
+/* Lays out a program in one mapping. After a fault in native code, finds the address at which to
+ * continue. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "base/base.h"
@@ -12,19 +13,19 @@
 
 #define PAGE	4096u
 
-/* At the start of a program's mapping. */
+/* The header at the start of a program's mapping. */
 struct image {
 	struct image *next;
 	uint64_t code, len, size;
 	const struct pb_bpf_jit_fault *faults;
 	uint32_t nr_faults, unwind_len;
-	bool debugged;			/* gdb has been notified of it */
+	bool debugged;			/* gdb has been notified of the program */
 	struct pb_bpf_prog_stats stats;
 	_Alignas(64) uint8_t debug[PB_BPF_DEBUG_SIZE];
 };
 
-/* The list of images. It is changed under the lock. Signal handlers read it without the lock, and
- * are counted in `readers`. */
+/* The list of images. Threads change the list under the lock. Signal handlers read the list without
+ * the lock, and are counted in `readers`. */
 static struct image *images;
 static uint32_t lock, readers;
 
@@ -50,7 +51,7 @@ static void add_image(struct image *m, const struct pb_bpf_prog *p)
 	give_lock();
 }
 
-/* Removes an image from the list. On return no handler uses it any more. */
+/* Removes an image from the list. When the function returns, no handler uses the image any more. */
 static void remove_image(struct image *m)
 {
 	struct image **at = &images;
@@ -92,8 +93,7 @@ uint64_t pb_bpf_fault(uint64_t ip)
 
 /* ---- pages ---------------------------------------------------------------- */
 
-/* Maps memory below this code, if there is room, so that native code can call helpers
- * directly. */
+/* If there is room, maps memory below this code, so that native code can call helpers directly. */
 static void *map_near(size_t size)
 {
 	static uint64_t below = 1ull << 28;
@@ -131,7 +131,7 @@ static bool subs_are_sound(const struct pb_bpf_prog_spec *s)
 	return last < s->nr && s->nr_subs <= PB_BPF_MAX_SUBPROGS;
 }
 
-/* Whether a subprogram begins at the target of instruction i. */
+/* Returns whether a subprogram begins at the target of instruction i. */
 static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callback)
 {
 	int64_t target = (int64_t)i + 1 + s->insns[i].imm;
@@ -143,7 +143,7 @@ static bool names_sub(const struct pb_bpf_prog_spec *s, uint32_t i, bool callbac
 	return n < s->nr_subs && s->subs[n].start == target && (!callback || s->subs[n].callback);
 }
 
-/* Whether instruction i can't lead outside of the program. */
+/* Returns whether control stays inside the program after instruction i. */
 static bool stays_inside(const struct pb_bpf_prog_spec *s, uint32_t i)
 {
 	uint8_t form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form : PB_BPF_NO_INSN;
@@ -184,7 +184,7 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 	return true;
 }
 
-/* Offsets in the mapping; each part is aligned to 8. */
+/* Offsets in the mapping. Each part is aligned to 8. */
 struct layout {
 	uint32_t prog, insns, decoded, subs, calls, maps, faults, unwind, ops, code;
 	uint64_t size;
@@ -230,7 +230,7 @@ static void fill(struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 		p->name[i] = s->name[i];
 }
 
-/* from may be NULL if n is 0 */
+/* If n is 0, `from` may be NULL */
 static const void *put(char *to, const void *from, size_t n)
 {
 	return n ? memcpy(to, from, n) : to;
@@ -251,7 +251,7 @@ static void copy(char *block, const struct layout *l, const struct pb_bpf_prog_s
 	p->stats = s->stats ? s->stats : &((struct image *)block)->stats;
 }
 
-/* Whether the program gets native code. If so, sets the code's length. */
+/* Returns whether the program gets native code. If it does, sets the code's length. */
 static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft,
 			const struct pb_bpf_prog_spec *s)
 {
@@ -281,7 +281,7 @@ static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job
 	job->faults = (struct pb_bpf_jit_fault *)(block + l->faults);
 	if (pb_bpf_jit(job))
 		return;
-	/* int3, so that nothing runs past the code */
+	/* fill the rest with int3, so that nothing runs past the code */
 	memset(job->out + job->len, 0xcc, job->size - job->len);
 	p->jited = (uint64_t (*)(const void *, struct pb_bpf_run *))job->out;
 	p->enter = p->jited;

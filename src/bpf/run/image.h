@@ -13,23 +13,24 @@
 #define PB_BPF_RUN_IMAGE_H
 #include "bpf/core/program.h"
 
-/* Supplies mappings. The default is mmap() near this code; the agent has its own. To be set
- * before the first program is made. */
+/* Functions that supply mappings. The default is mmap() near this code. The agent supplies its own
+ * functions. pb_bpf_pages must be set before the first program is made. */
 struct pb_bpf_pages {
-	void *(*map)(size_t size);		/* zeroed and writable; NULL: no memory */
+	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
+						 * is no memory */
 	/* prot: PROT_READ or PROT_READ | PROT_EXEC. Returns 0 or -errno */
 	int (*protect)(void *p, size_t size, int prot);
 	void (*unmap)(void *p, size_t size);
 };
 extern const struct pb_bpf_pages *pb_bpf_pages;
 
-/* The parts of a program. All are copied. */
+/* The parts of a program. All parts are copied. */
 struct pb_bpf_prog_spec {
 	uint32_t nr, nr_subs, nr_calls, nr_maps;
 	const struct bpf_insn *insns;		/* resolved (program.h) */
 	const uint8_t *ops;
-	const struct pb_bpf_sub *subs;		/* NULL and nr_subs 0: one subprogram with a frame
-						 * of `stack` bytes */
+	const struct pb_bpf_sub *subs;		/* if NULL, with nr_subs 0: the program is one
+						 * subprogram with a frame of `stack` bytes */
 	pb_bpf_fn *const *calls;
 	struct pb_bpf_map *const *maps;
 	const struct pb_bpf_type *type;
@@ -37,19 +38,19 @@ struct pb_bpf_prog_spec {
 	uint32_t ctx_needed;			/* the program accesses only the first ctx_needed
 						 * bytes of the context */
 	const char *name;
-	struct pb_bpf_prog_stats *stats;	/* where runs are counted; NULL: in the program's
-						 * own mapping */
+	struct pb_bpf_prog_stats *stats;	/* the counts of runs; NULL: they are in the
+						 * program's own mapping */
 	bool privileged;			/* the loader is privileged: jit_harden 1 doesn't
 						 * blind the code */
 };
 
 /*
  * Makes a program that can run. It has native code if jit_enable isn't 0 and the JIT supports all
- * its instructions. Returns 0; -ENOMEM; -EINVAL: operations, calls or subprograms aren't as
- * program.h says. Nothing else is checked.
+ * its instructions. Returns 0 or -ENOMEM. -EINVAL: operations, calls or subprograms don't have the
+ * form that program.h describes. Nothing else is checked.
  */
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog);
 
-/* To be called when no run uses the program any more. prog may be NULL. */
+/* Frees a program. No run may use the program any more. prog may be NULL. */
 void pb_bpf_prog_free(struct pb_bpf_prog *prog);
 #endif

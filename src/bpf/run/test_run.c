@@ -73,7 +73,8 @@ static bool is_zero(const void *p, size_t from, size_t to)
 	return true;
 }
 
-/* Copies the caller's context, at most `size` bytes. Further bytes must be zero. */
+/* Copies the caller's context, at most `size` bytes. If the context is larger, the bytes after
+ * these must be zero. */
 static int read_ctx(const struct pb_bpf_test_run *t, void *ctx, uint32_t size)
 {
 	if (!t->ctx_in)
@@ -126,7 +127,7 @@ static void run_all(struct pb_bpf_test_run *t, void *ctx)
 
 /* ---- sk_buff ------------------------------------------------------------------------ */
 
-/* Whether only fields are set that a caller may set. */
+/* Returns whether all fields that are set are fields that a caller may set. */
 static bool may_be_set(const struct __sk_buff *s)
 {
 	return is_zero(s, 0, LOW_OF(mark)) && is_zero(s, END_OF(mark), LOW_OF(priority)) &&
@@ -172,7 +173,7 @@ static void copy_fields_out(const struct pb_bpf_skb *skb, struct __sk_buff *out)
 	out->hwtstamp = s->hwtstamp;
 }
 
-/* Reads the Ethernet header as the loopback device does, whose address is 0. */
+/* Reads the Ethernet header like the loopback device, whose address is 0. */
 static void read_ethernet(struct pb_bpf_skb *skb)
 {
 	static const uint8_t all[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
@@ -239,7 +240,7 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t,
 	read_ethernet(skb);
 }
 
-/* Skips the link-layer header, for program types whose packets begin after it. */
+/* Skips the link-layer header. For program types whose packets begin after this header. */
 static void begin_at_net(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data = skb->pkt.data_meta = skb->net;
@@ -377,7 +378,8 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 	return 0;
 }
 
-/* Not in the kernel: runs a program on registers or a record from the caller, and returns them. */
+/* Runs a program on registers or a record from the caller, and returns the registers or the record.
+ * The kernel can't do this. */
 static int run_ctx(struct pb_bpf_test_run *t)
 {
 	uint64_t ctx[8192 / 8] = { 0 };
@@ -392,15 +394,15 @@ static int run_ctx(struct pb_bpf_test_run *t)
 	if (err)
 		return err;
 	if (t->prog->type->any_from)
-		ctx[0] = 0;		/* where helpers look for the record's registers: there
-					 * are none */
+		ctx[0] = 0;		/* helpers look for the registers at this place; a record
+					 * has none */
 	run_all(t, ctx);
 	return write_ctx(t, ctx, size);
 }
 
 int pb_bpf_test_run(struct pb_bpf_test_run *t)
 {
-	/* a context and its size must both be given, or neither */
+	/* a context and its size must be given together */
 	if (!t->ctx_in != !t->ctx_size_in || !t->ctx_out != !t->ctx_size_out)
 		return -EINVAL;
 	switch (t->prog->type->type) {

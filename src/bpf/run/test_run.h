@@ -3,8 +3,8 @@
  * BPF_PROG_TEST_RUN: runs a program on a packet or a context from the caller, and returns the
  * results. Checks, fields, flags and errors are the kernel's (net/bpf/test_run.c), with these
  * differences:
- *   - kprobe, tracepoint and perf_event programs run if there is a context; without one
- *     the error is -524 (ENOTSUPP), as in the kernel
+ *   - kprobe, tracepoint and perf_event programs run if there is a context. Without a context the
+ *     error is -524 (ENOTSUPP), as in the kernel
  *   - an xdp packet is always in one piece
  *   - cgroup_skb programs see the end of their packet
  * A packet's buffer is between two inaccessible pages.
@@ -20,7 +20,8 @@ struct pb_bpf_test_run {
 	/* in */
 	const struct pb_bpf_prog *prog;
 	const struct pb_bpf_host *host;
-	bool interpret;			/* use the interpreter even if there is native code */
+	bool interpret;			/* if set, use the interpreter even if there is native
+					 * code */
 	uint32_t attach_type, cpu_slot;
 	uint32_t ctx_needed;		/* the context must have at least this many bytes, even
 					 * if the program needs fewer */
@@ -29,23 +30,25 @@ struct pb_bpf_test_run {
 	uint32_t repeat;		/* 0: once */
 	uint32_t flags, cpu, batch_size;
 	/*
-	 * tight: no room around the packet, so that it ends (begin_tight: begins) at an
-	 * inaccessible page. Otherwise there is at least the kernel's room, for programs that make
-	 * the packet longer
+	 * tight: there is no room around the packet. The packet ends directly before an
+	 * inaccessible page. If begin_tight is set, too, the packet begins directly after such a
+	 * page. If tight isn't set, there is at least as much room as in the kernel, for programs
+	 * that make the packet longer
 	 */
 	bool tight, begin_tight;
 	/* facts about a packet in an sk_buff, for helpers. May be NULL */
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
-	/* out, if not NULL. data_size_out, ctx_size_out: on call, the room; on return, the full
-	 * size */
+	/* results; the buffers may be NULL. data_size_out, ctx_size_out: on call, the size of the
+	 * buffer; on return, the full size of the result */
 	void *data_out, *ctx_out;
 	uint32_t data_size_out, ctx_size_out;
 	/* out */
-	uint32_t retval, duration;	/* duration: average nanoseconds of a run */
+	uint32_t retval, duration;	/* duration: average time of a run in nanoseconds */
 	uint32_t redirect_ifindex;
 };
 
-/* Returns 0 or -errno. -ENOSPC: an output buffer is too small, and has as much as fits. */
+/* Returns 0 or -errno. -ENOSPC: an output buffer is too small. It contains as much of the result as
+ * fits. */
 int pb_bpf_test_run(struct pb_bpf_test_run *t);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads and stores: what a pointer of each type may access. A table has a check for each type,
- * which also sets what is known of the loaded value.
+ * Loads and stores: the memory that a pointer of each type may access. A table has a check for each
+ * type. The check also sets what is known of the loaded value.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -20,7 +20,7 @@ bool pbv_map_is_constant(const struct pb_bpf_map *m)
 	return m->attr.flags & BPF_F_RDONLY_PROG && m->frozen;
 }
 
-/* The kernel's name for the structure behind a map of this type. */
+/* Returns the kernel's name for the structure of a map of this type. */
 static const char *map_struct(uint32_t type)
 {
 	switch (type) {
@@ -76,7 +76,7 @@ static int in_region(struct env *env, unsigned n, int64_t off, int size, uint32_
 #define NEGATIVE \
 	"R%d min value is negative, either use unsigned index or do a if (index >=0) check.\n"
 
-/* Checks both ends of the range that the access may reach. */
+/* Checks the lowest and the highest place that the access may reach. */
 int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,
 		     bool zero_ok)
 {
@@ -208,11 +208,11 @@ int pbv_check_alignment(struct env *env, const struct reg *r, int off, int size,
 		[TO_XDP_SOCK] = "xdp_sock ",
 	};
 	bool packet = reg_is_packet(r) && !r->flags;
-	int shift = packet ? 2 : 0;	/* the kernel's NET_IP_ALIGN: puts what follows Ethernet's
-					 * 14 bytes at a multiple of 4 */
+	int shift = packet ? 2 : 0;	/* the kernel's NET_IP_ALIGN: the data after Ethernet's 14
+					 * bytes are at a multiple of 4 */
 	const char *name = !r->flags && names[r->type] ? names[r->type] : "";
 
-	/* stack: a spilled register fills a slot, so accesses must be aligned */
+	/* accesses to the stack must be aligned, because a spilled register fills a slot */
 	strict |= env->strict || reg_is(r, TO_STACK);
 	if (!strict || size == 1 ||
 	    tnum_aligned(tnum_add(r->var, tnum_of((uint64_t)(int64_t)(shift + r->off + off))),
@@ -240,7 +240,7 @@ static int leak_into(struct env *env, const struct access *a, const char *what)
 	return refuse(env, EACCES, "R%d leaks addr into %s\n", a->value, what);
 }
 
-/* Nothing is known of the loaded value. */
+/* Loads a value of which nothing is known. */
 static void load_any(struct env *env, const struct access *a)
 {
 	if (!a->write && a->value >= 0)
@@ -475,7 +475,7 @@ int pbv_check_buffer(struct env *env, const struct reg *r, unsigned n, int off, 
 	return 0;
 }
 
-/* A structure of the kernel: a load may fault, and then gives 0. */
+/* Checks an access to a structure of the kernel. A load may fault; it returns 0 in this case. */
 static int access_btf(struct env *env, const struct reg *r, const struct access *a)
 {
 	if (a->off < 0)
@@ -513,8 +513,8 @@ static int access_buf(struct env *env, const struct reg *r, const struct access 
 	return err;
 }
 
-/* A load through a pointer to a map: a program may read only the first member of the map's
- * structure. */
+/* Checks an access through a pointer to a map. A program may read only the first member of the
+ * map's structure. */
 static int access_map_ptr(struct env *env, const struct reg *r, const struct access *a)
 {
 	const char *name = map_struct(r->map->attr.type);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loads and stores: what a pointer of each type may reach. */
+/* Loads and stores: the memory that a pointer of each type may access. */
 #ifndef PB_BPF_VERIFIER_ACCESS_H
 #define PB_BPF_VERIFIER_ACCESS_H
 #include "bpf/verifier/env.h"
 
 struct pb_bpf_helper;
 
-/* Checks an access to `size` bytes at register n + off. The value is loaded into, or stored from,
- * register `value`; -1: none, or a value that isn't in a register. */
+/* Checks an access to `size` bytes at register n + off. `value` is the register into which the
+ * value is loaded, or from which it is stored. -1: there is no such register. */
 int pbv_check_mem(struct env *env, unsigned n, int off, int size, bool write, int value,
 		  bool strict);
-/* Checks that the address r + off is a multiple of `size`. Unless `strict`, only on the stack and
- * for programs that are verified with strict alignment. */
+/* Checks that the address r + off is a multiple of `size`. If strict isn't set, checks only
+ * addresses on the stack, and programs that are verified with strict alignment. */
 int pbv_check_alignment(struct env *env, const struct reg *r, int off, int size, bool strict);
 int pbv_check_atomic(struct env *env, const struct bpf_insn *insn);
 int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,

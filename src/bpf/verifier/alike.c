@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Does a kept state cover the present one, so that all that is safe after the kept state is safe
- * after the present one? Each register and slot that the kept state needs must be no weaker in
- * the present state. A number whose value matters must lie within the bounds of the kept one. A
- * pointer must point into the same object. Values that were linked by an id must still be linked.
+ * Checks whether a kept state covers the current state. If it does, everything that is safe after
+ * the kept state is safe after the current state. The kept state needs some registers and slots.
+ * For each of them, the current state must have a value that the kept state allows. If a number's
+ * value matters, the number must lie within the kept number's bounds. A pointer must point into the
+ * same object. Values that an id links in the kept state must be linked in the current state.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -14,8 +15,8 @@
 
 /* ---- ids ------------------------------------------------------------------------------- */
 
-/* Registers with one id hold the same value. Registers that share an id in the kept state must
- * share an id in the present state. */
+/* Registers with the same id hold the same value. Registers that share an id in the kept state must
+ * share an id in the current state. */
 static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 {
 	struct ref_pair *p = env->idmap.pair;
@@ -35,9 +36,10 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 }
 
 /*
- * Copies of a scalar learn bounds together. So does a scalar that exceeds a copy by a constant
- * (delta): what it learns depends on the constant, so both states must have the same one. A scalar
- * that is linked in the present state, but not in the kept one, is only more precise.
+ * If the bounds of a scalar change, the bounds of its copies change, too. A linked scalar may
+ * exceed a copy by a constant (delta). Its new bounds depend on the constant, so both states must
+ * have the same constant. If a scalar is linked in the current state, but not in the kept state,
+ * the current state is only more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {
@@ -59,7 +61,8 @@ static bool same_copies(struct env *env, const struct reg *o, const struct reg *
 	return true;
 }
 
-/* Whether old's bounds contain cur's; if `exact`, whether they are equal. */
+/* Returns whether old's bounds contain cur's bounds. If env->exact is set, returns whether the
+ * bounds are equal. */
 static bool value_in(const struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (env->exact)
@@ -79,7 +82,7 @@ static bool packet_safe(struct env *env, const struct reg *old, const struct reg
 	return value_in(env, old, cur);
 }
 
-/* Pointers into memory of a fixed size: cur must not reach further than old. */
+/* Compares pointers into memory of a fixed size. cur must not reach further than old. */
 static bool memory_safe(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (memcmp(old, cur, REG_KIND))
@@ -88,7 +91,7 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 	       value_in(env, old, cur);
 }
 
-/* Whether the registers are equal, apart from the numbers of ids. */
+/* Returns whether the registers are equal. The ids may have other numbers. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	return !memcmp(old, cur, REG_KIND) &&
@@ -96,7 +99,7 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
-/* Whether cur is safe wherever `old`, which the kept state needs, was safe. */
+/* Returns whether cur is safe wherever `old` was safe. The kept state needs the register `old`. */
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
 	if (env->exact)
@@ -123,13 +126,12 @@ static bool reg_safe(struct env *env, const struct reg *old, bool precise, const
 	}
 }
 
-/* Compares slots of one type that hold an iterator, or half of a dynptr. */
+/* Compares two slots of the same type. Each slot holds an iterator, or one half of a dynptr. */
 static bool same_object(struct env *env, const struct slot *old, const struct slot *cur)
 {
 	const struct reg *o = &old->reg, *c = &cur->reg;
 
-	/* the number of elements that an iterator has given need not be equal: see
-	 * iterations.c */
+	/* the two iterators may have given different numbers of elements: see iterations.c */
 	if (slot_iterates(old))
 		return o->drained == c->drained && same_id(env, o->ref, c->ref);
 	return o->dynptr == c->dynptr && o->first_slot == c->first_slot &&
@@ -137,9 +139,9 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 }
 
 /*
- * Returns the number that a load of the whole slot gives: the number that was spilled; or any
- * number, if all bytes are S_MISC (or uninitialised, where that is allowed). NULL: the load
- * doesn't give a number.
+ * Returns the number that a load of the whole slot gives. It is the spilled number, or any number
+ * if all bytes are S_MISC. Uninitialised bytes count as S_MISC if programs may read them. NULL: the
+ * load doesn't give a number.
  */
 static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
 {
@@ -155,8 +157,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
-	/* Reading a part of a pointer or an object is refused, so S_MISC must not cover it:
-	 * otherwise the verdict would depend on the order of paths. */
+	/* A program must not read a part of a pointer or of an object. So S_MISC must not cover
+	 * these bytes. Otherwise the verdict would depend on the order of paths. */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {
@@ -197,8 +199,9 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* cur must not have more iterations left. The limit of iterations is the caller's r1. No
-	 * register of the callback is computed from it, so no other check compares it. */
+	/* cur must not have more iterations left than old. The limit of iterations is the caller's
+	 * r1. No other check compares this limit, because no register of the callback depends on
+	 * it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
 	    cur->iterations)
 		return false;
@@ -221,8 +224,8 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 
 static bool compare_states(struct env *env, const struct state *old, const struct state *cur)
 {
-	/* a state that only a mispredicted path reaches can't cover a state that is really
-	 * reached */
+	/* a state that only a mispredicted path reaches can't cover a state that a real path
+	 * reaches */
 	if (old->cur != cur->cur || (old->speculative && !cur->speculative))
 		return false;
 	env->idmap.nr = 0;

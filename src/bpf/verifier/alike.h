@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares the present state with a kept one. */
+/* Compares the current state with a kept state. */
 #ifndef PB_BPF_VERIFIER_ALIKE_H
 #define PB_BPF_VERIFIER_ALIKE_H
 #include "bpf/verifier/env.h"
 
-/* Whether old covers cur: all that is safe after `old` is safe after `cur`. whole: compares all
- * of the state, needed or not. */
+/* Returns whether old covers cur: everything that is safe after `old` is safe after `cur`. whole:
+ * compare all parts of the state, also those that `old` doesn't need. */
 bool pbv_state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole);
-/* Whether the states are equal, apart from the numbers of ids. */
+/* Returns whether the states are equal. The ids may have other numbers. */
 bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur);
-/* Whether the registers of the innermost frame are equal: a quick check before
+/* Returns whether the registers of the innermost frame are equal. A quick check before
  * pbv_state_same(). */
 bool pbv_maybe_looping(const struct state *old, const struct state *cur);
 #endif

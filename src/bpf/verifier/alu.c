@@ -55,8 +55,8 @@ static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	return 0;
 }
 
-/* A number below the value of the sign bit isn't changed by sign extension: dst becomes a linked
- * copy. */
+/* Sign extension doesn't change a number below the value of the sign bit. dst becomes a linked copy
+ * of such a number. */
 static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 			 struct reg *src, int bytes)
 {
@@ -139,10 +139,10 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
 }
 
 /*
- * dst is about to change, so it is no longer a copy. But after `dst += constant` it exceeds its
- * former copies by the constant, modulo 2^64, whatever their values are. This holds only for 64-bit
- * operations, since a 32-bit one truncates the sum. As in the kernel, only one constant is kept,
- * and only if it isn't negative.
+ * dst is about to change, so dst is no longer a copy. But after `dst += constant`, dst exceeds its
+ * former copies by the constant, modulo 2^64, for all values. This holds only for 64-bit
+ * operations, because a 32-bit operation truncates the sum. As in the kernel, only one constant is
+ * kept, and only if the constant isn't negative.
  */
 static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		      const struct reg *src)

@@ -16,7 +16,7 @@ struct accepted {
 #define MEMORY { TO_STACK }, { TO_PACKET }, { TO_PACKET_META }, { TO_MAP_KEY }, { TO_MAP_VALUE }
 #define SOCKETS { TO_SOCK_COMMON }, { TO_SOCKET }, { TO_TCP_SOCK }, { TO_XDP_SOCK }
 
-/* The register types that each kind of argument accepts; NOT_INIT ends a row. */
+/* The register types that each kind of argument accepts. NOT_INIT ends a row. */
 static const struct accepted accepted[PB_BPF_NR_ARGS][MAX_ACCEPTED + 1] = {
 	[PB_BPF_ARG_PTR_TO_MAP_KEY] = { MEMORY },
 	[PB_BPF_ARG_PTR_TO_MAP_VALUE] = { MEMORY },
@@ -174,7 +174,7 @@ static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
 	int err;
 
 	call->most_size = r->wide.umax;
-	/* if the size isn't known, the helper may leave bytes unwritten, so all must be
+	/* if the size isn't known, the helper may leave bytes unwritten, so all bytes must be
 	 * initialised */
 	if (!tnum_is_const(r->var))
 		call = NULL;
@@ -389,7 +389,8 @@ static int check_memory_arg(struct env *env, unsigned n, unsigned arg, struct he
 
 	call->raw = arg & PB_BPF_UNINIT;
 	if (!(arg & PB_BPF_FIXED_SIZE))
-		return 0;	/* checked with its size, which is the next argument */
+		return 0;	/* the memory is checked with its size, which is the next
+				 * argument */
 	err = pbv_helper_memory(env, n, size, arg & PB_BPF_MEM_WRITE, false, call);
 	if (err || !(arg & PB_BPF_MEM_ALIGNED))
 		return err;
@@ -448,8 +449,8 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 	}
 }
 
-/* For some maps the value argument isn't a value: changes *arg to the kind of argument that it
- * is. */
+/* For some types of maps, the value argument isn't a value. Changes *arg to the actual kind of the
+ * argument. */
 static int arg_of_map(struct env *env, const struct helper_call *call, unsigned *arg)
 {
 	if (!call->map)
@@ -486,7 +487,7 @@ int pbv_check_arg(struct env *env, unsigned i, struct helper_call *call)
 	if ((arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_MAP_VALUE)
 		err = arg_of_map(env, call, &arg);
 	if (!err && reg_is_null(r) && arg & PB_BPF_MAYBE_NULL) {
-		/* no number but 0 may stand in for a pointer */
+		/* of all numbers, only 0 may replace a pointer */
 		err = pbv_precise_reg(env, n);
 	} else if (!err) {
 		err = check_type(env, n, arg, call);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Conditional jumps: which branch is taken if that is known, and what each branch implies for the
- * operands, their copies, pointers that may be NULL, and packets. compare.c handles numbers.
+ * Conditional jumps. Decides which branch is taken, if that is known. Otherwise sets what each
+ * branch implies for the operands, their copies, pointers that may be NULL, and packets. compare.c
+ * handles numbers.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/branch.h"
@@ -19,8 +20,8 @@
 
 /* ---- which branch -------------------------------------------------------------------------- */
 
-/* Whether the pointer can't be 0: its base isn't NULL, and it can't have moved so far that it
- * wraps. */
+/* Returns whether the pointer can't be 0: its base isn't NULL, and its offset is too small for a
+ * wraparound. */
 static bool never_null(const struct reg *r)
 {
 	if (r->flags & MAYBE_NULL || r->wide.smin <= -MAX_VAR_OFF || r->wide.smax >= MAX_VAR_OFF)
@@ -44,7 +45,8 @@ static int decide_null(const struct reg *r, const struct reg *number, unsigned o
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
 }
 
-/* A packet pointer that was found at or after the end stays there. */
+/* Decides a comparison of a packet pointer with the packet's end. If an earlier comparison has
+ * found the pointer at or after the end, the pointer is still there. */
 static int decide_packet(const struct reg *dst, const struct reg *src, unsigned op)
 {
 	const struct reg *p = dst;
@@ -79,7 +81,7 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 
 /* ---- what a branch implies ----------------------------------------------------------------- */
 
-/* r becomes a copy of `known`, plus the difference of their deltas. */
+/* r becomes a copy of `known`, plus the difference of the deltas of r and `known`. */
 static void propagate_to_copy(struct reg *r, const struct reg *known)
 {
 	int64_t delta = (int64_t)r->delta - known->delta;
@@ -97,7 +99,7 @@ static void propagate_to_copy(struct reg *r, const struct reg *known)
 	pbv_reg_sync(r);
 }
 
-/* Passes what is known of a scalar on to its copies. */
+/* Updates the copies of a scalar with everything that is known of the scalar. */
 static void propagate_to_copies(struct state *st, const struct reg *known)
 {
 	if (!known->id)
@@ -107,8 +109,8 @@ static void propagate_to_copies(struct state *st, const struct reg *known)
 			propagate_to_copy(r, known);
 }
 
-/* Records copies for the backward walk, the innermost frame's first. Unlinks the copies for which
- * the step has no room. */
+/* Records the copies with this id for the backward walk. The copies in the innermost frame come
+ * first. If the step has no room for a copy, the copy is unlinked. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
 	for (int n = (int)st->cur; n >= 0 && id; n--) {
@@ -149,9 +151,9 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 }
 
 /*
- * Narrows two scalars that are compared. dst2 and src2 are their copies on the path where the
- * jump is taken, which was pushed last. Messages about that path stay in its log: if the path is
- * refused, they may be the reason.
+ * Narrows two scalars that are compared. dst2 and src2 are the same scalars on the path that takes
+ * the jump; this path was pushed last. Messages about that path stay in the path's log: if the path
+ * is refused, they may be the reason.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
 			 struct reg *src2, unsigned op, int bits)
@@ -177,7 +179,7 @@ static void known_null(struct reg *r)
 	r->type = SCALAR;
 	r->flags = 0;
 	r->id = r->ref = 0;
-	r->raw[0] = r->raw[1] = 0;	/* as in every scalar */
+	r->raw[0] = r->raw[1] = 0;	/* these words are 0 in every scalar */
 }
 
 static void known_pointer(struct env *env, struct reg *r)
@@ -201,7 +203,7 @@ static void known_pointer(struct env *env, struct reg *r)
 			break;
 		}
 	}
-	/* the id tells values with a lock apart */
+	/* the id distinguishes values with a lock */
 	if (!(reg_is(r, TO_MAP_VALUE) && r->map->types.spin_lock_off >= 0))
 		r->id = 0;
 }
@@ -223,7 +225,7 @@ static void learn_null(struct env *env, struct state *st, unsigned n, bool null)
 	}
 }
 
-/* Two pointers are equal: if one can't be NULL, neither can the other. */
+/* The two pointers are equal. If one pointer can't be NULL, the other can't be NULL, either. */
 static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
 {
 	struct reg *unsure = a->flags & MAYBE_NULL ? a : b, *sure = unsure == a ? b : a;
@@ -235,7 +237,8 @@ static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
 
 /* ---- packets ------------------------------------------------------------------------------- */
 
-/* The bytes before p are in the packet, and one more if p is less than the end. */
+/* The bytes before p are in the packet. If one_more is set, p is less than the end, so the byte at
+ * p is in the packet, too. */
 static void found_bytes(struct state *st, const struct reg *p, bool one_more)
 {
 	const struct reg at = *p;
@@ -263,8 +266,8 @@ static bool at_start(const struct reg *r)
 	return r->type == TO_PACKET && !r->id && !r->off && tnum_is(r->var, 0);
 }
 
-/* Whether p is compared with its limit: metadata with the packet's start, packet data with the
- * packet's end. */
+/* Returns whether `end` is the limit of p. The limit of metadata is the packet's start. The limit
+ * of packet data is the packet's end. */
 static bool with_its_end(const struct reg *p, const struct reg *end)
 {
 	return (p->type == TO_PACKET && end->type == TO_PACKET_END) ||
@@ -288,10 +291,11 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 		n = insn->src_reg;
 		op = pbv_compare_flip(op);
 	}
-	/* after p > end or p >= end, the path that falls through (`here`) is inside the packet */
+	/* if the jump tests p > end or p >= end, p is inside the packet on the path that falls
+	 * through (`here`) */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
-	/* after p > end: p is beyond the end `there`, and p <= end `here`. After p >= end: p < end
-	 * `here` */
+	/* if the jump tests p > end: p > end on the path `there`, and p <= end on the path `here`.
+	 * If it tests p >= end: p < end on the path `here` */
 	found_bytes(inside_here ? here : there, p, op == BPF_JGE || op == BPF_JLT);
 	found_end(inside_here ? there : here, n, op == BPF_JGT || op == BPF_JLE);
 	return true;
@@ -313,8 +317,8 @@ static int check_operands(struct env *env, const struct bpf_insn *insn)
 	return err;
 }
 
-/* Records that an operand is a pointer to the stack: a backward walk then wants only the other
- * operand. */
+/* Records that an operand is a pointer to the stack. A backward walk needs only the other operand
+ * of such a comparison. */
 static int note_stack(struct env *env, const struct reg *dst, const struct reg *src)
 {
 	struct step *last;
@@ -339,7 +343,7 @@ static int follow_one_branch(struct env *env, const struct bpf_insn *insn, bool 
 		err = pbv_precise_reg(env, insn->src_reg);
 	if (err)
 		return err;
-	/* a processor may follow the other branch speculatively */
+	/* a processor may follow the other branch by speculation */
 	if (!env->trust_v1 && !pbv_speculate(env, insn, taken ? env->insn + 1 : target))
 		return -EFAULT;
 	pbv_log_insn_state(env);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls of helpers: permission, arguments, return value. */
+/* Checks calls of helpers: permission, arguments, return value. */
 #include "bpf/core/format.h"
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -32,7 +32,7 @@ static bool acquires(const struct helper_call *c)
 		(map == BPF_MAP_TYPE_SOCKMAP || map == BPF_MAP_TYPE_SOCKHASH));
 }
 
-/* Whether the helper returns its argument as a different type. */
+/* Returns whether the helper returns its argument as a different type. */
 static bool casts(int32_t id)
 {
 	return is_one_of(id, BPF_FUNC_tcp_sock, BPF_FUNC_sk_fullsock, BPF_FUNC_skc_to_tcp_sock,
@@ -215,7 +215,7 @@ static int check_format(struct env *env)
 	return 0;
 }
 
-/* Checks for particular helpers. */
+/* Additional checks for particular helpers. */
 static int check_special(struct env *env, const struct bpf_insn *insn, struct helper_call *c)
 {
 	struct reg *regs = cur_regs(env);
@@ -323,7 +323,7 @@ static int make_reference(struct env *env, const struct helper_call *c, struct r
 	return 0;
 }
 
-/* A returned length is at most the given size. */
+/* If a helper returns a length, the length is at most the given size. */
 static void refine_result(const struct helper_call *c, struct reg *r0)
 {
 	if ((c->proto->ret & PB_BPF_RET_BASE) != PB_BPF_RET_INTEGER ||
@@ -336,7 +336,7 @@ static void refine_result(const struct helper_call *c, struct reg *r0)
 	pbv_reg_sync(r0);
 }
 
-/* After a tail call in a subprogram, the other program returns in place of the subprogram, with
+/* After a tail call in a subprogram, the target program returns to the subprogram's caller, with
  * any value. */
 static int return_of_other(struct env *env)
 {
@@ -350,7 +350,8 @@ static int return_of_other(struct env *env)
 	pbv_forget_packets(env);
 	pbv_reg_make_scalar(&f->regs[0], !env->capable);
 	if (f->in_callback) {
-		/* a callback's return value is bounded, as helpers only test it for 0 */
+		/* a callback's return value is limited, because helpers only test whether it is
+		 * 0 */
 		f->regs[0].var = tnum_range(0, f->most_ret);
 		pbv_reg_sync(&f->regs[0]);
 	}

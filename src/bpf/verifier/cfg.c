@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The program's control-flow graph. Finds the subprograms. Checks jump targets and the depth of the
- * stack, and that each instruction is reachable. Marks where paths may meet (prune points), and
- * where a path may continue other than with the next instruction (jump points, for the backward
- * walk of precise.c).
+ * stack, and that each instruction is reachable. Marks instructions at which paths may meet (prune
+ * points). Also marks instructions to which a path may come from elsewhere than the previous
+ * instruction (jump points). The backward walk of precise.c needs the jump points.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/cfg.h"
@@ -50,7 +50,8 @@ static int add_subprog(struct env *env, int64_t at)
 	return 0;
 }
 
-/* imm 0 and off 0 is a missing kfunc: an error only if a path reaches the call. */
+/* If imm and off are 0, the kfunc is missing. A missing kfunc is an error only if a path reaches
+ * the call. */
 static int check_kfunc_call(struct env *env, const struct bpf_insn *insn)
 {
 	if (!insn->imm && !insn->off)
@@ -88,8 +89,8 @@ int pbv_find_subprogs(struct env *env)
 	return err;
 }
 
-/* Looks only at class and operation: an invalid instruction is reported where a path reaches
- * it. */
+/* Looks only at class and operation. If the instruction is invalid, it is reported when a path
+ * reaches it. */
 static bool jumps(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
@@ -111,7 +112,7 @@ static bool moves_packet(const struct bpf_insn *insn)
 {
 	if (insn->code != (BPF_JMP | BPF_CALL) || insn->src_reg || insn->imm < 0)
 		return false;
-	/* the program that a tail call enters may move the packet */
+	/* the target program of a tail call may move the packet */
 	return insn->imm == BPF_FUNC_tail_call ||
 	       pb_bpf_helper_of((uint32_t)insn->imm)->flags & PB_BPF_HELPER_MOVES_PKT;
 }
@@ -124,7 +125,7 @@ static bool calls_mover(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].moves_packet;
 }
 
-/* A subprogram moves the packet if a subprogram that it calls does. */
+/* If a subprogram moves the packet, each subprogram that calls it moves the packet, too. */
 static void spread_moves(struct env *env)
 {
 	bool more = env->nr_subs > 1;
@@ -204,8 +205,8 @@ int pbv_check_funcs(struct env *env)
 
 /* ---- all instructions, each once ----------------------------------------------------------- */
 
-/* A depth-first walk. An instruction is new, on the present path (ON_PATH + the number of its
- * exits that have been followed), or done. */
+/* Marks of a depth-first walk. An instruction is new, on the current path, or done. The mark of an
+ * instruction on the path is ON_PATH + the number of its successors that have been followed. */
 enum { NEW, ON_PATH = 0x10, DONE = 0x20 };
 
 struct walk {
@@ -251,7 +252,7 @@ static int visit_call(struct env *env, struct walk *w, uint32_t i, unsigned leng
 	if (!follow)
 		return 0;
 	env->aux[i].prune_point = true;
-	/* recursion is found by the limit on frames */
+	/* the limit on frames finds recursion */
 	return step(env, w, i, (int64_t)i + 1 + env->insns[i].imm, 2, true);
 }
 
@@ -347,7 +348,8 @@ static uint32_t frame_size(const struct subprog *s)
 	return pb_align_up(pbv_counted_stack(s), 16u);
 }
 
-/* The subprogram that the instruction calls, or whose address it loads for a helper; -1: none. */
+/* Returns the subprogram that the instruction calls, or whose address it loads for a helper. -1:
+ * there is no such subprogram. */
 static int callee_at(const struct env *env, uint32_t i)
 {
 	bool call = form_at(env, i) == PB_BPF_CALL_PC;
@@ -356,11 +358,11 @@ static int callee_at(const struct env *env, uint32_t i)
 	if (!call && !loads_func(env, i))
 		return -1;
 	sub = pbv_find_subprog(env, i + 1 + (uint32_t)env->insns[i].imm);
-	/* an asynchronous callback runs later, on a stack of its own */
+	/* an asynchronous callback runs later, with its own stack */
 	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
 }
 
-/* Extends the deepest chain from s by the deepest chain from callee. */
+/* A chain from s may continue with the deepest chain from callee. Updates the depths of s. */
 static void deepen(struct subprog *s, const struct subprog *callee)
 {
 	uint32_t own = frame_size(s), tail = callee->has_tail_call ? own : 0;
@@ -375,8 +377,8 @@ static void deepen(struct subprog *s, const struct subprog *callee)
 		s->tail_depth = tail;
 }
 
-/* Whether the chains from s have been walked, and fit after `depth` bytes and `frames` frames:
- * then they need no second walk. */
+/* Returns whether the chains from s have been walked, and fit after `depth` bytes and `frames`
+ * frames. If they do, they need no second walk. */
 static bool known_to_fit(const struct subprog *s, uint32_t depth, uint32_t frames)
 {
 	return s->depth_known && depth + s->depth <= PB_BPF_STACK &&
@@ -388,7 +390,8 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 {
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
-	/* each program of a chain of tail calls leaves the frames of its callers on the stack */
+	/* in a chain of tail calls, each program leaves the frames of its subprogram's callers on
+	 * the stack */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The program as a graph: subprograms, jumps, stack depth. */
+/* The control-flow graph of the program: subprograms, jumps, stack depth. */
 #ifndef PB_BPF_VERIFIER_CFG_H
 #define PB_BPF_VERIFIER_CFG_H
 #include "bpf/verifier/env.h"

@@ -59,7 +59,8 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Types whose accesses are rewritten: then the pointer must have the same type on all paths. */
+/* Returns whether accesses by pointers of this type are rewritten. For such an access, the pointer
+ * must have the same type on all paths. */
 static bool rewritten(unsigned type)
 {
 	return type == TO_CTX || (type >= TO_SOCKET && type <= TO_XDP_SOCK) || type == TO_BTF;
@@ -85,7 +86,7 @@ static void sign_loaded(struct reg *r, int bytes)
 {
 	if (r->type != SCALAR || r->wide.umax < 1ull << (bytes * 8 - 1))
 		return;
-	/* it is no longer a copy of the spilled number */
+	/* the register is no longer a copy of the spilled number */
 	reg_unlink(r);
 	pbv_reg_sign_extend(r, bytes);
 }
@@ -102,7 +103,7 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* a field of the context may be stored elsewhere, with a different width */
+	/* the structure may have the field at another place, with another width */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
 		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
 			      o->width);
@@ -184,7 +185,7 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 	err = pbv_reg_use(env, 6, READ);
 	if (err)
 		return err;
-	/* a load from outside of the packet ends the program */
+	/* if the load is outside of the packet, the program ends */
 	err = pbv_ref_check_leak(env);
 	if (err) {
 		log(env, "BPF_LD_[ABS|IND] cannot be mixed with socket references\n");
@@ -205,7 +206,7 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 	pbv_reg_make_scalar(&regs[0], !env->capable);
 	if (!env->cur->cur)
 		return 0;
-	/* in a subprogram such a load ends only the subprogram, which returns 0 */
+	/* in a subprogram a load outside of the packet ends only the subprogram, which returns 0 */
 	if (!pbv_branch_push(env, env->insn + 1, env->insn, false))
 		return -EFAULT;
 	pbv_reg_make_const(&regs[0], 0);
@@ -216,7 +217,8 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* The largest value that the program may return; negative: any value. */
+/* Returns the largest value that the program may return. Negative: the program may return any
+ * value. */
 static int most_returned(const struct pb_bpf_verify *v)
 {
 	if (v->type->type != BPF_PROG_TYPE_CGROUP_SKB)
@@ -245,7 +247,7 @@ int pbv_check_return(struct env *env)
 	if (r0->type != SCALAR)
 		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where,
 			      type_name(r0));
-	/* the value on another path that ends here may be out of range */
+	/* another path that ends at this instruction may have a value out of range */
 	err = pbv_precise_reg(env, 0);
 	if (err || (r0->wide.smin >= 0 && r0->wide.smax <= most))
 		return err;
@@ -285,7 +287,7 @@ static int check_exit(struct env *env, bool *end)
 	return err;
 }
 
-/* Leaves env->insn one before the next instruction. */
+/* Sets env->insn to the next instruction - 1. */
 static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, bool *show)
 {
 	enum pb_bpf_op op = env->ops[env->insn];
