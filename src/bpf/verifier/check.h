@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks the instructions of each path, one after the other. */
+/* Checks the instructions of each path, one after another. */
 #ifndef PB_BPF_VERIFIER_CHECK_H
 #define PB_BPF_VERIFIER_CHECK_H
 #include "bpf/verifier/env.h"

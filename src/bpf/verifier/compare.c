@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Comparisons of two scalars: which branch a jump takes, if that is known, and what each branch
- * implies for both scalars. A constant is a scalar with one value. `bits` is 64 or 32. With 32
- * only the low halves are compared, and only their bounds are narrowed directly.
+ * Comparisons of two scalars. Decides which branch a jump takes, if that is known. Narrows the two
+ * scalars to the values that are possible on each branch. A constant is a scalar with one value.
+ * `bits` is 64 or 32. If bits is 32, the jump compares only the low halves, and only the bounds of
+ * the low halves are narrowed directly.
  */
 #include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
@@ -64,7 +65,8 @@ static bool apart(const struct range *a, const struct range *b)
 	return a->umin > b->umax || a->umax < b->umin || a->smin > b->smax || a->smax < b->smin;
 }
 
-/* Whether no value of a is one of b: a known bit differs, or two ranges are disjoint. */
+/* Returns whether a and b have no value in common: a known bit differs, or two ranges are
+ * disjoint. */
 static bool never_equal(const struct reg *a, const struct reg *b, int bits)
 {
 	struct tnum s = tnum_in_bits(a, bits), t = tnum_in_bits(b, bits);
@@ -146,7 +148,7 @@ static void are_equal(struct reg *a, struct reg *b, int bits)
 	set_bits(b, t, bits);
 }
 
-/* r is not v: if v is at an end of the range, the range shrinks by one. */
+/* The value of r is not v. If v is at an end of the range, the range shrinks by one. */
 static void is_not(struct reg *r, uint64_t v, int bits)
 {
 	struct range *g = range_in_bits(r, bits);
@@ -159,7 +161,8 @@ static void is_not(struct reg *r, uint64_t v, int bits)
 	g->smax -= g->smax == s && s != range_all(bits).smin;
 }
 
-/* a < b, or a <= b. A bound that wraps around narrows nothing: then no value is left anyway. */
+/* Narrows a and b: a < b, or a <= b if or_equal is set. A bound that wraps around narrows nothing.
+ * In this case no value is possible anyway. */
 static void is_below(struct reg *a, struct reg *b, bool or_equal, int bits)
 {
 	struct range *g = range_in_bits(a, bits), *h = range_in_bits(b, bits);
@@ -180,7 +183,8 @@ static void is_below_signed(struct reg *a, struct reg *b, bool or_equal, int bit
 	h->smin = sgreater(h->smin, least);
 }
 
-/* a & b is not 0 (set), or is 0. Only a constant operand implies anything for the other. */
+/* Narrows a and b: a & b is not 0 if `set` is true, else a & b is 0. Only if one operand is
+ * constant, something is known of the other operand. */
 static void learn_test(struct reg *a, struct reg *b, bool set, int bits)
 {
 	struct tnum mask = tnum_in_bits(b, bits);
@@ -198,7 +202,7 @@ static void learn_test(struct reg *a, struct reg *b, bool set, int bits)
 		set_bits(r, tnum_or(tnum_in_bits(r, bits), mask), bits);
 }
 
-/* `a op b` holds. */
+/* Narrows a and b to values for which `a op b` holds. */
 static void holds(struct reg *a, struct reg *b, unsigned op, int bits)
 {
 	switch (op) {

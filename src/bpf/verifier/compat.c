@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which helpers take which types of maps. A row allows a pair. It may also restrict the map type
- * to the helpers of its rows (M), the helper to the map types of its rows (H), or both.
+ * Which helpers take which types of maps. A row allows one helper for one map type. If the row has
+ * M, only helpers with a row for the map type may take such maps. If the row has H, the helper may
+ * take only map types for which it has a row. A row may have M and H.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"

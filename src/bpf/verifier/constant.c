@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* 64-bit loads: numbers, maps, their values, functions. */
+/* 64-bit loads: numbers, maps, values of maps, functions. */
 #include "bpf/verifier/constant.h"
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/func.h"
@@ -42,7 +42,7 @@ static int check_value_offset(struct env *env, const struct pb_bpf_map *m, uint3
 		return refuse(env, EINVAL, "direct value offset of %u is not allowed\n", off);
 	if (!m->ops || !m->ops->direct)
 		return refuse(env, EINVAL, "no direct value access support for this map type\n");
-	/* the map must have only one value, so that its address doesn't depend on a key */
+	/* the map must have only one value, so that the value's address doesn't depend on a key */
 	if (off >= m->attr.value_size || m->attr.max_entries != 1)
 		return refuse(env, EINVAL,
 			      "invalid access to map value pointer, value_size=%u off=%u\n",
@@ -106,7 +106,7 @@ static int check_one(struct env *env, uint32_t i)
 	return check_map_load(env, i);
 }
 
-/* Whether an instruction with this opcode exists, whatever its other fields are. */
+/* Returns whether an instruction with this opcode exists. The other fields don't matter. */
 static bool known_opcode(uint8_t code)
 {
 	for (int op = 1; op < PB_BPF_NR_OPS; op++)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A scalar is described three times (reg.h): by its known bits, by the range of the whole, and by
- * the range of the low half. Here the descriptions sharpen each other, until none changes any
- * more.
+ * A scalar is described three times (reg.h): by its known bits, by the range of the whole value,
+ * and by the range of the low half. This file sharpens each description by the others, until no
+ * description changes any more.
  *
- * Each rule only drops values that one of the descriptions rules out, so a value that all three
- * allow stays. tests/bpf/verifier/soundness.c tests that. If the descriptions contradict each
- * other, no value is left, and the rules do no harm.
+ * Each rule drops only values that one of the descriptions excludes. So a value stays if all three
+ * descriptions allow it. tests/bpf/verifier/soundness.c tests this property. If the descriptions
+ * contradict each other, no value is possible, and the rules do no harm.
  */
 #include "bpf/verifier/reg.h"
 
-/* Bounds the rounds where sharpening would take very long. Fewer rounds only give wider
- * bounds. */
+/* Limit of rounds, for scalars whose sharpening would take very long. With fewer rounds, bounds are
+ * only wider. */
 #define MAX_ROUNDS	8
 
-/* Moves the bound to v if that narrows the range. Returns whether it does. */
+/* Moves the bound to v if this narrows the range. Returns whether the bound was moved. */
 static bool raise_s(int64_t *min, int64_t v)
 {
 	bool more = v > *min;
@@ -72,9 +72,9 @@ bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 }
 
 /*
- * Among numbers of one sign, signed and unsigned order are the same. If the range has both signs,
- * it is two pieces in unsigned order, [0, smax] and [smin, all ones]. If one piece lies outside
- * of [umin, umax], all values are in the other.
+ * For numbers of the same sign, signed and unsigned order are the same. If the range contains both
+ * signs, it has two pieces in unsigned order: [0, smax] and [smin, all ones]. If one piece lies
+ * outside of [umin, umax], all values are in the other piece.
  */
 static bool learn_sign(struct range *r, int bits)
 {
@@ -95,10 +95,10 @@ static bool learn_sign(struct range *r, int bits)
 /* ---- the whole and its low half -------------------------------------------------------------- */
 
 /*
- * If all values have the same upper half, their lower halves have the same order as the values. Now
- * let the upper half take only two values, u and u + 1. If the least value has a negative lower
- * half and the greatest value a non-negative one, then the lower halves have the same order as
- * signed numbers.
+ * If all values have the same upper half, their lower halves have the same order as the values.
+ * Otherwise the upper half may take only two values, u and u + 1. If the least value has a negative
+ * lower half and the greatest value a non-negative lower half, the lower halves have the values'
+ * order as signed numbers.
  */
 static bool low_from_wide(struct range *low, const struct range *wide)
 {
@@ -124,10 +124,12 @@ static uint64_t with_low(uint64_t wide, uint64_t low)
 }
 
 /*
- * A value with the same upper half as the least value has a lower half of at least low->umin. Every
- * value with another upper half is greater. The same holds, the other way round, for the greatest
- * value. A value that fits into a signed 32-bit number is the sign extension of its lower half: if
- * the lower half isn't negative, the value is the lower half itself.
+ * If a value has the upper half of the least value, its lower half is at least low->umin. Every
+ * value with another upper half is greater. So the upper half of the least value, with low->umin as
+ * the lower half, is a lower bound. In the same way, the upper half of the greatest value, with
+ * low->umax, is an upper bound. If a value fits into a signed 32-bit number, it is the sign
+ * extension of its lower half. If the lower half isn't negative, the value is equal to its lower
+ * half.
  */
 static bool wide_from_low(struct range *wide, const struct range *low)
 {

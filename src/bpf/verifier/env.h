@@ -2,17 +2,18 @@
 /*
  * The verifier's internal data structures, which its files share.
  *
- * A state is what is known before an instruction on one path: a frame for each active call, and a
- * few more facts. `cur` is the state of the path that is being followed. A branch pushes a copy
- * of the state, for its other side, on a stack (struct waiting). At instructions where paths may
- * meet (prune points) a copy is kept (struct explored). A path that arrives there with a state
- * that a kept one covers need not be followed. Kept states form a tree by `parent`. Reads, and
- * values that must be precise, are marked up the tree, so that a kept state records what a later
- * state must match, and nothing more.
+ * A state is everything that is known before an instruction on one path: a frame for each active
+ * call, and a few more facts. `cur` is the state of the path that is being followed. At a branch, a
+ * copy of the state is pushed on a stack (struct waiting), for the side that isn't followed yet. At
+ * prune points, which are instructions where paths may meet, a copy of the state is kept (struct
+ * explored). If a path arrives at a prune point and a kept state covers the path's state, the path
+ * need not be followed. Kept states form a tree by `parent`. Reads, and values that must be
+ * precise, are marked from a state up to its ancestors. So a kept state records exactly the values
+ * that a later state must match.
  *
- * The present state and the newest waiting branch are unpacked: their registers and slots can be
- * changed in place. All other states are at rest (kept.c): their frames point to values, which
- * states share.
+ * The current state and the newest waiting branch are unpacked: their registers and slots can be
+ * changed in place. All other states are at rest (kept.c): their frames point to values, and states
+ * share these values.
  *
  * Errors are negative; the function that finds an error writes it to the log.
  */
@@ -28,10 +29,10 @@
 #include "bpf/verifier/verify.h"
 
 #ifndef ENOTSUPP
-#define ENOTSUPP 524		/* the kernel's internal number, which its callers see */
+#define ENOTSUPP 524		/* an internal error number of the kernel that bpf(2) returns */
 #endif
 #ifndef BPF_F_TEST_REG_INVARIANTS
-#define BPF_F_TEST_REG_INVARIANTS (1u << 7)	/* since Linux 6.8 */
+#define BPF_F_TEST_REG_INVARIANTS (1u << 7)	/* in headers since Linux 6.8 */
 #endif
 
 #define MAX_VAR_OFF	(1 << 29)
@@ -39,34 +40,35 @@
 #define MAX_PACKET_OFF	0xffff
 #define MAX_SUBPROGS	256
 #define MAX_WAITING	8192	/* waiting branches */
-#define MAX_STATES	64	/* states kept at an instruction, without CAP_BPF */
+#define MAX_STATES	64	/* without CAP_BPF: the largest number of states that are kept at an
+				 * instruction */
 #define MAX_LISTS	65536	/* lists of kept states */
-#define SLOT		8	/* bytes of stack that are described together */
+#define SLOT		8	/* bytes of stack that one struct slot describes */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
 #define MAX_STEPS	40	/* if a path has more steps since its last kept state, the next
 				 * prune point keeps a state */
 #define LONG_PATH	1000	/* after this many instructions without a kept state, the next
-				 * instruction keeps one, prune point or not */
+				 * instruction keeps a state, even if it is no prune point */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
 				 * instructions */
-#define MAX_LINKED	6	/* linked scalars that a step can record */
+#define MAX_LINKED	6	/* number of linked scalars that a step can record */
 
-/* What a byte of stack is. */
+/* The content of a byte of stack. */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
-	struct reg reg;		/* the register that was spilled here */
-	uint8_t type[SLOT];	/* type[0] is the byte at the highest address, type[7] at the
-				 * lowest */
+	struct reg reg;		/* the register that was spilled into this slot */
+	uint8_t type[SLOT];	/* type[0] is the byte at the highest address, type[7] the byte at
+				 * the lowest address */
 };
 
 struct ref {
-	uint32_t id, insn;	/* the instruction that acquired it */
-	uint32_t callback;	/* the frame of the callback that acquired it */
+	uint32_t id, insn;	/* insn: the instruction that acquired the reference */
+	uint32_t callback;	/* the frame of the callback that acquired the reference */
 };
 
-#define PIECE	19		/* values of a values_piece, the unit that frames share */
+#define PIECE	19		/* number of values in a values_piece, the unit that frames share */
 #define PIECES	((11 + MAX_SLOTS + PIECE - 1) / PIECE)
 
 struct frame {
@@ -75,43 +77,45 @@ struct frame {
 	uint32_t number, subprog;
 	uint32_t async_entries;
 	/* budgets of iterations (iterations.c): */
-	uint32_t budget;	/* the budget of its may_gotos */
-	uint32_t passed;	/* iterations of its may_gotos on the path so far */
-	uint32_t series;	/* the budget of the callback that the frame's helper call makes.
-				 * If the path reaches the call, except by return from the
-				 * callback, a new budget begins */
-	uint32_t iterations;		/* calls that the budget `series` has spent so far */
+	uint32_t budget;	/* number of the budget of the frame's may_gotos */
+	uint32_t passed;	/* iterations of the frame's may_gotos on the path so far */
+	uint32_t series;	/* number of the budget for callbacks from the frame's helper call.
+				 * A new budget begins if the path reaches the call, except by
+				 * return from the callback */
+	uint32_t iterations;		/* number of calls that the budget `series` has spent so
+					 * far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
 					 * otherwise 0 */
 	bool in_callback, in_async;
-	uint32_t most_ret;	/* of a callback: its return value must be in 0 ... most_ret */
+	uint32_t most_ret;	/* for a callback: the return value must be in 0 ... most_ret */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;
 	struct slot *slots;	/* slots[0] is fp - 8; NULL at rest */
-	uint32_t users;		/* at rest: states that share it */
+	uint32_t users;		/* at rest: number of states that share the frame */
 	struct values_piece *pieces[PIECES];	/* the values of 11 registers, then of slots */
 };
 #define MAIN (-1)
 
-/* An instruction of the path that a backward walk (precise.c) needs a record of: the path didn't
- * reach it from the previous instruction of the program, or its encoding doesn't show all that it
- * does. */
+/* A record of an instruction of the path, for a backward walk (precise.c). The walk needs records
+ * of two kinds of instructions. The path didn't reach the instruction from the previous instruction
+ * of the program, or the instruction's encoding doesn't show all of its effects. */
 struct step {
 	uint32_t insn, from;
-	bool stack;		/* it filled a register from a slot of stack, or spilled to one */
+	bool stack;		/* the instruction filled a register from a slot of stack, or
+				 * spilled a register to a slot */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
 	uint8_t frame, slot;	/* if `stack`: the slot and its frame */
-	uint8_t nr_linked;	/* linked scalars that learned bounds here */
+	uint8_t nr_linked;	/* number of linked scalars whose bounds this instruction changed */
 	uint16_t linked[MAX_LINKED];
 };
 
-/* What differs between the states that share a frame at rest. A bit for each register or slot. */
+/* The parts of a frame at rest that states don't share. One bit for each register or slot. */
 struct marks {
 	uint64_t read_slots, written_slots;	/* enum liveness */
-	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled there */
-	uint64_t linked_slots;			/* slots whose parent is the same slot of the parent
-						 * state */
+	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled into the slot */
+	uint64_t linked_slots;			/* slots whose parent is the slot with the same
+						 * number in the parent state */
 	uint16_t read, written, precise, scalar;
 	uint16_t parent[11];
 	uint8_t nr_slots;
@@ -119,40 +123,42 @@ struct marks {
 
 struct state {
 	struct frame *frames[PB_BPF_MAX_FRAMES];
-	struct marks *marks;	/* of a state at rest: one for each frame */
-	/* from here on: facts, which are copied unchanged */
+	struct marks *marks;	/* for a state at rest: one element for each frame */
+	/* the following members are facts, which are copied unchanged */
 	struct state *parent;
-	uint32_t cur;		/* the frame that runs */
+	uint32_t cur;		/* index of the frame that runs */
 	uint32_t lock;		/* id of the value whose spin lock is held */
-	uint32_t branches;	/* paths from this state that haven't ended */
-	uint32_t insn;		/* of an explored state: where it was kept */
+	uint32_t branches;	/* number of paths from this state that haven't ended */
+	uint32_t insn;		/* for an explored state: the instruction at which the state was
+				 * kept */
 	uint32_t first;		/* the first instruction of the path from the parent state */
 	int32_t last;		/* the last instruction of the path from the parent state;
 				 * negative: none */
 	uint32_t iterations;		/* iterations of all loops with a budget, on the whole
 					 * path */
-	uint32_t number;	/* of an explored state: its number; older states have smaller
-				 * ones */
-	uint32_t budgets;	/* of an explored state: env->budgets when it was kept */
-	uint32_t until;		/* of a whole state: its needs are known when state number `until`
-				 * is done; 0: never (pending.c) */
+	uint32_t number;	/* for an explored state: its number; older states have smaller
+				 * numbers */
+	uint32_t budgets;	/* for an explored state: env->budgets at the time when it was
+				 * kept */
+	uint32_t until;		/* for a whole state: its needs are known when the state with number
+				 * `until` is done; 0: its needs never become known (pending.c) */
 	bool speculative;	/* only a mispredicted branch leads to this state */
-	bool head;		/* of an explored state: an iteration of a loop with a budget
-				 * begins here */
-	bool whole;		/* of an explored state: all of it is compared, whether marked as
-				 * needed or not */
-	bool awaited;		/* of an explored state: other states wait for its needs
-				 * (pending.c) */
-	bool all_precise;	/* of an explored state: all its scalars, and those of all its
+	bool head;		/* for an explored state: an iteration of a loop with a budget
+				 * begins at this state */
+	bool whole;		/* for an explored state: all its parts are compared, also those
+				 * that aren't marked as needed */
+	bool awaited;		/* for an explored state: other states wait until its needs are
+				 * known (pending.c) */
+	bool all_precise;	/* for an explored state: all its scalars, and all scalars of its
 				 * ancestors, are marked as precise */
-	uint16_t path_len;	/* instructions since `first`; saturates */
+	uint16_t path_len;	/* number of instructions since `first`; saturates */
 	/* the end of facts */
-	struct step *steps;	/* of the path since `first`, in order */
+	struct step *steps;	/* steps of the path since `first`, in order */
 	uint32_t nr_steps, room_steps;
 };
 
 struct waiting {
-	struct state st;	/* at rest, except the newest waiting branch's */
+	struct state st;	/* at rest, except in the newest waiting branch */
 	uint32_t insn;
 	int32_t from;
 	uint64_t log_at;
@@ -160,20 +166,22 @@ struct waiting {
 };
 
 struct explored {
-	struct state st;	/* first; at rest */
+	struct state st;	/* must be first; at rest */
 	struct explored *next;
 	uint16_t hits, misses;	/* these saturate */
-	bool unlisted;		/* not compared any more, but part of the tree */
+	bool unlisted;		/* no longer compared, but still part of the tree */
 };
 
-/* What the verifier notes of an instruction. */
+/* The verifier's notes on an instruction. */
 struct aux {
 	struct pb_bpf_fact fact;
 	bool prune_point : 1, jump_point : 1, calls_back : 1;
-	bool head : 1;			/* an iteration of a loop with a budget begins here */
+	bool head : 1;			/* an iteration of a loop with a budget begins at this
+					 * instruction */
 	bool saves : 1;			/* saves or restores a register around a fast call */
 	bool ptr_known : 1, loop_known : 1, map_known : 1;
-	uint8_t ptr_type, ptr_flags;	/* the pointer through which it accessed memory */
+	uint8_t ptr_type, ptr_flags;	/* type and flags of the pointer through which the
+					 * instruction accesses memory */
 	uint8_t alu_state;		/* enum alu_state */
 	const struct pb_bpf_map *func_map;
 };
@@ -182,21 +190,23 @@ _Static_assert(sizeof(struct aux) == 32, "there may be a million of these");
 struct subprog {
 	uint32_t start, stack;
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
-	bool called, verified;		/* of a global function. called: a path calls it; verified:
-					 * it has been verified */
-	bool moves_packet;		/* it, or a function that it calls, invalidates packet
-					 * pointers */
-	bool fast, saves_stay;		/* fast: it has fast calls (fastcall.c); saves_stay: other
-					 * instructions use the save slots too */
+	bool called, verified;		/* for a global function. called: a path calls the function;
+					 * verified: the function has been verified */
+	bool moves_packet;		/* the subprogram, or a function that it calls, invalidates
+					 * packet pointers */
+	bool fast, saves_stay;		/* fast: the subprogram has fast calls (fastcall.c);
+					 * saves_stay: other instructions use the save slots, too */
 	int32_t saved_below;		/* the save slots of fast calls lie below fp +
 					 * saved_below */
 	bool depth_known;		/* depth and frames are known */
-	uint32_t depth, frames;		/* of the deepest call chain from it: bytes, frames */
-	uint32_t tail_depth;		/* most bytes of frames before a subprogram with a tail
-					 * call; 0: there is none */
+	uint32_t depth, frames;		/* bytes and frames of the deepest call chain that begins
+					 * with this subprogram */
+	uint32_t tail_depth;		/* the largest number of bytes of frames before a subprogram
+					 * with a tail call; 0: there is no such subprogram */
 };
 
-/* A hash table of the values of registers and slots of states at rest, each value once. */
+/* A hash table of the values of registers and slots in states at rest. The table contains each
+ * value once. */
 struct value;
 struct values {
 	uint32_t nr, nr_buckets;
@@ -209,7 +219,7 @@ struct env {
 	uint32_t nr;
 	uint8_t *ops;
 	struct aux *aux;
-	struct subprog subs[MAX_SUBPROGS + 2];	/* subs[nr_subs] begins after the last
+	struct subprog subs[MAX_SUBPROGS + 2];	/* subs[nr_subs].start is after the last
 						 * instruction */
 	uint32_t nr_subs;
 	const struct pb_bpf_func *funcs[MAX_SUBPROGS + 2];
@@ -217,24 +227,26 @@ struct env {
 	/* the caller's privileges */
 	bool capable, ptr_leaks, uninit_stack, trust_v1, trust_v4;
 	bool strict, state_freq;
-	/* the present path */
+	/* the current path */
 	struct state *cur;
 	uint32_t insn;
 	int32_t prev_insn;
-	bool step_here;			/* the last of cur's steps is of the present
+	bool step_here;			/* the last of cur's steps belongs to the current
 					 * instruction */
 	/* waiting branches and kept states */
 	struct waiting *waiting;
 	uint32_t nr_waiting;
-	struct explored **explored;	/* lists of kept states, by instruction and call site */
+	struct explored **explored;	/* lists of kept states, hashed by instruction and call
+					 * site */
 	uint32_t nr_lists;
 	struct values values;
 	uint32_t ctx_needed;
-	bool whole, exact;		/* of the present comparison. whole: it covers all of a
-					 * state, needed or not; exact: only equal states match */
+	bool whole, exact;		/* for the current comparison. whole: compare all parts of a
+					 * state, also those that aren't needed; exact: only equal
+					 * states match */
 	bool returned;			/* the previous instruction returned from a callback */
 	uint32_t budgets;		/* the number of the newest budget */
-	struct jump *jumps;		/* jumps to states whose needs aren't known yet
+	struct jump *jumps;		/* list of jumps to states whose needs aren't known yet
 					 * (pending.c) */
 	uint32_t nr_jumps;
 	struct state **pending;		/* states that wait for the targets of `jumps` */
@@ -242,15 +254,15 @@ struct env {
 	uint32_t marks_made;
 	int error;			/* an error in a function that can't return it, for
 					 * example -ENOMEM */
-	bool alu_limits;		/* pointer arithmetic is masked (speculate.c), so only
-					 * equal scalars are alike */
+	bool alu_limits;		/* pointer arithmetic is masked (speculate.c), so a scalar
+					 * covers only an equal scalar */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
 	struct pool_mark set_up;	/* all memory that the pool takes after this mark is for
 					 * states */
-	size_t short_at;		/* pool.used after the last attempt to make room, if that
-					 * freed too little; otherwise 0 */
+	size_t short_at;		/* pool.used after the last attempt to make room, if the
+					 * attempt freed too little; otherwise 0 */
 	uint32_t keep_again;		/* no state is kept until `processed` reaches this */
 	/* the log */
 	uint32_t touched_regs;

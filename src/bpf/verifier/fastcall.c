@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Fast calls (clang's attribute bpf_fastcall) are calls of helpers that newer kernels inline:
- * they change only the result and argument registers. For kernels that don't inline them, clang
- * saves the other registers in the lowest slots of the frame, and restores them:
+ * Fast calls (clang's attribute bpf_fastcall) are calls of helpers that newer kernels inline. An
+ * inlined call changes only the result register and the registers of its arguments. For kernels
+ * that don't inline such calls, clang saves the other registers in the lowest slots of the frame,
+ * and restores them:
  *
- *	*(u64 *)(r10 - 8) = r2
- *	*(u64 *)(r10 - 16) = r1
- *	call bpf_get_smp_processor_id
- *	r1 = *(u64 *)(r10 - 16)
- *	r2 = *(u64 *)(r10 - 8)
+ *         *(u64 *)(r10 - 8) = r2
+ *         *(u64 *)(r10 - 16) = r1
+ *         call bpf_get_smp_processor_id
+ *         r1 = *(u64 *)(r10 - 16)
+ *         r2 = *(u64 *)(r10 - 8)
  *
  * Linux 6.12 drops these loads and stores if nothing else accesses their slots, and doesn't count
- * the slots as part of the frame. Here helpers are C functions, which change r1 to r5, so the
- * loads and stores stay. But a frame's size is counted as in the kernel, and the engines reserve
- * room for the slots.
+ * the slots as part of the frame. In Patchbay helpers are C functions, which change r1 to r5, so
+ * the loads and stores stay. But the size of a frame is counted as in the kernel. Interpreter and
+ * JIT reserve additional room for the slots.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"
 
 #define ARGS_AND_R0	0x3fu
 
-/* The registers that a call of the helper doesn't change if it is inlined. */
+/* Returns the registers that an inlined call of the helper doesn't change. */
 static uint32_t left_alone(const struct env *env, const struct bpf_insn *call)
 {
 	const struct pb_bpf_verify *v = env->v;
@@ -43,7 +44,7 @@ static bool is_restore(const struct bpf_insn *i, int32_t off)
 	return i->code == (BPF_LDX | BPF_MEM | BPF_DW) && i->src_reg == FP && i->off == off;
 }
 
-/* Looks for pairs of a save and a restore, from the call outwards, the lowest slot first. */
+/* Looks for pairs of a save and a restore. Begins next to the call, with the lowest slot. */
 static void find_pairs(struct env *env, struct subprog *s, uint32_t call, int32_t lowest,
 		       const uint8_t *targets)
 {

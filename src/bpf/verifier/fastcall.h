@@ -5,8 +5,8 @@
 #include "bpf/verifier/env.h"
 
 int pbv_find_fast_calls(struct env *env);
-/* Notes an access to the frame's stack, the lowest byte at fp + off. */
+/* Notes an access to the frame's stack. The lowest byte of the access is at fp + off. */
 void pbv_touch_saved(struct env *env, const struct frame *f, int64_t off);
-/* The size of a frame in bytes, as the kernel counts it. */
+/* Returns the size of a frame in bytes, counted as in the kernel. */
 uint32_t pbv_counted_stack(const struct subprog *s);
 #endif

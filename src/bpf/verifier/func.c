@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Calls of subprograms, and callbacks from helpers. A static function is verified anew for each
- * call, with the caller's arguments. A global function is verified on its own, by its prototype,
- * and calls of it are only checked against the prototype.
+ * call, with the caller's arguments. A global function is verified separately, for all arguments
+ * that its prototype allows. Calls of a global function are only checked against the prototype.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -45,7 +45,7 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 			return refuse(env, EINVAL, "arg#%d expected to be non-NULL\n", (int)n - 1);
 		if (reg_is_null(r))
 			return pbv_precise_reg(env, n);
-		/* the function itself checks for NULL */
+		/* the function must itself check for NULL */
 		r->flags &= (uint8_t)~MAYBE_NULL;
 		err = pbv_helper_memory(env, n, (int)size, false, true, NULL);
 		if (!err)
@@ -216,7 +216,7 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	callee = new_callee(env, env->cur, (uint32_t)sub);
 	if (!callee)
 		return no_callee(env->cur);
-	/* parents are copied too, so that a read in the callee is marked in the caller's
+	/* parents are copied, too, so that a read in the callee is marked in the caller's
 	 * registers */
 	for (unsigned i = 1; i <= 5; i++)
 		pbv_reg_hand_over(callee, i, cur_frame(env), i);
@@ -228,7 +228,7 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	return 0;
 }
 
-/* A timer's callback runs later, as a program of its own. */
+/* A timer's callback runs later, like a separate program. */
 static int check_async(struct env *env, const struct helper_call *call)
 {
 	struct frame *caller = cur_frame(env), *callee;
@@ -260,10 +260,10 @@ static int check_async(struct env *env, const struct helper_call *call)
 }
 
 /*
- * A helper may call back any number of times. So the path forks: one branch goes past the call, the
- * other into the callback. The callback returns to the call itself, where the path forks again,
- * until an iteration begins in the same state as an earlier one (prune.c). bpf_loop makes at most
- * as many iterations as its argument says.
+ * A helper may call its callback any number of times. So the path forks: one branch continues after
+ * the call, the other branch enters the callback. The callback returns to the call itself, and the
+ * path forks again. This ends when an iteration begins in the same state as an earlier iteration
+ * (prune.c). The argument of bpf_loop limits its number of iterations.
  */
 int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {

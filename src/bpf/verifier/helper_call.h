@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A call of a helper, while the verifier checks it. */
+/* The verifier's data about the call of a helper that it checks. */
 #ifndef PB_BPF_VERIFIER_HELPER_CALL_H
 #define PB_BPF_VERIFIER_HELPER_CALL_H
 #include "bpf/verifier/env.h"
@@ -9,12 +9,12 @@ struct helper_call {
 	int32_t id;
 	const struct pb_bpf_map *map;
 	uint32_t map_uid;
-	bool raw;			/* the helper only writes the memory argument */
-	int raw_reg, raw_size;		/* if `raw`: the memory argument's register; bytes of its
-					 * memory */
-	uint64_t most_size;		/* largest value of the last size argument */
-	/* mem_size: the size of the returned memory. slice_of: the dynptr that it is part of.
-	 * ref: the reference that an argument holds. subprog: the callback */
+	bool raw;			/* the helper only writes to the memory argument */
+	int raw_reg, raw_size;		/* if raw is set: the register of the memory argument, and
+					 * the bytes of its memory */
+	uint64_t most_size;		/* the largest possible value of the last size argument */
+	/* mem_size: the size of the returned memory. slice_of: the dynptr of which the returned
+	 * memory is a part. ref: the reference that an argument holds. subprog: the callback */
 	uint32_t mem_size, slice_of, ref, subprog;
 	/* release_reg: the register of the argument that the call releases. dynptr_reg: the
 	 * register with the address of the dynptr that the call makes. 0: none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of kfuncs (kfunc.h): iterators over numbers, each in one slot of stack. From `new` to
- * `destroy` the slot has type S_ITER and holds a reference, so that a missing `destroy` is an
- * error. A store over the slot turns it into plain bytes, which `destroy` refuses. `next` returns
- * an element or NULL: the path forks. iterations.c describes how iterations are pruned.
+ * Calls of kfuncs (kfunc.h): iterators over numbers. Each iterator is in one slot of stack. From
+ * `new` to `destroy` the slot has type S_ITER and holds a reference, so that a missing `destroy` is
+ * an error. A store to the slot turns the slot into plain bytes, which `destroy` refuses. `next`
+ * returns an element or NULL, so the path forks. iterations.c describes how iterations are pruned.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/access.h"
@@ -41,7 +41,7 @@ static int slot_of_iter(struct env *env, int *off)
 	return 0;
 }
 
-/* Returns the iterator's slot. NULL: there is none, and the log says why. */
+/* Returns the iterator's slot. NULL: there is no iterator, and the log says why. */
 static struct slot *initialized(struct env *env)
 {
 	struct frame *f;
@@ -127,7 +127,7 @@ static void give_element(struct reg *r0, const struct slot *s)
 	r0->ref = s->reg.ref;
 }
 
-/* On the pushed path there is one more element; on the path that continues there is none. */
+/* On the pushed path the iterator has one more element. On the path that continues it has none. */
 static int next(struct env *env, struct slot *s)
 {
 	const struct state *kept = env->cur->parent;
@@ -181,7 +181,8 @@ static int check_iter(struct env *env, int32_t id)
 
 int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn)
 {
-	/* the loader leaves a call of a missing kfunc as 0; it must not be reached */
+	/* the loader sets imm and off of a call to a missing kfunc to 0; no path may reach the
+	 * call */
 	if (!insn->imm && !insn->off)
 		return refuse(env, EINVAL,
 			      "invalid kernel function call not eliminated in verifier pass\n");

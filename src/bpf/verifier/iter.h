@@ -5,8 +5,8 @@
 #include "bpf/verifier/env.h"
 
 int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn);
-/* Whether the kfunc may be called while a spin lock is held. */
+/* Returns whether a program may call the kfunc while it holds a spin lock. */
 bool pbv_kfunc_fits_lock(const struct bpf_insn *insn);
-/* Whether the kfunc gives the next element of an iterator. */
+/* Returns whether the kfunc gives the next element of an iterator. */
 bool pbv_kfunc_iterates(const struct bpf_insn *insn);
 #endif

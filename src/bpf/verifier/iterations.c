@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops whose number of iterations is bounded at run time. The verifier accepts an
- * iteration that begins in the same state as an earlier one. Each bound is a budget,
- * which an iteration consumes and which is never refilled:
+ * Loops whose number of iterations is bounded at run time. The verifier accepts an iteration that
+ * begins in the same state as an earlier iteration. Each bound is a budget. Iterations consume a
+ * budget, and it is never refilled. These have a budget:
  *
- *   a frame		all iterations that its may_gotos allow, together
- *   a call of bpf_loop or another helper with a callback	calls of the callback
- *   an iterator	its elements
+ *   a frame                          for all iterations of its may_gotos together
+ *   a call of bpf_loop or another
+ *   helper with a callback           for the calls of the callback
+ *   an iterator                      for its elements
  *
- * Each budget has a number in env->budgets, larger than those of all older budgets. A
- * frame that is entered again, or an iterator that is made again in the same place, has
- * a new budget. A state records how much of each budget its path has consumed.
+ * env->budgets numbers the budgets: each budget has a larger number than all older budgets. A frame
+ * that is entered again has a new budget. So has an iterator that is made again in the same place.
+ * A state records how much of each budget its path has consumed.
  *
  * Claim: a program terminates if each path ends, or jumps back to a kept state with
- * iteration_taken(). Proof: assume a run without end. Of the states that it jumps back to
- * infinitely often, let S be the one nearest to the root. Between two jumps to S the run
- * follows the tree from S to the jumping state. On that path the oldest budget that
- * changed was consumed, not replaced. So what remains of S's budgets, oldest first,
- * decreases in lexicographic order. Jumps back to states below S don't increase it:
- * they replace only budgets that are younger than those they consume.
+ * iteration_taken(). Proof: assume a run without end. It jumps back to some states infinitely
+ * often. Let S be the one of these states that is nearest to the root. Between two jumps to S, the
+ * run follows the tree from S to the jumping state. On this path the oldest budget that changed was
+ * consumed, not replaced. Take the remainders of S's budgets as a list, oldest budget first.
+ * Between two jumps to S the list decreases in lexicographic order. Jumps back to descendants of S
+ * don't increase the list: a jump replaces only budgets that are younger than the budget that it
+ * consumes.
  *
- * Pruning adds a case. A run in the present state C may continue as a finished state D
- * (prune.c). After D it may jump back to S, which is above C and D. That jump was checked as an
- * iteration of the path S ... D ..., but the run's path is S ... C, D .... So
- * iterations_no_fewer() requires one of two things. Either C has consumed at least as much as
- * D of every budget of S. Or the path from S to C is itself an iteration, by a budget
- * that is no younger than any that was consumed between S and D.
+ * Pruning adds a case. If the current state C is pruned in favour of a finished state D (prune.c),
+ * a run in C continues like a run in D. After D the run may jump back to S, an ancestor of C and D.
+ * This jump was checked as an iteration of the path S ... D .... But the run's path is S ... C, D
+ * .... So iterations_no_fewer() requires that one of two conditions holds. The first: for every
+ * budget of S, C has consumed at least as much of the budget as D has. The second: the path from S
+ * to C is itself an iteration. Its budget is no younger than any budget that was consumed between S
+ * and D.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -40,8 +43,8 @@ static uint32_t older(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The oldest budget that was consumed between two states (`used`), and the oldest that was
- * replaced (`lost`). */
+/* used: the oldest budget that was consumed between two states. lost: the oldest budget that was
+ * replaced between them. */
 struct spent {
 	uint32_t used, lost;
 	uint32_t newest;	/* budgets younger than this one are ignored */
@@ -57,7 +60,7 @@ static void spend(struct spent *s, uint32_t old, uint32_t old_used, uint32_t cur
 		s->used = older(s->used, old);
 }
 
-/* The iterator in slot i of a state's frame; NULL: there is none. */
+/* Returns the iterator in slot i of a state's frame. NULL: the slot has no iterator. */
 static const struct reg *iterator(const struct env *env, const struct state *st,
 				  const struct frame *f, uint32_t i)
 {
@@ -97,9 +100,10 @@ bool iteration_taken(const struct env *env, const struct state *old)
 }
 
 /*
- * Whether the present state has consumed at least as much as `old` of the budgets up to `newest`.
- * If so, the same holds for any smaller `newest`: the oldest used budget has a smaller number than
- * the oldest lost one, so a `newest` that includes the lost budget includes the used one too.
+ * Compares the budgets up to `newest`. Returns whether the current state has consumed at least as
+ * much of them as `old`. If the result is true, it is true for any smaller `newest`, too. Reason:
+ * the oldest used budget has a smaller number than the oldest lost budget. So if a smaller `newest`
+ * includes the lost budget, it includes the used budget, too.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
@@ -108,8 +112,9 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* Whether the path from `top` to the present state is an iteration, by a budget that is no
- * younger than any that was consumed between `top` and `old`. */
+/* Returns whether the path from `top` to the current state is an iteration of the kind that is
+ * needed. Its budget must be no younger than any budget that was consumed between `top` and
+ * `old`. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {
@@ -125,14 +130,15 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 
 	if (used_no_less(env, old, old->budgets))
 		return true;
-	/* states of the present path that are older than `old` are ancestors of both states */
+	/* states of the current path that are older than `old` are ancestors of `old` and of the
+	 * current state */
 	while (top && top->number > old->number)
 		top = top->parent;
 	for (; top; top = top->parent) {
 		if (!top->head)
 			continue;
-		/* what holds for top's budgets holds for all states above it: their budgets are the
-		 * oldest of these */
+		/* if this is true for top's budgets, it is true for the budgets of all ancestors of
+		 * top: an ancestor's budgets are the oldest of top's budgets */
 		if (used_no_less(env, old, top->budgets))
 			return true;
 		if (!top->frames[0] || !is_iteration_too(env, old, top))
@@ -141,7 +147,7 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	return true;
 }
 
-/* One path takes the jump at once; the other falls through while iterations are left. */
+/* One path takes the jump at once. The other path falls through while iterations are left. */
 int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 {
 	struct state *st = pbv_branch_push(env, env->insn + 1, env->insn, false);

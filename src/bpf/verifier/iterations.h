@@ -4,11 +4,11 @@
 #define PB_BPF_VERIFIER_ITERATIONS_H
 #include "bpf/verifier/env.h"
 
-/* Whether the path from kept state `old` to the present state has taken an iteration of a bounded
- * loop. Both states have the same call chain. */
+/* Returns whether the path from the kept state `old` to the current state has taken an iteration of
+ * a bounded loop. The two states have the same call chain. */
 bool iteration_taken(const struct env *env, const struct state *old);
-/* Whether the present path may be pruned in favour of `old`, whose paths have all ended: true if
- * that can't hide an endless loop. */
+/* Returns whether the current path may be pruned in favour of `old`. All paths from `old` have
+ * ended. The result is true if pruning can't hide an endless loop. */
 bool iterations_no_fewer(const struct env *env, const struct state *old);
 int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn);
 bool pbv_has_may_goto(const struct env *env, uint32_t sub);

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States at rest: kept states and waiting branches. There may be a hundred thousand of them, and
- * an unpacked state may take 82 KB, but little changes from one state to the next. So a frame at
- * rest is a list of pointers to values. A value describes a register or a slot, and equal ones
- * are stored once. States share a frame in which nothing changed.
+ * States at rest: kept states and waiting branches. There may be a hundred thousand such states. An
+ * unpacked state may take 82 KB, but little changes from one state to the next. So a frame at rest
+ * is a list of pointers to values. A value describes a register or a slot. Equal values are stored
+ * once. If nothing changed in a frame, states share the frame.
  *
- * Values and frames at rest don't change while they are shared; they have reference counts. What
- * differs from state to state is in struct marks, of which each state has its own: the marks of
- * reads and precision, and where a register came from. It takes 80 bytes a frame.
+ * Values and frames at rest have reference counts, and don't change while they are shared. Each
+ * state has its own struct marks for each frame, of 80 bytes. It has the marks of reads and
+ * precision, and the place from which each register came.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
 #include "bpf/verifier/state.h"
 
 #define FIRST_BUCKETS	256u
-#define STORED		offsetof(struct reg, parent)	/* the bytes of struct reg that make up a
+#define STORED		offsetof(struct reg, parent)	/* the bytes of struct reg that belong to a
 							 * value */
 
 struct value {
 	struct slot is;		/* the first STORED bytes of `reg`, and `type`; must be first */
 	uint32_t users;
 	uint32_t hash;
-	struct value *next;	/* in the same bucket */
+	struct value *next;	/* next value in the same bucket */
 };
 
-/* The value of a slot that was never written; has no reference count. */
+/* The value of a slot that was never written. It has no reference count. */
 static const struct value nothing;
 #define NOTHING		((struct value *)&nothing)
 
@@ -62,7 +62,7 @@ _Static_assert(STORED / 8 % 2 == 0 &&
 
 /* ---- the table of values -------------------------------------------------------------------- */
 
-/* Adds buckets. Without memory for them, the lists just grow longer. */
+/* Adds buckets. If there is no memory for them, the lists only become longer. */
 static bool more_buckets(struct env *env)
 {
 	struct values *t = &env->values;
@@ -102,8 +102,8 @@ static struct value *new_value(struct env *env, const struct reg *r, uint64_t ty
 	return v;
 }
 
-/* Returns the value, with one more reference; NULL: no memory. hint: the value in the parent
- * state, which is often the same. */
+/* Returns the value, with one more reference. NULL: there is no memory. hint: the value in the
+ * parent state, which is often the same value. */
 static struct value *value_get(struct env *env, const struct reg *r, uint64_t types,
 			       struct value *hint)
 {
@@ -167,8 +167,8 @@ static void piece_put(struct env *env, struct values_piece *p)
 	pbv_pool_put(&env->pool, p, sizeof *p);
 }
 
-/* Whether `type` describes the slot completely. Otherwise a register is spilled there, or the slot
- * holds a dynptr or an iterator. */
+/* Returns whether s->type describes the slot completely. If it doesn't, a register is spilled into
+ * the slot, or the slot holds a dynptr or an iterator. */
 static bool only_bytes(const struct slot *s)
 {
 	for (int i = 0; i < SLOT; i++)
@@ -177,7 +177,8 @@ static bool only_bytes(const struct slot *s)
 	return !s->reg.type;
 }
 
-/* What makes up the value of register n, or of slot n - 11. */
+/* Returns the register part of a value, and sets *types to its types. n < 11: the value of register
+ * n. Otherwise: the value of slot n - 11. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
@@ -194,7 +195,7 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 }
 
 /* Returns the piece of f's values that begins with value `first`. base: the same piece in the
- * parent state. NULL: no memory. */
+ * parent state. NULL: there is no memory. */
 static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
 				     struct values_piece *base)
 {
@@ -245,7 +246,7 @@ static void rest_put(struct env *env, struct frame *k)
 #define FACTS		offsetof(struct frame, callsite)
 #define FACTS_SIZE	(offsetof(struct frame, nr_refs) - FACTS)
 
-/* Whether the frames are equal apart from their values. */
+/* Returns whether the frames are equal. Values of registers and slots aren't compared. */
 static bool same_rest(const struct frame *k, const struct frame *f)
 {
 	return k->nr_slots == f->nr_slots && k->nr_refs == f->nr_refs &&
@@ -282,8 +283,8 @@ static void mark_frame(struct marks *m, const struct frame *f)
 		mark_slot(m, i, &f->slots[i]);
 }
 
-/* Puts a frame to rest. base: the frame of the parent state, which is shared if nothing changed;
- * or NULL. Returns NULL if there is no memory. */
+/* Puts a frame to rest. base: the frame of the parent state, or NULL. If nothing changed, `base` is
+ * shared. Returns NULL if there is no memory. */
 static struct frame *rest_of(struct env *env, const struct frame *f, struct frame *base)
 {
 	struct values_piece *pieces[PIECES] = { 0 };
@@ -344,8 +345,8 @@ static int wake_frame(struct env *env, struct frame *f, const struct frame *k,
 
 /* ---- states -------------------------------------------------------------------------------- */
 
-/* Whether a backward walk needs the step. Without a step, the walk assumes that an instruction was
- * reached from the one above it. */
+/* Returns whether a backward walk needs the step. If an instruction has no step, the walk assumes
+ * that the path reached it from the previous instruction. */
 static bool says_something(const struct step *s)
 {
 	const struct step plain = { .insn = s->insn, .from = s->insn - 1 };
@@ -353,8 +354,8 @@ static bool says_something(const struct step *s)
 	return memcmp(s, &plain, sizeof plain);
 }
 
-/* No step is ever added to a kept state, so steps that a walk doesn't need are left out. The first
- * step stays, since the walk recognises `first` by it. */
+/* Copies the steps. No step is ever added to a kept state, so a kept state needs only the steps
+ * that a walk needs. The first step stays, because the walk recognises `first` by this step. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;
@@ -433,8 +434,7 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Drops from a piece the values that no path has read. The piece belongs to a frame with one
- * user. */
+/* Drops the values in a piece that no path has read. The piece belongs to a frame with one user. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {
@@ -466,7 +466,8 @@ static void trim_frame(struct env *env, struct frame *k, const struct marks *m)
 
 void pbv_state_trim(struct env *env, struct state *rest)
 {
-	/* no backward walk will cross the state any more, and only what was read is compared */
+	/* no backward walk will cross the state any more, and comparisons need only the values that
+	 * were read */
 	forget_steps(env, rest);
 	for (uint32_t n = 0; n <= rest->cur && !rest->whole; n++)
 		trim_frame(env, rest->frames[n], &rest->marks[n]);
