@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier's verdict on a few instructions. They may use four maps: map 0 is an array of
- * programs, map 1 an array of one value of 32 bytes, map 2 a ring buffer. Map 3 is an array of
- * constants with the size of map 1. If LOUD is in the environment, logs are printed.
+ * The verifier's verdict on a few instructions. The instructions may use four maps. Map 0 is an array of programs. Map
+ * 1 is an array of one value of 32 bytes. Map 2 is a ring buffer. Map 3 is an array of constants, and has the size of
+ * map 1. If the environment has LOUD, logs are printed.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H
@@ -23,9 +23,9 @@
 #define LDSX_B(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_B, d, s, o, 0)
 
 static char text[1 << 20];
-static uint32_t lacking;	/* capabilities that the program lacks */
+static uint32_t lacking;	/* capabilities that the loader doesn't have */
 static uint32_t flags;
-static uint64_t walked;		/* steps of backtracking, for precision */
+static uint64_t walked;		/* steps of backtracking in the last verification */
 static char values[32];
 
 static inline void *direct(struct pb_bpf_map *map, uint32_t off)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares our verdicts on random programs with the kernel's. Ours may be stricter. A
- * program that the kernel refuses and we accept is printed.
+ * Compares our verdicts on random programs with the kernel's verdicts. Our verdict may be stricter. If the kernel
+ * refuses a program that we accept, the program is printed.
  *
  *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: asks the kernel from a process without privileges. unprivileged_bpf_disabled is set to 0
- * meanwhile; if it is 1, it can't be changed, and the kernel isn't asked.
+ * -u: asks the kernel from a process without privileges. During the test, unprivileged_bpf_disabled is 0. The kernel
+ * doesn't allow to change the value 1. In that case, the kernel isn't asked.
  *
- * Exit 1: a laxer verdict; 77: the kernel can't be asked.
+ * Exit status 1: a laxer verdict. 77: the kernel can't be asked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -93,13 +93,13 @@ static bool write_disabled(int value)
 	return !fclose(f);
 }
 
-/* Returns -1 in a child without privileges, and the child's exit status in the parent. */
+/* Forks a child without privileges. Returns -1 in the child. In the parent, returns the child's exit status. */
 static int drop_privileges(void)
 {
 	int before = read_disabled(), status;
 	pid_t child;
 
-	/* a value of 1 can't be changed */
+	/* the kernel doesn't allow to change the value 1 */
 	if (before != 0 && (before != 2 || !write_disabled(0))) {
 		printf("verdicts: " DISABLED " is %d\n", before);
 		return 77;
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 		said = ask_answer(kernel);
 		us = ask_us(&p, 0);
 		if (said == ASK_HAS_BUG) {
-			kernels++;	/* the kernel itself reports this bug */
+			kernels++;	/* the kernel itself reports the bug */
 		} else if (said == ASK_GIVES_UP && !us) {
 			gave_up++;
 		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {

@@ -17,8 +17,8 @@ struct frame {
 	char *fp;
 	uint32_t size, back;
 	uint64_t saved[4];
-	bool written[512];	/* the byte at fp - 1 - i */
-	bool address[512];	/* that byte is part of an address that was stored as a whole */
+	bool written[512];	/* [i]: the byte at fp - 1 - i was written */
+	bool address[512];	/* [i]: the byte at fp - 1 - i is part of an address that one store wrote */
 };
 
 struct machine {
@@ -27,8 +27,8 @@ struct machine {
 	int top;
 	uint64_t r[12];
 	uint32_t at, steps;
-	bool strict;		/* unwritten stack must not be read */
-	struct area key;	/* the key of the element that a callback gets */
+	bool strict;		/* the program must not read unwritten stack */
+	struct area key;	/* the key that the callback of bpf_for_each_map_elem gets */
 };
 
 static char memory[2][16384] __attribute__((aligned(4096)));
@@ -52,7 +52,7 @@ static bool inside(const struct area *a, uint64_t addr, uint64_t n)
 	return addr >= at && n <= a->size && addr - at <= a->size - n;
 }
 
-/* ---- what may be touched --------------------------------------------------------------- */
+/* ---- memory that a program may access --------------------------------------------------- */
 
 static bool in_stack(struct machine *m, uint64_t addr, uint64_t n, bool write, bool *good)
 {
@@ -219,7 +219,7 @@ static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 		return false;
 	if (addr % (uint64_t)n)
 		return wrong(m, "an atomic access that isn't aligned");
-	/* some bits of an address may be the same in all layouts, but differ in a real run */
+	/* a bit of an address may be the same in all layouts, but differ in a real run */
 	m->w->vague |= like_address(m, src);
 	new = old = fetch(addr, n);
 	switch (i->imm & ~BPF_FETCH) {
@@ -298,11 +298,11 @@ static bool loop(struct machine *m)
 {
 	uint64_t nr = (uint32_t)m->r[1], func = m->r[2], arg = m->r[3], n = 0;
 
-	/* a loop that Linux inlines compares the whole register, the helper only its low half */
+	/* if Linux inlines the loop, it compares the whole register; the helper compares only the low half */
 	m->w->vague |= nr != m->r[1];
 	if (m->r[4] || nr > 8 << 20) {
 		m->r[0] = m->r[4] ? (uint64_t)-22 : (uint64_t)-7;
-		/* a loop that Linux inlines returns -E2BIG with an upper half of 0 */
+		/* if Linux inlines the loop, the upper half of -E2BIG is 0 */
 		m->w->vague |= !m->r[4];
 		return true;
 	}
@@ -385,7 +385,7 @@ static bool check_stack(struct machine *m, uint64_t addr)
 {
 	bool good = true;
 
-	/* checked like a write: bpf_iter_num_new is the first to write there */
+	/* checked like a write, because bpf_iter_num_new makes the first write to the iterator */
 	return in_stack(m, addr, 8, true, &good) || wrong(m, "an iterator that isn't on the stack");
 }
 
@@ -401,7 +401,7 @@ static bool call(struct machine *m, const struct bpf_insn *i)
 
 	if (BPF_CLASS(from->code) == BPF_LD && r[1] != (uint64_t)world_ctx())
 		return wrong(m, "reads a packet without its context");
-	/* functions of iterators get an iterator, which lies on the stack */
+	/* the argument of an iterator's function is the address of an iterator on the stack */
 	if (BPF_CLASS(from->code) == BPF_JMP && !helper && !check_stack(m, r[1]))
 		return false;
 	for (int n = 0; h && n < 5; n++)
@@ -420,7 +420,7 @@ static bool call(struct machine *m, const struct bpf_insn *i)
 	return good;
 }
 
-/* Whether v is near to an object whose address differs between runs. */
+/* Returns whether v is near an object whose address differs between runs. */
 static bool like_address(const struct machine *m, uint64_t v)
 {
 	const uint64_t near = 1 << 20, places[] = { m->r[10], (uint64_t)world_packet().at, (uint64_t)world_ctx() };
@@ -441,8 +441,8 @@ static bool in_packet(uint64_t v)
 	return p.size && v - (uint64_t)p.at <= p.size + 0xffff;
 }
 
-/* Whether v is like the low half of an address, as a 32-bit move or a sign extension leaves it. A low half near 0
- * doesn't count: it is like any small number. */
+/* Returns whether v looks like the low half of an address. A 32-bit move or a sign extension makes such a number. If
+ * the low half of an address is near 0, the result is false, because v may be any small number. */
 static bool like_half(const struct machine *m, uint64_t v)
 {
 	const uint32_t near = 1 << 20, small = 1 << 24, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
@@ -455,7 +455,8 @@ static bool like_half(const struct machine *m, uint64_t v)
 	return false;
 }
 
-/* A jump that depends on an address may differ in another run, unless it compares places in the packet. */
+/* If a comparison depends on an address, the jump may differ in another run. Comparisons of two addresses in the packet
+ * are an exception. */
 static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64_t b)
 {
 	unsigned op = BPF_OP(code);
@@ -468,7 +469,8 @@ static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64
 
 /* ---- the instructions ---------------------------------------------------------------------------------- */
 
-/* Notes addresses that are stored on the stack. A load of only a part of an address differs between runs. */
+/* Records addresses that are stored on the stack. If a load reads only a part of an address, its result differs between
+ * runs. */
 static void note_stack(struct machine *m, uint64_t addr, int n, bool load, uint64_t v)
 {
 	for (int i = m->top; i >= 0; i--) {
@@ -524,7 +526,7 @@ static bool step_probe(struct machine *m, const struct bpf_insn *i, unsigned op)
 	case PB_BPF_OP_TAIL_CALL:
 		if (!is_map((void *)m->r[2]) || m->r[1] != (uint64_t)world_ctx())
 			return wrong(m, "a tail call of something else");
-		break;	/* the map is empty */
+		break;	/* the program array is empty, so the tail call does nothing */
 	}
 	return true;
 }
@@ -583,7 +585,7 @@ static bool step(struct machine *m, const struct bpf_insn *i, const struct pb_bp
 	}
 }
 
-/* Runs until the frame `bottom` returns. */
+/* Runs the program until the frame `bottom` returns. */
 static bool run_from(struct machine *m, uint32_t at, int bottom)
 {
 	const struct pb_bpf_prog_spec *s = &m->w->r->spec;

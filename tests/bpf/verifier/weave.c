@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The second generator's instructions on numbers, and how it puts a program together. */
+/* The part of the second generator that makes instructions on numbers and assembles programs. */
 #include <stddef.h>
 #include <string.h>
 #include "bpf/helper/kfunc.h"
@@ -46,7 +46,7 @@ int64_t weave_imm(struct weave *w)
 	}
 }
 
-/* Loads 64 bits, with halves at edges. */
+/* Loads a 64-bit constant. Each half is often an edge value. */
 static void load_wide(struct weave *w, int r)
 {
 	static const uint32_t high[] = { 0, 0, 1, 0xffffffff, 0xffffffff, 0x7fffffff, 0x80000000 };
@@ -55,7 +55,7 @@ static void load_wide(struct weave *w, int r)
 	w->numbers |= 1u << r;
 }
 
-/* Loads from base + off, where there are `left` bytes. */
+/* Loads from base + off or a little after it. The memory at base + off has `left` bytes. */
 static void load_from(struct weave *w, int r, int base, int off, int left)
 {
 	int s = pick(w, 4), bytes = 1 << s;
@@ -191,8 +191,8 @@ static unsigned jump_class(struct weave *w)
 	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
 }
 
-/* Leaves the function if the condition holds; or, at random, if it doesn't hold: then a jump on the condition skips a
- * jump out. */
+/* Leaves the function if the condition holds. At random, it instead leaves the function if the condition doesn't hold:
+ * a jump on the condition skips a jump to the end. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
 	if (w->stay || chance(w, 60)) {
@@ -220,7 +220,7 @@ static void guard(struct weave *w)
 	}
 }
 
-/* A branch around some items; paths meet after them. */
+/* Makes a branch around some items. The paths meet after the items. */
 static void around(struct weave *w)
 {
 	int r = weave_number(w), other = weave_number(w), at, jump;
@@ -251,7 +251,7 @@ static void around(struct weave *w)
 	w->depth--;
 }
 
-/* If r is more than k, replaces it by a constant or by its low bits. */
+/* If r is more than k, r is set to a constant or to its low bits. */
 static void clamp(struct weave *w, int r)
 {
 	int k = pick(w, 40);
@@ -300,7 +300,7 @@ static void bound_unsigned(struct weave *w, int r)
 	}
 }
 
-/* Bounds r through a copy, perhaps a copy to which a constant was added. */
+/* Bounds r through a copy. A constant may be added to the copy. */
 static void bound_copy(struct weave *w, int r)
 {
 	int copy = weave_free(w), by = pick(w, 3) ? (int)weave_imm(w) % 64 : 0;
@@ -333,7 +333,7 @@ static void bound_register(struct weave *w, int r)
 		leave_if(w, BPF_JMP | BPF_JSLT | BPF_K, r, 0, 0);
 }
 
-/* Bounds r to a few values, each on its own path. */
+/* Bounds r to a few values. Each value has a separate path. */
 static void bound_values(struct weave *w, int r)
 {
 	int n = 1 + pick(w, 3);
@@ -383,7 +383,7 @@ void weave_bound(struct weave *w, int r)
 
 /* ---- the stack ------------------------------------------------------------------------------------ */
 
-/* A register that points into the frame. *less: how far below fp it points. */
+/* Returns a register that points into the frame. *less gets the distance from the register's address up to fp. */
 static int stack_base(struct weave *w, int avoid, int *less)
 {
 	int r = weave_free(w);
@@ -419,7 +419,7 @@ static void spill_fill(struct weave *w)
 	if (chance(w, 40))
 		weave_bound(w, r);
 	if (chance(w, 25) && (w->numbers >> r & 1)) {
-		/* a part is overwritten */
+		/* overwrites a part of the spilled number */
 		int s2 = pick(w, 3);
 
 		put(w, BPF_ST | BPF_MEM | sizes[s2], 10, 0, -8 * (slot + 1) + pick(w, 9 - width_of(s2)), weave_imm(w));
@@ -492,7 +492,7 @@ static void call_numbers(struct weave *w)
 	called(w, true);
 }
 
-/* Calls a subprogram that gets a slot of this stack. */
+/* Calls a subprogram with the address of a slot of this stack. */
 static void call_stack(struct weave *w)
 {
 	int a = weave_number(w), slot = pick(w, SLOTS), to;
@@ -512,7 +512,7 @@ static void call_stack(struct weave *w)
 	w->numbers |= 1u << to;
 }
 
-/* Calls bpf_loop or bpf_for_each_map_elem; the callback gets a slot of this stack. */
+/* Calls bpf_loop or bpf_for_each_map_elem. The callback gets the address of a slot of this stack. */
 static void call_back(struct weave *w)
 {
 	int slot = pick(w, SLOTS), sub = chance(w, 60) ? SUB_LOOP : SUB_EACH, n = weave_number(w), to;
@@ -570,9 +570,9 @@ static void loop(struct weave *w)
 	w->slots &= slots;
 }
 
-/* ---- loops that end by a bound of their own -------------------------------------------------- */
+/* ---- loops with may_goto or an iterator ------------------------------------------------------ */
 
-/* The body of a loop. Many registers are forgotten first, as earlier iterations may have changed them. */
+/* Makes the body of a loop. First forgets many registers, because earlier iterations may have changed them. */
 static void loop_body(struct weave *w, int head, int leave)
 {
 	uint32_t before, slots = w->slots;
@@ -585,7 +585,7 @@ static void loop_body(struct weave *w, int head, int leave)
 	weave_items(w, 1 + pick(w, 3));
 	w->depth -= 2;
 	if (chance(w, 60) && w->numbers) {
-		/* a number that grows in each iteration, and a branch on it */
+		/* makes a number that grows in each iteration, and a branch on this number */
 		int r = weave_number(w);
 
 		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0, 1 + pick(w, 3));
@@ -704,7 +704,7 @@ static void end_sub(struct weave *w, int r0_most)
 	put(w, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-/* What a callback or a subprogram does with a slot of its caller's stack, to which r points. */
+/* Makes a callback's or subprogram's instructions that use a slot of its caller's stack. r has the slot's address. */
 static void use_slot(struct weave *w, int r)
 {
 	int to = 4 + pick(w, 2);
@@ -750,7 +750,7 @@ static void make_sub(struct weave *w, int sub)
 		end_sub(w, chance(w, 70) ? 1 : 2);
 		break;
 	default:
-		/* r1 map, r2 key, r3 value, r4 the slot */
+		/* arguments: r1 is the map; r2, r3 and r4 are the addresses of key, value and slot */
 		MOV(6, 3);
 		MOV(7, 4);
 		w->locked = 0xc0;
@@ -771,7 +771,7 @@ static void make_sub(struct weave *w, int sub)
 	w->slots = slots;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------- */
+/* ---- the whole program ----------------------------------------------------------------------------------- */
 
 static void begin(struct weave *w)
 {
@@ -786,7 +786,7 @@ static void begin(struct weave *w)
 	weave_load(w, pick(w, 6));
 }
 
-/* Stores numbers in a map, so that differences show. */
+/* Stores numbers in a map. So if a number differs, the map differs. */
 static void give_out(struct weave *w)
 {
 	int at = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Accesses at the edge of the bounds that the verifier has found. */
+/* Makes accesses at the edge of the bounds that the verifier has found. */
 #include <stddef.h>
 #include "weave_priv.h"
 
-/* A number that moves a pointer: its register, and its bounds. */
+/* A number that is added to a pointer: its register and its bounds. */
 struct mover {
 	int r;
 	int64_t least, most;
@@ -17,7 +17,7 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* Finds a register with a number for which the verifier has bounds less than `room` apart, or makes such a number. */
+/* Finds a register with a number whose bounds are less than `room` apart. If no register has one, bounds a number. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];
@@ -44,7 +44,8 @@ static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 	return false;
 }
 
-/* The offset of the access: mostly the last or the first inside of the memory, sometimes one outside. */
+/* Returns the offset of the access. Most offsets are the first or the last offset inside of the memory. Some offsets
+ * are just outside. */
 static int edge_of(struct weave *w, const struct mover *m, int from, int to, int bytes)
 {
 	int64_t last = to - bytes - m->most, first = from - m->least;
@@ -83,8 +84,8 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* base += m, in one of several forms; *shift is added, too. Returns the pointer's register. The number in m->r may be
- * overwritten. */
+/* Adds m to base, in one of several forms. Also adds *shift, which it chooses. Returns the pointer's register. May
+ * overwrite the number in m->r. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {
 	*shift = 0;
@@ -93,7 +94,7 @@ static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 		ADD(base, *shift);
 	}
 	if (chance(w, 15)) {
-		/* by subtracting the negated number */
+		/* negates the number and subtracts it */
 		put(w, BPF_ALU64 | BPF_NEG, m->r, 0, 0, 0);
 		put(w, BPF_ALU64 | BPF_SUB | BPF_X, base, m->r, 0, 0);
 		return base;
@@ -107,7 +108,7 @@ static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 	return base;
 }
 
-/* Moves base by m and accesses memory at the edges of base[from ... to). */
+/* Adds m to base, and accesses memory at the edges of base[from ... to). */
 static void touch_moved(struct weave *w, int base, struct mover *m, int from, int to)
 {
 	int s = pick(w, 4), shift, at;
@@ -144,7 +145,7 @@ static void edge_direct(struct weave *w)
 	touch_moved(w, base, &m, -off, size - off);
 }
 
-/* Accesses a map's value at its edge. The value is looked up with a key on the stack. */
+/* Accesses a map's value at its edge. The program looks up the value with a key on the stack. */
 static void edge_lookup(struct weave *w)
 {
 	struct mover m;
@@ -195,13 +196,14 @@ static void edge_stack(struct weave *w)
 	if (less)
 		ADD(base, -less);
 	touch_moved(w, base, &m, -64 + less, less);
-	/* then load from the stack, to see what the access left */
+	/* load from the stack, to use what the access has stored */
 	to = weave_free(w);
 	put(w, BPF_LDX | BPF_MEM | sizes[pick(w, 4)], to, 10, -8 * (1 + pick(w, SLOTS)), 0);
 	w->numbers |= 1u << to;
 }
 
-/* Compares a pointer into the packet with the packet's end, in one of eight forms; leaves if it is outside. */
+/* Compares a pointer into the packet with the packet's end, in one of eight forms. If the pointer is outside, leaves
+ * the function. */
 static void compare_end(struct weave *w, int p, int end)
 {
 	static const uint8_t inside[] = { BPF_JLE, BPF_JLT }, outside[] = { BPF_JGT, BPF_JGE };
@@ -289,7 +291,8 @@ static void edge_packet(struct weave *w)
 	w->locked &= ~(1u << data | 1u << p);
 }
 
-/* r0 is a slice of `size` bytes or NULL. Accesses the slice. may_leave: the function may be left here. */
+/* Accesses the slice in r0. The slice has `size` bytes, or r0 is NULL. If may_leave is false, the function can't be
+ * left in between. */
 static void touch_slice(struct weave *w, int size, struct mover *m, bool may_leave)
 {
 	int s = pick(w, 4), base = m->r == 7 ? 6 : 7;
@@ -303,7 +306,7 @@ static void touch_slice(struct weave *w, int size, struct mover *m, bool may_lea
 		touch_moved(w, base, m, 0, size);
 		return;
 	}
-	/* unless r0 is NULL: r1 = r0; r1 += m; access */
+	/* if r0 isn't NULL, the program runs: r1 = r0; r1 += m; the access */
 	put(w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3, 0);
 	MOV(1, 0);
 	put(w, BPF_ALU64 | BPF_ADD | BPF_X, 1, m->r, 0, 0);
@@ -325,7 +328,7 @@ static bool mover_in_kept(struct weave *w, struct mover *m, int64_t room)
 	return true;
 }
 
-/* Accesses a slice of a dynptr at its edge. The dynptr is of the direct map's value. */
+/* Accesses a slice of a dynptr at its edge. The dynptr is for the direct map's value. */
 static void edge_dynptr(struct weave *w)
 {
 	struct mover m;

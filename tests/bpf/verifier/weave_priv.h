@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the second generator's files share. */
+/* Declarations for the second generator's files. */
 #ifndef PB_TEST_WEAVE_PRIV_H
 #define PB_TEST_WEAVE_PRIV_H
 #include "bpf/core/opcodes.h"
 #include "weave.h"
 
-#define VALUE	8		/* register that always points to the direct map's value */
-#define CTX	9		/* register with the context, up to the end of the program's body */
-#define SLOTS	8		/* stack slots for numbers, of eight bytes each, from fp - 8 down */
-#define DYNPTR	(-80)		/* DYNPTR to ITERATOR: offsets from fp */
+#define VALUE	8		/* the register that always has the address of the direct map's value */
+#define CTX	9		/* the register that has the context, up to the end of the program's body */
+#define SLOTS	8		/* number of stack slots for numbers; each has eight bytes, the first is at fp - 8,
+				 * the next ones below */
+#define DYNPTR	(-80)		/* DYNPTR, KEY, BUFFER and ITERATOR are offsets from fp */
 #define KEY	(-88)
 #define BUFFER	(-128)
 #define BUFFER_BYTES 32
@@ -19,7 +20,7 @@ enum weave_sub { SUB_NUMBERS, SUB_STACK, SUB_LOOP, SUB_EACH, NR_SUBS };
 
 struct weave_code {
 	struct bpf_insn insns[GEN_MOST];
-	int nr, nr_outs, outs[MOST_OUTS];	/* jumps to the end */
+	int nr, nr_outs, outs[MOST_OUTS];	/* outs: indices of the jumps to the end */
 };
 
 struct weave {
@@ -29,10 +30,10 @@ struct weave {
 	uint32_t type, flags;
 	uint32_t numbers;	/* registers that hold a number */
 	uint32_t locked;	/* registers that must not be written */
-	uint32_t slots;		/* slots of the stack that are written */
+	uint32_t slots;		/* stack slots that have been written */
 	int depth;
 	bool in_sub;
-	bool stay;		/* the function can't be left here: a reference is held */
+	bool stay;		/* the program holds a reference, so the function can't be left at this point */
 	weave_ask *ask;
 };
 
@@ -64,13 +65,13 @@ static inline void put(struct weave *w, unsigned code, int dst, int src, int off
 			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = (int32_t)imm };
 }
 
-/* Adds a conditional jump to the function's end or, if the function can't be left here, a substitute. */
+/* Adds a conditional jump to the function's end. If the function can't be left at this point, adds a substitute. */
 static inline void put_out(struct weave *w, unsigned code, int dst, int src, int64_t imm)
 {
 	struct weave_code *c = w->c;
 
 	if (w->stay) {
-		/* where the condition holds, dst becomes 4 instead */
+		/* the substitute: if the condition holds, dst is set to 4 */
 		if (code != (BPF_JMP | BPF_JA)) {
 			put(w, code, dst, src, 1, imm);
 			put(w, BPF_JMP | BPF_JA, 0, 0, 1, 0);
@@ -112,8 +113,8 @@ static inline bool has_ctx(const struct weave *w)
 	return !w->in_sub;
 }
 
-/* weave_free() returns a register that may be written. weave_number() returns a register with a number; if there is
- * none, it loads one. */
+/* weave_free() returns a register that may be written. weave_number() returns a register with a number. If no
+ * register has a number, it loads one. */
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);
@@ -124,6 +125,6 @@ void weave_bound(struct weave *w, int r);
 void weave_items(struct weave *w, int n);
 /* Adds an access at the edge of a number's bounds. */
 void weave_edge(struct weave *w);
-/* Makes the program p from the instructions so far, with an end after the body. */
+/* Makes the program p from the current instructions, and adds an end after the body. */
 void weave_assemble(struct weave *w, struct gen_program *p);
 #endif

@@ -10,11 +10,11 @@
 #include "world.h"
 
 #define PAGE	4096u
-#define APART	(2 * PAGE)	/* distance of values: a value's page, and an inaccessible page */
-#define MOST	256		/* bytes that a packet has at most */
+#define APART	(2 * PAGE)	/* distance of two values: a value's page, and an inaccessible page */
+#define MOST	256		/* maximal size of a packet */
 #define ETH	14
-/* In the kernel's test runs of XDP programs a packet lies in a page of its own. Before the packet are ROOM bytes, of
- * which the kernel uses XDP_FRAME itself. The kernel also uses SHARED_INFO bytes at the page's end. */
+/* In the kernel's test runs of XDP programs, a packet has a separate page. There are ROOM bytes before the packet. The
+ * kernel itself uses XDP_FRAME of these bytes, and SHARED_INFO bytes at the page's end. */
 #define ROOM		256
 #define XDP_FRAME	40
 #define SHARED_INFO	320
@@ -30,10 +30,11 @@ static uint64_t next(void)
 	return z ^ z >> 31;
 }
 
-static const uint64_t *words;		/* numbers that memory is mostly filled with */
+static const uint64_t *words;		/* most memory is filled with these numbers */
 static unsigned nr_words;
 
-/* Any number; if there are words, mostly one of them, or a number made of two of their halves. */
+/* Returns a random number. If there are words, most numbers are words, halves of a word, or two halves of words
+ * together. */
 static uint64_t content(void)
 {
 	uint64_t r = next(), v;
@@ -70,11 +71,11 @@ void world_use_words(const uint64_t *list, unsigned nr)
 	nr_words = nr;
 }
 
-/* ---- maps: the memory of GEN_ENTRIES elements is always there ------------------------- */
+/* ---- maps; the memory of GEN_ENTRIES elements always exists --------------------------- */
 
 static bool there[GEN_MAPS][GEN_ENTRIES];
 
-/* The number of elements; a ring buffer has none. */
+/* Returns the number of elements. A ring buffer has no elements. */
 static uint32_t entries(const struct pb_bpf_map *m)
 {
 	return m->attr.type == BPF_MAP_TYPE_RINGBUF ? 0 : m->attr.max_entries;
@@ -173,14 +174,14 @@ static char *guarded(size_t pages)
 
 static char *values[GEN_MAPS];
 
-/* ---- a ring buffer: each record lies before an inaccessible page of its own ---------------- */
+/* ---- a ring buffer; each record ends at a separate inaccessible page ----------------------- */
 
 #define RECORDS 4
 
 static char *records[RECORDS];
 static struct area reserved[RECORDS];
 static uint64_t ring_sum;
-static uint8_t noise;			/* the first contents of a record */
+static uint8_t noise;			/* each byte of a new record */
 
 void world_set_noise(uint8_t byte)
 {
@@ -277,7 +278,8 @@ pb_bpf_fn *world_stand_in(pb_bpf_fn *fn)
 
 static char *packets[2];
 static int packet_now;
-static bool at_begin;		/* the packet adjoins the inaccessible page before it; if false, the page after it */
+static bool at_begin;		/* true: the packet begins right after an inaccessible page; false: it ends right before
+				 * one */
 static uint32_t type, length;
 static int context;			/* the index of the current context */
 static struct pb_bpf_skb skbs[2];
@@ -330,7 +332,7 @@ struct area world_packet(void)
 			      pb_bpf_type_of(type)->packet_writable };
 }
 
-/* Moves all pointers to the packet. */
+/* Changes all pointers to the packet by `by`. */
 static void shift(struct pb_bpf_pkt *p, intptr_t by)
 {
 	p->data += by;
@@ -363,7 +365,7 @@ void world_move_packet(void)
 }
 
 static bool elsewhere;
-static bool as_kernel;			/* the packet has as much room as in the kernel */
+static bool as_kernel;			/* the packet has the room that it has in the kernel */
 
 void world_as_kernel(bool yes)
 {
@@ -388,7 +390,7 @@ static void reset_packet(void)
 	if (as_kernel) {
 		p.head = data - ROOM;
 		memset(p.head, 0, ROOM);
-		data[12] = 8;		/* IPv4: the kernel sets the packet's protocol by it */
+		data[12] = 8;		/* IPv4; from this field the kernel sets the packet's protocol */
 		data[13] = 0;
 		if (type == BPF_PROG_TYPE_XDP) {
 			p.head += XDP_FRAME;
@@ -496,7 +498,7 @@ uint64_t world_random(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64
 	return random_state >> 32;
 }
 
-/* ---- the host: nothing that changes from run to run ---------------------------------------- */
+/* ---- the host; its functions return the same in each run ----------------------------------- */
 
 static uint64_t clock_at(struct pb_bpf_run *run, enum pb_bpf_clock which)
 {

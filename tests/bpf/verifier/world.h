@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a generated program gets: maps, a packet, a context. Each map value and the packet
- * adjoin an inaccessible page, which lies before or after them. For each run everything is
- * made anew from a number, so that runs can be compared.
+ * The input of a generated program: maps, a packet, a context. An inaccessible page is right before or right after each
+ * map value and the packet. For each run, all contents are made anew from the input's number, so runs can be compared.
  */
 #ifndef PB_TEST_WORLD_H
 #define PB_TEST_WORLD_H
@@ -23,32 +22,35 @@ extern struct pb_bpf_map *world_maps[GEN_MAPS];
 extern const struct pb_bpf_host world_host;
 
 void world_make(void);
-/* Lets values begin or end at an inaccessible page. Call it first: resolved programs contain addresses. */
+/* Places values so that they begin or end at an inaccessible page. Resolved programs contain addresses, so this must be
+ * called before programs are resolved. */
 void world_place(uint64_t seed);
-/* Puts everything at other addresses. A result that then changes depends on addresses. */
+/* Places everything at other addresses. If a result changes, it depends on addresses. */
 void world_elsewhere(bool yes);
-/* Fills everything with input number `input`. */
+/* Fills maps, packet and context with the contents of input number `input`. */
 void world_reset(const struct pb_bpf_type *type, uint64_t input);
 void *world_ctx(void);
-/* The packet as the context has it now; size 0: there is no packet. */
+/* Returns the current packet of the context. If there is no packet, the size is 0. */
 struct area world_packet(void);
-/* The packet itself, for program types that have one. */
+/* Returns the packet's descriptor, for program types that have a packet. */
 const struct pb_bpf_pkt *world_pkt(void);
-/* Moves the packet elsewhere, and makes its old page inaccessible. */
+/* Moves the packet to another page, and makes the old page inaccessible. */
 void world_move_packet(void);
-/* Lists the values of maps and the reserved records. Returns how many. */
+/* Lists the values of maps and the reserved records. Returns the number of areas. */
 int world_values(struct area *areas);
-/* A hash of all that a program can have changed. */
+/* Returns a hash of all memory that a program can change. */
 uint64_t world_sum(void);
-/* world_stand_in() returns the test's replacement for a helper, or fn itself if there is none. The random number helper
- * is replaced by world_random(), so that runs can be compared; helpers of ring buffers, to guard each record's memory. */
+/* world_stand_in() returns the test's replacement for a helper. If a helper has no replacement, returns fn itself.
+ * world_random() replaces the helper for random numbers, so that runs can be compared. Helpers of ring buffers are
+ * replaced to guard each record's memory. */
 pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
-/* Sets the numbers with which memory is mostly filled, whole or as 32-bit halves. The caller keeps the list. If it is
- * empty, memory is filled with random numbers. */
+/* Sets a list of numbers. Most memory is filled with these numbers and their 32-bit halves. If the list is empty,
+ * memory is filled with random numbers. The caller must keep the list. */
 void world_use_words(const uint64_t *list, unsigned nr);
-/* yes: packets have room before them, as in the kernel's test runs, instead of an inaccessible page. */
+/* If `yes` is true, there is room before packets, like in the kernel's test runs. If false, there is an inaccessible
+ * page. */
 void world_as_kernel(bool yes);
-/* The byte that fills a new record of the ring buffer. */
+/* Sets the byte that fills new records of the ring buffer. */
 void world_set_noise(uint8_t byte);
 bool world_is_there(int map, uint32_t n);
 char *world_element(int map, uint32_t n);

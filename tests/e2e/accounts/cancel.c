@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Starts argv[1] threads, one after the other, and cancels each asynchronously while it makes
+/* Starts argv[1] threads, one after the other. Cancels each thread asynchronously while it makes
  * calls. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static volatile unsigned long calls;	/* made by one thread at a time */
+static volatile unsigned long calls;	/* only one thread at a time makes calls */
 
 __attribute__((noinline)) long leaf(long i)
 {

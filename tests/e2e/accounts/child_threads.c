@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A forked child whose main thread makes no traced call: its other threads make the child's first
- * traced calls. For argv[1] ms they make a few calls each millisecond, so that the recorder looks
- * for dead threads while they run. */
+/* Forks a child whose main thread makes no traced call. The child's other threads make its first
+ * traced calls. For argv[1] ms, these threads make a few calls each millisecond. During this time,
+ * the recorder looks for dead threads. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

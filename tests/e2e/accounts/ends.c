@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Processes with threads that end in many ways: by _exit, SIGKILL, abort, exec, SIGSEGV,
- * pthread_exit of the main thread, or exit. Some end after a fork, or while threads still wait.
- * argv[1]: rounds of each thread. */
+/* Starts processes with threads. The processes end in many ways: by _exit, SIGKILL, abort, exec,
+ * SIGSEGV, pthread_exit of the main thread, or exit. Some processes end after a fork, or while
+ * threads wait. argv[1] is the number of rounds of each thread. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

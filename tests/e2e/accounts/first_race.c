@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* argv[1] forked children. In each, all threads make their first traced calls at the same
- * time. One of them is the thread that forked, which has calls open from before the fork. The
- * exit status is 1 if a child was killed or computed something else. */
+/* Forks argv[1] children. In each child, all threads make their first traced calls at the same
+ * time. One of these threads is the thread that forked. It has open calls from before the fork. The
+ * exit status is 1 if a child was killed or computed a wrong result. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,8 @@ static int child(void)
 	return wrong;
 }
 
-/* Four calls of this function are open while the children begin; the outer three have an ENTRY. */
+/* Four calls of this function are open while the children start. The outer three calls have an
+ * ENTRY. */
 __attribute__((noinline)) long nested_leaf(int depth, long children)
 {
 	long wrong = 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Like jump.c, but with tail calls by a leaf and by a function that made a call. argv[1]: number of jumps out of
- * a handler. The calls that a jump interrupts may be counted or not. */
+/* Like jump.c, but with tail calls. One tail call is made by a function that made no other call, one by a
+ * function that made a call. argv[1] is the number of jumps out of a handler. If a jump interrupts calls, they
+ * may be counted or not counted. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
-#define CALLS 5		/* middle, leaf, outer, leaf, leaf */
+#define CALLS 5		/* the calls of one iteration: middle, leaf, outer, leaf, leaf */
 
 static sigjmp_buf again;
 static volatile unsigned long calls;

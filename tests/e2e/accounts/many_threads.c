@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Starts argv[1] threads, one after the other, each with its stack and TCB at a new address. */
+/* Starts argv[1] threads, one after the other. Each thread's stack and TCB are at a new address. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Eight threads, each with a second stack that is not registered. These stacks are so near to each other that the engine
- * takes them for one. Each thread switches to its second stack and back argv[1] times. */
+/* Runs eight threads. Each thread has a second stack that is not registered. The second stacks are close together, so
+ * the engine takes them for one stack. Each thread switches to its second stack and back argv[1] times. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ __attribute__((noinline)) static void go_back(void)
 __attribute__((noinline)) long leaf(long i)
 {
 	if (++side->calls % 13 == 0)
-		sched_yield();		/* with calls open */
+		sched_yield();		/* other threads run while this thread's calls are open */
 	__asm__ volatile("" : "+r"(i));
 	return i + 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A child that goes on after the program's end. argv[1] has 'z' if its main thread exits, and
- * 'd' if the child isn't dumpable. */
+/* Forks a child that continues after the program's end. With 'z' in argv[1], the child's main
+ * thread exits. With 'd' in argv[1], the child isn't dumpable. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

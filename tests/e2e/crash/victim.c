@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Two threads make calls inside a chain of open calls, and count each call in a
- * shared file after it. They go on until they are killed or have made argv[2] calls.
- * With "segv", the first thread faults after 50,000 calls, when the other thread has
- * made some calls, too. run_crash compares the counts with the recording.
+ * Two threads make calls inside a chain of open calls. After each call, they count it in a shared
+ * file. The threads continue until they are killed or have made argv[2] calls. If argv[2] is
+ * "segv", the first thread faults after 50,000 calls. Before the fault, the other thread has made
+ * some calls, too. run_crash compares the counts with the recording.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	pthread_create(&t[1], NULL, outer1, NULL);
 	pthread_join(t[0], NULL);
 	pthread_join(t[1], NULL);
-	/* run_crash sets this after it has killed the recorder, however long that takes */
+	/* run_crash sets this after it has killed the recorder; that may take any time */
 	while (!counts[24])
 		usleep(1000);
 	puts("done");

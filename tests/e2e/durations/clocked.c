@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the clock four times for each of its calls: before the call, at its beginning, at its end, and after it. The
- * recorded times of the call must lie between these readings. argv[1]: rounds; argv[2]: threads. For each call, in the
- * order in which a thread's calls began, the program prints
+ * For each call, reads the clock four times: before the call, at its beginning, at its end, and after the call. The
+ * recorded beginning must lie between the first two readings, the recorded end between the last two. argv[1] is the
+ * number of rounds, argv[2] the number of threads. The program prints a line for each call, in the order in which a
+ * thread's calls began:
  *
  *   thread name how before first last after
  *
- * how is one of: returned; tail ("last" is read before the jump, "after" is the first reading in the jump's target
- * function); left (by longjmp).
+ * `how` is "returned", "tail" or "left" (by longjmp). For "tail", `last` is read before the jump, and `after` is the
+ * first reading in the jump's target function.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -98,7 +99,7 @@ KEEP long branchy(long n)
 	return 7;
 }
 
-/* more arguments than registers, a big frame, a result in memory */
+/* has more arguments than registers, a big frame, and a result in memory */
 struct big { long v[12]; };
 KEEP struct big many(long a, long b, long c, long d, long e, long f, long g, long h)
 {
@@ -123,7 +124,7 @@ KEEP long nap(long us)
 	return us;
 }
 
-/* calls another function before it sleeps */
+/* calls leaf() before it sleeps */
 KEEP long nap_after(long us)
 {
 	BEGIN;
@@ -132,7 +133,7 @@ KEEP long nap_after(long us)
 	return r;
 }
 
-/* Jumps to landed(). The first reading in landed() is also the `after` of this call. */
+/* Makes a tail call of landed(). The first reading in landed() is also the `after` of this call. */
 KEEP long tail_of(long n)
 {
 	struct call *from = &calls[nr_calls - 1];
@@ -174,7 +175,7 @@ KEEP long jumps(long n)
 	return n;
 }
 
-/* Called in a signal handler. In calls[] it follows the call that the signal interrupted. */
+/* Called in a signal handler. In calls[], this call follows the call that the signal interrupted. */
 KEEP long handled(long n)
 {
 	BEGIN;
@@ -216,7 +217,7 @@ static void *thread(void *arg)
 			sink = by_pointer(i);
 			c->after = now();
 		}
-		/* landed() sets this call's `after` */
+		/* landed() sets `after` of tail_of()'s call */
 		{
 			struct call *c = &calls[nr_calls++];
 
@@ -226,7 +227,8 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* the tracer ends a call that a jump left when it notices the jump: at the latest with the call around it */
+		/* if a jump leaves a call, the tracer ends the call when it notices the jump; this is at the latest
+		 * when the outer call ends */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * abort() in a thread: SIGABRT is seen by its handler once, then kills.
+ * A thread calls abort(). SIGABRT runs its handler once, and after that kills the program.
  * @status -6
  * @markers 11 main on_abort
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines whose stacks lie in a frame (by alloca, or in an array of main), so
- * that neither the order of addresses nor mappings distinguish the stacks. All
- * of them are abandoned while their calls are open.
+ * Coroutines whose stacks are inside a frame (by alloca, or in an array of main). So neither the
+ * order of addresses nor mappings distinguish the stacks. All coroutines are abandoned while their
+ * calls are open.
  * @markers 2400 round_on/after_round
  * @calls ping >=1
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Signal handlers on an alternate stack. The stack is mapped, allocated by malloc, of the smallest
- * size, or an array in main's frame (below and above frames of the interrupted stack). The handlers
- * are nested, recurse, and are left by siglongjmp.
+ * Signal handlers run on alternate stacks of several kinds: mapped, allocated by malloc, of the
+ * smallest size, or an array in main's frame. The array is below or above frames of the interrupted
+ * stack. The handlers are nested, recurse, and are left by siglongjmp.
  * @markers 4000 try_stack/after_signal
  */
 #include <pthread.h>

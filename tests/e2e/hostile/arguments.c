@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Every way to pass arguments and results: more arguments than registers, variable arguments, structures by value in
- * registers and memory, and hidden result pointers. Types are long double on the x87 stack, complex, __int128, and
- * vectors up to 512 bits (where the processor has them). Also tests a realigned stack, and callee-saved registers.
+ * Tests every way to pass arguments and results: more arguments than registers, variable arguments, structures by value
+ * in registers and memory, and hidden result pointers. Types are long double on the x87 stack, complex, __int128, and
+ * vectors up to 512 bits (if the processor has them). Also tests a realigned stack, and callee-saved registers.
  * @flags -Wno-psabi
  * @markers 2000 main/all_of_them
  */
@@ -52,7 +52,7 @@ static KEEP struct big ret_big(struct big b, int x)
 static KEEP struct mem ret_mem(struct mem m) { m.x /= 2; m.y = -m.y; return m; }
 static KEEP long double ret_ld(long double a, long double b) { return a * b; }
 static KEEP double complex ret_complex(double complex a, double complex b) { return a * b; }
-static KEEP long double complex ret_ldc(long double complex a) { return a * a; }	/* st0 and st1 */
+static KEEP long double complex ret_ldc(long double complex a) { return a * a; }	/* in st0, st1 */
 static KEEP __int128 ret_int128(__int128 a, __int128 b) { return a * b + 1; }
 static KEEP _Bool ret_bool(int x) { return x > 5; }
 static KEEP __m128i ret_sse(__m128i a, __m128i b) { return _mm_add_epi32(a, b); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * backtrace() in a SIGPROF handler at 1 kHz always reaches main, whatever
- * instruction of entry, body, or return it interrupts.
+ * A SIGPROF handler calls backtrace() at 1 kHz. The backtrace must always reach main. The signal
+ * may interrupt any instruction of an entry, body, or return.
  * @slow
  * @libs -rdynamic
  * @markers 200 main/some_work

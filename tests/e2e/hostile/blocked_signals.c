@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread with every signal blocked (also the two that libc keeps for
- * itself) calls hooked functions while text changes. Signals that are sent
- * to the process must reach sigwaitinfo and signalfd: no other thread may
- * take them.
+ * A thread blocks every signal (also the two signals that libc reserves), and calls hooked
+ * functions while text changes. Signals to the process must reach sigwaitinfo and signalfd. No
+ * other thread may take the signals.
  * @markers 1000 blocked_main
  * @serve 200
  * @timeout 20

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tool's own processes and threads must not be seen by wait, SIGCHLD,
- * process groups, or times: a program that waits for all children finds its
- * own and no others.
+ * The tracer's processes and threads must not be visible in wait, SIGCHLD, process groups, or
+ * times. If a program waits for all children, it must find only its own children.
  * @markers 300 main/one_family
  * @serve 100
  */

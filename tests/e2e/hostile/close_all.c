@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Closes every descriptor from 3 up at start, and takes their numbers for files
- * of its own. The agent must not write to, read from, or close these files, not
- * even when modules are loaded and unloaded or a child is forked.
+ * At its start, the program closes every descriptor from 3 up, and uses these numbers for its own
+ * files. The agent must not write to, read from, or close these files. This also holds while
+ * modules are loaded and unloaded, and when a child is forked.
  * @plugin plugin.c
  * @libs -ldl
  * @markers 110 main

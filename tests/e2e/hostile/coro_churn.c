@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * 1,000,000 coroutines are freed half-way, with calls open on their stacks. The
- * stacks are not registered; some are unmapped, others belong to a pool and are
- * used again. The main thread and another thread do this, while signals come all the time. Memory
- * for open calls must not run out, and coroutines that are kept until the end must return.
+ * The main thread and another thread free 1,000,000 coroutines half-way, with calls open on the
+ * coroutines' stacks. The stacks are not registered. Some stacks are unmapped. Others belong to a
+ * pool and are used again. Signals come all the time. Memory for open calls must not run out.
+ * Coroutines that are kept until the end must return.
  * @markers 1000 churn/after_some
  * @calls body 1000010
  * @no_return 2000100

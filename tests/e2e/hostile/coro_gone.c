@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines whose stacks are unmapped while calls are open there, in processes
- * with all kinds of dispositions and masks of SIGSEGV. When the agent looks for
- * what is left of these stacks, the agent must neither end the program nor run the program's handlers. The program's
- * own faults must have the effect that they have untraced. Also tests stacks that can't be read for a while.
+ * Coroutines whose stacks are unmapped while calls are open on these stacks. The processes have all kinds of
+ * dispositions and masks of SIGSEGV. When the agent looks for the rest of these stacks, it must neither end the program
+ * nor run the program's handlers. The program's own faults must have the same effect as in an untraced run. Also tests
+ * stacks that can't be read for a while.
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30
@@ -24,7 +24,7 @@
 #include <ucontext.h>
 #include "coro.h"
 
-#define NR 1500		/* coroutines: enough that the agent looks for stacks that are gone */
+#define NR 1500		/* number of coroutines; with so many, the agent looks for unmapped stacks */
 
 static volatile int seen, waits, *reached;
 static sigjmp_buf env;
@@ -63,7 +63,7 @@ static void block_segv(int how)
 	check(!sigprocmask(how, &set, NULL));
 }
 
-/* --- what a process does before it dies by a fault --- */
+/* --- the part of each process before it dies by a fault --- */
 
 static KEEP void by_default(void) { coro_churn(NR); }
 
@@ -128,7 +128,7 @@ static KEEP void in_handlers(void)
 
 	set(SIGUSR1, on_usr1, 0, 1);
 	check(!raise(SIGUSR1));
-	/* the mask of sigsuspend() holds in the handler */
+	/* the handler runs with the mask of sigsuspend() */
 	set(SIGUSR1, on_usr1, 0, 0);
 	sigemptyset(&all);
 	sigaddset(&all, SIGUSR1);
@@ -138,7 +138,7 @@ static KEEP void in_handlers(void)
 	sigdelset(&all, SIGUSR1);
 	check(sigsuspend(&all) == -1);
 	coro_churn(NR);
-	/* the handler leaves SIGSEGV blocked when it returns */
+	/* after the handler's return, SIGSEGV stays blocked */
 	set(SIGUSR2, on_usr2, SA_SIGINFO, 0);
 	check(!raise(SIGUSR2));
 	coro_churn(3 * NR);
@@ -218,7 +218,8 @@ static KEEP void in_threads(void)
 	coro_churn(NR);
 }
 
-/* One stack has no permissions for a while, and its calls must still return. Another is in a file that is truncated. */
+/* One stack has no permissions for a while. Its calls must return all the same. Another stack is in a file that is
+ * truncated. */
 static KEEP void hidden(void)
 {
 	char *closed = coro_map(), name[] = "/tmp/coro_gone.XXXXXX", *file;

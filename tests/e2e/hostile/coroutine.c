@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * swapcontext coroutines. Each runs on whichever of three threads takes it
- * next, and yields from inside nested calls. Each coroutine with an odd number is freed half-way,
- * and its stack is filled with garbage and used again.
+ * Coroutines with swapcontext. After each yield, a coroutine continues on any of three threads. It
+ * yields from inside nested calls. Coroutines with odd numbers are freed half-way. The freed stack
+ * is filled with garbage and used again.
  * @markers 3000 worker/after_resume
  * @calls coro_entry 1000
  * @timeout 30
@@ -28,7 +28,7 @@ static char *free_stacks[NR];
 static int nr_free, queue[NR * 16], head, tail, finished, dropped, yields;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Never inlined: the thread may be another one after each yield. */
+/* Never inlined, because the coroutine may continue on another thread. */
 static KEEP void yield(struct coro *c)
 {
 	c->step++;
@@ -152,7 +152,7 @@ int main(void)
 	pthread_t t[2];
 	int i, batch;
 
-	/* in batches, so that freed stacks are used again */
+	/* makes coroutines in batches, so that later batches use freed stacks */
 	for (batch = 0; batch < 10; batch++) {
 		pthread_mutex_lock(&lock);
 		finished = dropped = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * C++ exceptions through hooked frames: destructors in order, rethrow, nested
- * exceptions, catch by type, exception_ptr.
+ * C++ exceptions pass through hooked frames. Tests the order of destructors, rethrow, nested
+ * exceptions, catch by type, and exception_ptr.
  * @markers 6000 main/round_of_throws
  * @calls thrower 3000
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Exceptions thrown in the signal handler of a timer, in two threads, anywhere
- * in a tree of short calls (entries, bodies, returns). The frames between throw
- * and catch have no handlers, so C++ may unwind them from any instruction.
+ * A timer's signal handler throws exceptions, in two threads. The signal may interrupt any
+ * instruction in a tree of short calls (entries, bodies, returns). The frames between throw and
+ * catch have no exception handlers, so C++ may unwind them from any instruction.
  * @flags -fnon-call-exceptions -fasynchronous-unwind-tables
  * @markers 1000 interrupted_once
  * @timeout 40
@@ -44,8 +44,8 @@ static KEEP void interrupted_once(int i)
 	int got = 0;
 	sigset_t set;
 
-	/* the handler that threw never returned, so its signal is still blocked. The signal
-	 * must not interrupt its own handler, since C++ may not throw across that frame */
+	/* the handler threw and did not return, so its signal is still blocked. The signal must not
+	 * interrupt its own handler, because C++ may not throw across the handler's frame */
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 3);
 	check(!pthread_sigmask(SIG_UNBLOCK, &set, nullptr));
@@ -85,7 +85,7 @@ int main()
 	struct sigaction sa = {};
 	pthread_t t;
 
-	/* the first throw allocates; do it outside a handler */
+	/* the first throw allocates memory, so do it outside of a handler */
 	try { throw 1; } catch (int) { }
 	sa.sa_sigaction = on_timer;
 	sa.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A signal handler throws at each instruction of a call, one after another: in
- * the entry, the body and the exit, on fast and on slow paths (a function that
- * reads its return address; one that begins a new stack of open calls). The
- * caller must catch this exception each time, and no other.
+ * A call is made many times. Each time, a signal handler throws at the next instruction: in the
+ * entry, the body and the exit, on fast and on slow paths. Slow paths are functions that read their
+ * return address or begin a new stack of open calls. Each time, the caller must catch this exception
+ * and no other exception.
  *
  * @flags -fnon-call-exceptions -fno-omit-frame-pointer
  * @markers 8 main/one_round
@@ -25,7 +25,7 @@ static KEEP void on_trap(int sig, siginfo_t *info, void *context)
 
 	char *pc = (char *)uc->uc_mcontext.gregs[REG_RIP];
 
-	/* the caller's own instructions must not throw */
+	/* the handler must not throw at the caller's own instructions */
 	if (++steps != wanted || (pc >= __start_text_call && pc < __stop_text_call))
 		return;
 	uc->uc_mcontext.gregs[REG_EFL] &= ~0x100;
@@ -37,7 +37,8 @@ static KEEP int parent(int x) { return opaque(leaf(x)) + opaque(leaf(x + 1)); }
 static KEEP int looks(int x) { return opaque(x) + (__builtin_return_address(0) != NULL); }
 static KEEP int both(int x) { return opaque(looks(x)) + opaque(parent(x)); }
 
-/* Calls f(x); the handler throws at that step (0: never). Returns how many steps there were. */
+/* Calls f(x). The handler throws at step `step`; if it is 0, the handler doesn't throw. Returns the
+ * number of steps. */
 __attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x, int want, long step)
 {
 	sigset_t set;
@@ -50,11 +51,12 @@ __attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x
 		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" : : : "memory", "cc");
 		v = f(x);
 		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
-		check_eq(v, want);	/* the call may have taken fewer steps than before */
+		check_eq(v, want);	/* the call may have fewer steps than before, so the handler
+					 * may not have thrown */
 	} catch (const stepped &s) {
 		check_eq(s.at, step);
 	}
-	/* the handler didn't return, so its signal mask is still in force */
+	/* the handler didn't return, so its signal mask is still set */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTRAP);
 	check(!sigprocmask(SIG_UNBLOCK, &set, NULL));

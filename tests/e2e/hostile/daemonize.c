@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Forks twice, without exec, and calls setsid. After the program has ended, the daemon lives on,
+ * Forks twice, without exec, and calls setsid. After the program has ended, the daemon continues,
  * starts threads, and writes its last line.
  * @status 4
  * @markers 300 daemon_main daemon_thread main

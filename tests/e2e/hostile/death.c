@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that dies of a real SIGSEGV, in a leaf, with calls open.
+ * The program dies by a real SIGSEGV in a leaf, with calls open.
  * @status -11
  * @markers 10 main
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A recursion as deep as in deep_recursion.c, on the main stack: the program raises RLIMIT_STACK
- * and execs itself, so that the limit holds.
+ * Makes the recursion of deep_recursion.c on the main stack. For this, the program raises
+ * RLIMIT_STACK and execs itself, because a new image gets the new limit.
  * @markers 1 main
  * @buffer 256M
  * @quick -DFRAMES=200000
@@ -11,7 +11,8 @@
 #include "hostile.h"
 
 #ifndef FRAMES
-#define FRAMES 1000000		/* more than the tracer keeps: some calls have no return */
+#define FRAMES 1000000		/* the tracer keeps fewer open calls, so some calls have no
+				 * return */
 #endif
 
 static KEEP long recurse(long n)

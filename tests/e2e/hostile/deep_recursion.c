@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * 1,000,000 frames of recursion on a stack of 512 MiB, three times, compared
- * with as many calls that are at most 1,000 deep. The bench reports how much
- * longer "deep" takes than "shallow" in a traced run.
+ * Makes 1,000,000 frames of recursion on a stack of 512 MiB, three times. Also makes the same
+ * number of calls with a depth of at most 1,000. The bench reports how much longer "deep" takes
+ * than "shallow" in a traced run.
  * @markers 3 thread_main/one_round
  * @calls recurse 6003003
  * @buffer 256M
@@ -54,7 +54,7 @@ int main(void)
 	pthread_t t;
 
 	check(mem != MAP_FAILED);
-	/* touched first, so that no page faults are measured */
+	/* touches the memory first, so that no page faults are measured */
 	memset((char *)mem + size - (128ul << 20), 1, 128ul << 20);
 	check(!pthread_attr_init(&attr));
 	check(!pthread_attr_setstack(&attr, mem, size));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the kernel does if the program has no handler of SIGSEGV or SIGBUS.
- * Children die of their own faults, and of signals that are sent. The signal's
- * siginfo and program counter must be the same as untraced: ptrace shows them, as
- * a core dump would. Also tests the dispositions that sigaction reports, and those
- * that children of fork, vfork and exec have.
+ * Tests what the kernel does if a process has no handler of SIGSEGV or SIGBUS. Children die by their own
+ * faults, and by sent signals. The signal's siginfo and program counter must be the same as in an untraced
+ * run. ptrace shows the values that a core dump would have. Also tests the dispositions that sigaction
+ * reports, and the dispositions of children of fork, vfork and exec.
  * @markers 60 main/one_iteration
  */
 #include <pthread.h>
@@ -20,7 +19,8 @@
 extern char **environ;
 static char *volatile bad, *volatile cut;
 
-/* The first instruction faults. When the function is traced, a copy of that instruction runs elsewhere. */
+/* The first instruction faults. If the function is traced, a copy of this instruction runs at another
+ * address. */
 long load(const char *p);
 extern char load_insn[];
 __asm__(".text; .p2align 4; .globl load; .type load,@function\n"
@@ -87,7 +87,7 @@ static const struct {
 };
 #define NR_DEATHS (int)(sizeof(deaths) / sizeof(*deaths))
 
-/* A child dies under ptrace: checks its last stop before the end. */
+/* A child dies under ptrace. Checks the child's last stop before its end. */
 static KEEP void die_traced(int k)
 {
 	struct user_regs_struct regs = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The environment is the program's own: environ, getenv, main's third
- * argument, /proc/self/environ, and the environment of children, which are made in each way.
+ * The tracer must not change the environment that the program sees: environ, getenv, main's third argument,
+ * /proc/self/environ. The same holds for the environment of children. The program makes children in all
+ * ways.
  * @markers 10 main
  * @timeout 20
  */
