@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that lets its users count what they like: each request goes through an
- * eBPF program of theirs, whose map is printed at the end.
+ * A program that lets its users count properties of its requests. It passes each request to an eBPF
+ * program that the user gives, and prints the map of the eBPF program at the end.
  *
  *   clang -g -O2 -target bpf -c requests.bpf.c -o requests.bpf.o
  *   cc embed.c -lpatchbay-bpf -o embed && ./embed requests.bpf.o
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct request {		/* what programs of section raw_tp get, as words */
+struct request {		/* the context of programs of section raw_tp, as words */
 	uint64_t id, bytes;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How large the blocks are that a program asks for, in KiB: patchbay bpf trace malloc.bpf.o -- PROG */
+/* Counts a program's allocations by their size in KiB: patchbay bpf trace malloc.bpf.o -- PROG */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Dies in its third order, for README: gcc -O1 -fno-inline -fno-optimize-sibling-calls */
+/* For the README: crashes in its third order. gcc -O1 -fno-inline -fno-optimize-sibling-calls */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

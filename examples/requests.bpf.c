@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For embed.c: how many requests there were of each size, and no more than that. */
+/* For embed.c: counts the requests of each size. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A query that misses an index, for README.
+"""A program for the README, with a query that lacks an index.
 
   shop.py create      makes shop.db
-  shop.py             asks; record this
-  shop.py index       adds what is missing
+  shop.py             runs the query; record this
+  shop.py index       adds the index
 """
 import sqlite3
 import sys

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recordmcount FILE.o...: adds a section __mcount_loc to an object that was built with -pg, as the
- * kernel's tool of that name does. The section has the addresses of the object's calls of mcount
- * and __fentry__. This is for compilers without -mrecord-mcount.
+ * recordmcount FILE.o...: adds a section __mcount_loc to an object that was built with -pg, like
+ * the kernel's tool of the same name. The section has the addresses of the object's calls of mcount
+ * and __fentry__. The tool is for compilers without -mrecord-mcount.
  *
- * A text section gets a table of its own, ordered after it and in the same
- * group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards it with the
- * section. The tables are writable, so that a PIE needs no text relocations.
- * The object is replaced only once the new one is complete.
+ * Each text section gets a table of its own. The table is linked to its text section and in the
+ * same group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards both together. The tables are
+ * writable, so that a PIE needs no text relocations. The object is replaced when the new object is
+ * complete.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct object {
 	Elf_Data *symbols;
 	size_t symtab_index, strtab_index;
 	size_t nr_sections;	/* number of sections before the change */
-	size_t names_at;	/* offset of TABLE in the section names; 0: not there yet */
+	size_t names_at;	/* offset of TABLE in the section names; 0: it isn't there yet */
 };
 
 static bool failed(struct object *o, const char *why)
@@ -81,9 +81,9 @@ static bool is_hook(struct object *o, size_t symbol)
 			!strcmp(name, "__fentry__"));
 }
 
-/* Finds a symbol in the section, from which the section's offsets can be counted: the section's own
- * symbol if there is one, otherwise a local symbol, or a global symbol that no other object can
- * define. 0: there is none. */
+/* Finds a symbol in the section to which relocations can refer. It is the section's own symbol if
+ * there is one. Otherwise it is a local symbol, or a global symbol that no other object can define.
+ * 0: there is none. */
 static size_t anchor(struct object *o, size_t section, uint64_t *value)
 {
 	size_t best = 0;
@@ -104,7 +104,7 @@ static size_t anchor(struct object *o, size_t section, uint64_t *value)
 	return best;
 }
 
-/* Finds the start of the call whose operand is relocated at off; false: it is no call. */
+/* Finds the start of the call whose operand is relocated at off. False: it is no call. */
 static bool call_at(const Elf_Data *text, uint64_t off, uint64_t *call)
 {
 	const uint8_t *p = text->d_buf;
@@ -135,7 +135,8 @@ static bool append(struct object *o, Elf_Scn *to, void *bytes, size_t size, Elf_
 	return true;
 }
 
-/* Adds the names of both sections, once. The buffer must live until the object is written. */
+/* Adds the names of the table's section and of its relocations, once. The buffer must live until
+ * the object is written. */
 static bool add_names(struct object *o)
 {
 	static char names[] = TABLE "\0" TABLE_RELA;
@@ -244,7 +245,7 @@ static bool find_symbols(struct object *o)
 			return failed(o, NULL);
 		name = elf_strptr(o->elf, o->shstrndx, sh.sh_name);
 		if (name && !strcmp(name, TABLE))
-			return false;	/* the table is there already; not an error */
+			return false;	/* the object already has a table: this is no error */
 		if (sh.sh_type == SHT_SYMTAB) {
 			o->symbols = elf_getdata(scn, NULL);
 			o->symtab_index = i;
@@ -275,7 +276,7 @@ static bool record(struct object *o, int fd)
 		if (sh.sh_type == SHT_RELA && !record_section(o, scn, &sh))
 			return false;
 	}
-	/* without a table nothing is written */
+	/* if there is no table, nothing is written */
 	return !o->names_at || elf_update(o->elf, ELF_C_WRITE) >= 0 || failed(o, NULL);
 }
 
@@ -315,7 +316,7 @@ static int one_file(const char *path)
 	ok &= !close(out);
 	close(in);
 	if (ok && !o.names_at)
-		unlink(temp);	/* nothing to add: the file stays as it was */
+		unlink(temp);	/* nothing was added: the file stays as it was */
 	else if (!ok || rename(temp, path)) {
 		fprintf(stderr, "recordmcount: %s: %s\n", path, o.error ? o.error :
 			strerror(errno));
