@@ -18,8 +18,8 @@ struct pb_open_call {
 	uint32_t site;
 	uint32_t view;		/* for the view. It is 0 when the call is pushed */
 	uint32_t select;	/* for the view: the result of pb_select() */
-	bool elsewhere;		/* the call is counted at its ENTRY elsewhere in the data, not at
-				 * the list of open calls that named it */
+	bool elsewhere;		/* a list of open calls has named the call, but the call is counted
+				 * at its ENTRY */
 };
 
 /* True if the call counts on this stack. If the process inherited the call by fork (aux is set),

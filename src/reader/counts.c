@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts the events of a chunk while the chunk is written. The rules are those of the decoder. */
+/* Counts the events of a chunk while the chunk is written. Follows the decoder's rules. */
 #include "reader/counts.h"
 
 #include "abi/record.h"

@@ -16,8 +16,8 @@ struct list {
 					 * call isn't open yet */
 };
 
-/* Reads the list. If the chunk was opened to write the ENTRY of a call, that call may be the last
- * call in the list, although it isn't open before its ENTRY. */
+/* Reads the list. If the chunk was opened to write the ENTRY of a call, the list may end with that
+ * call. The call isn't open before its ENTRY. */
 static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struct list *l)
 {
 	/* room for all records that may begin a chunk, and for one ENTRY after these records */

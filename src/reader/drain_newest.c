@@ -5,9 +5,9 @@
  * chunks are dropped, as in the ring itself.
  *
  * A chunk is as new as its last record. A thread's chunk ends when the thread's next chunk starts.
- * Only a thread's last chunk has to be decoded to find its last record, because the thread may have
- * opened that chunk long ago and still write to it. With this order, each thread keeps its newest
- * chunks without a gap, and the kept chunks of all threads begin at about the same time.
+ * Only a thread's last chunk has to be decoded to find its last record. The thread may have opened
+ * that chunk long ago and still write to it. With this order, each thread keeps its newest chunks
+ * without a gap. The kept chunks of all threads begin at about the same time.
  *
  * With --clock=none there are no times, and each thread keeps the same number of chunks.
  */

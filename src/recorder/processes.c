@@ -10,8 +10,8 @@
  * maps the ring.
  *
  * /proc is used only for names, and to search for mappings of the ring if an agent got no lock. It
- * is not enough, because it hides mappings of three kinds: those of other users' processes, of
- * processes that aren't dumpable, and of a main thread that has exited.
+ * is not enough, because it hides the mappings of other users' processes, of processes that aren't
+ * dumpable, and of a main thread that has exited.
  */
 #include <errno.h>
 #include <fcntl.h>

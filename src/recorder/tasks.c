@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. Or it
- * may belong to a pid namespace that the program made, and have no meaning outside of that
+ * may belong to a pid namespace that the program made. It then has no meaning outside of that
  * namespace. So there are two ways to search for a thread:
  *
- *   by its number here     /proc/TID: exact, and cheap
- *   in other namespaces    in each process that maps the ring and lives in another
- *                          namespace, the status file of each thread has all its numbers
+ *   in the recorder's namespace  by the number: /proc/TID is exact, and cheap to read
+ *   in other namespaces          in each process that maps the ring and lives in another
+ *                                namespace, each thread's status file has all its numbers
  *
  * If a thread is reported dead, its memory is reused. That is fatal if the thread still writes. If
  * a dead thread is reported alive, no harm is done. So a thread is reported alive in all cases of
@@ -58,7 +58,7 @@ static bool is_old_enough(const char *dir, uint64_t seen)
 	return record_proc_stat(dir, &st) || st.start <= seen / tick;
 }
 
-/* --- here ----------------------------------------------------------------- */
+/* --- in the recorder's namespace ------------------------------------------ */
 
 /* True if a thread with this number exists in the recorder's pid namespace and may be the traced
  * thread. */
@@ -82,7 +82,7 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 	return is_old_enough(dir, t->seen);
 }
 
-/* --- in namespaces -------------------------------------------------------- */
+/* --- in other namespaces -------------------------------------------------- */
 
 struct nested {
 	bool (*visit)(void *arg, pid_t pid, pid_t tid, const struct record_status *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the file of abi/analysis.h from what the stages found. The file is one block of bytes with
- * offsets, so that the agent can map it read-only. Nothing in the file depends on the machine or
- * the process that made it.
+ * Writes the file of abi/analysis.h from the results of the stages. The file is one block of bytes
+ * with offsets, so that the agent can map it read-only. Nothing in the file depends on the machine
+ * or the process that made it.
  */
 #include <errno.h>
 #include <stdio.h>

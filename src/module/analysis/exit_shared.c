@@ -6,12 +6,12 @@
  *   first site    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second site   e9 d0 d1 d2 d3	jmp rel32
  *
- * The jump that replaces the `ret` takes its displacement from the first four bytes of the jump
- * that replaces the code after it (abi/analysis.h, struct pb_recipe). So a second jump must follow
- * the `ret`. For a SHARED window, the code after the `ret` is displaced to make room for the second
- * jump. For a NEXT window, the second jump is the jump of an entry or of another window of exits.
- * If the second jump belongs to another window of exits, functions list both windows (`on`),
- * because both must be patched.
+ * The first jump replaces the `ret`, and the second jump replaces the code after the `ret`. The
+ * first four bytes of the second jump are the displacement of the first jump (abi/analysis.h,
+ * struct pb_recipe). So a second jump must follow the `ret`. For a SHARED window, the code after
+ * the `ret` is displaced to make room for the second jump. For a NEXT window, the second jump is
+ * the jump of an entry or of another window of exits. If the second jump belongs to another window
+ * of exits, functions list both windows (`on`), because both must be patched.
  */
 #include "abi/analysis_access.h"
 #include "module/analysis/exit_shared.h"
@@ -57,8 +57,8 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
-/* Returns the index of the first window of exits that begins at addr or at most PB_WINDOW_MAX bytes
- * after addr, and that has its own jump. Returns -1 if there is none. *last is the last exit in the
+/* Returns the index of a window of exits that has its own jump: the first one that begins 0 to
+ * PB_WINDOW_MAX bytes after addr. Returns -1 if there is none. *last is the last exit in the
  * window. */
 static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_exit **last)
 {

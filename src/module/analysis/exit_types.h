@@ -3,7 +3,7 @@
  * How the stages of an analysis describe exits: the instructions that leave a function, and the
  * windows that hold these instructions. doc/design/returns.md has the rules and their reasons.
  *
- * A unit is the code of one FDE. A function's exits are those of its own unit and of all units
+ * A unit is the code of one FDE. A function's exits are the exits of its own unit, and of all units
  * that its code jumps into.
  *
  * Context: any thread; part of one analysis (stages.h).

@@ -73,8 +73,8 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* The new recipe was added last. Copies after it what followed w's old recipe: the slot's bytes, or
- * a second recipe. */
+/* Copies the bytes that follow w's old recipe to the end of all recipes, where the new recipe was
+ * just added. These bytes are the slot's bytes, or a second recipe. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);

@@ -122,8 +122,9 @@ static void dynamic_relocations(struct pb_an *an)
 		an->an_flags |= PB_AN_TEXTREL;
 }
 
-/* Marks what the aligned words of a program at a fixed address may point to. An aligned word may
- * also be part of a switch's table, so it doesn't prove that a function is at its target. */
+/* Marks the addresses that the aligned words of a program at a fixed address may hold. An aligned
+ * word may also be part of a switch's table, so it doesn't prove that the address is a
+ * function's. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;

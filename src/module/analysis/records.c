@@ -7,7 +7,7 @@
  *                                 -mnop-mcount, patchbay recordmcount)
  *   __patchable_function_entries  addresses of the first nop, which may come
  *                                 before the entry (for example, with =16,14)
- *   xray_instr_map                sleds; those of kind 0 are entries
+ *   xray_instr_map                sleds; a sled of kind 0 is an entry
  *   no record                     calls of the hooks, found by the sweep
  *
  * If a module has any of these signs, all functions without a sign are left alone, unless all sites

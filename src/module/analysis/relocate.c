@@ -175,8 +175,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	uint64_t target = next_addr(s) + (uint64_t)i->raw.imm[0].value.s;
 	uint8_t opcode = i->opcode;
 
-	/* Processors disagree on what prefix 66 does to a branch. VEX branches exist only on Xeon
-	 * Phi. */
+	/* On a branch, prefix 66 has different effects on different processors. VEX branches exist
+	 * only on Xeon Phi. */
 	if (i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ||
 	    i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return PB_REFUSED_RELOCATE;

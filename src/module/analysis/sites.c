@@ -2,9 +2,9 @@
 /*
  * Makes each function's entry a site: chooses its window and writes the recipe of the displaced
  * instructions, or refuses the function with a reason. If there is no room for a jump of five
- * bytes, the function gets a short jump to a trampoline slot, in padding or in code. A function of
- * one byte shares the jump of the next function. Slots are given out after all windows of long
- * jumps are known.
+ * bytes, the function gets a short jump to a trampoline slot. The slot lies in padding or in code.
+ * A function of one byte shares the jump of the next function. Slots are given out after all
+ * windows of long jumps are known.
  */
 #include <errno.h>
 #include <string.h>

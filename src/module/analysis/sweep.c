@@ -141,8 +141,8 @@ static void control_flow(struct worker *w, uint64_t addr)
 
 /*
  * True if the instruction uses the return slot, which is at CFA-8. Any explicit access and any lea
- * counts. The only exception is gcc's copy of the return address into a realigned frame (push
- * -8(%r10), CFA = r10+0), because only debuggers read that copy.
+ * counts. The only exception is gcc's copy of the return address into a realigned frame: push
+ * -8(%r10), CFA = r10+0. Only debuggers read that copy.
  */
 static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_row *row)
 {
@@ -179,8 +179,8 @@ static bool is_barrier(const struct pb_insn *i)
 	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
 }
 
-/* True if the instruction is an lea of the slot's address into rsp, or into the register that the
- * next CFA is counted from (hand-written code). Such code does not read the slot. */
+/* True if the instruction is an lea of the slot's address into rsp, or into the next CFA's
+ * register. This occurs in hand-written code, which does not read the slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
 	const struct pb_insn *i = &w->insn;
