@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For tests of exits: macros for functions in assembly, and a comparison of the exits that the
- * analysis finds in each with the expected ones. */
+/* For tests of exits. Has macros for functions in assembly. Compares the exits that the analysis
+ * finds in each function with the expected exits. */
 #ifndef PB_TEST_EXITS_EXPECT_H
 #define PB_TEST_EXITS_EXPECT_H
 #include "module_files.h"
@@ -24,7 +24,8 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* "NOT kind+offset:how..." if all exits are hooked, otherwise the reason */
+	const char *is;		/* if all exits are hooked: "NOT kind+offset:how...", otherwise the
+				 * reason */
 };
 
 static inline const struct pb_fn *named(const struct pb_an *an, const char *name)
@@ -39,7 +40,8 @@ static inline const struct pb_fn *named(const struct pb_an *an, const char *name
 	return NULL;
 }
 
-/* Offsets are from the function's start, also for exits in the function's other units. */
+/* Writes the text for f that struct expected has in `is`. All offsets are from the function's
+ * start, even if an exit is in another unit of the function. */
 static inline void describe(const struct pb_an *an, const struct pb_fn *f, char *to, size_t size)
 {
 	uint32_t units[MAX_UNITS];
@@ -87,7 +89,7 @@ static inline void visit(const char *path, void (*how)(struct pb_an *, void *), 
 #define MACROS \
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n" \
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n" \
-	/* far separates functions: it has no padding and no room for a code slot */ \
+	/* "far" separates functions: it has no padding and no room for a code slot */ \
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n" \
 	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n.endm\n" \
 	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n.endm\n" \

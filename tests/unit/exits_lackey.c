@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the trace that `valgrind --tool=lackey --trace-mem=yes -v -v` prints of a program, for
- * exits_oracle.h. Lackey reports no stack pointers, so they are simulated: a call moves the stack
- * pointer down by one word, a return moves it up. If a return goes to another call than the
- * innermost, put_right() corrects the stack pointer.
+ * For exits_oracle.h: reads the trace of a program that `valgrind --tool=lackey --trace-mem=yes -v
+ * -v` prints. Lackey reports no stack pointers, so this program simulates them. A call moves the
+ * stack pointer down by one word, and a return moves it up. If a return doesn't go to the innermost
+ * call's site, put_right() corrects the stack pointer.
  */
 #include "exits_oracle.h"
 
@@ -12,7 +12,8 @@ static struct {
 	uint64_t bias, end;
 } maps[MAX_MODULES];
 static size_t nr_maps;
-static uint64_t returns[MAX_DEPTH];	/* for each slot in slots[]: the address of the instruction that made the call */
+static uint64_t returns[MAX_DEPTH];	/* for each slot in slots[]: the address of the call
+					 * instruction */
 static uint64_t sp = 1ull << 40;
 
 static struct module *find_other(uint64_t ip)
@@ -54,8 +55,8 @@ static void map_line(const char *line)
 	}
 }
 
-/* For a return that does not go to the innermost call, because a longjmp or an exception came between: sets sp to the
- * stack pointer of the call that the return goes to. */
+/* Is called if a longjmp or an exception has left calls, so that a return doesn't go to the site of
+ * the innermost call. Sets sp to the stack pointer of the call to whose site the return goes. */
 static void put_right(uint64_t to)
 {
 	for (size_t i = nr_slots; i-- > 0 && i + 1000 > nr_slots;)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares what a program executes, instruction by instruction, with the exits that the
- * analysis lists. These claims must hold:
+ * Compares the instructions that a program executes with the exits that the analysis lists. These
+ * claims must hold:
  *
- *   - If all exits of a function are hooked, each of its calls ends at one of its
- *     listed exits. The stack pointer is then at the return slot, as at the entry.
+ *   - If all exits of a function are hooked, each of its calls ends at one of its listed exits.
+ *     At this exit the stack pointer is at the return slot, as at the entry.
  *   - When a listed return is executed, the top of the stack is the return slot of
  *     an open call.
- *   - No instruction outside of a window, a slot or a code slot leads to the inside
- *     of that window or slot.
+ *   - Control enters a window or a code slot only at its start, and never enters a slot in padding.
  *   - A jump that is listed as an exit doesn't land in its own function.
  *
- * The file that includes this one executes the program. For each instruction it calls drop()
- * and before(), executes the instruction, and calls after(). It also defines find_other(),
- * which loads the module of an address.
+ * The file that includes this header executes the program. For each instruction it calls drop() and
+ * before(), executes the instruction, and calls after(). The file also defines find_other(), which
+ * loads the module of an address.
  */
 #ifndef PB_TEST_EXITS_ORACLE_H
 #define PB_TEST_EXITS_ORACLE_H
@@ -34,29 +33,32 @@
 
 struct function {
 	uint64_t addr, unit_start, unit_end;
-	uint32_t first, n;	/* its exits: their range in module.exits[] */
+	uint32_t first, n;	/* the range of the function's exits in module.exits[] */
 	char name[48];
 };
 
-/* What is at a byte of a module's code. */
+/* What the analysis knows of a byte of a module's code. */
 struct at {
-	uint32_t window;	/* index in starts[] + 1 of the window or slot that covers the byte */
-	uint32_t function;	/* index + 1 of the function that starts here, if its exits are all hooked */
-	uint8_t exit;		/* kind + 1 of the hooked exit at this byte */
+	uint32_t window;	/* 1 + the index in starts[] of the window or slot that covers the
+				 * byte */
+	uint32_t function;	/* 1 + the index of the function that starts at this byte, if its
+				 * exits are all hooked */
+	uint8_t exit;		/* 1 + the kind of the hooked exit at this byte */
 	uint8_t len;		/* length of the exit */
 	uint8_t byte[6];	/* the code from this byte on */
 };
 
 struct module {
 	char path[256];
-	uint64_t from, to;	/* executable mapping, in memory */
+	uint64_t from, to;	/* the addresses of the executable mapping */
 	uint64_t bias, low, size;
 	struct at *at;
 	struct function *fn;
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* three addresses for each window: the window's, its code slot's, its second jump's */
+	uint64_t *starts;	/* for each window: its address, and those of its code slot and its
+				 * second jump */
 };
 
 static struct module modules[MAX_MODULES];
@@ -69,7 +71,8 @@ struct open_call {
 };
 static struct open_call *calls;
 static size_t nr_calls;
-static uint64_t *slots;		/* return slots of all open calls, whether in calls[] or not */
+static uint64_t *slots;		/* return slots of all open calls, also of calls that aren't in
+				 * calls[] */
 static size_t nr_slots;
 
 static struct {
@@ -110,7 +113,7 @@ static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t le
 	m->starts[3 * i] = start;
 	if (!via)
 		return;
-	/* no code may jump to a slot in padding; a code slot may be entered at its start */
+	/* no code may jump to a slot in padding; code may jump to the start of a code slot */
 	cover(m, code_slot ? slot - PB_JUMP_LEN : slot, code_slot ? code_slot : PB_JUMP_LEN, 3 * i + 2);
 	m->starts[3 * i + 1] = code_slot ? slot - PB_JUMP_LEN : 0;
 }
@@ -266,19 +269,22 @@ static bool is_call(const struct at *a)
 	return *b == 0xe8 || (*b == 0xff && (b[1] >> 3 & 7) == 2);
 }
 
-/* Forgets the calls whose return slots are below the stack pointer: these calls are over. */
+/* Forgets the calls whose return slots are at lower addresses than the stack pointer: these calls
+ * are over. */
 static void drop(uint64_t sp, uint64_t ip)
 {
 	while (nr_slots && slots[nr_slots - 1] < sp)
 		nr_slots--;
 	while (nr_calls && calls[nr_calls - 1].slot < sp) {
-		/* left by a longjmp, by an exception, or by an exit that the analysis doesn't know */
+		/* the call was left by longjmp, by an exception, or by an exit that the analysis
+		 * doesn't know */
 		count.lost++;
 		nr_calls--;
 	}
 }
 
-/* Called before the instruction at ip: checks the instruction, and notes the beginning or the end of a call. */
+/* Is called before the instruction at ip is executed. Checks the instruction, and notes the
+ * beginning or the end of a call. */
 static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t from)
 {
 	struct open_call *c;
@@ -316,18 +322,19 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 	nr_calls--;
 }
 
-/* Called after the instruction at ip: notes a call, and a jump that left its function. */
+/* Is called after the instruction at ip was executed. Notes a call, or a jump that left its
+ * function. */
 static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to, uint64_t to_sp)
 {
 	struct open_call *c = nr_calls ? &calls[nr_calls - 1] : NULL;
 
 	if (is_call(a) && to_sp == sp - 8 && nr_slots < MAX_DEPTH)
 		slots[nr_slots++] = to_sp;
-	/* a conditional jump may not have been taken */
+	/* a conditional jump that wasn't taken leaves no function */
 	if (!a->exit || is_ret(a) || (a->exit == PB_EXIT_JCC + 1 && to == ip + a->len) || !c || !listed(c, m, ip))
 		return;
 	if (c->slot != sp) {
-		/* the exit belongs to an inner call, or to another function that shares it */
+		/* the exit belongs to an inner call, or to another function that shares the exit */
 		return;
 	}
 	if (to - m->bias - c->f->unit_start < c->f->unit_end - c->f->unit_start &&

@@ -4,13 +4,13 @@
  *
  *   exits_step [-n STEPS] [-b BURST [-f NS]] [-e] [-l CALLS] [-q] [-x] PROGRAM [ARGUMENT...]
  *
- *   -n STEPS   ends after that many instructions
- *   -b BURST   lets the program run freely for a while after each BURST instructions
- *   -f NS      with -b: lets it run freely for NS nanoseconds each time
+ *   -n STEPS   ends after STEPS instructions
+ *   -b BURST   after each BURST instructions, lets the program run freely for a while
+ *   -f NS      with -b: each time lets the program run freely for NS nanoseconds
  *   -e         begins at the program's entry point, after the loader
  *   -l CALLS   up to CALLS calls may end without a known exit, by longjmp
  *   -q         does not print each error
- *   -x         drops one exit of each function from its list: the test must fail then
+ *   -x         drops one exit of each function from the function's list, so that the test must fail
  *
  * Only the first thread is followed.
  */
@@ -67,7 +67,7 @@ static bool run_freely(int *status)
 	}
 }
 
-/* Runs to the program's own entry point: the loader is not followed. */
+/* Runs the program to its own entry point, without stepping through the loader. */
 static bool run_to_entry(int *status)
 {
 	uint64_t entry = 0, aux[2];
@@ -94,7 +94,7 @@ static bool run_to_entry(int *status)
 	return true;
 }
 
-/* Executes one instruction. False: the program has ended. */
+/* Executes one instruction. Returns false if the program has ended. */
 static bool step(int *status, bool *signalled)
 {
 	long sig = 0;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stands in for the agent in tests of the recorder: a preloaded library that
- * speaks abi/messages.h and fills chunks by the rules of abi/ring.h, without
- * any tracing. The environment variable FAKE_AGENT lists what to do, separated by commas:
+ * A preloaded library that replaces the agent in tests of the recorder. It sends the messages of
+ * abi/messages.h and fills chunks by the rules of abi/ring.h, but traces nothing. The environment
+ * variable FAKE_AGENT is a list of actions, separated by commas:
  *
  *   chunks=N   fill N chunks, each with WORDS_FULL leaf records
  *   flood=MS   fill chunks for MS milliseconds, as fast as they become free
  *   open       leave one chunk OPEN with three leaves and a hole
- *   held       like open, but leave the chunk HELD
- *   threads=N  fill chunks, and leave one OPEN or HELD, in each of N threads
+ *   held       like "open", but leave the chunk HELD
+ *   threads=N  each of N threads fills chunks, and leaves one OPEN or HELD
  *   lost=N     report N lost records for each thread
  *   error      send ERROR after WELCOME
- *   garbage    send invalid messages, then go on as usual
+ *   garbage    send invalid messages, then continue as usual
  *   daemon=1   fork a child that outlives the program. When the recorder reports that it continues
  *              for the child, the child fills one chunk
  *   quiet      never connect
  *
- * It prints nothing, and leaves the program's exit status as it is.
+ * The library prints nothing, and doesn't change the program's exit status.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static int send_body(int fd, uint32_t type, const void *body, size_t len)
 	return send(fd, buf, sizeof(m) + len, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* Receives a message into buf. *out is the descriptor that it carries, or -1. */
+/* Receives a message into buf. *out becomes the descriptor that came with the message, or -1. */
 static int receive(int fd, char *buf, size_t size, int *out)
 {
 	union {
@@ -253,7 +253,8 @@ static void *produce(void *arg)
 	return arg;
 }
 
-/* Whether the recorder has printed this text. Stderr is a file that it shares with the program. */
+/* Returns whether the recorder has printed the text `what`. The recorder and the program have the
+ * same file as stderr. */
 static bool is_printed(const char *what)
 {
 	int fd = open("/proc/self/fd/2", O_RDONLY | O_CLOEXEC);
@@ -273,7 +274,7 @@ __attribute__((constructor)) static void start(void)
 
 	if (!path || option("quiet", 0) || nr > 64)
 		return;
-	alarm(60);	/* otherwise a writer would wait forever for a killed recorder */
+	alarm(60);	/* without the alarm, a writer would wait forever for a killed recorder */
 	if (option("garbage", 0))
 		send_garbage(path);
 	if (hello(path))

@@ -188,7 +188,7 @@ void gen_word(struct gen *g, uint64_t word)
 	g->words[g->nr++] = word;
 }
 
-/* Writes PB_EXT_TIME if a field of `bits` bits can't express the distance from the last time to `time`. */
+/* Writes PB_EXT_TIME if a field of `bits` bits can't express the time from g->last to `time`. */
 static void reach(struct gen *g, uint64_t time, unsigned bits)
 {
 	int64_t distance = (int64_t)(time - g->last);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes synthetic data directories: valid by construction, or broken in one
- * chosen way. Errors end the program; this is a test tool.
+ * Writes synthetic data directories. A directory is valid, or broken in one chosen way. Errors end
+ * the program, since it is a test tool.
  *
  * Times are in ticks. gen_begin() sets the clock: two ticks are a nanosecond, and
  * the recording starts at tick GEN_START.
@@ -25,22 +25,23 @@ struct gen {
 	uint64_t last;
 };
 
-/* gen_begin() makes the directory, with a session of that tracer and clock, and one
+/* gen_begin() makes the directory. It writes a session with the given tracer and clock, and one
  * clock pair. gen_end() writes a second clock pair and META_END. */
 void gen_begin(struct gen *g, const char *dir, const char *tracer, const char *clock);
 void gen_end(struct gen *g, uint64_t time);
-void gen_close(struct gen *g);			/* instead of gen_end(): as if the recorder had been killed */
+void gen_close(struct gen *g);			/* replaces gen_end() if the data must look as if
+						 * the recorder had been killed */
 
 void gen_meta(struct gen *g, uint32_t type, const void *body, size_t len, const char *tail);
 void gen_image(struct gen *g, uint32_t image, uint32_t pid, const char *path);
-/* Writes modules/NUMBER with nr functions of 256 bytes each, from 0x1000 on. The module is
- * loaded at bias. */
+/* Writes modules/NUMBER with nr functions. The first function is at 0x1000, and each function has
+ * 256 bytes. The module's load bias is `bias`. */
 void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, uint32_t first_site,
 		uint64_t bias, const char *const *names, uint32_t nr);
 void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, const char *comm,
 		uint64_t lost, uint64_t no_return);
 
-/* Writes the record of a thread that lost nothing, and had its first hit at `start`. */
+/* Writes the record of a thread that lost nothing. Its first hit was at `start`. */
 void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start);
 
 /* Begins a chunk. Its head may be changed until gen_chunk_write(). */
@@ -55,8 +56,8 @@ void gen_ext1(struct gen *g, enum pb_ext_type type, uint32_t site, uint64_t time
 void gen_tail_leaf(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 void gen_long(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 
-/* Writes the scenario of that name, for golden files and benchmarks. n is the number
- * of calls in the scenarios for benchmarks. -1: there is no such scenario. */
+/* Writes the scenario `name`, for golden files and benchmarks. n is the number of calls in the
+ * scenarios for benchmarks. Returns -1 if there is no scenario `name`. */
 int gen_scenario(const char *name, const char *dir, uint64_t n);
 extern const char *const gen_scenarios[];
 #endif

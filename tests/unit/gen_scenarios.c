@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Named data directories. Times are written as T(nanoseconds since the start). */
+/* Data directories, each with a name. A time is written as T(nanoseconds since the start). */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void end(struct gen *g, uint64_t ns)
 	gen_end(g, T(ns));
 }
 
-/* Calls that begin and end as usual, with durations for all overhead marks, and a recursion. */
+/* Calls that begin and end as usual, and a recursion. The durations are such that views show each
+ * overhead mark. */
 static void basic(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -62,8 +63,9 @@ static void basic(const char *dir, uint64_t n)
 	end(&g, t + 1000);
 }
 
-/* Exceptions and longjmp: END of a call and of a leaf, and a call that an outer EXIT skips. Also a call whose return
- * isn't hooked, and an EXIT without a beginning. */
+/* Calls that an exception or longjmp ends: END of a call and of a leaf, and a call that an outer
+ * call's EXIT skips. Also a call whose return isn't hooked, and an EXIT of a call that has no
+ * ENTRY. */
 static void skipped(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -88,7 +90,8 @@ static void skipped(const char *dir, uint64_t n)
 	end(&g, 4000);
 }
 
-/* Tail calls: by a leaf, by a call with callees, to a function that isn't traced, to itself. */
+/* Tail calls: of a leaf, of a call with callees, to an untraced function, and to the function
+ * itself. */
 static void tails(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -112,7 +115,8 @@ static void tails(const char *dir, uint64_t n)
 	end(&g, 50000);
 }
 
-/* Records that are lost between chunks, a chunk that was overwritten, and losses at the end. */
+/* Records that are lost between chunks, an overwritten chunk, and records that are lost at the
+ * end. */
 static void lost(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -145,7 +149,7 @@ static void lost(const char *dir, uint64_t n)
 	end(&g, 10000);
 }
 
-/* Two threads, a coroutine that moves from one to the other, and a forked child. */
+/* Two threads, a coroutine that moves from one thread to the other, and a forked child. */
 static void threads(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -183,9 +187,9 @@ static void threads(const char *dir, uint64_t n)
 	end(&g, 6000);
 }
 
-/* Several stacks: of a handler that runs on an alternate stack and leaves it by a jump; of a coroutine, and of a
- * handler that interrupts the coroutine; of another coroutine, with an open call. That call is found to be gone after
- * the thread has come back to its own stack. */
+/* Several stacks. A handler leaves its alternate stack by a jump. A handler interrupts a coroutine.
+ * Another coroutine has an open call: the call is found to be gone after the thread has returned to
+ * its own stack. */
 static void stacks(const char *dir, uint64_t n)
 {
 	const uint64_t own = 1ull << 63 | 1, alt = 0x100, co = 0x200, other = 0x300;
@@ -217,7 +221,7 @@ static void stacks(const char *dir, uint64_t n)
 	gen_entry(&g, RUST, T(1820));
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
 	gen_entry(&g, WORK, T(1900));
-	/* the call that is open on the other stack was found to be gone */
+	/* the call that is open on the stack `other` was found to be gone */
 	gen_ext1(&g, PB_EXT_END, RUST, T(1950), PB_END_ENTRY);
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, co);
 	gen_exit(&g, CPP, T(2000));
@@ -228,7 +232,8 @@ static void stacks(const char *dir, uint64_t n)
 	end(&g, 3000);
 }
 
-/* The recorder was killed: no META_END, open calls, a running leaf, holes, a cut-off chunk. */
+/* The recorder was killed. There are open calls, a running leaf, holes and a cut-off chunk, and no
+ * META_END. */
 static void killed(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -292,7 +297,7 @@ static void function(const char *dir, uint64_t n)
 	end(&g, 2000000000);
 }
 
-/* The chunks of one thread with about n calls, nested as in real programs. */
+/* Writes the chunks of one thread with about n calls, which nest as in real programs. */
 static void bench_calls(struct gen *g, uint64_t n, uint32_t serial, uint32_t threads)
 {
 	uint64_t t = T(1000) + serial * 7, seq = 0;

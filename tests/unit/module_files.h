@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For tests of the module analysis: compiles files in a private directory, and
- * maps the analyses of them. */
+/* For tests of the module analysis. Compiles files in a private directory, and maps the files'
+ * analyses. */
 #ifndef PB_TEST_MODULE_FILES_H
 #define PB_TEST_MODULE_FILES_H
 #include <errno.h>
@@ -42,7 +42,8 @@ static inline void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Runs a command in the directory; skips the test if its compiler is absent. */
+/* Runs a command in the private directory. Skips the test if the command's compiler isn't
+ * installed. */
 static inline void build(const char *command)
 {
 	char line[1024];
@@ -123,8 +124,8 @@ static inline const struct pb_func *func(struct view v, const char *name)
 	assert_int_equal(f_->refused, PB_REFUSED_##reason);			\
 } while (0)
 
-/* Changes each byte of the header and of the first tables, one at a time. The
- * check must survive that, and refuse many of the results and all truncated files. */
+/* Changes each byte of the header and of the first tables, one at a time. The check must not crash.
+ * It must refuse many of the changed files and all truncated files. */
 static inline void check_damaged(const char *name)
 {
 	struct view v = analyse(name, 0);

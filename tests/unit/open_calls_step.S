@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The functions of test_open_calls.c, as if their entry and return were hooked. They use
- * the transitions of arch/x86_64/open_call.inc, and write one word for each record.
+ * The functions of test_open_calls.c. Each does at its entry and return what the agent does if they
+ * are hooked. They use the transitions of arch/x86_64/open_call.inc, and write one word for each
+ * record.
  */
 #include "arch/x86_64/open_call.inc"
 
@@ -10,7 +11,8 @@
 	.set RECORD_EXIT, 3
 
 	.text
-	/* rax, rcx and rdx belong to the function, so the macro saves them in the red zone. edx holds the site */
+	/* the function's body may use rax, rcx and rdx, so the macro saves them in the red zone.
+	 * edx holds the site */
 	.macro traced name, site, body
 	.globl	\name
 	.type	\name, @function
@@ -23,7 +25,8 @@
 	open_check rcx, 3f
 	cmpb	$0, O_STATE(%rcx)
 	jne	1f
-	btsl	$0, O_STATE(%rcx)		/* the parent's ENTRY is written, unless a handler wrote it */
+	btsl	$0, O_STATE(%rcx)		/* writes the parent's ENTRY, unless a handler has
+						 * written it */
 	jc	1f
 	mov	$8, %eax
 	xadd	%rax, step_pos(%rip)
@@ -31,7 +34,7 @@
 	lea	RECORD_ENTRY(, %rdx, 4), %rdx
 	mov	%rdx, (%rax)
 1:	open_claim rcx, rax, 3f, step_top(%rip)
-	movq	$\site, O_SITE(%rcx)		/* also clears the state */
+	movq	$\site, O_SITE(%rcx)		/* stores the site, and clears the state */
 	mov	(%rsp), %rax
 	mov	%rax, O_RET(%rcx)
 	movq	$0, O_START(%rcx)
@@ -78,10 +81,12 @@
 	.size \name, . - \name
 	.endm
 
-/* step_save moves rsp below the red zone and saves registers for C. It moves the return slot, which comes in rdx, to
- * rdi. step_restore undoes that. Both pop their own return address first. */
+/* step_save moves rsp below the red zone, and saves registers before a call of C code. It moves the
+ * return slot from rdx to rdi. step_restore restores rsp and the registers. Both routines first pop
+ * their own return address. */
 step_save:
-	pop	%rcx				/* the return address: the call pushed it into an unused word of the red zone */
+	pop	%rcx				/* step_save's return address, which the call pushed
+						 * into an unused word of the red zone */
 	lea	-128(%rsp), %rsp		/* after the pop, rsp is at the return slot */
 	push	%r8
 	push	%r9

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares the unwind rows of stubs with those of the code that they replace.
+ * Compares the unwind rows of stubs with those of the code that the stubs replace.
  *
  *   stub_rows_check [-v] FILE...
  *
- * At the copy of each displaced instruction, unwinding must find the frame, the return address and the callee-saved
- * registers. They must be where the module's own table finds them at the original instruction. At an entry, and before
- * an exit, they must be where they are directly after a call. Prints a line for each file. The exit status is 1 if any
- * row differs.
+ * At the copy of each displaced instruction, unwinding must find the frame, the return address and
+ * the callee-saved registers. It must find them where the module's own table finds them at the
+ * original instruction. At an entry, and before an exit, it must find them where they are directly
+ * after a call. Prints a line for each file. The exit status is 1 if any row differs.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -26,7 +26,8 @@
 #include "module/module.h"
 
 static int verbose;
-static const int kept[] = { 3, 6, 12, 13, 14, 15, 16 };	/* rbx, rbp, r12 to r15, the return address */
+static const int kept[] = { 3, 6, 12, 13, 14, 15, 16 };	/* DWARF numbers of rbx, rbp, r12 to r15,
+							 * and the return address */
 #define NR_KEPT (sizeof(kept) / sizeof(kept[0]))
 
 struct rule {
@@ -50,7 +51,7 @@ static void copy_rule(struct rule *r, const Dwarf_Op *ops, size_t n)
 {
 	r->nops = n;
 	for (size_t i = 0; i < n && i < 16; i++) {
-		/* leaves out padding, and the offset that the operation was read from */
+		/* copies neither padding nor the offset from which the operation was read */
 		r->ops[i].atom = ops[i].atom;
 		r->ops[i].number = ops[i].number;
 		r->ops[i].number2 = ops[i].number2;
@@ -73,7 +74,8 @@ static struct frame frame_at(Dwarf_CFI *cfi, uint64_t addr)
 	for (unsigned i = 0; i < NR_KEPT; i++) {
 		if (dwarf_frame_register(d, kept[i], mem, &ops, &n))
 			continue;
-		/* a register without a rule and one with the same value both have no operations */
+		/* a register without a rule has no operations, and neither has a register that
+		 * keeps its value */
 		copy_rule(&f.regs[i], ops, n);
 	}
 	free(d);
@@ -131,7 +133,8 @@ static int none_saved(const struct frame *f)
 	return 1;
 }
 
-/* The row must be that of a function's first instruction: CFA = rsp + 8, no register saved. */
+/* Checks that the row is that of a function's first instruction: CFA = rsp + 8, no register is
+ * saved. */
 static void compare_entry(struct file *t, const char *what, uint64_t addr, uint64_t copy)
 {
 	struct frame is = frame_at(t->stub_cfi, copy);
@@ -162,7 +165,8 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 {
 	const struct pb_recipe *r = p->recipe;
 
-	/* the recipe's code: an exit's row must be that of a function's first instruction */
+	/* in the recipe's code, the row of an exit must be that of a function's first
+	 * instruction */
 	for (unsigned i = 0; i < r->nr_pairs; i++) {
 		const struct pb_pair *pair = pb_recipe_pairs(r) + i;
 		int exit = 0;

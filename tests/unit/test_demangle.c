@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The demangler: which names it makes of symbols, how deep, and that no symbol harms it. */
+/* The demangler: the names that it makes of symbols, to which depth, and that no symbol harms
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,7 @@ static void operators(void **state)
 	SIMPLE("_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEErsEv", "A<...>::operator>>");
 }
 
-/* The depth says how many levels of template arguments are shown. */
+/* The depth is the number of levels of template arguments that are shown. */
 static void depths(void **state)
 {
 	static const char name[] = "_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEEltEv", *const want[] = {
@@ -101,8 +102,8 @@ static void styles(void **state)
 	assert_false(pb_demangle_style("fulll", &how));
 }
 
-/* f(pair<T, T>), where T is itself such a pair, and so on: each step doubles the
- * length of the text. */
+/* f(pair<T, T>): T is a pair<U, U>, U is a pair, and so on. Each level doubles the length of the
+ * text. */
 static void endless(void **state)
 {
 	char name[600] = "_Z1fSt4pairIiiE";
@@ -112,15 +113,15 @@ static void endless(void **state)
 		sprintf(name + strlen(name), "S_IS%c_S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i],
 			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
 	expect(name, PB_DEMANGLE_FULL, NULL);
-	/* in a template's arguments, too */
+	/* the same in a template's arguments */
 	memcpy(name, "_Z1fI", 5);
 	memmove(name + 5, name + 4, strlen(name + 4) + 1);
 	strcat(name, "Evv");
 	expect(name, PB_DEMANGLE_SIMPLE, NULL);
 }
 
-/* An identifier may hold any bytes: brackets that are never closed, and control
- * characters that no terminal should get. */
+/* An identifier may have any bytes. Examples are brackets that are never closed, and control
+ * characters, which must not reach a terminal. */
 static void odd_identifiers(void **state)
 {
 	SIMPLE("_Z3a<bv", "a<b");
@@ -130,7 +131,7 @@ static void odd_identifiers(void **state)
 	SIMPLE("_Z4a\xc2\x9b" "bv", NULL);
 }
 
-/* Random names don't crash the demangler. */
+/* Random names must not crash the demangler. */
 static void garbage(void **state)
 {
 	static const char chars[] = "_ZNRIE<>-=*: operator0123456789abSsStCsKwT_$LTGTu.,()";

@@ -18,7 +18,7 @@
 #include "reader/data.h"
 #include "reader/drain_priv.h"
 
-#define CHUNKS	200		/* several times as many as one write takes */
+#define CHUNKS	200		/* so many chunks that they take several writes */
 #define RESERVE	100
 #define SIZE	(PB_CHUNK_SIZE * (CHUNKS + RESERVE + 1ul))
 
@@ -36,7 +36,7 @@ static void set_taken(uint32_t i)
 	pb_drain_taken(&drain)[i / 64] |= 1ull << i % 64;
 }
 
-/* Fills chunk i with one leaf of the thread `serial`. */
+/* Fills chunk i with one leaf of the thread `serial`, and sets the chunk's `used`. */
 static void fill(uint32_t i, uint32_t serial, uint32_t used)
 {
 	struct pb_chunk *c = chunk(i);
@@ -74,7 +74,7 @@ static int end(void **state)
 	return pb_datadir_remove(path);
 }
 
-/* The number of chunks that a reader finds in the file. The file must not be cut off. */
+/* Returns the number of chunks that a reader finds in the file. The file must not be cut off. */
 static size_t chunks_read(void)
 {
 	char err[5000];
@@ -106,7 +106,7 @@ static void without_a_thread(void **state)
 	assert_int_equal(chunks_read(), 2);
 }
 
-/* The recorder doesn't rely on a chunk's `used`: it finds the end of the data itself. */
+/* The recorder doesn't rely on a chunk's `used`. It finds the end of the data itself. */
 static void used_is_not_believed(void **state)
 {
 	fill(0, 1, UINT32_MAX);
@@ -119,7 +119,8 @@ static void used_is_not_believed(void **state)
 	assert_int_equal(chunks_read(), 3);
 }
 
-/* Before each write to the file, the program fills all chunks that are free. */
+/* If `writes` isn't 0, the program fills all free chunks before each write to the file. `writes` is
+ * the number of writes that may follow. */
 static unsigned writes;
 int __real_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
@@ -133,7 +134,7 @@ int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int 
 	return __real_pb_datadir_chunks(w, iov, nr, bytes);
 }
 
-/* A writer that is as fast as the recorder can't keep the session open. */
+/* Even a writer that is as fast as the recorder can't keep the session open. */
 static void ends_under_fire(void **state)
 {
 	for (uint32_t i = 0; i < CHUNKS; i++)
@@ -142,7 +143,7 @@ static void ends_under_fire(void **state)
 	pb_drain_rest(&drain);
 	writes = 0;
 	pb_drain_fini(&drain);
-	/* the chunks that were full, and each of them filled once more */
+	/* each chunk was full at first, and was filled once more */
 	assert_int_equal(drain.counts.records, 2 * CHUNKS);
 }
 
@@ -159,7 +160,7 @@ static void fill_at(uint32_t i, uint32_t state, uint32_t serial, uint64_t seq, u
 	c->state = state;
 }
 
-/* The serial and seq of each chunk in the file, in the reader's order. */
+/* Prints the serial and seq of each chunk in the file to `out`, in the reader's order. */
 static void written(char *out)
 {
 	char err[5000];
@@ -173,8 +174,8 @@ static void written(char *out)
 	pb_data_close(d);
 }
 
-/* Thread 1 opened its last chunk early and wrote to it at the end; thread 2 ended
- * early; thread 3 wrote all the time. */
+/* The newest chunks stay. Thread 1 opened its last chunk early, and wrote to it at the end. Thread
+ * 2 ended early. Thread 3 wrote all the time. */
 static void newest_remain(void **state)
 {
 	static const struct { unsigned room; const char *left; uint64_t overwritten; } cases[] = {
@@ -207,8 +208,8 @@ static void newest_remain(void **state)
 	}
 }
 
-/* The oldest chunk lists two open calls: the ENTRY of the first call was overwritten, the ENTRY of the second follows.
- * Both end. A third call has no end. */
+/* The oldest chunk lists two open calls. The ENTRY of the first call was overwritten, and the ENTRY
+ * of the second call follows in the chunk. Both calls end. A third call has no end. */
 static void listed_calls(void **state)
 {
 	uint64_t entry = 2ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY;
@@ -241,8 +242,8 @@ static void born(uint64_t start)
 	*t = (struct pb_ring_thread){ .serial = 1, .start = start };
 }
 
-/* A forked process whose first chunks were overwritten. A listed call that began before the process did is
- * counted in the parent process. */
+/* A forked process whose first chunks were overwritten. If a listed call began before the process
+ * began, the call is counted in the parent process. */
 static void listed_in_child(void **state)
 {
 	const uint64_t words[] = {
@@ -264,8 +265,9 @@ static void listed_in_child(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A handler interrupted the first call of the process before its ENTRY was written, and opened the first chunk.
- * The chunk lists that call, which still counts as the process's own. */
+/* A handler interrupted the process's first call before the call's ENTRY was written. The handler
+ * opened the first chunk, so the chunk lists this call. The call still counts as the process's
+ * own. */
 static void listed_first(void **state)
 {
 	const uint64_t words[] = {
@@ -286,7 +288,7 @@ static void listed_first(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* However many chunks idle threads hold, a full buffer remains usable until the reserve is used up. */
+/* Idle threads hold chunks. Until the reserve is used up, CHUNKS other chunks remain usable. */
 static void idle_threads(void **state)
 {
 	struct pb_ring *ring = drain.ring;
@@ -301,11 +303,11 @@ static void idle_threads(void **state)
 		assert_int_equal(pb_ring_usable(ring, CHUNKS + RESERVE),
 				 i + 1 < RESERVE ? CHUNKS + i + 1 : CHUNKS + RESERVE);
 	}
-	/* these threads end; then new ones begin that the recorder hasn't seen */
+	/* these threads end; then new threads begin, which the recorder hasn't seen */
 	for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
 		chunk(i)->state = PB_CHUNK_FREE;
 	pb_drain_count(&drain);
-	/* the recorder has seen five of them, but they may have no chunk yet */
+	/* the recorder has seen five new threads, but they may have no chunk yet */
 	ring->next_serial += 5;
 	pb_drain_serials(&drain);
 	pb_drain_count(&drain);
@@ -315,10 +317,11 @@ static void idle_threads(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A chunk has its `taken` bit, but is FREE: the agent was stopped before it took the chunk. */
+/* A chunk's `taken` bit is set, but the chunk is FREE: the agent was stopped before it took the
+ * chunk. */
 static void stopped_before_open(void **state)
 {
-	fill(130, 1, 8);	/* the last chunk that was used */
+	fill(130, 1, 8);	/* chunk 130 is the last chunk that was used */
 	set_taken(70);
 	drain.ring->free_word = 3;
 	assert_int_equal(pb_drain_full(&drain), 1);
@@ -337,7 +340,8 @@ static size_t memory(void)
 	return (size_t)st.st_blocks * 512;
 }
 
-/* The reserve's memory is freed when the threads that used it are gone. A chunk that is in use keeps its memory. */
+/* The memory of the reserve is freed when the threads that used the reserve have ended. A chunk
+ * that is in use keeps its memory. */
 static void given_back(void **state)
 {
 	size_t before;
@@ -369,9 +373,9 @@ static void ahead(void **state)
 	pb_drain_fini(&drain);
 }
 
-#define NO_SUCH	0x7ffffff0		/* above any pid */
+#define NO_SUCH	0x7ffffff0		/* larger than any pid */
 
-/* Chunk i is OPEN and belongs to the thread `serial`, which has these ids. */
+/* Makes chunk i OPEN, as a chunk of the thread `serial` with the ids pid and tid. */
 static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 {
 	struct pb_chunk *c = chunk(i);
@@ -379,7 +383,8 @@ static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 
 	t[serial - 1] = (struct pb_ring_thread){ .serial = serial, .pid = pid, .tid = tid };
 	fill(i, serial, 0);
-	c->pid = c->tid = NO_SUCH;	/* the chunk may still have the ids of its former owner */
+	c->pid = c->tid = NO_SUCH;	/* the chunk may still have the ids of the thread that had
+					 * it before */
 	__atomic_store_n(&c->state, PB_CHUNK_OPEN, __ATOMIC_RELEASE);
 }
 
@@ -413,14 +418,15 @@ static void begin_dead(void)
 	hold(0, 1, NO_SUCH, NO_SUCH + 1);
 }
 
-/* A tid that isn't found doesn't prove that the thread is dead: while the thread lives, its chunk isn't taken. */
+/* No process has the thread's pid, but the search finds that the thread lives. While the thread
+ * lives, its chunk isn't taken. */
 static void misleading_number(void **state)
 {
 	begin_dead();
 	found = true;
 	look(100, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
-	assert_int_equal(asked, 1);		/* asked again only if `all` */
+	assert_int_equal(asked, 1);		/* later looks search again only if `all` is set */
 	look(2, true);
 	assert_int_equal(asked, 3);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
@@ -434,7 +440,7 @@ static void misleading_number(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A failed search doesn't prove that the thread is dead, either. */
+/* A failed search doesn't prove that the thread is dead. */
 static void nothing_known(void **state)
 {
 	begin_dead();
@@ -444,7 +450,7 @@ static void nothing_known(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* An agent that doesn't know its pid or tid writes 0. */
+/* An agent that doesn't know its pid or tid writes 0. The thread's chunk isn't taken. */
 static void no_number(void **state)
 {
 	begin_dead();
@@ -457,7 +463,8 @@ static void no_number(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* The ids of a dead thread may belong to another thread by now. The dead thread's chunk is taken nevertheless. */
+/* Another thread may have got the ids of a dead thread. The dead thread's chunk is taken
+ * nevertheless. */
 static void number_of_another(void **state)
 {
 	begin_dead();
@@ -470,7 +477,7 @@ static void number_of_another(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* The dead thread has the chunk, but hasn't opened it. */
+/* The dead thread had taken the chunk, but hadn't opened it. */
 static void taken_chunk(void **state)
 {
 	begin_dead();
@@ -478,7 +485,7 @@ static void taken_chunk(void **state)
 	look(2, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
 	assert_int_equal(drain.counts.records, 0);
-	/* a serial after the table's end names no known thread */
+	/* a serial that is larger than the table belongs to no known thread */
 	hold(0, 1, 0, 0);
 	chunk(0)->serial = 99;
 	chunk(0)->state = PB_CHUNK_TAKEN;
@@ -487,7 +494,7 @@ static void taken_chunk(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* After pb_drain_dead_look(), and before pb_drain_dead_take(), the chunk goes to another thread. */
+/* Between pb_drain_dead_look() and pb_drain_dead_take(), another thread gets the chunk. */
 static void other_owner(void **state)
 {
 	begin_dead();

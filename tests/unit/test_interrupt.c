@@ -14,7 +14,7 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
-#define LIBC	((greg_t)0x1000)	/* a PC that isn't the agent's */
+#define LIBC	((greg_t)0x1000)	/* a PC outside of the agent */
 #define OWN	0x7f0000000000ul
 #define CORO	0x7e0000000000ul
 #define HANDLER	0x7d0000000000ul
@@ -22,7 +22,7 @@
 #define SIZE	0x10000ul
 
 extern char __ehdr_start[];
-#define AGENT	((greg_t)__ehdr_start)	/* this program plays the agent */
+#define AGENT	((greg_t)__ehdr_start)	/* a PC in this program, which plays the agent */
 __thread struct pb_thread *pb_tls;
 __thread struct pb_unblocked pb_unblocked;
 struct pb_process *pb_process;
@@ -42,7 +42,7 @@ static jmp_buf left;
 static bool leaves;
 static bool follows = true;
 
-/* Replacements for the functions that the two files call. */
+/* Replacements for functions that interrupt.c and stack.c call. */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot)
 {
 	return nr_pending++;
@@ -79,7 +79,8 @@ void pb_chain_forget_returns(void)
 {
 }
 
-/* Return slots of the calls that another thread has open on a stack; 0: none. */
+/* Return slots of the innermost and outermost calls that another thread has open on a stack. If
+ * outermost is 0, no call is open. If innermost is 0, the innermost call is just changing. */
 static uint64_t innermost, outermost;
 
 bool pb_chain_is_empty(const struct pb_stack *s)
@@ -133,7 +134,7 @@ bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
 	return true;
 }
 
-/* Adds an innermost call with this return slot. */
+/* Adds a call with the return slot `slot`, inside the call `below`. */
 static struct pb_open_call *call(struct pb_open_call *below, uint64_t slot)
 {
 	below[1].word = (int64_t)slot;
@@ -163,7 +164,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	/* the others go on in the process that was interrupted */
+	/* only the test that sets process.epoch to 2 ends in a child */
 	assert_int_equal(nr_resumed, process.epoch == 1 ? 0 : 3);
 	leaves = false;
 	stacks[0] = stacks[1] = (struct pb_stack){ 0 };
@@ -179,7 +180,7 @@ static ucontext_t context(greg_t rip, bool blocked)
 	return uc;
 }
 
-/* The handler's calls change w.slot. The interrupted hit goes on with the slot that it had. */
+/* The handler's calls change w.slot. The interrupted hit continues with its own slot. */
 static void the_hit_goes_on(greg_t rip, bool blocked)
 {
 	ucontext_t uc = context(rip, blocked);
@@ -202,8 +203,8 @@ static void the_agent_is_interrupted(void **state)
 	the_hit_goes_on(AGENT, false);
 }
 
-/* A load of the agent has faulted, and the handler of the fault is returning. The PC is in libc's two
- * instructions that call rt_sigreturn. */
+/* The agent has made a load that faulted, and the handler of the fault is just returning. The PC is
+ * at one of libc's two instructions that call rt_sigreturn. */
 static void the_return_from_a_fault_is_interrupted(void **state)
 {
 	the_hit_goes_on(LIBC, true);
@@ -220,8 +221,8 @@ static void the_program_is_interrupted(void **state)
 	assert_null(pb_interrupt_begin(&uc, OWN + 0x3000).inside);
 }
 
-/* The calls that the handler left open are closed, which may change chunks. At that time it must still be
- * known which record the interrupted code has yet to write. */
+/* Closing the calls that the handler left open may change chunks. Meanwhile, the agent must still
+ * know which record the interrupted code has yet to write. */
 static void what_is_closed_knows_the_interrupted(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
@@ -233,8 +234,8 @@ static void what_is_closed_knows_the_interrupted(void **state)
 	assert_int_equal(nr_pending, 0);
 }
 
-/* A handler interrupts a change to another stack. t->stack is that stack already, but t->top isn't
- * the stack's innermost call yet. */
+/* A handler interrupts a change to another stack. t->stack is already the new stack, but t->top
+ * isn't yet the new stack's innermost call. */
 static void a_change_of_stack_is_interrupted(void **state)
 {
 	struct pb_open_call *own = thread.top, *coro = call(coro_calls.call, CORO + 0x8000);
@@ -244,7 +245,7 @@ static void a_change_of_stack_is_interrupted(void **state)
 	thread.top = coro;
 	assert_true(pb_thread_use_stack(&thread, &thread.own, 0));
 	assert_ptr_equal(thread.top, own);
-	/* the change back to the coroutine's stack has come this far */
+	/* the change back to the coroutine's stack has set only t->stack */
 	thread.stack = c;
 	assert_true(pb_thread_use_stack(&thread, h, 0));
 	assert_true(pb_stack_return(&thread, c, 0));
@@ -253,8 +254,9 @@ static void a_change_of_stack_is_interrupted(void **state)
 	assert_ptr_equal(thread.top, own);
 }
 
-/* A handler interrupts a change of stacks at the worst instruction, and leaves by a jump. t->stack is the new stack,
- * which lies at higher addresses; t->top is still a call on the former stack. */
+/* A handler interrupts a change of stacks at the worst instruction, and leaves by a jump. t->stack
+ * is already the new stack, which has higher addresses. t->top is still a call on the former
+ * stack. */
 static void a_change_of_stack_is_left(void **state)
 {
 	struct pb_open_call *own = thread.top;
@@ -267,7 +269,8 @@ static void a_change_of_stack_is_left(void **state)
 	if (!setjmp(left))
 		pb_thread_use_stack(&thread, s, 0);
 	leaves = false;
-	assert_true(thread.lo > OWN + 0x7000);		/* so that the assembly leaves the next hit to C */
+	assert_true(thread.lo > OWN + 0x7000);		/* lets the assembly leave the next hit to C
+							 * code */
 	s = pb_thread_other_stack(&thread, OWN + 0x7000, &gone);
 	assert_ptr_equal(s, &thread.own);
 	assert_true(pb_thread_use_stack(&thread, s, 0));
@@ -276,8 +279,9 @@ static void a_change_of_stack_is_left(void **state)
 	stacks[2] = (struct pb_stack){ 0 };
 }
 
-/* Two threads on one stack would damage its calls. Another thread may have left calls open on a stack whose end is only
- * guessed. A thread may take that stack only if its return slot shows that it goes on from these calls. */
+/* Two threads on one stack would damage the stack's calls. Another thread may have left calls open
+ * on a stack whose end is only guessed. A thread may take this stack only if the thread's return
+ * slot shows that it continues inside these calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)
 {
 	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };
@@ -285,20 +289,21 @@ static void a_neighbour_gets_a_stack_of_its_own(void **state)
 
 	*s = (struct pb_stack){ .lo = CORO, .hi = CORO + SIZE, .thread = &other };
 	pb_stack_set_filled(s);
-	assert_false(pb_stack_is_anothers(&thread, s, CORO + 0x1000));	/* nothing is open */
+	assert_false(pb_stack_is_anothers(&thread, s, CORO + 0x1000));	/* no call is open */
 	innermost = CORO + 0xc000;
 	outermost = CORO + 0xd000;
 	assert_false(pb_stack_is_anothers(&thread, s, innermost));
 	assert_false(pb_stack_is_anothers(&thread, s, innermost - 0x1000));
 	assert_true(pb_stack_is_anothers(&thread, s, innermost - 0x4000));
 	assert_true(pb_stack_is_anothers(&thread, s, outermost + 0x2800));
-	innermost = 0;						/* the other thread's call is changing just now */
+	innermost = 0;						/* the other thread is just changing
+								 * its call */
 	assert_true(pb_stack_is_anothers(&thread, s, CORO + 0xb000));
 	innermost = CORO + 0xc000;
 	other.stack = s;
 	assert_false(pb_stack_is_anothers(&thread, s, innermost));
 	assert_true(pb_stack_is_anothers(&thread, s, innermost - 0x1000));
-	/* the other thread came back after the stack was found to be idle */
+	/* the other thread returned to the stack after the stack was found to be idle */
 	assert_false(pb_thread_use_stack(&thread, s, innermost - 0x1000));
 	assert_ptr_equal(s->thread, &other);
 	assert_ptr_equal(thread.stack, &thread.own);
@@ -307,7 +312,8 @@ static void a_neighbour_gets_a_stack_of_its_own(void **state)
 	*s = (struct pb_stack){ 0 };
 }
 
-/* A handler on an alternate stack above the thread's own: no open call belongs to the handler. */
+/* A handler runs on an alternate stack with higher addresses than the thread's own stack. No open
+ * call belongs to the handler. */
 static void a_handler_on_another_stack_closes_nothing(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
@@ -321,15 +327,15 @@ static void a_handler_on_another_stack_closes_nothing(void **state)
 	assert_int_equal(nr_closed, 1);
 }
 
-/* The handler forks. In the child, the interrupted code goes on with the address of the thread's state, so the state
- * must be there again. */
+/* The handler forks. In the child, the interrupted code still uses the address of the thread's
+ * state. So the state must exist again at this address. */
 static void a_child_has_its_state_again(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
 	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
 
 	made_anew = 0;
-	memset(&process, 0, sizeof(process));	/* as the kernel wipes it */
+	memset(&process, 0, sizeof(process));	/* the kernel wipes it in the child */
 	memset(&thread, 0, sizeof(thread));
 	follows = false;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
@@ -339,7 +345,7 @@ static void a_child_has_its_state_again(void **state)
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
 	assert_int_equal(made_anew, 1);
 	assert_non_null(thread.top);
-	/* the handler has made calls in the child: the state exists already */
+	/* the handler has made calls in the child, so the state already exists */
 	process.epoch = 2;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);
 	assert_int_equal(made_anew, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Functions in assembly, without CFI. The analysis follows the depth of the stack through each
- * function: either that proves where the exits are, or the function is refused. */
+ * function. If the depth doesn't prove where the exits are, the function's exits aren't hooked. */
 #include "exits_expect.h"
 
 /* N: a function without CFI */
@@ -14,7 +14,7 @@ static const char *const depth_s = MACROS NAKED
 	"N leaf\n body\n body\n ret\nZ leaf\n"
 	"N pushes\n push %rbx\n push %r12\n sub $24,%rsp\n body\n call other\n add $24,%rsp\n pop %r12\n pop %rbx\n"
 	" body\n ret\nZ pushes\n"
-	/* both paths to the return have the same depth */
+	/* both paths to the return have the same depth of the stack */
 	"N branches\n body\n test %eax,%eax\n je 1f\n push %rbx\n body\n pop %rbx\n1: body\n ret\nZ branches\n"
 	"N loops\n push %rbx\n body\n1: body\n dec %rdi\n jne 1b\n pop %rbx\n body\n ret\nZ loops\n"
 	"N frame\n push %rbp\n mov %rsp,%rbp\n and $-64,%rsp\n sub $256,%rsp\n body\n call other\n leave\n body\n ret\nZ frame\n"
@@ -24,7 +24,7 @@ static const char *const depth_s = MACROS NAKED
 	/* the first function jumps into the middle of the second */
 	"N shares\n push %rbx\n body\n jmp 2f\nZ shares\n"
 	"N shared\n push %rbx\n body\n2: body\n pop %rbx\n body\n ret\nZ shared\n"
-	/* the first function runs on into the next */
+	/* the first function runs on into the second */
 	"N runs_on\n body\n body\n .size runs_on,.-runs_on\n"
 	"N next\n body\n ret\nZ next\n"
 	/* functions whose exits can't be proven */
@@ -37,10 +37,10 @@ static const char *const depth_s = MACROS NAKED
 	"N framed\n body\n push %rbx\n jmp other\nZ framed\n"
 	"N computed\n body\n lea 4f(%rip),%rdx\n lea (%rdx,%rax,4),%rdx\n jmp *%rdx\n4: body\n ret\nZ computed\n"
 	"N writes\n body\n mov %rax,(%rsp)\n body\n ret\nZ writes\n"
-	/* `wrong` jumps into `wronged` with another depth of the stack */
+	/* `wrong` jumps into `wronged`, where the depth of the stack is different */
 	"N wrong\n push %rbx\n push %rbx\n body\n jmp 5f\nZ wrong\n"
 	"N wronged\n push %rbx\n body\n5: body\n pop %rbx\n body\n ret\nZ wronged\n"
-	/* without a size, its end isn't known */
+	/* the symbol has no size, so the function's end isn't known */
 	"N no_size\n body\n body\n ret\n.p2align 4\n"
 	END;
 
@@ -82,7 +82,7 @@ static void test_depths(void **unused)
 	visit(path, compare, (void *)depths);
 }
 
-/* Go's functions have symbols and no CFI, too, but their stacks move: they are refused. */
+/* Go's functions have symbols and no CFI, too. They are refused, because their stacks move. */
 static void test_not_assembly(void **unused)
 {
 	char path[256];

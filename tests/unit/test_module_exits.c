@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which exits the analysis finds in small functions in assembly, how each exit is
- * hooked, and which functions are refused. For whole modules: whether windows,
- * exits and recipes are consistent. */
+/* Tests which exits the analysis finds in small functions in assembly, how each exit is hooked, and
+ * which functions are refused. For whole modules, tests that windows, exits and recipes are
+ * consistent. */
 #include "exits_expect.h"
 
 static void check_written(struct pb_an *an, void *arg);
@@ -18,7 +18,7 @@ static void check(const char *name, const struct expected *x)
 static const char *const windows_s = MACROS
 	".text\nfar\n"
 	"F other\n body\n ret\nE other\nfar\n"
-	/* add $8,%rsp; pop; ret */
+	/* add $1,%eax; pop; ret */
 	"F plain\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE plain\nfar\n"
 	/* a window may begin at the return address of a call, but not before it */
 	"F padded\n sub $8,%rsp\n .cfi_adjust_cfa_offset 8\n body\n call other\n pop %rcx\n .cfi_adjust_cfa_offset -8\n"
@@ -27,20 +27,23 @@ static const char *const windows_s = MACROS
 	" ret\nE zeros\n .byte 0,0,0\nfar\n"
 	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
 	"F longer\n mov $1,%eax\n ret\nE longer\nfar\n"
-	/* 25 bytes: one window over all of it would be too long for a recipe */
+	/* 25 bytes: one window over the whole function would be too long for a recipe */
 	"F too_long\n movabs $1,%rax\n 1: movabs $2,%rcx\n dec %rcx\n nop\n ret\nE too_long\n"
 	".cfi_startproc\n jmp 1b\n.cfi_endproc\nfar\n"
-	/* a jump leads to the return: hooking the copy in the entry's stub isn't enough */
+	/* a jump leads to the return, so hooking only the return's copy in the entry's stub isn't
+	 * enough */
 	"F led_to\n mov $1,%eax\n1: ret\n jmp 1b\nE led_to\n nopl 0(%rax)\n nopl 0(%rax)\nfar\n"
-	/* one byte of padding after the return, and a slot in more padding */
+	/* the return is followed by one byte of padding; the slot is in the padding after the
+	 * function */
 	"F padded_slot\n body\n call other\n1: ret\n nop\n jmp 1b\nE padded_slot\n .fill 6,1,0x90\nfar\n"
-	/* no padding: a code slot at the function's start */
+	/* there is no padding, so the slot is a code slot at the function's start */
 	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE code_slot\nfar\n"
 	"F carried\n push_rbx\n call other\n pop_rbx\n ret\nE carried\nfar\n"
-	/* a shared jump: the second jump is for the code after the exit */
+	/* the exit has a shared jump, whose second jump displaces the code after the exit */
 	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
-	/* the second jump belongs to another exit: it is at that exit, or moved to an earlier instruction */
+	/* the second jump belongs to another exit. It is at this exit, or at an earlier
+	 * instruction */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
@@ -49,7 +52,7 @@ static const char *const windows_s = MACROS
 	"F crowded\n body\n call other\n ret\nE crowded\n"
 	"F next\n body\n ret\nE next\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
-	/* bytes that are never executed are no exits */
+	/* `ret` bytes that are never executed are no exits */
 	"F data\n body\n add $1,%eax\n ret\n .byte 0xc3,0xc3,0x48,0xc3\nE data\nfar\n"
 	END;
 
@@ -109,25 +112,25 @@ static const char *const exits_s = MACROS
 	"F plain_switch\n body\n lea 0(,%rdi,4),%rdx\n lea table3(%rip),%rax\n mov (%rdx,%rax),%eax\n cltq\n"
 	" lea table3(%rip),%rdx\n add %rdx,%rax\n jmp *%rax\n29: body\n body\n ret\nE plain_switch\n.p2align 4\n"
 	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\nE gotos\n.p2align 4\n"
-	/* a table of offsets from a label. Code that only the table leads to isn't dead, and its jump
-	 * targets aren't covered by windows */
+	/* a table of offsets from a label. Code to which only the table leads isn't dead, and
+	 * windows don't cover its jump targets */
 	"F label\n body\n lea 6f(%rip),%rdx\n lea bases(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n6: body\n body\n ret\n7: body\n mov %ecx,%eax\n mov %eax,%edx\n8: nopl (%rax)\n ret\nE label\n.p2align 4\n"
-	/* the target is computed before a jump to the indirect jump */
+	/* the target is computed first, and then a jump leads to the indirect jump */
 	"F label_apart\n body\n push_rbx\n test %eax,%eax\n lea 9f(%rip),%rdx\n je 11f\n lea apart(%rip),%rcx\n"
 	" movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n jmp 12f\n9: body\n pop_rbx\n body\n ret\n"
 	" .cfi_adjust_cfa_offset 8\n11: mov %rdx,%rax\n12: jmp *%rax\n10: body\n pop_rbx\n body\n ret\n"
 	"E label_apart\n.p2align 4\n"
-	/* the same register for the address of the table and for that of the label */
+	/* one register first has the table's address, and later the label's */
 	"F label_again\n body\n lea again(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea 13f(%rip),%rdx\n"
 	" add %rdx,%rax\n jmp *%rax\n13: body\n body\n ret\n14: body\n body\n ret\nE label_again\n.p2align 4\n"
-	/* the cold part jumps back to label 5; another function jumps to this label, too */
+	/* the cold part and another function jump to label 5 */
 	"F hot\n body\n push_rbx\n test %eax,%eax\n je hot.cold\n5: body\n pop_rbx\n body\n ret\nE hot\n.p2align 4\n"
 	"F shares\n body\n push_rbx\n jmp 5b\nE shares\n.p2align 4\n"
 	".section .text.unlikely,\"ax\"\n .type hot.cold,@function\nhot.cold: .cfi_startproc\n .cfi_adjust_cfa_offset 8\n"
 	" test %esi,%esi\n jne 5b\n body\n pop_rbx\n body\n ret\n .cfi_endproc\n .size hot.cold,.-hot.cold\n"
 	".text\n"
-	/* runs on, through padding, into the next function */
+	/* `runs_on` runs on through padding into the next function */
 	"F runs_on\n body\n test %eax,%eax\n jne other\nE runs_on\n.p2align 4\n"
 	"F next\n body\n body\n ret\nE next\n.p2align 4\n"
 	/* functions without exits */
@@ -136,7 +139,7 @@ static const char *const exits_s = MACROS
 	/* gcc saves and restores rsp around arguments on the stack */
 	"F saves\n body\n push_rbx\n mov %rsp,%rbx\n sub $64,%rsp\n .cfi_adjust_cfa_offset 64\n call other\n"
 	" mov %rbx,%rsp\n .cfi_adjust_cfa_offset -64\n pop_rbx\n body\n ret\nE saves\n.p2align 4\n"
-	/* reads its return address, which is the original one */
+	/* `reads` reads its return address, which hooking doesn't change */
 	"F reads\n mov (%rsp),%rax\n body\n body\n ret\nE reads\n.p2align 4\n"
 	".section .rodata\n.p2align 2\ntable: .long 1b-table,2b-table\n"
 	"table2: .long 3b-table2,3b-table2\n"
@@ -212,7 +215,7 @@ static const char *const refused_s = MACROS
 	"F far_ret\n body\n lretq\nE far_ret\n.p2align 4\n"
 	"F iret\n body\n iretq\nE iret\n.p2align 4\n"
 	"F computed\n body\n lea 1f(%rip),%rdx\n lea (%rdx,%rax,4),%rdx\n jmp *%rdx\n1: body\n body\n ret\nE computed\n.p2align 4\n"
-	/* the second offset leads to another function */
+	/* the second offset in the table leads to another function */
 	"F other_base\n body\n lea 4f(%rip),%rdx\n lea table(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n4: body\n body\n ret\nE other_base\n.p2align 4\n"
 	/* the offset is loaded from one table and added to the address of another */
@@ -236,7 +239,7 @@ static const char *const refused_s = MACROS
 	"F locks\n body\n je 1f\n lock\n1: cmpxchg %ecx,(%rdi)\n body\n ret\nE locks\n.p2align 4\n"
 	".globl no_cfi\n.type no_cfi,@function\nno_cfi: body\n body\n ret\n.size no_cfi,.-no_cfi\n.p2align 4\n"
 	"F falls\n body\n test %eax,%eax\nE falls\n .byte 6,6,6,6,6\n.p2align 4\n"
-	/* a function is refused if one of its parts is */
+	/* if one part of a function is refused, the whole function is refused */
 	"F uses_bad\n body\n push_rbx\n je 3f\n body\n pop_rbx\n ret\nE uses_bad\n.p2align 4\n"
 	".cfi_startproc\n .cfi_adjust_cfa_offset 8\n nop\n3: body\n ret\n.cfi_endproc\n"
 	".section .rodata\n.p2align 2\ntable: .long 4b-4b,other-4b\n"
@@ -280,7 +283,8 @@ static void test_refused(void **unused)
 	check("refused.so", refused);
 }
 
-/* For a whole module: each hooked exit is an instruction of its window's recipe. */
+/* For a whole module: checks that each hooked exit is an instruction in the recipe of its
+ * window. */
 static void check_module(struct pb_an *an, void *arg)
 {
 	size_t hooked = 0;
@@ -304,7 +308,7 @@ static void check_module(struct pb_an *an, void *arg)
 			found |= pb_recipe_pairs(r)[k].orig == e->addr - w->start;
 		assert_true(found);
 		assert_memory_equal(pb_recipe_orig(r), range->bytes + (w->start - range->addr), w->len);
-		/* no jump leads to a byte between the window's start and the exit */
+		/* no jump leads to a byte after the window's start, up to the exit */
 		for (uint64_t at = w->start + 1; at <= e->addr; at++)
 			assert_false(pb_bit_test(range->reached, at - range->addr));
 		hooked++;
@@ -312,7 +316,7 @@ static void check_module(struct pb_an *an, void *arg)
 	assert_true(hooked > *(size_t *)arg);
 }
 
-/* No byte is part of two windows, slots or code slots. */
+/* Checks that no byte is part of two windows, slots or code slots. */
 static void check_apart(struct pb_an *an, void *arg)
 {
 	const struct pb_range *last = &an->ranges.v[an->ranges.n - 1];
@@ -333,7 +337,7 @@ static void check_apart(struct pb_an *an, void *arg)
 		for (uint64_t at = from; (w->via || w->how == PB_EXIT_SHARED) && at < to; at++)
 			assert_false(used[at]++);
 	}
-	/* an entry's window that contains exits is also in exit_windows */
+	/* if an entry's window contains exits, it is also in exit_windows */
 	for (size_t i = 0; i < an->exit_windows.n; i++)
 		if (an->exit_windows.v[i].fn >= 0)
 			joined[an->exit_windows.v[i].fn] = true;
@@ -361,7 +365,8 @@ static size_t add_start(uint64_t start, uint64_t *to, size_t n, size_t max)
 	return n + 1;
 }
 
-/* The windows of the exits of f, as a sorted list of starts without repetition. */
+/* Returns the number of windows that f's exits have. Writes the windows' starts to `to`, sorted and
+ * each only once. */
 static size_t starts_of(const struct pb_an *an, const struct pb_fn *f, uint64_t *to, size_t max)
 {
 	uint32_t units[4096];
@@ -400,7 +405,7 @@ static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *
 	return nr;
 }
 
-/* Checks that the exit is in the written analysis, in the same window. */
+/* Checks that the written analysis has the exit, in the same window. */
 static void check_exit(const struct pb_an *an, const struct pb_analysis *a, const struct pb_fn_exit *e)
 {
 	const struct pb_an_window *is = &an->exit_windows.v[e->window];
@@ -433,7 +438,7 @@ static void check_exit(const struct pb_an *an, const struct pb_analysis *a, cons
 		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
 }
 
-/* Checks that the written analysis has what the stages of the analysis found. */
+/* Checks that the written analysis contains the results of the analysis's stages. */
 static void check_written(struct pb_an *an, void *arg)
 {
 	static uint64_t expected[8192], is[8192];
@@ -458,7 +463,7 @@ static void check_written(struct pb_an *an, void *arg)
 		assert_int_equal(starts_in_file(a, f, is, 8192), n);
 		assert_memory_equal(is, expected, n * sizeof(*is));
 	}
-	/* each window is needed by a function whose exits are all hooked */
+	/* for each window, there is a function that needs it and whose exits are all hooked */
 	for (uint32_t i = 0; i < a->nr_left_by; i++)
 		needed[((const uint32_t *)(blob + a->left_by_offset))[i]] = true;
 	for (uint32_t i = 0; i < a->nr_windows; i++)
@@ -492,8 +497,8 @@ static void test_modules(void **unused)
 	}
 }
 
-/* Flips each bit of the header, and of the tables and recipes of exits. The check must refuse the
- * result, or it must be safe to read. */
+/* Flips each bit of the header, and of the tables and recipes of exits. pb_analysis_check() must
+ * refuse many of the results. */
 static void test_damaged(void **unused)
 {
 	struct view v = analyse("windows.so", PB_MODULE_RETURNS);
@@ -509,7 +514,8 @@ static void test_damaged(void **unused)
 			refused += pb_analysis_check(copy, v.size) != 0;
 		}
 	assert_true(refused > 1000);
-	/* damage: a window that covers its function's entry, and a slot that covers its own window */
+	/* damages windows: makes a window cover its function's entry window, or a slot cover its
+	 * own window */
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from) + i;
 		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);
@@ -527,7 +533,7 @@ static void test_damaged(void **unused)
 		}
 	}
 	assert_true(entries >= 3 && slots);
-	/* two windows that overlap */
+	/* makes two windows overlap */
 	for (uint32_t i = 0; i + 1 < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from);
 

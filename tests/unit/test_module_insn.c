@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares the table of frequent opcodes with Zydis. Each instruction that the table
- * knows must be decoded alike by both. The input is each opcode with each ModRM byte
- * and prefix that the table has, random bytes, and real code. */
+/* Compares the table of frequent opcodes with Zydis. The table and Zydis must decode each
+ * instruction that the table knows in the same way. The input is each opcode with each ModRM byte
+ * and prefix of the table, random bytes, and real code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,8 @@ static void show(const char *by, const struct pb_insn *i)
 		      i->imm_size[1], (unsigned long long)i->imm[1]);
 }
 
-/* Returns the length, 0 where there is no instruction. */
+/* Decodes the instruction at p by the table and by Zydis, and compares the results. Returns the
+ * length, or 0 if there is no instruction. */
 static unsigned compare(const uint8_t *p, size_t avail)
 {
 	struct pb_insn a, b;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Recipes byte by byte, with the assembly above them. All windows are at 0x1000. */
+/* Compares recipes byte by byte. Comments before the bytes have their assembly. All windows are at
+ * 0x1000. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,13 +15,13 @@
 #include "module/analysis/relocate.h"
 
 #define AT	0x1000u
-#define FAR	64u	/* room: no other entry near */
+#define FAR	64u	/* for `room`: no other entry is near the window */
 
 struct golden {
 	const char *what;
-	const char *bytes;	/* at AT: the window, and some bytes after it */
+	const char *bytes;	/* the bytes at AT: the window, and some bytes after it */
 	unsigned window_len;
-	const char *code;	/* zero where fixups go */
+	const char *code;	/* the bytes of fixups are zero */
 	const char *fixups;	/* kind@offset=value+addend ... */
 	const char *pairs;	/* orig>copy ... */
 };
@@ -44,7 +45,7 @@ static const struct golden golden[] = {
 	  "833d1000000005", 7,
 	  "833d0000000005 e900000000", "1@2=1017+1 1@8=1007+0", "0>0 7>7" },
 	{ "rip-relative with a 4-byte immediate",
-	  /* movq $-1,-8(%rip)			# 0x1003 is in the window, so -0x80: 0xf8b */
+	  /* movq $-1,-8(%rip)			# 0x1003 would be in the window, so -0x80: 0xf8b */
 	  "48c70580ffffffffffffff", 11,
 	  "48c70500000000ffffffff e900000000", "1@3=f8b+4 1@12=100b+0", "0>0 11>11" },
 	{ "jcc rel8 widened",
@@ -163,7 +164,7 @@ static void show(const struct pb_window_out *w, char *fixups, char *pairs)
 		pairs += sprintf(pairs, "%s%u>%u", i ? " " : "", w->pairs[i].orig, w->pairs[i].copy);
 }
 
-/* Windows for a jmp rel8. */
+/* Windows over which the patch writes a jmp rel8. */
 static const struct golden golden_short[] = {
 	{ "two bytes, and what follows stays",
 	  /* xor %eax,%eax; dec %edi; jne 0x1002 */
@@ -198,7 +199,7 @@ static const struct golden golden_code_slot[] = {
 	  "0>0 3>3 8>8 10>14" },
 };
 
-/* The window for the first byte of a shared jump. */
+/* The window of one byte for the first jump of two shared jumps. */
 static const struct golden golden_shared[] = {
 	{ "a byte", /* ret */ "c3 554889e5", 1, "c3", "", "0>0" },
 };
@@ -292,8 +293,8 @@ static void test_refusals(void **unused)
 	}
 }
 
-/* A call of mcount or __fentry__ that the compiler emitted becomes a nop. The recipe
- * has no code for it, and rest[] has the nop. */
+/* If the compiler emitted a call of mcount or __fentry__, the call becomes a nop. The recipe has no
+ * code for the call, and rest[] has the nop. */
 static void test_hook_call(void **unused)
 {
 	/* push %rbp; mov %rsp,%rbp; call *mcount@GOTPCREL(%rip) */
@@ -311,7 +312,7 @@ static void test_hook_call(void **unused)
 	assert_memory_equal(w.orig, bytes, 10);
 	assert_memory_equal(w.rest, rest, 10);
 
-	/* __fentry__, five bytes: nothing is left at all */
+	/* a call of __fentry__ takes the whole window of five bytes: no code is left */
 	static const uint8_t fentry[] = { 0xe8, 1, 2, 3, 4, 0xc3 };
 	static const struct pb_nop one = { .addr = AT, .len = 5 };
 
@@ -326,7 +327,7 @@ static void test_hook_call(void **unused)
 
 static void test_pc_mapping(void **unused)
 {
-	/* test %rdi,%rdi; je; -> copies at 0, 3, and the last jump at 9 */
+	/* test %rdi,%rdi; je; the copies are at 0 and 3, and the final jump is at 9 */
 	static const uint8_t bytes[] = { 0x48, 0x85, 0xff, 0x74, 0x10, 0xc3 };
 	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(bytes), .room = FAR };
 	struct pb_window_out w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runtimes are recognised by the symbols and sections of a file, and by nothing else. */
+/* Runtimes are recognised only by the symbols and sections of a file. */
 #include "module_files.h"
 #include "module/analysis/analyse.h"
 #include "module/analysis/stages.h"
@@ -51,7 +51,7 @@ static void test_each(void **unused)
 		{ DEFINES("PyInit__greenlet"), "greenlet" },
 		{ DEFINES("scm_call_with_current_continuation"), "Guile" },
 		{ DEFINES("Init_continuation"), "Ruby's callcc" },
-		/* here an undefined symbol is enough */
+		/* an undefined symbol is enough to recognise AddressSanitizer */
 		{ ".text\n call __asan_init@PLT\n", "AddressSanitizer" },
 	};
 
@@ -72,7 +72,7 @@ static void test_each(void **unused)
 static void test_none(void **unused)
 {
 	assert_int_equal(runtimes_of(DEFINES("gHotSpotVMStruct") DEFINES("luaJIT") SECTION(".gopclntab2")), 0);
-	/* a user of the library isn't the library */
+	/* a program that uses Mono's library isn't the library */
 	assert_int_equal(runtimes_of(".text\n call mono_jit_init@PLT\n"), 0);
 }
 

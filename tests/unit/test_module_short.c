@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls functions that have no room for a jmp rel32, in two threads and under a timer. The
- * trampoline slots of s_* are in padding, those of d_* in code; r_* share the jump of the next
- * function. The program checks what the functions return, and which program counters the timer's
- * handler sees. It ends when it can read a byte or, with an argument, after that many rounds.
- * test_module_short.py traces it, and changes its text while it runs.
+ * Calls functions that have no room for a jmp rel32, in two threads, while a timer sends signals.
+ * The trampoline slots of s_* are in padding. Those of d_* are in code. r_* share the jump of the
+ * next function. The program checks the functions' results, and the program counters that the
+ * timer's handler sees. It ends when it can read a byte from stdin. If argv[1] is given, it ends
+ * after argv[1] rounds. test_module_short.py traces the program, and changes the program's text
+ * while it runs.
  */
 #include <link.h>
 #include <pthread.h>
@@ -32,24 +33,25 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	/* the loop begins after four bytes */
 	"F s_pushed\n push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx,-16\n mov %rdi,%rbx\n"
 	"1: dec %rdi\n jg 1b\n lea 1(%rbx),%rax\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\nE s_pushed\n"
-	/* the callee returns to the third byte */
+	/* the callee returns to the third byte of s_call */
 	"F s_call\n call *%rdi\n inc %rax\n ret\nE s_call\n"
 	"F s_system\n xor %eax,%eax\n mov $39,%al\n syscall\n ret\nE s_system\n"
 	/* three bytes of padding follow s_return */
 	"F s_return\n ret\nE s_return\n .byte 0xcc,0xcc,0xcc\n"
-	/* two bytes, and no padding before the next function */
+	/* s_jump has two bytes, and no padding is between it and the next function */
 	".globl s_jump\n.type s_jump,@function\ns_jump: .cfi_startproc\n jmp s_far\n .cfi_endproc\n"
 	" .size s_jump, .-s_jump\n"
 	".globl s_ends\n.type s_ends,@function\ns_ends: .cfi_startproc\n mov $7,%eax\n ret\n"
 	" .cfi_endproc\n .size s_ends, .-s_ends\n"
 	"F s_far\n lea 3(%rdi),%rax\n ret\nE s_far\n"
-	/* padding for the slots of all these functions */
+	/* padding for the slots of all s_* functions */
 	" .fill 32,1,0xcc\n .p2align 4, 0xcc\n"
-	/* "far" keeps padding out of reach: code without room for a code slot */
+	/* "far" keeps padding out of reach: it is code without room for a code slot */
 	".macro far\n .cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n .cfi_endproc\n.endm\n"
 	".macro D name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	"far\n"
-	/* the code slot of d_loop is in the loop itself, and displaces a rip-relative operand */
+	/* the code slot of d_loop is in its loop, and displaces an instruction with a rip-relative
+	 * operand */
 	"D d_loop\n mov %rdi,%rax\n1: mov %rax,%rcx\n mov %rax,sink(%rip)\n dec %rax\n"
 	" cmp $1,%rcx\n jg 1b\n ret\nE d_loop\n"
 	"far\n"
@@ -67,15 +69,17 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"D d_fault\n xor %eax,%eax\n1: lea 1(%rax),%ecx\n mov %rcx,16(%rdi)\n mov %ecx,%eax\n"
 	" cmp $2,%eax\n jb 1b\n ret\nE d_fault\n"
 	"far\n"
-	/* one byte; the window of the next function has exactly five bytes, or more */
+	/* r_* have one byte. The next function's window has exactly five bytes, or more than
+	 * five */
 	"D r_ret\n ret\nE r_ret\nD c_next\n mov $9,%eax\nE c_next\n.cfi_startproc\n ret\n.cfi_endproc\n"
 	"D r_other\n ret\nE r_other\nD c_other\n push %rbx\n .cfi_def_cfa_offset 16\n"
 	" .cfi_offset %rbx,-16\n mov %rdi,%rbx\n mov $3,%eax\n add %rbx,%rax\n pop %rbx\n"
 	" .cfi_def_cfa_offset 8\n ret\nE c_other\n"
 	"far\n .p2align 4, 0xcc\n");
-/* Read at run time: the analysis would take a constant d_fault + FAULT_AT for a jump target. */
+/* Read at run time. If d_fault + FAULT_AT was a constant in the code, the analysis would think that
+ * it is a jump target. */
 static long (*volatile faults)(long *) = d_fault;
-#define FAULT_AT	5	/* offset of the store in d_fault */
+#define FAULT_AT	5	/* offset of the store from the start of d_fault */
 #define FAULT_LEN	4
 
 static volatile int stop;

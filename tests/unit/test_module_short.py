@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Short jumps at work (src/module/analysis/padding_slots.c, code_slots.c). Each function of
-test_module_short.c must be recorded with its exact number of calls. A second test changes the
-program's text while it runs; in the end the text must equal that of the file.
+"""Short jumps in a traced program (src/module/analysis/padding_slots.c, code_slots.c). Each
+function of test_module_short.c must be recorded with its exact number of calls. A second test
+changes the program's text while the program runs. At the end, the text must be that of the file.
 
   test_module_short.py PROGRAM [SECONDS]
 """
@@ -20,7 +20,7 @@ SHORT = ["s_call", "s_jump", "s_loop", "s_pushed", "s_return", "s_system"]
 CODE_SLOT = ["d_loop", "d_tiny", "d_calls", "d_fault"]
 SHARED = ["r_ret", "r_other"]
 SECOND = ["c_next", "c_other"]
-# calls by each thread in a round; d_calls calls d_beside three times
+# the calls that each thread makes in a round; d_calls calls d_beside three times
 CALLS = collections.Counter(SHORT + CODE_SLOT + SHARED + SECOND + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
 
 

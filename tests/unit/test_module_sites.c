@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Analyses of whole files, which are compiled here: which functions are found, how the
- * records of compilers are used, each reason to refuse a function, and the cache.
+ * Analyses whole files, which the test compiles. Tests which functions are found, how compilers'
+ * records are used, each reason to refuse a function, and the cache.
  */
 #include "module_files.h"
 
 /* ------------------------------------------------------------ hand-written */
 
-/* FILL is the byte between functions. */
+/* FILL is the value of the bytes between functions. */
 static const char *const reasons_s =
 	".macro F name\n .p2align 4, FILL\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -27,7 +27,8 @@ static const char *const reasons_s =
 	"F looped\n push %rbx\n1: dec %edi\n test %edi,%edi\n jne 1b\n pop %rbx\n ret\nE looped\n"
 	"F outside\n xor %eax,%eax\n nopl (%rax)\n ret\nE outside\n"
 	"F jumper\n test %edi,%edi\n je outside+2\n je after+7\n xor %eax,%eax\n ret\nE jumper\n"
-	/* jumper jumps into the window of `after`, but past the five bytes that the patch overwrites */
+	/* `jumper` jumps into the window of `after`, to a byte after the five bytes that the patch
+	 * overwrites */
 	"F after\n xor %eax,%eax\n movl $0,4(%rdi)\n ret\nE after\n"
 	"F taken\n xor %eax,%eax\n nopl (%rax)\n ret\nE taken\n"
 	"F taker\n lea taken+2(%rip),%rax\n ret\nE taker\n"
@@ -57,10 +58,11 @@ static const char *const reasons_s =
 	"F popper\n pop %rax\n jmp *%rax\nE popper\n"
 	"F endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\n"
 	"F setjmp\n mov $1,%eax\n ret\nE setjmp\n"
-	/* a cold part that begins in its function's frame */
+	/* a cold part that begins with the frame that its function has made */
 	".p2align 4\n.type plain.cold,@function\nplain.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 32\n ud2\n nop\n nop\n nop\n .cfi_endproc\n.size plain.cold,.-plain.cold\n"
-	/* cold parts without a frame begin as functions do; the part that is called is a function */
+	/* cold parts without a frame, which begin like functions. The part that is called is a
+	 * function */
 	".p2align 4\n.type noframe.cold,@function\nnoframe.cold: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold,.-noframe.cold\n"
 	".p2align 4\n.type noframe.cold.3,@function\nnoframe.cold.3: .cfi_startproc\n"
@@ -69,8 +71,8 @@ static const char *const reasons_s =
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold.1,.-noframe.cold.1\n"
 	"F noframe\n test %edi,%edi\n je noframe.cold\n js noframe.cold.3\n call noframe.cold.1\n"
 	" ret\nE noframe\n"
-	/* cold parts that read their function's return address. They belong to the function
-	 * by a jump, by a jump of another part, or by name */
+	/* cold parts that read their function's return address. They are assigned to the function
+	 * by its jump, by another part's jump, or by name */
 	".p2align 4\n.type asker.cold,@function\nasker.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 16\n mov 8(%rsp),%rax\n add $8,%rsp\n ret\n .cfi_endproc\n"
 	".size asker.cold,.-asker.cold\n"
@@ -96,7 +98,7 @@ static const char *const reasons_s =
 static void test_reasons(void **unused)
 {
 	write_file("reasons.s", reasons_s);
-	/* FILL=6: no padding, so there are no slots */
+	/* bytes of value 6 aren't padding, so there are no slots */
 	build("gcc -shared -nostdlib -Wa,--defsym,FILL=6 -Wl,-z,notext,-Bsymbolic -Wl,--build-id "
 	      "reasons.s -o reasons.so");
 	struct view v = analyse("reasons.so", 0);
@@ -158,8 +160,8 @@ static void test_short(void **unused)
 	assert_short(v, "returned", 2);
 	assert_short(v, "fixed", 2);
 	assert_short(v, "shorter", 2);
-	/* one byte is too few even for a short jump; the other functions are refused for reasons that padding doesn't
-	 * change */
+	/* `shortest` has one byte, which is too short even for a short jump. The next four
+	 * functions are refused for reasons that padding doesn't change */
 	assert_refused(v, "shortest", SHORT);
 	assert_refused(v, "falls", CROSSES);
 	assert_refused(v, "looped", BRANCH);
@@ -184,7 +186,8 @@ static void test_flags(void **unused)
 	drop(v);
 }
 
-/* Without any symbols, functions are found by their FDEs. Cold parts aren't taken for functions. */
+/* If a file has no symbols, the analysis finds functions by their FDEs. It doesn't take cold parts
+ * for functions. */
 static void test_stripped(void **unused)
 {
 	write_file("hide", "{ local: *; };\n");
@@ -270,7 +273,8 @@ static void test_records(void **unused)
 	one_record("gcc -O1 -finstrument-functions", PB_SITE_CYG, 0);
 }
 
-/* Calls that recordmcount found, in comdat sections as well. A second run on a file changes nothing. */
+/* Calls that recordmcount found, also in comdat sections. If recordmcount runs on a file a second
+ * time, it changes nothing. */
 static void test_recordmcount(void **unused)
 {
 	write_file("comdat.cc", "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
@@ -299,7 +303,8 @@ static void test_patchable(void **unused)
 	assert_int_equal(func(v, "some")->window_len, 5);
 	assert_refused(v, "none", UNINSTRUMENTED);
 	drop(v);
-	/* 14 NOPs before the entry, two after it: two are too few, so code is displaced */
+	/* there are 14 NOPs before the entry and two after it. Two NOPs have no room for the jump,
+	 * so code is displaced */
 	build("gcc -O1 -fpie -pie -fpatchable-function-entry=16,14 patch.c -o patch");
 	v = analyse("patch", 0);
 	assert_site(v, "some", PB_SITE_SYMBOL);
@@ -324,7 +329,7 @@ static void test_clang(void **unused)
 	one_record("clang -O1 -pg", PB_SITE_MCOUNT, 3);
 }
 
-/* The sleds are found without XRay's runtime. */
+/* The analysis finds the sleds of a file that isn't linked with XRay's runtime. */
 static void test_xray(void **unused)
 {
 	write_file("patch.c", "int some(int x) { return x * 3; }\nint other(void) { return some(1); }\n");
@@ -335,7 +340,7 @@ static void test_xray(void **unused)
 	assert_site(v, "some", PB_SITE_XRAY);
 	assert_int_equal(func(v, "some")->window_len, 11);
 	drop(v);
-	/* on an odd address a nop goes before the sled */
+	/* if a function's address is odd, a nop precedes the sled */
 	build("clang -Os -fPIC -fxray-instrument -fxray-instruction-threshold=1 -c patch.c && "
 	      "gcc -shared -nostdlib patch.o -o xray.so");
 	v = analyse("xray.so", 0);
@@ -386,7 +391,7 @@ static void test_cache(void **unused)
 	/* other options use another file */
 	drop(map(open_module("reasons.so", PB_MODULE_ALL_SITES, cache)));
 	assert_int_equal(count_files(cache), 2);
-	/* the directory can't be created: the analysis is only in memory */
+	/* the directory can't be created, so the analysis stays in memory only */
 	drop(map(open_module("reasons.so", 0, "/proc/nowhere")));
 }
 

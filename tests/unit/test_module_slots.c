@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions without room for the long jump: which trampoline slots they get, in
- * padding or in code, and which of them share their jump with the next function.
- * Also, which damaged analyses pb_analysis_check() refuses. */
+/* Functions without room for the long jump. Tests which trampoline slots they get, in padding or in
+ * code, and which functions share their jump with the next function. Also tests which damaged
+ * analyses pb_analysis_check() refuses. */
 #include "module_files.h"
 
-/* Mostly pairs of a function that needs a slot and a gap that the function reaches. "far" separates the pairs. */
+/* Mostly pairs: a function that needs a slot, and a gap that is within the function's reach. "far"
+ * separates the pairs. */
 static const char *const slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -77,33 +78,35 @@ static void test_check_slots(void **unused)
 	assert_true(via_is_refused(v, "good", -127));
 	assert_false(via_is_refused(v, "good", 129));
 	assert_true(via_is_refused(v, "good", 130));
-	assert_true(via_is_refused(v, "small", 20));	/* not patched at all */
+	assert_true(via_is_refused(v, "small", 20));	/* the function isn't patched */
 	assert_true(via_is_refused(v, "third", fourth->via + distance));
 	assert_true(via_is_refused(v, "fourth", third->via - distance + 1));
-	assert_true(via_is_refused(v, "third", distance)); /* in the fourth's window */
+	assert_true(via_is_refused(v, "third", distance)); /* the slot would be in the window of
+							    * `fourth` */
 	drop(v);
 }
 
-/* There is no padding: a function gets a slot in code, or none. */
+/* There is no padding. So a function gets a slot in code, or no slot. */
 static const char *const code_slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
-	/* ten bytes, which follow the function's first two bytes; no instruction begins at the fifth of the ten */
+	/* ten bytes, which follow the function's first two bytes. No instruction begins five bytes
+	 * after the start of the ten */
 	".macro loop\n add $3,%eax\n mov $5,%ecx\n dec %edi\n.endm\n"
 	".macro user name\nF \\name\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE \\name\n.endm\n"
 	".macro tiny name\nF \\name\n rep ret\nE \\name\n.endm\n"
-	/* a window of six bytes, then eleven bytes */
+	/* a window of six bytes, and then eleven bytes for a code slot */
 	".macro beside name\nF \\name\n lea 1(%rdi),%eax\n imul $7,%eax,%eax\n add %edi,%eax\n"
 	" add $1000,%eax\n sub %edi,%eax\n neg %eax\n ret\nE \\name\n.endm\n"
 	".text\nfar\n"
 	"user good\nfar\n"
 	"tiny small\nbeside neighbour\nfar\n"
 	"beside before\ntiny after\nfar\n"
-	/* two functions, and room for one code slot */
+	/* two functions need a code slot, but there is room for only one */
 	"tiny one\ntiny two\nbeside both\nfar\n"
-	/* a slot at the largest distance, 129 bytes, and one that is a byte farther */
+	/* a slot at the largest distance, 129 bytes, and a slot at 130 bytes */
 	"tiny near\n.cfi_startproc\n jmp 1f\n .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
 	"tiny out\n.cfi_startproc\n jmp 1f\n .fill 114,1,0x90\n1: ret\n.cfi_endproc\nbeside beyond\nfar\n"
 	"tiny alone\nfar\n"
@@ -168,7 +171,7 @@ static void test_code_slots_more(void **unused)
 	drop(v);
 }
 
-/* pb_analysis_check() of an analysis in which one field is changed. */
+/* Checks an analysis after one field was changed. */
 static void test_check_code_slots(void **unused)
 {
 	struct view v = analyse("code_slots.so", 0);
@@ -186,23 +189,24 @@ static void test_check_code_slots(void **unused)
 	assert_true(via_is_refused(v, "good", 0));
 	memcpy(copy, v.a, v.size);
 	assert_int_equal(pair[1].orig, 3);
-	pair[1].orig = 5;	/* an instruction at the slot */
+	pair[1].orig = 5;	/* an instruction begins at the slot */
 	assert_true(pb_analysis_check(copy, v.size));
 	pair[1].orig = 4;
 	assert_false(pb_analysis_check(copy, v.size));
-	code_slot->window_len = 9;	/* no room for two jumps */
+	code_slot->window_len = 9;	/* the code slot has no room for two jumps */
 	assert_true(pb_analysis_check(copy, v.size));
 	memcpy(copy, v.a, v.size);
 	code_slot->len = PB_RECIPE_MAX + 1;
 	assert_true(pb_analysis_check(copy, v.size));
 	memcpy(copy, v.a, v.size);
-	copy[flags] &= (uint8_t)~PB_FUNC_CODE_SLOT; /* then the slot counts as padding: still valid */
+	copy[flags] &= (uint8_t)~PB_FUNC_CODE_SLOT; /* now the slot counts as padding, which is
+						     * valid */
 	assert_false(pb_analysis_check(copy, v.size));
 	free(copy);
 	drop(v);
 }
 
-/* Functions of one byte, and functions that follow them. */
+/* Functions of one byte, and the functions that follow them. */
 static const char *const shared_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"
@@ -238,7 +242,8 @@ static void test_shared(void **unused)
 	assert_true(pb_func_is_second(v.a, func(v, "next")));
 	assert_false(pb_func_is_second(v.a, f));
 	assert_int_equal(pb_func_jump_len(func(v, "next")), 5);
-	/* "second" has the first jump of a pair, so it can't have the second jump of another pair */
+	/* "second" already has the first one of two shared jumps. So it can't have the second one
+	 * of another two */
 	assert_refused(v, "first", SHORT);
 	assert_site(v, "second", PB_SITE_SYMBOL);
 	assert_true(pb_func_is_second(v.a, func(v, "third")));
@@ -251,7 +256,7 @@ static void test_shared(void **unused)
 	drop(v);
 }
 
-/* pb_analysis_check() of the analysis, with the byte at `offset` of f changed. */
+/* Returns the result of pb_analysis_check() after the byte at `offset` in f was set to `value`. */
 static int check_with(struct view v, const struct pb_func *f, size_t offset, uint8_t value)
 {
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
