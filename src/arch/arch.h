@@ -36,7 +36,7 @@ struct pt_regs;
 
 /* Changes *p from `old` to `new`. False: *p has another value, and keeps it. */
 static inline bool pb_cmpxchg_local(uint64_t *p, uint64_t old, uint64_t new);
-/* Adds to *p; returns its former value. */
+/* Adds to *p. Returns the former value of *p. */
 static inline uint64_t pb_xadd_local(uint64_t *p, uint64_t add);
 /* Adds one to *p. */
 static inline void pb_count_local(uint64_t *p);
@@ -112,7 +112,8 @@ extern uint32_t pb_observer_pid;	/* the process that reaps those helpers that ar
 extern uint64_t pb_stop_longest_ns;
 extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
 
-/* A place where a stopped thread is, or to which the thread returns from a signal handler. */
+/* pc and sp of a stopped thread: the present values, or those that the return from a signal handler
+ * will restore. */
 struct pb_stopped {
 	uint64_t pc, sp;
 };
@@ -120,8 +121,8 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted; a large number takes several stops */
 	size_t nr;
-	size_t done;		/* number of patches that were written; after an error, that may
-				 * have been written */
+	size_t done;		/* number of patches that were written. After an error, some of them
+				 * may be unwritten. */
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
@@ -166,8 +167,8 @@ unsigned pb_body_exits(const struct pb_place *p);
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
 /* Returns the link-time address of the instruction that the code at offset `off` replaces. *own is
- * set if the stub inserted this code before an exit. In this case the frame has the program's
- * values of the registers that the inserted code changed. */
+ * set if this code has no original, but was inserted before an exit. In this case the frame has the
+ * program's values of the registers that the inserted code changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* Looks for the copy of the instruction whose link-time address is `addr`. Returns the copy's
  * offset in the body, or -1. */
@@ -180,14 +181,14 @@ size_t pb_stub_size(const struct pb_place *p);
  * PB_STUB_IDLE. */
 int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* The site of the stub that begins at `at`. If none begins there, the result may be any address:
- * pb_stub_is() says whether the stub of `site` begins there. */
+/* Returns the site of the stub that begins at `at`. If none begins there, the result may be any
+ * address: pb_stub_is() says whether the stub of `site` begins there. */
 const struct pb_site *pb_stub_site(const uint8_t *at);
 int pb_stub_is(const uint8_t *at, const struct pb_site *site);
 
 /* ---- jumps in text (abi/analysis.h) -------------------------------------- */
 
-/* Writes the jump from `from` to `to`. -ERANGE: it is too far. */
+/* Writes the jump from `from` to `to`. -ERANGE: `to` is too far. */
 int pb_jump_emit(uint8_t out[PB_JUMP_LEN], uint64_t from, uint64_t to);
 /* Writes the two jumps of a code slot at `from`: to the copy of the displaced instructions, and to
  * the stub. -ERANGE: a target is too far. */
@@ -248,8 +249,8 @@ void pb_direct(void);
 void pb_prog_entry(void);
 
 /* Writes the offset of the agent's TLS, which is known only after the agent was loaded, into the
- * code of the handlers and of the exits' targets. If that code can't be written, it works
- * unchanged, but is slower. Context: start, before a site is patched. */
+ * code of the handlers and of the exits' targets. If that code can't be written, it also works
+ * unchanged, but more slowly. Context: start, before a site is patched. */
 void pb_hot_link_tls(void);
 
 /* The code that the stubs of exits jump to, for struct pb_returns. A function with _ret in its name
@@ -262,15 +263,14 @@ void pb_open_jump(void);
 void pb_open_ret_none(void);
 void pb_open_jump_none(void);
 
-/* PB_MAX_REPLACED thunks of PB_THUNK_SIZE bytes. Thunk i runs in place of a function: it calls
- * pb_replacements[i], a C function of at most six arguments, and then jumps to the target of the
- * stubs of plain returns. */
+/* PB_MAX_REPLACED thunks of PB_THUNK_SIZE bytes. Thunk i runs in place of a function. It calls
+ * pb_replacements[i], a C function of at most six arguments. Then it makes the same jump as the
+ * stub of a plain return. */
 extern const uint8_t pb_replaced_thunks[];
 
 /* These run in place of libc's functions of the same name. Each calls pb_note_NAME() with the
  * arguments, restores all registers, and jumps to pb_original_NAME. pb_our_vfork() calls nothing
- * and uses no stack: it clears pb_unblocked, which has what is known of the signal mask, and then
- * jumps. */
+ * and uses no stack: it only clears pb_unblocked (what is known of the signal mask), and jumps. */
 void pb_our_makecontext(void);
 void pb_our_setcontext(void);
 void pb_our_swapcontext(void);
@@ -326,8 +326,8 @@ struct pb_hot_place {
 	const struct pb_site *site;	/* PB_HOT_ENTRY: the site that was entered; may be stale */
 	uint64_t goes_on;		/* PB_HOT_JUMP: the next address in the exit's stub */
 };
-/* False: the interrupted code isn't on the hit path. Only after true may pb_context_show_return()
- * or pb_context_show_jump() be called. */
+/* False: the interrupted code isn't on the hit path. pb_context_show_return() and
+ * pb_context_show_jump() may be called only after this function has returned true. */
 bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at);
 /* Shows that a plain return has happened. */
 void pb_context_show_return(struct pb_context *c);
@@ -345,12 +345,12 @@ bool pb_context_end(const struct pb_context *c);
 
 /* ---- loads that may fault (doc/design/reads.md) -------------------------- */
 
-/* Loads 8 bytes. 0, -EFAULT (nothing is mapped there), -EACCES (they can't be read now).
- * engine/uaccess.h says when this function may be called. */
+/* Loads 8 bytes. Returns 0, -EFAULT if nothing is mapped at the address, or -EACCES if the bytes
+ * can't be read now. engine/uaccess.h says when this function may be called. */
 int pb_fault_load(uint64_t address, uint64_t *value) __attribute__((visibility("hidden")));
-/* For a handler of SIGSEGV or SIGBUS. If the signal is a fault of pb_fault_load()'s load, changes
- * the context so that the load fails and the code after it runs. info must come from the kernel
- * (SA_SIGINFO). */
+/* Called by the handler of SIGSEGV and SIGBUS. If the signal is a fault of the load in
+ * pb_fault_load(), changes the context so that the load fails and the code after it runs. info must
+ * come from the kernel (SA_SIGINFO). */
 bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc);
 
 /* ---- registers that eBPF programs see ------------------------------------ */

@@ -11,11 +11,12 @@
 /* The state of an open call. */
 #define PB_ENTRY_LEAF		0	/* no ENTRY record yet, but its parent has one */
 #define PB_ENTRY_EMITTED	1	/* its ENTRY record is written */
-/* it has no ENTRY yet, and its parents may have none; its exit decides whether it is recorded */
+/* it has no ENTRY yet, and its parents may have none; the call's exit decides whether to record
+ * it */
 #define PB_ENTRY_LAZY		2
 #define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but there was no room
 					 * to write it */
-#define PB_ENTRY_SILENT		5	/* neither it nor any call below it is recorded */
+#define PB_ENTRY_SILENT		5	/* neither this call nor any call below it is recorded */
 #define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
 					 * return */
 #define PB_ENTRY_FOOT		7	/* not a call but the foot of a segment. The foot stands for

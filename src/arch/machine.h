@@ -35,9 +35,9 @@ static inline uint64_t pb_cpu_thread_pointer(void);
 static inline bool pb_cpu_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1,
 				    uint64_t new0, uint64_t new1);
 
-/* Functions for sizes for which a loop would be slow. For other sizes see base/mem.h. pb_cpu_copy()
- * copies from low to high addresses. If dst and src overlap, dst must be the lower address.
- * pb_cpu_zero_words() clears n words of 8 bytes. */
+/* These functions are for sizes at which a loop is slow. For other sizes see base/mem.h.
+ * pb_cpu_copy() copies from low to high addresses. If dst and src overlap, dst must be the lower
+ * address. pb_cpu_zero_words() clears n words of 8 bytes. */
 static inline void pb_cpu_copy(void *dst, const void *src, size_t n);
 static inline void pb_cpu_fill(void *dst, int byte, size_t n);
 static inline void pb_cpu_zero_words(void *dst, size_t n);

@@ -13,7 +13,7 @@
 
 #define PB_JMP_REL32	0xe9
 #define PB_RET_N	0xc2	/* ret $n */
-#define PB_REPNE	0xf2	/* also bnd */
+#define PB_REPNE	0xf2	/* also the prefix bnd */
 #define PB_REP		0xf3
 #define PB_NOTRACK	0x3e
 #define PB_JMP_WORD	{ 0xff, 0x25 }	/* jmp *word(%rip) */

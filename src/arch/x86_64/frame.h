@@ -35,8 +35,8 @@
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
- * Any other unconditional exit is preceded by the code shown here. A conditional exit
- * jumps to a copy of that code, placed after the recipe's code, in which the exit is an
+ * Any other unconditional exit is preceded by the code shown here. A conditional exit jumps to a
+ * copy of the code shown here. In the copy, which comes after the recipe's code, the exit is an
  * unconditional jump:
  *
  *    0  mov  %r11,-8(%rsp)
@@ -64,7 +64,7 @@
 #define F_R8			-72
 #define F_SERIAL		-80	/* only while a reserved word becomes a PAD */
 
-#define PB_THUNK_SIZE		32	/* of replaced.S */
+#define PB_THUNK_SIZE		32	/* size of a thunk in replaced.S */
 
 /* the offsets in struct pt_regs, as the kernel exports it to user space */
 #define R_R15			0

@@ -41,8 +41,8 @@
 	pass_through pb_our_pthread_exit, pb_note_pthread_exit, pb_original_pthread_exit
 	pass_through pb_our_pthread_cancel, pb_note_pthread_cancel, pb_original_pthread_cancel
 
-/* libc's vfork() takes its return address off the stack before it forks, so it must be
- * reached by a jump, with rsp at the program's return address. rax is free: vfork() sets
+/* libc's vfork() takes its return address off the stack before it forks. So this code reaches
+ * vfork() by a jump, with rsp at the program's return address. rax is free, because vfork() sets
  * it. In pb_unblocked, slot and known become 0. */
 	function pb_our_vfork
 	mov	pb_unblocked@gottpoff(%rip), %rax

@@ -60,8 +60,8 @@
 #define FRAME_BYTES	256		/* bytes from a signal frame's start to beyond its saved
 					 * PC */
 #define ERESTARTNOHAND	514
-#define MAX_PLACES	4096		/* most places for stopped(); if there are more, the stop is
-					 * retried */
+#define MAX_PLACES	4096		/* largest number of places for stopped(); if there are
+					 * more, the stop is retried */
 #define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
@@ -73,7 +73,8 @@ uint32_t pb_observer_pid;
 uint64_t pb_stop_longest_ns;
 const char *pb_stop_why;
 enum { GONE, RUNS, ASKS };
-static uint32_t helper_state;		/* GONE: set by the kernel; ASKS: stopped() is to run */
+static uint32_t helper_state;		/* GONE: the kernel sets it when the helper has ended; ASKS:
+					 * stopped() is to run */
 
 struct task {
 	uint32_t tid;
@@ -83,7 +84,7 @@ struct task {
 
 struct job {
 	const struct pb_stop *s;
-	const struct pb_patch *p;	/* this group */
+	const struct pb_patch *p;	/* the patches of this group */
 	size_t nr;
 	uint32_t pid, tid, go;	/* tid: the thread that requested the stop */
 	bool patient;		/* fail if a handler has interrupted bytes to be replaced */

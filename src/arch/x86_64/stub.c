@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The code of stubs, for the agent and for the recorder, which makes the file of stubs. A stub has
- * a fixed head, which jumps to the site's handler, and a body: the displaced instructions as their
- * recipe relocates them, with each exit replaced by a jump to the exit's handler. The code depends
- * on its position: it is written to a buffer, for the address that the caller gives.
+ * a fixed head and a body. The head jumps to the site's handler. The body has the displaced
+ * instructions, as their recipe relocates them. In the body, each exit is replaced by a jump to the
+ * exit's handler. The code depends on its position: it is written to a buffer, for the address that
+ * the caller gives.
  */
 #include <asm/errno.h>
 #include "arch/arch.h"
