@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Start of the agent: in the program's main thread, before any constructor of the
+ * Starts the agent. This happens in the program's main thread, before any constructor of the
  * program, while no other thread runs.
  */
 #include <asm/errno.h>
@@ -96,8 +96,8 @@ static bool read_variables(char **envp, const char **path, const char **preload)
 	return *path && *preload;
 }
 
-/* Hides our variables from the program. Before, they show the observer that this program is about
- * to connect. */
+/* Hides our variables from the program. Until they are hidden, they show the observer that this
+ * program is about to connect. */
 static void remove_variables(char **envp)
 {
 	char **var = find_var(envp, preload_var), *list = *var + sizeof(preload_var) - 1;
@@ -193,8 +193,8 @@ static void start_thread(void)
 	pb_creds_start();
 }
 
-/* Links the hit path's text, turns compiled-in calls into nops, and then writes the engine's own
- * replacements. */
+/* Links the TLS loads of the hit path, turns compiled-in calls into nops, and then writes the
+ * engine's own replacements. */
 static void prepare_text(const char *path)
 {
 	pb_hot_link_tls();

@@ -10,11 +10,12 @@ extern uint8_t pb_no_clock;	/* 0: the time of a record is the TSC. PB_CLOCK_* (l
 extern uint64_t pb_frozen_clock;
 
 uint64_t pb_clock(void);
-uint64_t pb_clock_ticks(void);	/* the TSC, even with --clock=none; 0: the TSC mustn't be read */
+uint64_t pb_clock_ticks(void);	/* returns the TSC, even with --clock=none; 0: the TSC mustn't be
+				 * read */
 /* Sets trace_clock. If `none` is set at the start, records have no time. If `none` is set later
  * (live), all later records have the time at which it was set, because earlier records have
  * times. */
 void pb_clock_set(bool none, bool live);
-/* Reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
+/* Called when reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
 void pb_clock_freeze(void);
 #endif

@@ -19,13 +19,14 @@ struct pb_seq {
 void pb_seq_puts(struct pb_seq *s, const char *text);
 void pb_seq_putn(struct pb_seq *s, const char *text, size_t n);
 void pb_seq_u64(struct pb_seq *s, uint64_t v);
-/* The window is full: generators may stop. */
+/* True: all bytes that were asked for are there, so generators may stop. */
 static inline bool pb_seq_full(const struct pb_seq *s)
 {
 	return s->used == s->size;
 }
 
-/* Says what is wrong with a write, as text for users. A write function sets it when it fails. */
+/* Says what is wrong with a write, as text for users. A write function that fails sets this
+ * variable. */
 extern const char *pb_file_error;
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent never ends the program. If it finds itself broken, it turns tracing off
- * for good: every hit goes straight to its function's body, and open calls return
- * as they would without the agent. The ring has the reason. Context: any.
+ * The agent never ends the program. If it finds itself broken, it turns tracing off for good. From
+ * then on every hit goes straight to the function's body, and open calls return as they would
+ * without the agent. The reason is in the ring. Context: any.
  */
 #ifndef PB_ENGINE_LATCH_H
 #define PB_ENGINE_LATCH_H

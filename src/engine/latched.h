@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The two states in which the agent traces nothing any more. latch.c sets the first, and detach.c
- * sets the second. Neither is ever reset. Context: any.
+ * sets the second. Neither state ever ends. Context: any.
  */
 #ifndef PB_ENGINE_LATCHED_H
 #define PB_ENGINE_LATCHED_H

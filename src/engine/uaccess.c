@@ -2,7 +2,8 @@
 /*
  * Reads of the program's memory on the hit path. A read is a plain load, and the agent's handler of
  * SIGSEGV and SIGBUS continues after a load that faults. So a load is only tried if that handler is
- * sure to run: the thread is known to block neither signal, and its stack has room for a frame.
+ * sure to run. For this, the thread must be known to block neither signal, and its stack must have
+ * room for a signal frame.
  */
 #include <asm/errno.h>
 #include <signal.h>
@@ -24,7 +25,8 @@
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 uint64_t pb_frame_room = 16384;	/* used if the kernel doesn't report a size; more than any processor
 				 * needs */
-static bool on;				/* a forked child keeps it, with the dispositions */
+static bool on;				/* a forked child keeps this flag, as it keeps the
+					 * dispositions */
 static bool never;
 
 bool pb_reads_on(void)
@@ -80,8 +82,8 @@ static bool has_room(const struct pb_hit *h)
 	       h->slot - s->lo >= s->guard + pb_frame_room;
 }
 
-/* Whether the thread's start routine still runs. After it, libc blocks all signals and may call
- * the program's free(). */
+/* Whether the thread's start routine still runs. After the routine has returned, libc blocks all
+ * signals and may call the program's free(). */
 static bool routine_runs(void)
 {
 	const struct pb_unblocked *u = &pb_unblocked;
@@ -89,9 +91,9 @@ static bool routine_runs(void)
 	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
 }
 
-/* Whether no handler is known to run. A handler is over if a hit has a higher slot on the same
- * stack, or is on another stack. (A handler that changes stacks sets a mask, and this is
- * noticed.) */
+/* Returns whether no handler is known to run. A handler is over if a hit has a higher slot on the
+ * same stack, or is on another stack. A handler that changes stacks sets a mask, and this is
+ * noticed. */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;
@@ -161,7 +163,8 @@ static bool is_lasting_data(uint64_t from, size_t n)
 	return false;
 }
 
-/* Whether the bytes are surely mapped: on the stack above the hit, or data of a lasting module. */
+/* Returns whether the bytes are certainly mapped. They are if they lie on the stack above the hit,
+ * or in the data of a lasting module. */
 static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, uint64_t from,
 			   size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading memory of the program that may be unmapped, without a system call and
- * without ending the program. doc/design/reads.md.
+ * Reading memory of the program that may be unmapped, without a system call and without ending the
+ * program. See doc/design/reads.md.
  *
  * Context of all functions: hit path, unless a comment says otherwise.
  */
@@ -13,7 +13,7 @@
 #include "engine/sandbox.h"
 #include "engine/graph/thread.h"
 
-/* The hit, or the call of an engine's function, during which the engine reads. */
+/* The hit during which the engine reads, or the program's call of a function of the engine. */
 struct pb_hit {
 	uint64_t slot;		/* return slot of the call that was hit, or a word of the current
 				 * frame */
@@ -29,13 +29,13 @@ bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h);
 void pb_reads_end(void);
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
 
-/* Copies n bytes. Returns 0; -EFAULT: nothing is mapped there; -EACCES: the memory can't be read
- * now; -EPERM: not tried, because a fault might end the program. */
+/* Copies n bytes. Returns 0 or an error. -EFAULT: nothing is mapped at `from`. -EACCES: the memory
+ * can't be read now. -EPERM: the read wasn't tried, because a fault might end the program. */
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
 
 /* What is known of this thread's signal mask. `known` is cleared before a change that may block
- * the signals, and set after a change that unblocks them. */
+ * SIGSEGV or SIGBUS, and set after a change that unblocks them. */
 struct pb_unblocked {
 	/* The return slot of the thread's start routine. Once the routine has returned, the slot
 	 * holds another value than ret. 0: the mask is never known. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The slow path of the function graph, for the assembly of entries and exits and for hooks. It
- * opens and closes calls, and writes their records. It handles what the assembly doesn't: changes
- * of the stack, calls that a jump left, limits of depth and time, records that need their parent's
- * ENTRY.
+ * opens and closes calls, and writes their records. It handles the cases that the assembly leaves
+ * to C: changes of the stack, calls that a jump left, limits of depth and time, records that need
+ * their parent's ENTRY.
  *
  * The idea is that a call is identified by its return slot and return address. All calls with slots
  * below the slot of a hit are over, because the stack pointer is above their slots.
@@ -22,8 +22,8 @@
 #include "engine/latch.h"
 #include "engine/graph/period.h"
 
-#define MOST_TRIES	4	/* number of attempts to go to a stack to which other threads go,
-				 * too */
+#define MOST_TRIES	4	/* largest number of attempts to go to a stack, if other threads go
+				 * to it, too */
 
 uint32_t pb_max_depth;
 uint64_t pb_thresh;
@@ -320,7 +320,7 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 
 /* A call begins in the slot of an open call. If the open call's function can go on in another
  * function without an exit, the open call ends here, by a tail call. If not, a jump or an exception
- * has left the open call, and the new call has reused its slot. */
+ * has left the open call, and the new call has reused the slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));

@@ -24,12 +24,12 @@ extern uint8_t pb_callers_only;
 
 /* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
-/* The program has reported the bounds of a stack (makecontext, sigaltstack) by a call with the
- * return slot `slot`. Calls that are still open on this stack belong to an earlier use of the
- * memory, and are closed. */
+/* Called when the program has reported the bounds of a stack (makecontext, sigaltstack). `slot` is
+ * the return slot of the reporting call. Calls that are still open on this stack belong to an
+ * earlier use of the memory, and are closed. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size);
-/* Called when a signal handler has returned. Its calls had slots at or below `slot`. Closes those
- * of them that a jump inside the handler left open. */
+/* Called when a signal handler has returned. The handler's calls had slots at or below `slot`.
+ * Closes those of them that a jump inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* Called when a handler has interrupted the assembly of an exit. call: the address of the call that
  * ends, or any other number. slot: the interrupted stack pointer. record: PB_OPEN_*, how far the

@@ -28,8 +28,8 @@ static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
 static uint32_t nr_segments, nr_used;
 
-/* With these tables a forked child finds its open calls: own_first has the first segment of each
- * thread's own stack, and `kept` has the first segment of each other stack. */
+/* With these tables a forked child finds its open calls. own_first has the first segment of each
+ * thread's own stack. `kept` has the first segment of each other stack. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
@@ -123,8 +123,9 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 }
 
 /* Marks calls that were open at a fork, because the parent counts them. The child lists them as
- * open, and records their ends. A call whose exit was interrupted by a handler that forked is also
- * counted in the parent, because the words that the exit has reserved are in the parent's chunk. */
+ * open, and records their ends. A handler that interrupted the exit of a call may have forked. The
+ * parent counts this call, too, because the words that the exit has reserved are in the parent's
+ * chunk. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;

@@ -31,7 +31,7 @@ bool pb_chain_is_empty(const struct pb_stack *s);
 void pb_chain_none(struct pb_stack *s);
 /* The outermost call that is open on the stack; NULL: there is none. */
 struct pb_open_call *pb_chain_first(const struct pb_stack *s);
-/* The slots of the outermost and the innermost open call; 0: there is none. Another
+/* Return the slot of the outermost open call, and of the innermost one; 0: there is none. Another
  * thread may be running on the stack. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
@@ -44,7 +44,7 @@ void pb_chain_thread_end(struct pb_thread *t);
 /* Clears the return addresses of all open calls, so that no exit finds them. Context: the agent's
  * thread. */
 void pb_chain_forget_returns(void);
-/* Sets the stack's period, once its calls of former periods are closed. */
+/* Sets the stack's period. Called after the stack's calls of former periods were closed. */
 void pb_chain_set_period(struct pb_stack *s, uint32_t period);
 
 /* Takes memory for more calls, of any stack; NULL: none is left. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Entries that the assembly leaves to C. The mode of its handler says where an entry is passed: to
+ * Entries that the assembly leaves to C. The mode of the handler says where an entry is passed: to
  * the function tracer, to the list of tracers or to the graph. One table has the handler of each
  * mode.
  */

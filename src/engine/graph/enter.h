@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Passes calls that the fast paths leave to C on to the tracers. Context: hit path. */
+/* The fast paths leave some calls to C. These functions pass them to the tracers. Context: hit
+ * path. */
 #ifndef PB_ENGINE_GRAPH_ENTER_H
 #define PB_ENGINE_GRAPH_ENTER_H
 #include <stdbool.h>
@@ -16,7 +17,7 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip);
  * of depth is used. Context: start. */
 uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
 /* The reverse of pb_graph_handler(): returns the mode of a handler. If the handler is pb_list, the
- * function first passes the call to the other tracers. If it returns PB_ENTER_LIST, the graph
+ * function first passes the call to the other tracers. If the result is PB_ENTER_LIST, the graph
  * tracer doesn't enter the call. */
 unsigned pb_graph_mode(struct pb_site *s, uint64_t handler, uint64_t parent_ip);
 #endif

@@ -41,16 +41,16 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	return i;
 }
 
-/* Returns whether this process is a child that the handler has forked, or that another handler has
- * forked which interrupted this one. */
+/* Returns whether this process is a forked child. Either the handler has forked it, or another
+ * handler that interrupted the handler. */
 static bool is_child(const struct pb_interrupted *i)
 {
 	return i->epoch != pb_process->epoch;
 }
 
 /* Takes the thread back to the stack that it was on. Closes the calls that jumps inside the handler
- * left open on that stack. A child that the handler forked has no such stack, so nothing is
- * done. */
+ * left open on that stack. In a child that the handler forked, nothing is done, because the child
+ * has no saved state. */
 static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;

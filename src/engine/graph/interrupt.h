@@ -2,9 +2,9 @@
 /*
  * Keeps the state that a signal interrupted, while the signal's handler runs. The signal may have
  * interrupted the engine's own code at any instruction. So when the handler returns, the thread
- * goes back to the stack that it was on, and what was known of its signal mask is restored. If the
- * program's code was interrupted, nothing is done at the end of the handler: the next hit finds the
- * stack by the hit's slot. doc/design/threads.md, "Signal handlers".
+ * goes back to the stack that it was on, and pb_unblocked, the knowledge of the signal mask, is
+ * restored. If the program's code was interrupted, nothing is done at the end of the handler: the
+ * next hit finds the stack by the hit's slot. See doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.
  */
@@ -21,13 +21,13 @@ struct pb_interrupted {
 	struct pb_stack *stack;
 	uint32_t epoch;		/* the epoch of the process */
 	bool known;		/* pb_unblocked.known */
-	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted; else
-					 * NULL, and nr and hit are unused */
+	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted;
+					 * otherwise NULL, and nr and hit are unused */
 	uint64_t nr, hit;	/* nr: the result of pb_writer_interrupted(); hit: the return slot
 				 * of the hit that was being recorded */
 };
 
-/* Before the handler runs: saves the state, and forgets what is known of the mask. slot: the
+/* Called before the handler runs. Saves the state, and forgets what is known of the mask. slot: the
  * handler's return slot. */
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
 /* Called after the handler has returned. uc: the context in which the thread goes on. */

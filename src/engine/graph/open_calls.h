@@ -25,7 +25,7 @@ struct pb_open_call {
 	uint8_t state;
 	uint8_t record;		/* PB_OPEN_UNKNOWN, ...: how far the record of an interrupted exit
 				 * has come */
-	uint16_t watch;		/* which eBPF programs run at the return: the number of their struct
+	uint16_t watch;		/* which eBPF programs run at the return: the ID of their struct
 				 * prog_site, or PB_WATCH_BELOW; 0: none */
 	uint64_t ret;		/* the return address. In the state "closing": the slot of the hit
 				 * that made C code close the call */

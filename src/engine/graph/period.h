@@ -2,7 +2,7 @@
 /*
  * Periods. While no tracer uses returns, the exits' stubs lead to idle code, and the ends of calls
  * aren't seen. When returns are hooked again, a new period begins. Calls that were open before may
- * be over. So each stack closes its calls of former periods at its first hit.
+ * be over. So at the first hit on a stack, its calls of former periods are closed. See
  * doc/design/open-calls.md, "Periods".
  */
 #ifndef PB_ENGINE_GRAPH_PERIOD_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of stacks, and which thread is on which stack. Threads take and drop entries without a
- * lock: an entry belongs to the thread that changes its id to 1. Two threads may meet at a stack:
- * one comes to it, the other closes or drops it. Each thread first writes what it does, and then
- * looks for the other. So at least one thread sees the other and gives way.
+ * The table of stacks. For each stack it says which thread is on it. Threads take and drop entries
+ * without a lock: an entry belongs to the thread that changes its id to 1. Two threads may meet at
+ * a stack: one comes to it, the other closes or drops it. Each of them first writes what it does,
+ * and then looks for the other thread. So at least one of them sees the other, and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
@@ -72,8 +72,9 @@ static struct pb_stack *take_free(void)
 	return NULL;
 }
 
-/* Takes a free entry. If none is free, takes the entry of a stack without open calls: if that stack
- * is used again, it counts as new, and its bounds are guessed. NULL: all stacks have open calls. */
+/* Takes a free entry. If no entry is free, takes the entry of a stack without open calls. If that
+ * stack is used again, it counts as new, and its bounds are guessed. NULL: all stacks have open
+ * calls. */
 static struct pb_stack *take_any(void)
 {
 	struct pb_stack *s;
@@ -148,7 +149,7 @@ bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, u
 	return belongs_to(s->thread, t, s, slot);
 }
 
-/* While t changes stacks, each of its hits searches for the stack that it is on. */
+/* While t changes stacks, each hit of t searches for the stack that it is on. */
 static void unsettle(struct pb_thread *t)
 {
 	pb_barrier();
@@ -181,8 +182,8 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	return NULL;
 }
 
-/* A handler may interrupt this function and leave by a jump. So until all is stored, each
- * hit searches for its stack. */
+/* A handler may interrupt this function and leave by a jump. So until everything is stored, each
+ * hit searches for the stack that it is on. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
 	unsettle(t);
@@ -233,7 +234,7 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 		keep_top(last, s);
 	unsettle(t);
 	__atomic_store_n(&t->stack, s, __ATOMIC_SEQ_CST);
-	/* if two threads come to s at once, one of them goes elsewhere */
+	/* if two threads come to s at once, one of them goes to another stack */
 	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST,
 					__ATOMIC_SEQ_CST) &&
 	    !gives_back(t, last, s, slot)) {
@@ -333,8 +334,8 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
 	pb_stack_forget_found();
 	if (pb_stack_holds(&t->own, lo)) {
 		pb_process->holes = true;
-		t->w.own_lo = t->w.own_hi = 0;	/* with a hole, a lower address doesn't mean an
-						 * inner call any more */
+		t->w.own_lo = t->w.own_hi = 0;	/* now that the stack has a hole, a lower address
+						 * doesn't mean an inner call */
 		set_within(t, s);
 	}
 	pb_stack_set_filled(s);

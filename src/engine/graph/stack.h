@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stacks that threads run on: their own, those that the program reported
- * (makecontext, sigaltstack), and those that are guessed at the first hit on them.
- * doc/design/open-calls.md, "Threads and stacks". Context: hit path.
+ * The stacks that threads run on. There are three kinds: threads' own stacks, stacks that the
+ * program reported (makecontext, sigaltstack), and stacks whose bounds are guessed at the first
+ * hit. See doc/design/open-calls.md, "Threads and stacks". Context: hit path.
  */
 #ifndef PB_ENGINE_GRAPH_STACK_H
 #define PB_ENGINE_GRAPH_STACK_H
@@ -15,8 +15,8 @@ static inline bool pb_stack_is_filled(const struct pb_stack *s)
 	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= PB_STACK_FILLED;
 }
 
-/* The lowest address that the stack may use; 0: its bounds are guessed. The first page of a
- * reported stack may be a guard page nevertheless. */
+/* Returns the lowest address that the stack may use; 0: its bounds are guessed. The first page of a
+ * reported stack may still be a guard page. */
 static inline uint64_t pb_stack_bottom(const struct pb_stack *s)
 {
 	return !s->exact ? 0 : s->id >> 63 ? s->lo + s->guard : s->lo;
@@ -27,7 +27,7 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 	return address - s->lo < s->hi - s->lo;
 }
 
-/* Returns the stack that holds `slot`, if t must go to that stack. NULL: t is already on it, or
+/* Returns the stack that holds `slot`; t must go to that stack. NULL: t is already on it, or
  * pb_thread_no_stack() was called. *gone gets NULL, or a stack that no longer exists. The caller
  * must close and drop that stack. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);

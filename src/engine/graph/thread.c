@@ -3,13 +3,14 @@
  * Gives each thread one of PB_MAX_THREADS states. A state's word in tcbs[] is 0 if the
  * state is free, BUSY while it is being freed, else the TCB of its thread. A thread takes
  * a state by a compare-and-swap of that word. Nothing reports the end of a thread. The state of a
- * dead thread is freed when another thread with the same TCB has a hit, or by free_dead().
- * free_dead() looks at all states when there are many more states than at its last look.
+ * dead thread is freed when another thread with the same TCB has a hit, or by free_dead(). That
+ * function looks at all states when there are many more states than at its last look.
  *
  * In a forked child all states are free, because they lie in wiped memory. But the thread that
  * forked must get the same state again, because its open calls are found by the state's number.
- * Until that thread has hit, other threads of the child take states that no process used before
- * (high_ever). So any number of other threads may have hits before it, also at the same time.
+ * Until that thread has had a hit, other threads of the child take states that no process used
+ * before (high_ever). So any number of other threads may have hits before that thread, also at the
+ * same time.
  *
  * If a system call can do no harm, signals are blocked while a state is made. Otherwise a handler
  * may find the state unfinished. In this case the handler's calls are counted as lost.

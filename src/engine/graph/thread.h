@@ -24,15 +24,15 @@ extern bool pb_follow_fork;
 extern uint32_t pb_image;
 
 /* Maps the memory that a fork wipes, and finds where glibc keeps a thread's TID.
- * Context: start, one thread. 0 or -errno. */
+ * Returns 0 or -errno. Context: start, one thread. */
 int pb_threads_start(uint64_t stack_top);
 
 /* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be
  * traced. slot: any address on the thread's stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
- * too. */
+/* Returns whether the calling thread has had no hit. In a forked child, hits of the thread that
+ * forked count, too. */
 bool pb_thread_is_new(void);
 
 /* Whether the address is known to lie on the calling thread's own stack. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The data of threads, stacks and the process, which all of this folder works on. thread.c maps it
- * in memory that is wiped in a forked child. The child's first hit finds zeros and takes the slow
- * path, which gives the child's thread a state of its own with the calls that were open.
+ * The data of threads, stacks and the process. All files of this folder work on it. thread.c maps
+ * it in memory that is wiped in a forked child. The child's first hit finds zeros and takes the
+ * slow path, which gives the child's thread a state of its own. This state has the calls that were
+ * open.
  *
  * pb_tls points to the thread's state; before the thread's first hit it points to a state of zeros
- * that is never written. doc/design/threads.md. Context: any.
+ * that is never written. See doc/design/threads.md. Context: any.
  */
 #ifndef PB_ENGINE_GRAPH_THREAD_STATE_H
 #define PB_ENGINE_GRAPH_THREAD_STATE_H
@@ -34,9 +35,9 @@ struct pb_stack {
 	uint64_t guard;		/* if `exact`: number of bytes from lo on that may not be touched */
 	bool exact;		/* the bounds were reported, not guessed */
 	bool closing;		/* a thread closes the calls that were left on this stack */
-	/* For a stack that lies in a frame of a thread's own stack: the innermost open call of the
-	 * own stack whose slot is above this stack, and that call's start and return address. This
-	 * stack is gone when that call is over. */
+	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
+	 * call of the own stack with a slot above this stack. The other two members are the start
+	 * and the return address of that call. When that call is over, this stack is gone. */
 	struct pb_open_call *within;
 	uint64_t within_start, within_ret;
 };

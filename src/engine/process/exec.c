@@ -92,10 +92,10 @@ static long open_descriptor(int fd)
 }
 
 /* Opens the image for reading. Returns the descriptor or -errno. Only regular files are opened:
- * opening a FIFO may block or wake its writer, and opening a device may act on it. Between the
- * check and the open, the name may come to mean another file. So the open must not block, and the
- * opened file is checked again. The kernel checks for an empty path, because the pointer may be
- * invalid. */
+ * to open a FIFO may block or wake the FIFO's writer, and to open a device may act on the device.
+ * Between the check and the open, the name may come to mean another file. So the open must not
+ * block, and the opened file is checked again. The kernel checks for an empty path, because the
+ * pointer may be invalid. */
 static long open_image(int dir, const char *path, int flags, struct stat *st)
 {
 	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
@@ -292,9 +292,9 @@ static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX
 	       can_load(dir, path, flags, first);
 }
 
-/* Closes the thread's chunk. The thread lives on in the next image. So without this, the recorder
- * wouldn't find out that the chunk has no owner any more. If the exec fails, the thread takes
- * another chunk. A vfork child has its parent's state, and leaves it alone. */
+/* Closes the thread's chunk. The thread lives on in the next image. If the chunk stayed open, the
+ * recorder wouldn't find out that the chunk has no owner any more. If the exec fails, the thread
+ * takes another chunk. A vfork child has its parent's state, and leaves it alone. */
 static void leave_image(void)
 {
 	struct pb_thread *t = pb_tls;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Follows the dynamic loader, for the session: the modules at the start, and later those that
- * dlopen and dlclose change. The loader calls a function for debuggers before and after each
- * change. The agent replaces this function, and compares the loader's list with its own in the
- * replacement. A new module is patched before any thread can run its code. The text's lock is held
- * from the start of a removal to its end, so nothing writes to text that is being unmapped.
+ * dlopen adds and dlclose removes. The loader calls a function for debuggers before and after each
+ * change. The agent replaces this function. The replacement compares the loader's list with the
+ * agent's own list. A new module is patched before any thread can run its code. The text's lock is
+ * held from the start of a removal to its end, so nothing writes to text that is being unmapped.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -38,7 +38,7 @@ static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
-static uint32_t filters;	/* seccomp_filters() at the start */
+static uint32_t filters;	/* result of seccomp_filters() at the start */
 /* The link maps that earlier events have found. If one of them belongs to a module that isn't
  * traced, the module stays untraced: its code may be running, so it can't be patched without a
  * stop. */

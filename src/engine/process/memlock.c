@@ -25,7 +25,7 @@
 #include "engine/sandbox.h"
 
 #define ALL_FLAGS	(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
-#define USER_END	(1ull << 63)	/* the vsyscall page lies above */
+#define USER_END	(1ull << 63)	/* the vsyscall page lies above this address */
 
 typedef int mlockall_fn(int flags);
 
@@ -83,8 +83,7 @@ static bool next_mapping(struct maps *m, uint64_t *start, uint64_t *end)
 	return true;
 }
 
-/* Calls fn with each piece of memory that is the program's. False: the list can't be
- * read. */
+/* Calls fn with each piece of memory that belongs to the program. False: the list can't be read. */
 static bool each_of_program(void (*fn)(uint64_t start, uint64_t size, void *arg), void *arg)
 {
 	struct maps m = { .at = 0 };

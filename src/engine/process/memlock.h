@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes mlockall() lock all memory of the program, but none of the agent's. */
+/* Makes mlockall() lock all memory of the program, but no memory of the agent. */
 #ifndef PB_ENGINE_PROCESS_MEMLOCK_H
 #define PB_ENGINE_PROCESS_MEMLOCK_H
 

@@ -17,12 +17,12 @@ struct pb_session {
 };
 
 /* path: the path of the socket. first: sends HELLO as a new image, maps the ring, and stores the
- * control writes in *writes (*nr_writes triples of strings, each ended by NUL). */
+ * control writes in *writes. They are *nr_writes triples of strings, each ended by NUL. */
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);
 /* Called if the image goes on untraced. Unmaps the ring. If the recorder gave no answer, counts the
- * image. Context: start, when nothing is patched yet. */
+ * untraced image. Context: start, when nothing is patched yet. */
 void pb_session_missed(struct pb_session *s, const char *path);
 /* Asks for the analysis of a module, and adds the module. *m is NULL if the module is not
  * traced. */

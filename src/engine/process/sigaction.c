@@ -152,8 +152,8 @@ struct action {
 	uint64_t mask;
 };
 
-/* Ends the process as the kernel would: when our handler returns, the signal is
- * delivered again, with the same siginfo, and has no handler. */
+/* Ends the process as the kernel would: when our handler returns, the signal is delivered again
+ * with the same siginfo, and no handler is installed any more. */
 static void die(int sig, siginfo_t *info)
 {
 	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
@@ -219,7 +219,8 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	note_exit(uc);
 	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
-		/* our handler of a fault was interrupted: its return unblocks the signals again */
+		/* this signal has interrupted our handler of a fault, whose return unblocks the
+		 * signals again */
 		handler(sig, info, uc);
 		pb_interrupt_end(&in, (uint64_t)slot, uc);
 		pb_unblocked.known = in.known;
@@ -347,8 +348,9 @@ static void give_back(int sig)
 	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
 }
 
-/* If the program has a handler, the kernel keeps pb_signal_entry(), as PCs in our code must
- * still be translated. The kernel now only gets SA_RESETHAND, too, which it didn't have before. */
+/* If the program has a handler, the kernel keeps pb_signal_entry(), because PCs in our code must
+ * still be translated. The kernel only gets SA_RESETHAND in addition, which it didn't have
+ * before. */
 static void stand_down(int sig)
 {
 	struct action a;

@@ -2,9 +2,9 @@
 /*
  * Tracks each thread's signal mask, for reads that may fault: a read is only tried if SIGSEGV and
  * SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask, start a
- * thread, or may change a mask unseen. What is known of a mask is cleared before the mask changes,
- * and set afterwards. So if a change is interrupted, too little is known of the mask, but nothing
- * false. pb_note_setcontext() is an exception.
+ * thread, or may change a mask unseen. The knowledge of a mask is cleared before the mask changes,
+ * and set afterwards. So if a change is interrupted, the agent knows too little of the mask, but
+ * nothing false. pb_note_setcontext() is an exception.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
 
-#define NR_BOXES 1024	/* most threads that are being made at a time */
+#define NR_BOXES 1024	/* largest number of threads that are being made at a time */
 
 typedef int pthread_sigmask_fn(int how, const sigset_t *set, sigset_t *old);
 typedef int pthread_create_fn(pthread_t *thread, const pthread_attr_t *attr,
@@ -197,8 +197,8 @@ struct pb_routine pb_thread_begins(void *box, const uint64_t *slot)
 	return r;
 }
 
-/* Whether the module has one function of that name. If there were a second one (another version),
- * its calls would not be seen. */
+/* Returns whether the module has exactly one function of that name. Calls of a second version would
+ * not be seen. */
 static bool is_unique(const struct pb_module *m, const char *name)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps track of threads' signal masks (struct pb_unblocked), by replacing the functions
- * that change them. doc/design/reads.md, "Masks". Context: start, an open batch.
+ * Keeps track of threads' signal masks (struct pb_unblocked), by replacing the functions that
+ * change them. See doc/design/reads.md, "Masks". Context: start, an open batch.
  */
 #ifndef PB_ENGINE_PROCESS_SIGMASK_H
 #define PB_ENGINE_PROCESS_SIGMASK_H
@@ -11,6 +11,6 @@
 /* Replaces libc's functions. False: not all of them exist and can be replaced, so nothing
  * is known of masks. */
 bool pb_sigmask_hook(struct pb_module *libc);
-/* The calling thread asks the kernel for its mask. */
+/* Asks the kernel for the mask of the calling thread. */
 void pb_sigmask_ask(void);
 #endif

@@ -297,7 +297,7 @@ bool pb_prog_holds(uint64_t pc)
 
 /* ---- hits --------------------------------------------------------------------- */
 
-/* Sets only some fields, because a run reads few of them. */
+/* Sets only the fields that a run reads. */
 static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 			 const struct prog_site *p)
 {

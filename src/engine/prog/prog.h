@@ -61,16 +61,18 @@ extern bool pb_prog_returns;
 void pb_prog_attached(uint32_t link);
 /* Counts a function to which a program wasn't attached, because there was no room. */
 void pb_prog_left_out(void);
-/* Counts a function to whose return a program wasn't attached, because it can't be hooked. */
+/* Counts a function to whose return a program wasn't attached, because the return can't be
+ * hooked. */
 void pb_prog_no_return(void);
 
 /* prog_map.c: maps the file of an eBPF map that another process made. Returns 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
-/* A forked child shares its parent's mapping, and with it the lock that shows that the parent
- * lives. Gives the child a mapping of its own, at the same addresses, if the file still exists. */
+/* A forked child shares its parent's mapping, and so also the lock of the mapped file. This lock
+ * shows that the parent lives. Gives the child a mapping of its own, at the same addresses, if the
+ * file still exists. */
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
-/* prog_host.c: the host of attached programs. output: a ring buffer, or NULL; counts: an array of
- * one struct pb_progs_counts, or NULL. */
+/* prog_host.c: returns the host of attached programs. output: a ring buffer, or NULL; counts: an
+ * array of one struct pb_progs_counts, or NULL. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *counts,
 				       struct pb_bpf_map *maps);
 /* Returns the program's statistics, in memory that the observer reads; NULL: there are none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The host of attached eBPF programs: it answers helpers by system calls, or from what the
- * agent knows itself. What programs print goes to the observer's ring buffer.
+ * The host of attached eBPF programs: it answers helpers by system calls, or from the agent's own
+ * data. The output of programs goes to the observer's ring buffer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,8 +87,8 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 }
 
 /*
- * Walks frames by frame pointers. At a function's entry the frame pointer is still the caller's. So
- * the caller's address is the return address at the stack pointer.
+ * Walks frames by frame pointers. At a function's entry, the frame pointer is still that of the
+ * caller. So the caller's address is the return address at the stack pointer.
  */
 static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
 {

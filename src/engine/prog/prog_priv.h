@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "bpf/core/program.h"
 
-#define PB_PROG_AT_ONE	8		/* most programs at a site's entry; also the most at its
-					 * return */
+#define PB_PROG_AT_ONE	8		/* largest number of programs at a site's entry, and of
+					 * programs at its return */
 
 /* A site with programs. It is found by its address, without a lock. */
 struct prog_site {

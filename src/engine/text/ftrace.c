@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Decides for each site which handler gets its hits, for the tracers (tracer.c), for replaced
- * functions and for eBPF. Each registered ops has filters. From these an update computes for each
- * site its handler and whether its jump is needed. First, sites that no ops selects any more become
- * idle. Then text_batch.c writes the jumps of all sites in one batch. Then the new handlers are
- * stored. A handler is one word, so running threads see either the old or the new handler. The
- * control files that list functions are here, too.
+ * functions and for eBPF. Each registered ops has filters. An update uses the filters to compute
+ * for each site the handler, and whether the site's jump is needed. First, sites that no ops
+ * selects any more become idle. Then text_batch.c writes the jumps of all sites in one batch. Then
+ * the new handlers are stored. A handler is one word, so running threads see either the old or the
+ * new handler. The control files that list functions are here, too.
  */
 #include <asm/errno.h>
 #include "engine/files.h"

@@ -37,7 +37,7 @@ struct ftrace_ops {
 /* Returns 0 or -errno. After an error everything is as it was. */
 int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
-/* Replaces old (or NULL) by new (or NULL). Sites that both select keep their jump. */
+/* Replaces old (or NULL) by new (or NULL). Sites that both ops select keep their jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
 /* Returns the handler of a site with FTRACE_FL_REGS. next: the handler that the site would have
  * without that flag. idle: the idle handler. The pointer is set before a site gets that flag.
@@ -48,7 +48,7 @@ extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t 
  * 0 or -errno. After an error the text is as it was. The caller undoes its change to hashes or
  * options, and calls this function again. */
 int pb_ftrace_update(bool live);
-/* Removes all ops: the text is the file's, except for replaced functions. */
+/* Removes all ops. The text is again as in the file, except for replaced functions. */
 int pb_ftrace_stop(bool live);
 /* Called after pb_ftrace_stop(): restores the text of the replaced functions, too. */
 int pb_ftrace_undo(bool live);
@@ -66,8 +66,7 @@ bool pb_hash_empty(const struct ftrace_hash *h);
 bool pb_hash_has(const struct ftrace_hash *h, const struct pb_module *m, uint32_t func);
 void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_empty);
 
-/* Returns the address of the function of m that has this name, perhaps as one of several; 0: there
- * is none. */
+/* Returns the address of a function of m that has this name, also as an alias; 0: there is none. */
 uint64_t pb_function_named(const struct pb_module *m, const char *name);
 bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
 /* For engine/process/replace.c: replaces the function at the address by `body`. ends:

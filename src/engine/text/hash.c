@@ -10,7 +10,7 @@
 struct pb_pattern {
 	struct pb_pattern *next;
 	const char *text;	/* the pattern as it was written */
-	const char *function;	/* glob */
+	const char *function;	/* a glob for the function's name */
 	const char *module;	/* a glob for the module's name, or NULL */
 	bool remove, exact;
 };

@@ -22,10 +22,10 @@ struct pb_exit_site {
 	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
 };
 #define PB_EXIT_FL_REFUSED	4u	/* refused by the agent */
-#define PB_EXIT_FL_WANTED	8u	/* is to be patched, in the open batch */
+#define PB_EXIT_FL_WANTED	8u	/* the open batch will patch this window */
 
 struct pb_module {
-	const struct pb_analysis *analysis;	/* mapped, checked */
+	const struct pb_analysis *analysis;	/* mapped and checked */
 	uint64_t bias;
 	uint64_t link_map;		/* address of the loader's link map; identifies the module
 					 * while it is mapped */
@@ -43,7 +43,7 @@ struct pb_module {
 	size_t stubs_size;
 	bool stubs_placed;		/* the stubs lie at the address that the file is made for */
 	bool stubs_used;		/* a stub was made */
-	bool stubs_sealed;		/* executable */
+	bool stubs_sealed;		/* the stubs are executable */
 	uint64_t region, region_size;	/* the memory of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	bool present;
@@ -58,8 +58,8 @@ void pb_text_unlock(void);
 extern const uint32_t *pb_text_pid;
 
 extern struct pb_module pb_modules[PB_MAX_MODULES];
-extern uint32_t pb_nr_modules;		/* published by a release store; rows of modules are
-					 * reused */
+extern uint32_t pb_nr_modules;		/* number of rows in pb_modules, published by a release
+					 * store. Rows are reused. */
 
 /* Adds a module, which gets its sites later. First checks that the file mapped at bias is the one
  * that was analysed. NULL: the module can't be traced (reason in *why). */
@@ -69,7 +69,8 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 /* Asks the recorder for the stubs of a module that has none, and gives the module sites. False: the
  * module still has no stubs. */
 extern bool (*pb_text_ask)(struct pb_module *m);
-/* Maps the file of stubs, and memory for sites. Returns NULL, or the reason why it can't. */
+/* Maps the file of stubs, and memory for sites. Returns NULL, or the reason why this isn't
+ * possible. */
 const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size);
 /* Removes a module that is about to be unmapped. Its text isn't written. */
 void pb_text_remove(struct pb_module *m);
@@ -135,10 +136,10 @@ bool pb_text_tail_returns_on(uint64_t from);
  * entry's window, or if their jump shares bytes with the entry's jump. In both cases the site must
  * be patched, too. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
-/* Called once all windows are marked (pb_text_want_returns()). Adds to the batch the windows whose
- * text differs from the marks, from index *from up to link-time address `to`. keep: windows that
- * have a stub stay patched. If windows and sites are added in the order of their addresses, the
- * batch needn't be sorted. */
+/* Called once all windows are marked (pb_text_want_returns()). Adds to the batch those windows
+ * whose text differs from the marks. Begins with the window at index *from, and goes up to the
+ * link-time address `to`. keep: windows that have a stub stay patched. If windows and sites are
+ * added in the order of their addresses, the batch needn't be sorted. */
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep);
 /* Like pb_text_look(), but for all windows of exits of m. */
 void pb_text_look_returns(struct pb_module *m);
@@ -147,8 +148,8 @@ extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
 /* If pc is at the copy of an instruction in a stub, returns the original address of that
  * instruction. If pc is in the stub's own code (*own = true), or at a jump on the way from the
- * window to the stub, returns the window's address: the registers are still the same. Otherwise
- * returns 0. */
+ * window to the stub, returns the window's address. (The registers are still the same as there.)
+ * Otherwise returns 0. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at

@@ -26,9 +26,10 @@
  * Waiting. At the start there is only one thread, so text is written at once. Text that the loader
  * has just mapped is also written at once, because no thread runs it. In live text the owner is the
  * agent's thread, which runs no code of the program and blocks all signals. It waits for a helper
- * (pb_stop_world()). The helper waits until each other thread has stopped, for 20 ms at most,
- * writes, and lets them go. A thread inside dlopen may wait for the text's lock meanwhile, and is
- * stopped there. Neither the owner nor the helper needs anything that a stopped thread holds.
+ * (pb_stop_world()). The helper waits until each other thread has stopped; at the first try it
+ * waits for 20 ms at most. Then it writes, and lets the threads go. A thread inside dlopen may wait
+ * for the text's lock meanwhile; such a thread is stopped while it waits. Neither the owner nor the
+ * helper needs anything that a stopped thread holds.
  *
  * What a thread sees. It never runs while bytes are written, so it sees each patch whole. A large
  * part takes several stops, and between stops the thread may run anywhere. It finds each patch
@@ -64,14 +65,14 @@ uint64_t pb_text_ns;
 /*
  * The parts, in the order in which they are written. Each part is complete before the next begins.
  *
- *   SLOTS_ON	slots get their jump; nothing leads there yet
+ *   SLOTS_ON	slots get their jump; no jump leads to these slots yet
  *   SHARED_OFF	windows with the first of two shared jumps get their bytes back; the second
  *		jump still stands
  *   WINDOWS	all other windows, and the compiled-in calls, are written. A patch that contains
  *		two shared jumps is in this part
  *   SHARED_ON	windows with the first of two shared jumps get that jump; the second jump
  *		already stands
- *   SLOTS_OFF	slots get their bytes back; nothing leads there any more
+ *   SLOTS_OFF	slots get their bytes back; no jump leads to these slots any more
  */
 enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
 

@@ -155,9 +155,9 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* Returns the target of the jump of a window of exits. If that jump is the second of two shared
- * jumps, the targets of both jumps were chosen together. If the stub is new, this function makes
- * the first jump's stub, too. In all other cases the target is the window's own stub. */
+/* Returns the target of the jump of a window of exits. Usually the target is the window's own stub.
+ * But if that jump is the second of two shared jumps, the targets of both jumps were chosen
+ * together. In this case, if the stub is new, this function makes the first jump's stub, too. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

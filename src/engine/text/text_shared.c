@@ -9,10 +9,10 @@
  *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
- * One displacement determines both targets. So each target is in a page of its own, at a distance
- * from the module that d3 and d2 give. As in map_near() (text_stubs.c), the targets lie below the
- * module, where only the loader maps files. If there is no room below the module, the targets lie
- * far above it.
+ * One displacement determines both targets. So each target is in a page of its own. d3 and d2 give
+ * the distance of this page from the module. As in map_near() (text_stubs.c), the targets lie below
+ * the module, where only the loader maps files. If there is no room below the module, the targets
+ * lie far above it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
@@ -23,14 +23,15 @@
 #define PAGE		4096ul
 #define MAX_SHARED	2048
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
-#define NEAREST		0x10u		/* as d3 and d2: a quarter of a gigabyte away */
+#define NEAREST		0x10u		/* the nearest target, as d3 and d2: a quarter of a gigabyte
+					 * away */
 #define FARTHEST	0x7eu
 
 static struct shared {
-	const struct pb_module *m;	/* NULL: free */
+	const struct pb_module *m;	/* NULL: this entry is free */
 	uint64_t first;			/* address of the first jump; the second is at the next
 					 * byte */
-	uint64_t target[2];		/* of the first and of the second jump */
+	uint64_t target[2];		/* the targets of the first and of the second jump */
 } table[MAX_SHARED];
 static uint32_t nr_shared;
 

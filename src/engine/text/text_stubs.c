@@ -28,7 +28,7 @@ bool (*pb_text_ask)(struct pb_module *m);
 /* ---- where ---------------------------------------------------------------- */
 
 struct region {
-	uint64_t front, file;	/* bytes, whole pages */
+	uint64_t front, file;	/* sizes in bytes, multiples of a page */
 	int fd;
 	uint64_t size;		/* size of the file, not rounded */
 	bool copied;

@@ -7,7 +7,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-#define DEPTH	64	/* the most tail jumps that are followed one after the other */
+#define DEPTH	64	/* largest number of tail jumps that are followed one after the other */
 
 struct exit {
 	const struct pb_module *m;
