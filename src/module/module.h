@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes the analysis of a module, in the format of abi/analysis.h. The analysis is a pure function
- * of an ELF64 x86-64 file. Only its names also depend on the separate debug file that belongs to
- * the ELF file. All bytes of the files are untrusted until they are checked.
+ * of an ELF64 x86-64 file. The names in the analysis also depend on the separate debug file that
+ * belongs to the ELF file. All bytes of the files are untrusted until they are checked.
  *
  * Context: an ordinary thread of the observer. Never the hit path or a signal handler, and never a
  * thread that holds the loader's lock. The functions take no locks and keep no state between calls,

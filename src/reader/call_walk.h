@@ -22,8 +22,8 @@ struct pb_call_walk {
 	 * without a clock. Returns false to end the walk. */
 	bool (*event)(void *arg, const struct pb_event *ev, unsigned calls);
 	/* Called after the last event for each call that is still open. The calls of a stack come
-	 * from the outermost call to the innermost. The last one of a stack is the leaf that runs
-	 * on the stack: `call` is then NULL. */
+	 * from the outermost call to the innermost. After the calls of a stack comes the leaf that
+	 * runs on that stack, with `call` NULL. */
 	void (*open)(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls);
 	struct pb_stream_totals totals;	/* set by the walk */

@@ -209,8 +209,8 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 
 /* True if the chunk's list has opened the call of this ENTRY. If a signal handler interrupts a call
  * before its ENTRY is written, the handler's records may open the chunk. The chunk's list then
- * names the call. The ENTRY comes after the handler's records, although its time is before
- * theirs. */
+ * names the call. The ENTRY comes after the handler's records, although its time is earlier than
+ * the times of these records. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 {
 	struct pb_call_stack *s = c->stack;

@@ -37,8 +37,8 @@ struct pb_drain_thread {
 					 * another pid namespace */
 	bool alive;			/* threads_alive() sets it if the thread lives or may
 					 * live */
-	uint64_t seen;			/* a time by which the thread had started (CLOCK_BOOTTIME,
-					 * ns) */
+	uint64_t seen;			/* the thread started at this time or earlier
+					 * (CLOCK_BOOTTIME, ns) */
 };
 
 struct pb_drain {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loads analyses when they are asked for, and looks sites and addresses up in them. */
+/* Loads each analysis when it is first needed, and looks up sites and addresses in the analyses. */
 #include "reader/site_names.h"
 
 #include <fcntl.h>

@@ -49,7 +49,7 @@ static const char *soname(const struct record_module *m)
 }
 
 /* True if the hook belongs to module m. If a hook names no module, it belongs to each module that
- * has the function and that the program starts with. */
+ * has the function and is loaded when the program starts. */
 static bool is_of(const struct record_options *o, unsigned hook, const struct record_module *m)
 {
 	const struct record_hook *h = &o->hooks[hook];

@@ -120,8 +120,8 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 }
 
 /* Writes the new alias strings, "a\nb\n". A string has a function's aliases and the texts of its
- * marks. Most functions without aliases have the same marks. So a function without aliases shares
- * the last string of such a function if the marks are the same. */
+ * marks. Most functions without aliases have the same marks. So if a function without aliases has
+ * the same marks as the previous marked function without aliases, both share one string. */
 static bool put_aliases(FILE *f, const struct record_options *o, const struct pb_analysis *a,
 			struct pb_func *funcs, const uint64_t *marks)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads what /proc shows of one process or thread. PIDs are those of the mounted /proc. It may
- * belong to another pid namespace than the recorder's (record_proc_is_ours()). Processes start and
- * end at any time, so each answer may already be out of date. Context: any thread of the recorder.
+ * Reads what /proc shows of one process or thread. PIDs are the PIDs of the mounted /proc. The
+ * mounted /proc may belong to another pid namespace than the recorder's (record_proc_is_ours()).
+ * Processes start and end at any time, so each answer may already be out of date. Context: any
+ * thread of the recorder.
  */
 #ifndef PB_RECORDER_PROC_H
 #define PB_RECORDER_PROC_H
@@ -38,7 +39,8 @@ enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid);
 
 struct record_status {
 	bool dead;			/* the thread is a zombie: it never runs again */
-	bool same_user;			/* all user ids of the thread are the recorder's */
+	bool same_user;			/* all user ids of the thread are equal to the recorder's
+					 * user ids */
 	pid_t tgid;
 	unsigned nr;			/* number of elements in ids */
 	pid_t ids[RECORD_PID_LEVELS];	/* the thread's number in each pid namespace; the innermost

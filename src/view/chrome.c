@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete event ("X"), which
- * is written when the call ends. If a call is open at the end of the data, it is shown as if it
- * ended when its program ended. Lost records are instant events.
+ * is written when the call ends. If a call is open at the end of the data, the call is shown as if
+ * it ended with the program. Lost records are instant events.
  *
  * Events of one track must nest. But a call on one stack may outlast calls on another stack. So
  * each stack that a program switches to has its own track.
@@ -214,8 +214,8 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Prints the last name of each thread. The name of a process is that of its first thread. If a
- * thread has called exec, data->threads has several entries for the thread. */
+/* Prints the last name of each thread. A process gets the name of its first thread. If a thread has
+ * called exec, data->threads has several entries for the thread. */
 static void print_names(struct chrome *c)
 {
 	const struct pb_data *d = c->v->data;

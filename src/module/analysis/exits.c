@@ -348,8 +348,8 @@ long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f)
 }
 
 /* Chooses the units whose exits are to be hooked. If a function's own unit has no reason, that unit
- * is chosen, and all units that edges lead to from it. Those units have no reason either: a reason
- * would have spread to the function's own unit. */
+ * is chosen. All units that can be reached from that unit by edges are chosen, too. They have no
+ * reason either: a reason would have spread to the function's own unit. */
 static void want(struct search *s)
 {
 	struct pb_an *an = s->an;

@@ -37,8 +37,8 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 
 /* computed.c */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
-/* True if the instruction writes to the return slot or takes its address. The instruction must be
- * one that touches the slot. */
+/* True if the instruction writes to the return slot or takes its address. The caller knows that the
+ * instruction touches the slot. */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* True if the unit takes the address of a table of offsets that lead into the unit. */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
