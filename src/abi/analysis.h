@@ -39,7 +39,7 @@ struct pb_analysis {
 	/* For the check that the file in memory is the analysed file. */
 	uint64_t text_start, text_end;	/* extent of the executable PT_LOADs */
 	uint64_t image_start, image_end;/* extent of all PT_LOADs */
-	uint64_t data_start, data_end;	/* the last PT_LOAD that stays writable */
+	uint64_t data_start, data_end;	/* extent of the last PT_LOAD that stays writable */
 	uint64_t note_vaddr;		/* address of the build-id's bytes; 0: they aren't in
 					 * memory */
 	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
@@ -58,8 +58,8 @@ struct pb_analysis {
 };
 
 /* A call of __fentry__ or mcount that the compiler inserted, direct or through the GOT. When the
- * agent starts, it replaces the call with a nop of the same length. When it ends, it restores the
- * call. */
+ * agent starts, it replaces the call with a nop of the same length. When the agent ends, it
+ * restores the call. */
 struct pb_nop {
 	uint64_t addr;
 	uint8_t len;			/* 5 or 6 */
@@ -118,11 +118,12 @@ enum pb_refused {
 #define PB_FUNC_UNNAMED		4	/* found only in .eh_frame; the name is made from the
 					 * address */
 #define PB_FUNC_ENDBR		8	/* an endbr64 is at addr, and the window begins after it */
-#define PB_FUNC_CODE_SLOT	16	/* its trampoline slot is in code (struct pb_recipe) */
+#define PB_FUNC_CODE_SLOT	16	/* the function's trampoline slot is in code (struct
+					 * pb_recipe) */
 #define PB_FUNC_SHARES		32	/* the function has one byte; its jump shares bytes with the
 					 * next function's jump (struct pb_recipe) */
-#define PB_FUNC_EXITS		64	/* its window also holds exits, and is in the table of
-					 * windows of exits too */
+#define PB_FUNC_EXITS		64	/* the function's window also holds exits, and is in the
+					 * table of windows of exits too */
 /* The function is complete (see "Exits" below). But control may continue to the function's own
  * entry, or to the next function's entry, without passing an exit. */
 #define PB_FUNC_GOES_ON	128

@@ -67,13 +67,13 @@ static inline const struct pb_func *pb_analysis_at(const struct pb_analysis *a, 
 	return i >= 0 && f->addr == addr ? f : 0;
 }
 
-/* The link-time address of the first displaced byte. */
+/* Returns the link-time address of the first displaced byte. */
 static inline uint64_t pb_func_window(const struct pb_func *f)
 {
 	return f->addr + f->window;
 }
 
-/* The link-time address of the first byte after the displaced bytes. */
+/* Returns the link-time address of the first byte after the displaced bytes. */
 static inline uint64_t pb_func_window_end(const struct pb_func *f)
 {
 	return f->addr + f->window + f->window_len;
@@ -87,7 +87,7 @@ static inline unsigned pb_func_jump_len(const struct pb_func *f)
 	return f->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* Whether this function and the function before it have shared jumps. This function has the second
+/* Whether this function has the second of two shared jumps. The function before it has the first
  * jump. */
 static inline int pb_func_is_second(const struct pb_analysis *a, const struct pb_func *f)
 {
@@ -107,7 +107,7 @@ static inline uint64_t pb_func_code_slot(const struct pb_func *f)
 	return pb_func_slot(f) - PB_JUMP_LEN;
 }
 
-/* Only for a function with PB_REFUSED_NOT. */
+/* Returns the recipe of the function's window. Only for a function with PB_REFUSED_NOT. */
 static inline const struct pb_recipe *pb_func_recipe(const struct pb_analysis *a,
 						     const struct pb_func *f)
 {
@@ -170,8 +170,9 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_padded_size(r));
 }
 
-/* Finds the original instruction for a PC at code + offset. Returns its offset from the window's
- * start. The jump that ends a recipe stands for the first instruction after the window. */
+/* Finds the original instruction for a PC at code + offset. Returns the instruction's offset from
+ * the window's start. The jump that ends a recipe stands for the first instruction after the
+ * window. */
 static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -316,7 +317,7 @@ static inline uint64_t pb_window_slot(const struct pb_exit_window *w)
 	return w->start + (uint64_t)(int64_t)w->via;
 }
 
-/* e is a conditional exit. Whether f is the fixup for the displacement of its copy. */
+/* Whether f is the fixup for the target of e's copy. e must be a conditional exit. */
 static inline int pb_exit_target(const struct pb_recipe *r, const struct pb_window_exit *e,
 				 const struct pb_fixup *f)
 {
@@ -346,7 +347,7 @@ static inline int64_t pb_window_lower(const struct pb_analysis *a, uint64_t addr
 	return (int64_t)low - 1;
 }
 
-/* Like pb_analysis_slot_in(), but finds slots of windows of exits. Ignores ENTRY windows. */
+/* Like pb_analysis_slot_in(), but finds a window of exits by its slot. Ignores ENTRY windows. */
 static inline const struct pb_exit_window *pb_window_slot_in(const struct pb_analysis *a,
 							     uint64_t from, uint64_t to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks an analysis table by table. First come bounds, then the order of entries, then references
- * between entries.
+ * Checks an analysis table by table. Checks bounds first, then the order of entries, then
+ * references between entries.
  */
 #include "abi/analysis_check.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The control tree: every file with its owner, its mode and its meaning. Names and meanings are the
- * kernel's (Documentation/trace/ ftrace.rst). Paths are relative to tracing/.
+ * kernel's: see Documentation/trace/ftrace.rst. Paths are relative to tracing/.
  *
  * X(path, id, owner, mode, type, most, summary)
  *   owner  AGENT: the agent holds the state (observers forward reads and writes),

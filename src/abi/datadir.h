@@ -95,9 +95,8 @@ struct pb_meta_end {
 	/* Old recorders don't write the members `overwritten` and `chunks_overwritten`. */
 	uint64_t overwritten;	/* overwrite mode: count of calls in chunks for which --max-size had
 				 * no room */
-	uint64_t chunks_overwritten;	/* overwrite mode: count of chunks that were overwritten in
-					 * the ring, for all threads, even if no chunk of a thread
-					 * is left */
+	uint64_t chunks_overwritten;	/* overwrite mode: count of overwritten chunks of the ring,
+					 * with those of threads that have no chunk left */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped because of --max-size */
 #define PB_END_DISK_FULL	2

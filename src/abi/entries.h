@@ -29,9 +29,10 @@
  * that they don't know. If a type doesn't use `site` or `time`, the field is zero.
  *
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
- *   event  whether it is an event of the trace: NOTHING, EVENT, AFTER_GAP (only after a gap)
- *   count  how it counts as a call: LEAF, a whole call; END, the end of a call whose ENTRY was
- *          counted (a record with a payload counts only if the payload is PB_END_ENTRY); NOTHING
+ *   event  EVENT: the record is an event of the trace. AFTER_GAP: only after a gap. NOTHING: never
+ *   count  LEAF: the record counts as a whole call. END: it counts as the end of a call whose ENTRY
+ *          was counted, but if it has a payload, only if the payload is PB_END_ENTRY. NOTHING: it
+ *          counts as nothing
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H
@@ -56,9 +57,9 @@
 	 * calls come first. If more than PB_CHUNK_OPEN_MAX calls are open, only the innermost
 	 * are listed. If a reader has the earlier chunk, it ignores these records. */ \
 	X(OPEN,  6, 2, 1, 0, AFTER_GAP, NOTHING, "open", F(start, "%llu")) \
-	/* the following records belong to this stack (coroutine, alternate) */ \
+	/* the records that follow belong to this stack, for example a coroutine's */ \
 	X(STACK, 7, 2, 0, 0, NOTHING, NOTHING, "stack", F(stack, "%llu")) \
-	/* this many records of the thread were lost just before this point */ \
+	/* `count` records of the thread were lost just before this record */ \
 	X(LOST,  8, 2, 0, 0, EVENT, NOTHING, "lost", F(count, "%llu")) \
 	/* unused words, which readers skip; len may be 1..255 */ \
 	X(PAD,   9, 1, 0, 0, NOTHING, NOTHING, "pad") \

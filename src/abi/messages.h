@@ -18,7 +18,8 @@
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED* (what the agent refused)
- *   READY  --------------------------->  (on later connections: of new modules; GONE*)
+ *   READY  ---------------------------> (later connections: only new modules; GONE for each
+ *                                       unloaded module)
  *   then the agent closes; with SERVE it stays, and answers WRITE and READ.
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
@@ -34,8 +35,8 @@
 #define PB_PROTOCOL	4
 #define PB_MSG_MAX	65536
 
-/* The documents promise that an agent waits at most 200 ms. PB_PATIENCE_NS is shorter, since a busy
- * machine may be late. */
+/* The documents promise that an agent waits at most 200 ms. PB_PATIENCE_NS is shorter, since an
+ * agent on a busy machine may wake up late. */
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* if the recorder gets no processor, or waits for a disk */
 /* A file in the socket's directory. It has a byte for each image that gave up before it had the

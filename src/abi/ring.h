@@ -95,14 +95,15 @@ struct pb_chunk {
 	uint64_t start;		/* time of the chunk's start: the decoder's first `last` */
 	uint64_t stack;		/* the stack that the chunk's first records belong to */
 	uint64_t lost;		/* total of calls that the thread lost before this chunk */
-	uint64_t no_return;	/* total of the thread's calls whose returns weren't recorded */
+	uint64_t no_return;	/* total of the thread's calls that were recorded without a
+				 * return */
 	/* The open leaf: the call that was entered last, and may still run without an ENTRY. If a
 	 * record in the chunk has a later time, the open leaf is stale. leaf_start is written
 	 * last. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t missed;	/* total of the thread's records that weren't written although their
-				 * calls aren't lost calls */
+	uint32_t missed;	/* total of the thread's unwritten records whose calls don't count
+				 * as lost */
 	uint32_t uses;		/* how often this chunk was opened */
 	uint32_t pad[9];
 };
@@ -117,8 +118,7 @@ struct pb_ring_thread {
 	uint64_t no_return;
 	uint64_t start;		/* time of the thread's first hit */
 	uint64_t parent;	/* serial of the thread that created this thread, 0 if unknown */
-	uint64_t missed;	/* total of records that weren't written although their calls aren't
-				 * lost calls */
+	uint64_t missed;	/* total of unwritten records whose calls don't count as lost */
 	uint64_t unused;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
@@ -143,8 +143,8 @@ struct pb_ring {
 						 * pb_ring_thread */
 	uint32_t processes;			/* count of images that started and of children that
 						 * were forked */
-	uint32_t latched;			/* an engine turned itself off, for the
-						 * latch_reason */
+	uint32_t latched;			/* an engine turned itself off; latch_reason says
+						 * why */
 	char latch_reason[100];
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
 	/* counts of threads that have no pb_ring_thread, or no state in their process */
@@ -179,7 +179,7 @@ _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 
 #define PB_OWNER_DIED	0x40000000u	/* FUTEX_OWNER_DIED */
 
-/* The offset of taken[], and its size in words. */
+/* Return the offset of taken[], and its size in words. */
 static inline uint64_t pb_ring_taken_offset(uint64_t threads_offset, uint32_t nr_threads)
 {
 	return (threads_offset + nr_threads * sizeof(struct pb_ring_thread) + 63) & ~63ull;

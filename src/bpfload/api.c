@@ -25,7 +25,7 @@ struct pb_bpf_machine {
 	bool *asked;			/* programs that pb_bpf_machine_load() has loaded */
 	bool locks;			/* a map has spin locks, so that each run needs its thread's
 					 * id */
-	uint64_t busy[CPU_SLOT_WORDS];	/* per-CPU slots that a run owns */
+	uint64_t busy[CPU_SLOT_WORDS];	/* a bit for each per-CPU slot that a run owns */
 };
 
 /* --- opening ------------------------------------------------------------------------ */

@@ -41,7 +41,8 @@ void *load_alloc(struct load *l, size_t size)
 		if (!c)
 			return NULL;
 		c->size = room;
-		if (room != CHUNK && l->chunks) {	/* the chunk in use stays first */
+		if (room != CHUNK && l->chunks) {	/* the chunk that is in use stays the first
+							 * in the list */
 			c->next = l->chunks->next;
 			l->chunks->next = c;
 		} else {

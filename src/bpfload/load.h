@@ -37,15 +37,15 @@ struct pb_bpf_object_slot {
 };
 
 struct pb_bpf_object_map {
-	const char *name;		/* libbpf's name, "object.rodata" */
+	const char *name;		/* the map's name in libbpf, for example "object.rodata" */
 	const char *section;
 	uint8_t kind;			/* enum pb_bpf_object_map_kind */
 	bool pin_by_name;
-	struct pb_bpf_map_attr attr;	/* as the object declares them; see
-					 * pb_bpf_object_map_attr() */
+	struct pb_bpf_map_attr attr;	/* the declared attributes; see pb_bpf_object_map_attr() */
 	uint32_t numa_node;
 	uint64_t extra;
-	const struct pb_bpf_object_map *inner;	/* NULL: not declared, or not a map of maps */
+	const struct pb_bpf_object_map *inner;	/* the template of the inner maps; NULL: not
+						 * declared, or not a map of maps */
 	const void *contents;		/* initial value of a map of variables, value_size bytes;
 					 * NULL: zeros */
 	const struct pb_bpf_object_slot *slots;
@@ -68,14 +68,14 @@ struct pb_bpf_object_prog {
 	const char *target;		/* TARGET of SEC("kprobe/TARGET"); NULL: no target */
 	uint32_t type, attach_type;	/* BPF_PROG_TYPE_UNSPEC: the section names no type */
 	uint32_t flags;			/* BPF_F_SLEEPABLE, BPF_F_XDP_HAS_FRAGS */
-	bool returns;			/* kretprobe, uretprobe, and the .multi forms of both */
-	bool user;			/* uprobe and uretprobe, also as .multi or .session, and
-					 * usdt */
-	bool multi;			/* kprobe.multi, uprobe.multi, ... */
-	bool session;			/* kprobe.session, uprobe.session: one program at both ends
-					 * of a call */
-	bool special;			/* ksyscall, kretsyscall, usdt: the target isn't a
-					 * function */
+	bool returns;			/* true for kretprobe and uretprobe, also with .multi */
+	bool user;			/* true for uprobe and uretprobe, also with .multi or
+					 * .session, and for usdt */
+	bool multi;			/* true for kprobe.multi, uprobe.multi and others */
+	bool session;			/* true for kprobe.session and uprobe.session: one program
+					 * runs at both ends of a call */
+	bool special;			/* true for ksyscall, kretsyscall and usdt: the target isn't
+					 * a function */
 	bool guessed;			/* the type is guessed from the beginning of the section's
 					 * name, as in libbpf before 1.0 */
 	bool autoload;			/* false: SEC("?...") */
@@ -147,9 +147,10 @@ void pb_bpf_object_close(struct pb_bpf_object *object);
  */
 int pb_bpf_object_set(struct pb_bpf_object *object, const char *name, const char *value);
 
-/* Returns the attributes with which the map is made. The object may leave two of them open: the
- * entries of a perf event array, and the size of a ring buffer. These are set for `cpus` processors
- * and pages of 4 KiB. pb_bpf_map_attr_settle() does the same for attributes from the caller. */
+/* Returns the attributes with which the map is made. The object may leave two attributes open: the
+ * number of entries of a perf event array, and the size of a ring buffer. Open attributes are set
+ * for `cpus` processors and pages of 4 KiB. pb_bpf_map_attr_settle() does the same for attributes
+ * from the caller. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
 struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint32_t cpus);
 

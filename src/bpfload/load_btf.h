@@ -2,8 +2,8 @@
 /*
  * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record and
  * name is inside the bytes, and every type number is below `nr`. But chains of types may form
- * circles, so code that follows a chain must count its steps. The functions of this file count
- * theirs. Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
+ * circles, so code that follows a chain must count its steps. The functions of this file do so.
+ * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
  */
@@ -108,7 +108,7 @@ const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 size_t pb_bpf_btf_essential(const char *name);
 /*
  * Indexes types by name without flavour, in lists: first[hash & mask], then next[id]; 0 ends a
- * list. Returns 0 or -ENOMEM. Two threads must not call it at once on the same BTF.
+ * list. Returns 0 or -ENOMEM. Two threads must not call this function at once on the same BTF.
  */
 int pb_bpf_btf_index(struct pb_bpf_btf *btf);
 uint32_t pb_bpf_btf_hash(const char *name, size_t n);

@@ -18,14 +18,16 @@
 #define CORE_DEPTH 64
 
 struct core_step {
-	uint32_t type, index;		/* structure and member, or element type and element */
+	uint32_t type, index;		/* type: a structure or an element's type; index: of the
+					 * member or element */
 	const char *name;		/* NULL: an array's element */
 };
 
-/* The path to the object of a relocation: a member, a type or an enumeration's value. */
+/* A relocation's path to a member, a type or an enumeration's value. */
 struct core_path {
 	const struct pb_bpf_btf *btf;
-	uint32_t kind, root;		/* enum bpf_core_relo_kind; type */
+	uint32_t kind, root;		/* kind: enum bpf_core_relo_kind; root: number of the root
+					 * type */
 	struct core_step steps[CORE_DEPTH];	/* members and elements, without anonymous
 						 * structures */
 	uint32_t nr;
@@ -37,8 +39,8 @@ struct core_path {
 /* The value that a path yields for an instruction. */
 struct core_value {
 	uint64_t value;
-	bool checked;			/* the instruction must have the old value before it is
-					 * patched */
+	bool checked;			/* check that the instruction has the old value before
+					 * patching it */
 	bool poison;			/* nothing matches */
 	uint32_t size, type;		/* if `value` is a member's offset: the member's size and
 					 * type; otherwise 0 */

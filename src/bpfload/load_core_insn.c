@@ -21,7 +21,8 @@ static int element_value(const struct core_path *p, uint32_t kind, struct core_v
 }
 
 struct place {
-	uint32_t off, size, bits;	/* off, size: the bytes to load; bits: size of the member */
+	uint32_t off, size, bits;	/* off, size: the bytes to load; bits: size of the member in
+					 * bits */
 };
 
 /* Finds the smallest aligned word that holds the whole bit field. */

@@ -21,12 +21,13 @@
 				 * buffer */
 
 struct making {
-	struct pb_bpf_made made;	/* first: callers hold a pointer to it */
+	struct pb_bpf_made made;	/* must be the first member, since callers hold a pointer to
+					 * it */
 	struct pb_bpf_make_opts opts;
-	struct pb_bpf_map *map, **map_of;	/* both by number; map_of[i] is NULL if map i wasn't
-						 * made */
-	bool *found;			/* by number: the map existed before, and keeps its
-					 * contents */
+	struct pb_bpf_map *map, **map_of;	/* indexed by the map's number; map_of[i] is NULL if
+						 * map i wasn't made */
+	bool *found;			/* indexed by the map's number: the map existed before, and
+					 * keeps its contents */
 	struct pb_bpf_objects objects;
 };
 
@@ -401,8 +402,8 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text *
 
 /* ---- chains of tail calls ------------------------------------------------------------- */
 
-/* Programs that are made together. The list has each program once, in the order in which they are
- * found. */
+/* Programs that are made together. `list` has each program once, in the order in which the programs
+ * are found. */
 struct batch {
 	struct making *m;
 	struct {

@@ -27,7 +27,7 @@ struct pb_bpf_made_prog {
 
 struct pb_bpf_made {
 	const struct pb_bpf_object *object;
-	struct pb_bpf_made_map *maps;	/* indexed by the object's numbers of maps */
+	struct pb_bpf_made_map *maps;	/* indexed by the map's number in the object */
 	struct pb_bpf_made_prog *progs;
 };
 
@@ -49,10 +49,10 @@ struct pb_bpf_make_opts {
 		       struct pb_bpf_map_spec *spec);
 	/*
 	 * Looks for an existing map, pinned by name or shared with another object. Fills *found as
-	 * pb_bpf_map_attach() does. If it returns 0, the map keeps its contents, and is closed with
-	 * the others. PB_BPF_MAP_IS_NEW is like 0, but the map gets its initial contents. -ENOENT
-	 * means that no map exists, so a map is made. After any other error the map can't be used.
-	 * NULL: no callback.
+	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents, and is closed
+	 * with the others. PB_BPF_MAP_IS_NEW is like 0, but the map gets its initial contents.
+	 * -ENOENT means that no map exists, so a map is made. After any other error the map can't
+	 * be used. NULL: no callback.
 	 */
 	int (*find)(void *arg, const struct pb_bpf_object_map *map,
 		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found);
@@ -70,18 +70,19 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
  * Makes a program, and puts it into the maps that have a slot for it. Returns 0, the verifier's
  * -errno (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM. After an error, progs[number].why has the
  * reason. `log` receives the verifier's log of this `level`. If `log` is NULL, a log is made only
- * after a rejection, to find the reason. If the program was made before, it isn't made again, but
- * it is verified again if `log` isn't NULL.
+ * after a rejection, to find the reason. A program that was made before isn't made again. If `log`
+ * isn't NULL, the program is verified again.
  */
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		     uint32_t level);
 
 /*
- * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls.
- * The program may reach all programs that the object puts into the arrays that it uses, and all
- * programs that these may reach in turn. Either all of them are made, or none. If one of them can't
- * be made or put into its slot, progs[number].why has the reason. -EBADF: a program in an array
- * isn't loaded automatically (autoload). -EINVAL: a program in an array has another type.
+ * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls. A
+ * program may reach a second program if it uses an array into which the object puts the second
+ * program. The second program may reach other programs in turn. Either all programs are made, or
+ * none. If one of them can't be made or put into its slot, progs[number].why has the reason.
+ * -EBADF: a program in an array isn't loaded automatically (autoload). -EINVAL: a program in an
+ * array has another type.
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);

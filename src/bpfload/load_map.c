@@ -111,8 +111,8 @@ static int kind_of(const struct load *l, uint32_t section)
 	return 0;
 }
 
-/* Returns a map's name such as "object.rodata", cut as libbpf cuts it. If the section's name is
- * like .rodata.name, it is the map's name. */
+/* Returns a map's name such as "object.rodata", cut as libbpf cuts it. The map of a section such as
+ * .rodata.name has the section's name. */
 static const char *variables_name(struct load *l, const char *section)
 {
 	char name[BPF_OBJ_NAME_LEN + 1];

@@ -3,13 +3,13 @@
  * Shared by the files of the loader. An object is opened in these steps. Each step prepares what
  * the next step reads.
  *
- *   load.c        the file, licence, version, BTF (its own relocations applied)
+ *   load.c        the file, licence, version, and BTF with its relocations applied
  *   load_func.c   all functions of the file: programs and subprograms
- *   load_map*.c   maps, variables as maps, what BTF says of their values
- *   load_extern.c symbols that the object doesn't define: .kconfig, .ksyms
- *   load_reloc.c  maps, variables and calls in each function's instructions
- *   load_ext.c    .BTF.ext: functions, lines, CO-RE (load_core*.c) in them
- *   load_prog.c   programs: each is followed by the functions that it calls
+ *   load_map*.c   maps, maps of variables, and the types of their values in BTF
+ *   load_extern.c symbols that the object doesn't define: .kconfig and .ksyms
+ *   load_reloc.c  references to maps, variables and functions in instructions
+ *   load_ext.c    .BTF.ext: functions' types, lines, and CO-RE relocations (load_core*.c)
+ *   load_prog.c   programs, each followed by the functions that it calls
  */
 #ifndef PB_BPFLOAD_LOAD_PRIV_H
 #define PB_BPFLOAD_LOAD_PRIV_H
@@ -69,7 +69,8 @@ struct core_candidates {
 struct load_chunk;
 
 struct load {
-	struct pb_bpf_object object;	/* first: callers hold a pointer to it */
+	struct pb_bpf_object object;	/* must be the first member, since callers hold a pointer to
+					 * it */
 	struct pb_bpf_object_opts opts;
 	struct load_chunk *chunks;	/* memory that is freed with the object */
 	uint8_t *bytes;			/* the file, aligned to 8 */

@@ -102,7 +102,7 @@ static void read_tag(struct load *l, const struct btf_type *t)
 	}
 }
 
-/* Tags of functions' arguments: __arg_ctx, __arg_nonnull. */
+/* Reads the tags of functions' arguments: __arg_ctx and __arg_nonnull. */
 static void read_tags(struct load *l)
 {
 	for (uint32_t id = 1; l->object.btf && id < l->object.btf->nr; id++) {

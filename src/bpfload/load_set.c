@@ -51,8 +51,8 @@ static bool is_text(const struct pb_bpf_btf *b, const struct btf_type *t)
 	return e && pb_btf_kind(e) == BTF_KIND_INT && e->size == 1;
 }
 
-/* The value may be signed or unsigned, whatever the variable's type is. Each variable that can have
- * the value 255 can also have the value -1. */
+/* The value may be signed or unsigned, whatever the variable's type is. So -1 fits wherever 255
+ * fits. */
 static bool fits(uint64_t n, uint32_t size)
 {
 	int64_t s = (int64_t)n;

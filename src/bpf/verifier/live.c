@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Liveness. A read marks the register as read in the parent state and in earlier ancestors. The
- * marking stops at a state that has written the register: its ancestors' values don't matter. A
- * write marks only the present state.
+ * marking stops at a state that has written the register, since older values don't matter. A write
+ * marks only the present state.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/live.h"

@@ -31,7 +31,7 @@ void pbv_log_disasm(struct env *env, uint32_t insn);
 void pbv_log_insn(struct env *env);
 void pbv_log_insn_state(struct env *env);
 void pbv_log_line(struct env *env, uint32_t insn, const char *prefix, ...);
-/* Logs that R0 is outside of min ... max. where: what requires that range, for example "At program
+/* Logs that R0 is outside of min ... max. where: what requires this range, for example "At program
  * exit". */
 void pbv_log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where);
 void pbv_log_stats(struct env *env);

@@ -7,10 +7,11 @@
  * the jump are pending (`whole`): they are compared in full.
  *
  * So each jump back is recorded with the state that jumped. When the target is done, and depends on
- * no pending state above it, its needs are propagated to each state that jumped. This repeats until
- * no mark is new. After that, the states are no longer pending: they are compared by their needs.
- * If another path from a pending state jumped to a state further up, the pending state depends on
- * that state too. `until` is the number of the topmost state on which a pending state depends.
+ * no pending state above it, the target's needs are propagated to each state that jumped to it.
+ * This repeats until no mark is new. After that, the states are no longer pending: they are
+ * compared by their needs. If another path from a pending state jumped to a state further up, the
+ * pending state depends on that state too. `until` is the number of the topmost state on which a
+ * pending state depends.
  *
  * The rounds end, since marks are only added. After MAX_ROUNDS rounds, or with more than MAX_JUMPS
  * jumps, everything counts as needed, for good (`until` 0).
@@ -118,7 +119,7 @@ int pbv_pending_jump(struct env *env, struct state *to)
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
 	/* If the target was given up, the path to it is given up too, and so are all pending
-	 * states. Each of them waits for a state of the present path, and that state is never
+	 * states. Each pending state waits for a state of the present path. These states are never
 	 * settled now. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);

@@ -158,8 +158,8 @@ static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	}
 }
 
-/* Without a misprediction the result must be within bounds. Only if it is, masks keep speculative
- * accesses within bounds. */
+/* Checks that the result is within bounds. Masks rely on this check to keep speculative accesses
+ * within bounds. */
 static int within(struct env *env, unsigned n, const struct reg *r)
 {
 	int64_t off = r->off + (int64_t)r->var.value;

@@ -23,8 +23,8 @@ struct pool {
 	size_t taken;		/* bytes of all slabs and large blocks */
 	size_t used;		/* bytes of blocks in use */
 	void *free[POOL_CLASSES];
-	bool optional;		/* requests may fail: they may take memory only up to POOL_SHORT */
-	bool failed;		/* a request has failed that was not optional */
+	bool optional;		/* requests may fail, and may take memory only up to POOL_SHORT */
+	bool failed;		/* a request that was not optional has failed */
 };
 
 /* Returns a block of at least size bytes, not zeroed, or NULL if no memory is left. Sets *room to

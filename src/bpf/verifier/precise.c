@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Precision: finds the scalars whose exact values matter. Pruning treats any two scalars as alike
- * (alike.c), unless the program's safety depends on the value. It does if the scalar is used as a
- * length or an offset, for example, or decides a branch of which only one side was followed. When
- * the verifier finds such a use, it walks the path backwards, instruction by instruction. It marks
- * the scalars from which the value was computed.
+ * (alike.c), unless the program's safety depends on the value. The safety depends on a scalar, for
+ * example, if it is used as a length or an offset, or if it decides a branch of which only one side
+ * was followed. When the verifier finds such a use, it walks the path backwards, instruction by
+ * instruction. It marks the scalars from which the value was computed.
  *
  * The set `wanted` holds registers and stack slots of each frame. When the walk crosses an
  * instruction that computes a wanted register, the instruction's inputs become wanted in its
@@ -13,7 +13,7 @@
  *   r1 = 5             r1 is a constant: no longer wanted
  *   r1 = r2            r2 is wanted
  *   r1 += r2           r1 and r2 are wanted
- *   r1 = *(fp - 8)     slot -8 is wanted, if its step says that it held a spilled scalar
+ *   r1 = *(fp - 8)     slot -8 is wanted, if the step says that it held a spilled scalar
  *   *(fp - 8) = r1     r1 is wanted, if slot -8 was wanted
  *   if r1 < r2         if one of them was wanted, both are: each bounds the other
  *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
@@ -29,10 +29,10 @@
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all states above are
  * marked. These marks are always safe: they only prevent some pruning.
  *
- * Bound: a walk covers the path from a parent state to its child for the present state, and for
- * each state in which the walk makes a new mark. Each of these paths has at most about LONG_PATH
- * instructions (prune.c). So the cost of all walks is at most LONG_PATH instructions for each walk,
- * plus LONG_PATH for each mark.
+ * Bound: a walk covers the path to the present state from its parent. For each state in which the
+ * walk makes a new mark, it also covers the path to this state from its parent. Each of these paths
+ * has at most about LONG_PATH instructions (prune.c). So the cost of all walks is at most LONG_PATH
+ * instructions for each walk, plus LONG_PATH for each mark.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"

@@ -81,7 +81,7 @@ static void log_propagated(struct env *env, uint32_t frame, const struct wanted 
 	log(env, "\n");
 }
 
-/* Slots of a frame in which numbers are spilled. */
+/* Returns a bit for each slot of the frame in which a number is spilled. */
 static uint64_t slots_spilled(const struct frame *f)
 {
 	uint64_t bits = 0;
@@ -221,7 +221,7 @@ void pbv_prune_done(struct env *env, struct state *st)
 		env->error = err;
 }
 
-/* The kept state becomes the parent of the present one: the parent of each register is the same
+/* Makes the kept state the parent of the present state. The parent of each register is the same
  * register of the kept state. */
 static void link_state(struct state *cur)
 {
@@ -283,7 +283,7 @@ static int go_on_without(struct env *env)
 	return 0;
 }
 
-/* Keeps the present state. compare: later paths may be compared with it. */
+/* Keeps the present state. compare: later paths may be compared with the kept state. */
 static int keep(struct env *env, bool compare)
 {
 	struct explored *e, **list = kept_at(env);
@@ -390,8 +390,8 @@ static int found(struct env *env, struct explored *e)
 	e->hits += e->hits < UINT16_MAX;
 	if (!err)
 		err = pbv_prune_take_over(env, &e->st);
-	/* The path has taken over those needs of e that are known so far. When e is done, it takes
-	 * over the others. */
+	/* The path has taken over those needs of e that are known so far. When e is done, the path
+	 * takes over e's other needs. */
 	if (!err && (e->st.branches || e->st.whole))
 		err = pbv_pending_jump(env, &e->st);
 	return err ? err : 1;
@@ -431,7 +431,7 @@ int pbv_prune_visit(struct env *env)
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return env->cur->path_len > LONG_PATH ? keep(env, false) : pbv_step_jump(env);
-	/* a kept state at every prune point would cost more comparisons than it saves work */
+	/* comparisons with a kept state at every prune point would take more time than they save */
 	if (env->jumps_processed - env->prev_jumps >= 2 &&
 	    env->processed - env->prev_processed >= 8)
 		add = true;

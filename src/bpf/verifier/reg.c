@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The knowledge of a register: sets, copies, truncates and extends it. */
+/* What the verifier knows of a register: functions that set, copy, truncate and extend it. */
 #include "base/base.h"
 #include "base/mem.h"
 #include "bpf/verifier/reg.h"

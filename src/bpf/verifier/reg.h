@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The knowledge of a register, or of eight bytes of stack, on the present path.
+ * What the verifier knows of a register, or of eight bytes of stack, on the present path.
  *
  * A scalar is described three times: by its known bits (tnum), by the range of all 64 bits, and by
  * the range of the low 32 bits. Each description sharpens the others. The bounds of the low 32 bits
@@ -79,8 +79,8 @@ struct reg {
 			uint32_t map_uid;	/* identifies an inner map, if the map's identity
 						 * matters */
 		};
-		int32_t range;			/* for a packet pointer: how many bytes from its
-						 * variable part on are in the packet */
+		int32_t range;			/* for a packet pointer: count of bytes after its
+						 * variable part that are surely in the packet */
 		struct {
 			uint32_t mem_size;
 			uint32_t slice_of;	/* for a pointer from bpf_dynptr_data: the dynptr's
@@ -104,14 +104,13 @@ struct reg {
 		};
 		struct {			/* for a slot with an iterator; `ref` is the
 						 * iterator's reference */
-			uint32_t iter, depth;	/* the iterator's budget (iterations.c); count of
-						 * elements given so far */
+			uint32_t iter, depth;	/* iter: the iterator's budget (iterations.c);
+						 * depth: count of elements given so far */
 			bool drained;
 		};
 		uint64_t raw[2];
 	};
-	/* If registers must be equal, these members are compared too, with those above as one
-	 * block. */
+	/* If registers must be equal, all members above `frame` are compared as one block. */
 	uint32_t id;		/* registers with the same id hold the same value, apart from
 				 * `delta` */
 	uint32_t ref;		/* for an acquired object: its reference, which must be released */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arithmetic on scalars: computes the knowledge of the result. Each operation works on the known
+ * Arithmetic on scalars: computes what is known of the result. Each operation works on the known
  * bits and on both ranges. `bits` is the width of a range, 64 or 32. If an operation can't compute
  * exact bounds, it sets wide bounds. pbv_reg_sync() then sharpens them.
  */
@@ -26,7 +26,7 @@ static void any_unsigned(struct range *r, int bits)
 }
 
 /* If the unsigned bounds are in order as signed numbers too, they become the signed bounds.
- * Otherwise resets the signed bounds. */
+ * Otherwise the signed bounds are reset. */
 static void signed_as_unsigned(struct range *r, int bits)
 {
 	int64_t min = sign_extend(r->umin, bits), max = sign_extend(r->umax, bits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stack, in slots of eight bytes. A slot keeps all that is known of a spilled register. Of each
- * other byte it is known whether the byte was written, and whether it is zero. Slot n begins at fp
+ * The stack, in slots of eight bytes. A slot keeps all that is known of a spilled register. All
+ * other bytes are known to be never written, written, or zero. Slot n begins at fp
  * - 8(n + 1). type[7] describes the byte at the slot's address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"
@@ -78,7 +78,7 @@ static void spill(struct slot *s, const struct reg *r, int size)
 }
 
 /* After a store, a processor may speculatively load the old contents (Spectre v4). So a store gets
- * a fence if the old or the new contents are a pointer. */
+ * a fence if it stores a pointer, or if the old bytes may hold a pointer. */
 static void fence(struct env *env, const struct slot *s, int off, int size, const struct reg *value)
 {
 	bool needed = value && pbv_reg_spillable(value);
@@ -274,8 +274,8 @@ static void load_known(struct env *env, struct reg *value, bool zero)
 	value->live |= LIVE_WRITTEN;
 }
 
-/* Loads bytes that aren't one spilled register. If all bytes are zero, the value is 0; otherwise it
- * is unknown. */
+/* Loads bytes that aren't exactly one spilled register. If all bytes are zero, the value is 0;
+ * otherwise it is unknown. */
 static void load_bytes(struct env *env, struct frame *f, int least, int most, int n)
 {
 	struct reg *value = &cur_regs(env)[n];

@@ -21,8 +21,8 @@
 enum pb_bpf_func_arg_kind {
 	PB_BPF_FUNC_SCALAR,
 	PB_BPF_FUNC_CTX,
-	PB_BPF_FUNC_MEM,		/* memory, or NULL */
-	PB_BPF_FUNC_MEM_SURE,		/* memory, never NULL */
+	PB_BPF_FUNC_MEM,		/* a pointer to memory, or NULL */
+	PB_BPF_FUNC_MEM_SURE,		/* a pointer to memory, never NULL */
 	PB_BPF_FUNC_OTHER,		/* a type that a global function can't take */
 };
 
@@ -71,13 +71,13 @@ struct pb_bpf_verify {
 					 * statistics), or PB_BPF_LOG_REFUSAL */
 #define PB_BPF_LOG_REFUSAL	8	/* a refused program is verified again, at level 1 */
 	struct pb_bpf_mem *mem;
-	/* A hook for tests of what the verifier deduces (env.h describes env). It is called
-	 * before each instruction of each path that isn't speculative. If it returns nonzero,
-	 * verification ends with that value. NULL: no hook. */
+	/* A hook for tests that check what the verifier deduces. env.h describes env. The hook is
+	 * called before each instruction of each path that isn't speculative. If the hook returns
+	 * nonzero, verification ends with this value. NULL: no hook. */
 	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
-	void *visitor;			/* for the use of visit() */
-	bool whole;			/* prune a path only if a kept state covers its state in
-					 * full, also values that no path reads */
+	void *visitor;			/* data for visit() */
+	bool whole;			/* prune a path only if a kept state covers all of its
+					 * state, even values that are never read */
 	/* output, if pb_bpf_verify() returns 0 */
 	struct pb_bpf_facts *facts;	/* allocated from mem */
 	/* out, always */
@@ -126,8 +126,8 @@ struct pb_bpf_fact {
 					 * flags 0 */
 	bool key_seen, key_known;	/* for a tail call. key_seen: a path has reached it;
 					 * key_known: its index is the same constant on all paths */
-	uint32_t map;			/* 1 + index into maps, for an LD_IMM64 that loads a map, or
-					 * a helper call that gets the same map on all paths */
+	uint32_t map;			/* 1 + index into maps: the map that an LD_IMM64 loads, or
+					 * the map that a helper gets on all paths */
 	union {
 		uint32_t limit;		/* the mask's limit */
 		uint32_t key;		/* for a tail call: its index, if key_known */
@@ -138,8 +138,8 @@ struct pb_bpf_fact {
 };
 
 struct pb_bpf_subprog {
-	uint32_t start, stack;		/* first instruction; size of the frame in bytes, a multiple
-					 * of 8 */
+	uint32_t start, stack;		/* start: first instruction; stack: size of the frame in
+					 * bytes, a multiple of 8 */
 	bool has_tail_call, is_callback;
 	bool counts;			/* has a may_goto: the lowest 8 bytes of the frame count the
 					 * iterations */
