@@ -424,14 +424,15 @@ static void print_header(struct printer *p)
 }
 
 static const struct {
-	const char *name;		/* without the prefix "no": the option's name that switches
-					 * the option on */
+	const char *name;		/* a name that switches the option off; the name without
+					 * "no" switches it on */
 	unsigned flag;
 } options[] = {
 #define X(flag, bit, name) { "nofuncgraph-" name, PB_FG_##flag },
 	PB_FG_OPTIONS(X)
 #undef X
-	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name of the thread's column */
+	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel has the processor in this column, we
+						 * have the thread */
 };
 
 bool pb_fg_set(unsigned *flags, const char *name)

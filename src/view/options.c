@@ -154,7 +154,7 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 const struct argp pb_view_argp = { common, parse_common };
 const struct argp pb_view_argp_select = { selection, parse_selection };
 
-/* Adds the digits after a decimal point, which are a fraction of the unit. */
+/* Adds the digits after a decimal point to *ns. The digits are a fraction of the unit. */
 static int parse_fraction(const char **text, uint64_t unit, uint64_t *ns)
 {
 	uint64_t weight = unit;

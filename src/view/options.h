@@ -30,7 +30,7 @@ struct pb_view_options {
 };
 
 /* pb_view_argp has the options of all commands: -d --tid --buffer --demangle --no-pager.
- * pb_view_argp_select has those that select calls: -F -N -D -t --range --match. */
+ * pb_view_argp_select has the options that select calls: -F -N -D -t --range --match. */
 extern const struct argp pb_view_argp, pb_view_argp_select;
 
 /* Adds a pattern: of -F, of -N, or for the functions that the view is about. */

@@ -28,7 +28,7 @@ struct pb_out {
 	bool progress;		/* the terminal shows a progress line */
 	uint64_t progress_next;	/* the earliest time for the next change of the progress line,
 				 * monotonic ns; 0: never */
-	const char *command;	/* named in the progress line */
+	const char *command;	/* the command's name for the progress line */
 	pid_t pager;		/* 0: none */
 	size_t used;
 	char buf[PB_OUT_SIZE];

@@ -4,7 +4,7 @@
  *
  * A function's total has the time of a call only if the stack has no outer call of the same
  * function. To find this out, `active` counts the function's open calls on the stack of the last
- * event. When the stack changes, the calls of the old stack are subtracted and those of the new
+ * event. When the stack changes, the calls of the old stack are subtracted and the calls of the new
  * stack are added. If each record switches to a deep stack, this costs too much. In that case
  * `active` counts only the stack's innermost calls: the calls from index `stack->counted` on.
  *
@@ -131,7 +131,7 @@ static void on_end(struct maker *m, const struct pb_event *ev, unsigned calls)
 		add_time(s, ev->time - start, ev->call->child);
 		add_to_parent(ev, ev->time - start);
 	} else {
-		/* only the time of its callees is known */
+		/* only the time of the call's callees is known */
 		add_to_parent(ev, ev->call->child);
 	}
 }
@@ -169,7 +169,7 @@ static inline void on_event(struct maker *m, const struct pb_event *ev, unsigned
 	}
 }
 
-/* --- the same for selected calls ------------------------------------------ */
+/* --- sums of selected calls ----------------------------------------------- */
 
 static void on_end_selected(struct maker *m, const struct pb_event *ev, unsigned calls)
 {

@@ -12,7 +12,7 @@ bool pb_view_selects(const struct pb_view *v)
 	return v->filters || v->max_depth || v->min_ns || v->from || v->to != UINT64_MAX;
 }
 
-/* Returns the selection around the outermost call of a stack. IN and OUT are those of the call that
+/* Returns the selection around the outermost call of a stack. IN and OUT come from the call that
  * waits for the stack. The depth is the number of the stack's unknown outer calls. */
 static uint32_t outside(const struct pb_call_stack *s)
 {

@@ -33,8 +33,8 @@ struct pb_sites {
 	struct pb_sites_module { uint32_t module, base, nr; size_t map; } *modules;
 	size_t nr_modules;
 	uint32_t total;		/* all numbers are lower than this */
-	/* a bit for each block of PB_SITES_BLOCK unknown sites: a site of the block was looked
-	 * up */
+	/* a bit for each block of PB_SITES_BLOCK unknown sites; it is set if a site of the block
+	 * was looked up */
 	uint64_t unknown[PB_MAX_SITES / PB_SITES_BLOCK / 64];
 };
 

@@ -20,7 +20,8 @@
 struct pb_tree_node {
 	uint32_t number;		/* the function's number (view/site_numbers.h) */
 	uint32_t parent;		/* the parent's index, which is lower than the node's own */
-	uint32_t child, next;		/* first child, next sibling; 0: none */
+	uint32_t child, next;		/* indices of the first child and the next sibling; 0:
+					 * none */
 	uint32_t depth;
 	uint32_t mark;			/* free for use by the tree's user */
 	bool keep;			/* used only by tree.c */

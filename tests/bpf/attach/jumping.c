@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A signal handler jumps out of the code that it interrupted, 5000 times. Then 20 calls follow. */
+/* A signal handler jumps out of the code that it interrupted, 5000 times. After the last jump, the
+ * program makes 20 calls. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loads a library, calls its functions, unloads it, in a loop: loading LIBRARY ROUNDS */
+/* In a loop, loads a library, calls its functions, and unloads it. Usage: loading LIBRARY ROUNDS */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A map whose sizes the object leaves open; --map sets them. */
+/* A map without sizes in the object. --map sets the sizes. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -55,7 +55,8 @@ static void blanks(struct as *a)
 		a->p++;
 }
 
-/* Takes the text if it comes next. A text that ends in a letter or digit must end a word. */
+/* Skips `text` if the source continues with it. If `text` ends in a letter or digit, a word of the source must end
+ * there, too. */
 static bool take(struct as *a, const char *text)
 {
 	size_t n = strlen(text);
@@ -74,7 +75,7 @@ static bool expect(struct as *a, const char *text)
 	return take(a, text) || fail(a, "\"%s\" expected at \"%s\"", text, a->p);
 }
 
-/* `letter` is 'r' or 'w', or 0 for any of the two. *was gets the letter that was found. */
+/* `letter` is 'r' or 'w', or 0 if the two letters are allowed. *was gets the letter that was found. */
 static bool take_reg(struct as *a, char letter, uint8_t *reg, char *was)
 {
 	unsigned n = 0;

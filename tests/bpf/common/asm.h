@@ -9,11 +9,12 @@
  *	r1 = map 3         imm 3 with source BPF_PSEUDO_MAP_FD
  *	if w1 s< -5 goto again
  *	may_goto again
- *	call again         subprogram; call #12 or call NAME#12: helper
+ *	call again         calls a subprogram; call #12 or call NAME#12 calls a helper
  *	.raw 0x07 1 0 0 5  the fields code dst src off imm, unchecked
  *	.times 5 r1 += 1   an instruction, five times
  *
- * Numbers: decimal or 0x, with a sign; 32-bit fields take -2^31 ... 2^32 - 1.
+ * Numbers are decimal, or hexadecimal with 0x. They may have a sign. 32-bit fields take -2^31 ...
+ * 2^32 - 1.
  */
 #ifndef TESTS_BPF_ASM_H
 #define TESTS_BPF_ASM_H

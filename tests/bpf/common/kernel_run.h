@@ -31,7 +31,7 @@ uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t le
 /* Loads the program. Returns 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size);
-/* Runs the program on mem, which it may change. Returns 0 with the result, or -errno. */
+/* Runs the program on mem. The program may change mem. Returns 0 with the result, or -errno. */
 int kernel_prog_run(const struct kernel_prog *p, uint8_t *mem, uint64_t *result);
 void kernel_prog_close(struct kernel_prog *p);
 /* Returns the kernel's name and version, for reports. */

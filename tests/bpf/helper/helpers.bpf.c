@@ -273,7 +273,7 @@ TC int reads(struct __sk_buff *skb)
 	MIX(h, bpf_probe_read_kernel(buf, 8, p));
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 0, p));
-	/* for user addresses the kernel returns another error than for other bad addresses */
+	/* the hash has no error number, because the kernel has a separate number for user addresses */
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)8) < 0);
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)0xdead000000000000) < 0);

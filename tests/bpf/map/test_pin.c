@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Pins follow the rules of the kernel's bpf file system. If the test may mount a bpf file system (as root), it compares
- * random operations with the kernel's. Other tests check that pins share maps between processes. They also check when
- * names and ids end.
+ * the results of random operations with the kernel's results. Other tests check that pins share maps between processes.
+ * They also check when names and ids become invalid.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -159,8 +159,8 @@ static void reduce(uint32_t nr, const uint8_t *in)
 			struct bpf_insn was[2] = { insns[i], insns[i + 1] };
 			bool two = was[0].code == (BPF_LD | BPF_IMM | BPF_DW);
 
-			/* keep stores to the stack, because they initialize it; the kernel accepts reads of an
-			 * uninitialized stack */
+			/* keep stores to the stack: the kernel accepts reads of an uninitialized stack, but their
+			 * results may differ */
 			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST || BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;
 

@@ -182,7 +182,7 @@ static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, ui
 		put(g, I(BPF_ST | BPF_MEM | code, base, 0, off, imm(g)));
 		break;
 	default:
-		/* the source is no register with an address */
+		/* the source register holds a number, never an address */
 		put(g, I(BPF_STX | BPF_MEM | code, base, target_but(g, 1u << but), off, 0));
 	}
 }

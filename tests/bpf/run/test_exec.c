@@ -261,7 +261,7 @@ static void tail_calls_change_the_engine(void **state)
 	}
 }
 
-/* ---- memory that isn't there ------------------------------------------------------ */
+/* ---- loads that fault ------------------------------------------------------------- */
 
 static volatile int faults;	/* counts faults; meaningful only if just one thread faults */
 

@@ -165,7 +165,7 @@ static bool is_auxiliary(const char *prog)
 	return w.auxiliary;
 }
 
-/* ---- contents of the maps of two of the tests -------------------------------------------- */
+/* ---- contents of the maps of two tests --------------------------------------------------- */
 
 static const struct { const char *object, *map; } filled[] = {
 	{ "verifier_array_access", "map_array_ro" }, { "verifier_value_ptr_arith", "map_array_48b" },

@@ -108,10 +108,10 @@ def objects(work):
     return made, errors
 
 
-# --- what is expected ----------------------------------------------------------------------
+# --- expectations --------------------------------------------------------------------------
 
 class Wish:
-    """What a program's annotations expect in one mode."""
+    """The expectations of a program's annotations in one mode: with or without privileges."""
 
     def __init__(self):
         self.fails = False
@@ -233,7 +233,7 @@ def unmatched_lines(patterns, text):
     return None
 
 
-# --- what `annotated` prints ------------------------------------------------------------------
+# --- the output of `annotated` ----------------------------------------------------------------
 
 Program = collections.namedtuple("Program", "file name section tags why verdicts runs xlated")
 

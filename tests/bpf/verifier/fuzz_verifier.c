@@ -213,8 +213,9 @@ static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 }
 
 /*
- * Looks for branches whose two paths continue at the same instruction. At these branches, a verifier can only learn
- * something. If the kernel accepts the program without one of these branches, it has forgotten something at the branch.
+ * Returns whether the kernel forgets something at a branch whose two paths continue at the same instruction. At this
+ * kind of branch, a verifier can only learn something. So if the kernel accepts the program without the branch, it has
+ * forgotten something at the branch.
  */
 static bool forgets_at_branch(const struct gen_program *p)
 {

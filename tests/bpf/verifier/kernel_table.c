@@ -157,7 +157,7 @@ static void close_maps(void)
 	}
 }
 
-/* Numbers below are no map's descriptor. Some tests need an invalid descriptor. */
+/* Numbers less than FIRST_FD are no map's descriptor. Some tests need an invalid descriptor. */
 #define FIRST_FD 50
 
 /* Stores the map's descriptor in the instructions of each list. */

@@ -61,7 +61,7 @@ static void test_fill_cuts(void **state)
  * knowledge. */
 static void test_beside(void **state)
 {
-	/* zeros stay zeros */
+	/* the verifier still knows that these bytes are 0 */
 	good(BPF_ST_MEM(BPF_DW, 10, -8, 0), ANY(), SPILL(BPF_W, 0, -8), BPF_ST_MEM(BPF_H, 10, -4, 0), FILL(BPF_H, 6,
 	     -4), USE(6), END());
 	good(BPF_ST_MEM(BPF_W, 10, -4, 0), ANY(), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());

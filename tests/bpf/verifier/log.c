@@ -82,7 +82,7 @@ static void test_only_of_a_refusal(void **state)
 
 /* The path's branches demand a number that is at least 25 (signed), at most 32 (unsigned), and has a low half of 0.
  * There is no such number. The verifier must report the contradiction (REG INVARIANTS VIOLATION) in the log of this
- * path. It must do so even if the path waits while it walks another path. */
+ * path. The verifier must do so even if it walks another path first. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {

@@ -213,7 +213,7 @@ static void test_iterator_of_the_caller(void **state)
 	      "out: r0 = r6; exit", 33);
 }
 
-/* ---- iterators: what is refused ----------------------------------------------------------------- */
+/* ---- iterators: refused programs ---------------------------------------------------------------- */
 
 static void test_states(void **state)
 {
@@ -247,7 +247,7 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* There are two iterators. The loop of each iterator makes a new iterator in place of the other one. */
+/* There are two iterators. The loop of each iterator destroys the other iterator and makes a new one. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -320,7 +320,7 @@ static void many_ends(const char *last, bool good)
 static void test_many_ends(void **state)
 {
 	many_ends("r6 += 0", true);
-	/* in one or all other states, r8 is 1000 */
+	/* in one of the states, r8 is 1000 */
 	many_ends("if r7 != 0 goto same; r8 = 1000\nsame: r6 += 0", false);
 	many_ends("if r7 != 16382 goto same; r8 = 1000\nsame: r6 += 0", false);
 }
@@ -339,7 +339,7 @@ static void test_saved_around_fast_calls(void **state)
 		   "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), 84);
 	gives(DEEP("r2 = 3; *(u64 *)(r10 -8) = r2; *(u64 *)(r10 -16) = r1; call bpf_get_smp_processor_id#8\n"
 		   "r1 = *(u64 *)(r10 -16); r2 = *(u64 *)(r10 -8); r0 = r1; r0 += r2; exit"), 42 + 42 + 3);
-	/* the slot is filled to another register */
+	/* the slot is loaded to another register than r1 */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r2 = *(u64 *)(r10 -8); r0 = r2; exit"), "combined stack size of 2 calls is 528. Too large");
 	/* another instruction reads the slot */

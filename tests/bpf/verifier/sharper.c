@@ -204,8 +204,8 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
-/* Returns whether nothing is known of the low half of a 32-bit operation's result. In that case we know only that the
- * upper half is 0, and the kernel doesn't. */
+/* Returns whether nothing is known of the low half of a 32-bit operation's result. In that case, we know more than the
+ * kernel only because we know that the upper half is 0. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
@@ -415,7 +415,7 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		     char *out, size_t size);
 
-/* Returns whether our verifier knows that the branch is always taken. The kernel falls through. */
+/* Returns whether our verifier knows that the branch is always taken. In the kernel's log, the branch falls through. */
 static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
 {
 	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any && hulls[branch][1][10].any;

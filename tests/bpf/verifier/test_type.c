@@ -101,7 +101,7 @@ static void places(void **state)
 	const struct pb_bpf_type *cls = pb_bpf_type_of(BPF_PROG_TYPE_SCHED_CLS);
 	struct pb_bpf_ctx_access a;
 
-	/* the access has a part of a field */
+	/* the access reads a part of a field */
 	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, mark) + 2, 2, false, &a), 0);
 	assert_int_equal(a.at, offsetof(struct __sk_buff, mark) + 2);
 	assert_int_equal(a.width, 2);

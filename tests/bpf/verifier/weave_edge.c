@@ -291,8 +291,8 @@ static void edge_packet(struct weave *w)
 	w->locked &= ~(1u << data | 1u << p);
 }
 
-/* Accesses the slice in r0. The slice has `size` bytes, or r0 is NULL. If may_leave is false, the function can't be
- * left in between. */
+/* Accesses the slice in r0. The slice has `size` bytes, or r0 is NULL. If may_leave is false, no path leaves the
+ * function. */
 static void touch_slice(struct weave *w, int size, struct mover *m, bool may_leave)
 {
 	int s = pick(w, 4), base = m->r == 7 ? 6 : 7;

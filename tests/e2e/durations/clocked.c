@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) uint64_t now(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* When a function begins, its own call is the last one in calls[]. */
+/* When a function begins, its own call is the last element of calls[]. */
 #define BEGIN	struct call *self = &calls[nr_calls - 1]; self->first = now()
 #define END	self->last = now()
 #define CALL(f, ...) ({							\

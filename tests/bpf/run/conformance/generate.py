@@ -143,7 +143,7 @@ def unary():
             ["%s -> %s" % (hexed(v), hexed(v)) for v in EDGES + [0xffffffff80000000, 0xffffffff7fffffff]])
 
 
-# Each register holds another number. After the operation, a hash of all registers is compared.
+# Each register holds a different number. After the operation, a hash of all registers is compared.
 def registers():
     f = new("registers.cases", "each operation with all pairs of registers, the others unchanged")
     start = [0x0123456789abcdef, 0x1111111111111111, 0x2222222222222200, 5, 3, 0x5555555555555555, 0x66, 0x7777, 13, 0x99999999]
@@ -331,7 +331,7 @@ def jumps():
             "c: .times 40000 r3 += 1\nr0 += r3\nexit\nb: r0 += 4\ngotol c", mem="00000000", result="40005")
 
 
-# --- what isn't an instruction ------------------------------------------------------------
+# --- invalid instructions -----------------------------------------------------------------
 
 def invalid():
     f = new("invalid.cases", "opcodes that don't exist, and fields that an instruction doesn't have")
