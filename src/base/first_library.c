@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Recognises such a library by its name, and finds it in an ELF file's list of needed libraries. */
+/* Recognises a library that must come first by its name. Finds it in an ELF file's list of needed
+ * libraries. */
 #include <elf.h>
 #include "base/first_library.h"
 #include "base/mem.h"

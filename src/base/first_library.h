@@ -13,9 +13,9 @@
 
 #define PB_FIRST_MAX	64
 
-/* If the ELF file needs such a library, stores the library's name and returns true; else returns
- * false. */
+/* If the ELF file needs a library that must come first, stores the library's name and returns true.
+ * Else returns false. */
 bool pb_first_library(int fd, char name[PB_FIRST_MAX]);
-/* Whether this is the name of such a library. The name ends at NUL, ':' or ' '. */
+/* Whether this is the name of a library that must come first. The name ends at NUL, ':' or ' '. */
 bool pb_is_first_library(const char *name);
 #endif

@@ -2,9 +2,8 @@
 /* Matches globs without recursion: it only has to return to the last '*'. */
 #include "base/glob.h"
 
-/* Matches a bracket class; *pp is just after its '['. Returns whether c is in the
- * class, and moves *pp past its ']'. If there is no ']', '[' is an ordinary
- * character. */
+/* Matches a bracket class. *pp is right after the '['. Returns whether c is in the class, and moves
+ * *pp past the closing ']'. If there is no closing ']', the '[' is an ordinary character. */
 static bool match_class(const char **pp, char c, bool *literal)
 {
 	const char *p = *pp;

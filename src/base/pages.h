@@ -22,7 +22,8 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 void pb_pages_unmap(uint64_t at, uint64_t size);
 /* Adds to the list a mapping that wasn't made by pb_pages_map(). */
 void pb_pages_add(uint64_t at, uint64_t size);
-/* Adds the agent's image to the list. Its .bss becomes state, mapped with PROT_WRITE only. */
+/* Adds the agent's image to the list. The image's .bss becomes state, which is mapped with
+ * PROT_WRITE only. */
 void pb_pages_add_image(const void *ehdr, uint64_t end);
 /* Includes this range of the agent's memory in core files. */
 void pb_pages_dump(uint64_t at, uint64_t size);
@@ -34,7 +35,7 @@ bool pb_pages_foreign(uint64_t *from, uint64_t end, uint64_t *piece_end);
  * mappings. The caller skips mappings of size 0. */
 bool pb_pages_get(uint32_t number, uint64_t *at, uint64_t *size);
 
-/* The program has locked all mappings that it makes from now on (MCL_FUTURE). The
- * agent unlocks its own new mappings before any page of them is present. */
+/* True if the program locks all mappings that it makes (MCL_FUTURE). The agent then unlocks its own
+ * new mappings before any of their pages is present. */
 extern bool pb_pages_future;
 #endif

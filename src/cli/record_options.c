@@ -181,8 +181,8 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		o->depth = arg;
 		return 0;
 	case 't':
-		/* without a unit, the option's number is in ns, as in uftrace; the control file's
-		 * is in us, as in the kernel */
+		/* Without a unit, the option's number means ns, as in uftrace. The control file's
+		 * number means us, as in the kernel. */
 		if (strspn(arg, "0123456789") == strlen(arg) ?
 		    pb_control_parse_u64(arg, INT64_MAX, &n) : pb_control_parse_duration(arg, &n))
 			usage_error(state,

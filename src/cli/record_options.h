@@ -27,9 +27,9 @@ void record_options_free(struct record_options *o);
 /* Does a whole recording, from the search for the program to the closing line. Returns the exit
  * status. */
 int record_with(struct record_options *o);
-/* Like record_with(), but records into a temporary directory, which it removes at the end. If data
- * was recorded and `show` is not NULL, calls show() with the directory. If the recording's exit
- * status is 0, returns the result of show(). Else returns the exit status. */
+/* Like record_with(), but records into a temporary directory. The directory is removed at the end.
+ * If data was recorded and `show` is not NULL, calls show() with the directory. If the recording's
+ * exit status is 0, returns the result of show(). Else returns the recording's exit status. */
 int record_temporary(struct record_options *o, const char *command,
 		     int (*show)(void *arg, const char *data), void *arg);
 #endif

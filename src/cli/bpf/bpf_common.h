@@ -35,7 +35,7 @@ struct bpf_unit {
 	const char *name;
 	const struct pb_bpf_type *type;
 	uint32_t attach_type;
-	const struct bpf_insn *insns;	/* they name maps by their index in `maps` */
+	const struct bpf_insn *insns;	/* an instruction names a map by its index in `maps` */
 	uint32_t nr;
 	bool gpl;
 	const struct pb_bpf_func *funcs;

@@ -64,8 +64,8 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
-/* Called after a whole line. If the buffer is half full, flushes it now: a later flush might cut a
- * line, and the program may write to the same terminal or pipe. */
+/* Called after a whole line. If the buffer is more than half full, flushes it now: a later flush
+ * might cut a line, and the program may write to the same terminal or pipe. */
 static void flush_whole(FILE *to)
 {
 	if (__fpending(to) > BUFFER / 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The tree of pins: its place, and programs as files in it. */
+/* The tree of pins: finds the tree, and reads and writes programs as files in the tree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

@@ -25,9 +25,9 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* Returns the id for a handle. The handle of a map or program is its id, also of a pinned map or
- * program that this process hasn't opened yet. An event's handle is its number, and its id is one
- * more than the number. */
+/* Returns the id for a handle. The handle of a map or program is its id. This also holds for pinned
+ * maps and programs that this process hasn't opened yet. An event's handle is its number, and its
+ * id is the number plus 1. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {
 	struct bpf_session *s = o->arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes trampoline slots in code, for short jumps that reach no padding. Instructions of at least
- * ten bytes are displaced into a copy. Five bytes become a jump to the copy, and five bytes become
- * the slot. The comment on struct pb_recipe (abi/analysis.h) has a drawing.
+ * Makes trampoline slots in code, for short jumps that reach no padding. Instructions that together
+ * have at least ten bytes are displaced into a copy. Five bytes become a jump to the copy, and five
+ * bytes become the slot. The comment on struct pb_recipe (abi/analysis.h) has a drawing.
  *
  * The displaced code may be far from an entry. The analysis must know for certain where the
  * instructions begin, and that no jump leads into the middle of the ten bytes. So displaced code

@@ -263,7 +263,7 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr)
 	return false;
 }
 
-/* Whether the data at ea are offsets from ea that lead into the unit. */
+/* Whether the data at ea are offsets from ea to code, and one of them leads into the unit. */
 static bool is_table(struct pb_an *an, uint64_t ea, const struct pb_fde *unit)
 {
 	for (unsigned i = 0; i < 64; i++) {
