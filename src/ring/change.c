@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A writer's change of chunks. An *activation* is one call of this code. A signal
- * handler may interrupt it at any instruction and run other activations to their end.
- * Then the handler may return to it, or leave it for ever by a jump (longjmp, an
- * exception, cancellation). So an activation may leave no work that only this
- * activation could finish. These members of a writer ensure that:
+ * handler may interrupt an activation at any instruction and run other activations to
+ * their end. Then the handler may return to the interrupted activation, or leave it
+ * for ever by a jump (longjmp, an exception, cancellation). So an activation may
+ * leave no work that only this activation could finish. These members of a writer
+ * ensure that:
  *
- *   pos       The chunk in force is pb_chunk_of(pos). One cmpxchg moves pos from a
- *             full chunk to the next one. An activation whose cmpxchg fails gives its
- *             chunk back.
+ *   pos       determines the chunk in force: pb_chunk_of(pos). One cmpxchg moves pos
+ *             from a full chunk to the next one. An activation whose cmpxchg fails
+ *             gives its chunk back.
  *   taken     names the chunk that an activation has taken and is filling, with the
  *             activation's place on the thread's own stack. If a later activation
  *             runs at or above that place, the earlier one is gone, and the later one
  *             takes the chunk over. The writer has only one such word. A nested
  *             activation therefore doesn't note its chunk.
- *   left[]    An activation enters a full chunk in left[] before pos moves. Once pos
- *             is in another chunk, any activation hands the full chunk over (tidy()).
- *   base,     follow from pos; base is 0 and leaf is pb_no_leaf while they
- *   leaf      change, and any activation sets them (pb_change_mend()).
+ *   left[]    the full chunks that are not handed over yet. An activation enters a
+ *             full chunk here before pos moves. Once pos is in another chunk, any
+ *             activation hands the full chunk over (tidy()).
+ *   base,     base and leaf follow from pos. While they change, base is 0 and leaf is
+ *   leaf      pb_no_leaf. Any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. If interrupted code may still
  *             fill a hole in a chunk, the chunk is HELD until that code has resumed,
  *             or is gone. The code is gone when the thread has a hit at or above the
@@ -394,8 +396,8 @@ static bool still_full(uint64_t pos, uint64_t chunk)
 	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
-/* Sets base and leaf by cmpxchg from the values that mean "none". If this code is interrupted and a
- * handler leaves the chunk, this code can't restore the base and leaf of that chunk. */
+/* Sets base and leaf by cmpxchg from the values that mean "none". If a handler interrupts this code
+ * and leaves the chunk, this code doesn't store the base and leaf of the left chunk afterwards. */
 void pb_change_mend(struct pb_writer *w)
 {
 	struct pb_owner o = pb_writer_owner(w);

@@ -5,8 +5,9 @@
 #include "base/base.h"
 #include "ring/writer.h"
 
-#define SEARCH_WORDS	1024		/* words of taken[] that stand for 1 GiB of chunks */
-#define PAUSES		64		/* pauses of a waiting thread between two checks */
+#define SEARCH_WORDS	1024		/* words of taken[] in one search: for 1 GiB of chunks */
+#define PAUSES		64		/* number of pauses of a waiting thread between two
+					 * checks */
 #define TICKS_MAX	(1ull << 32)	/* the longest wait, about a second, even if the ring asks
 					 * for more */
 #define PAUSES_MAX	(1u << 26)
@@ -108,9 +109,9 @@ static struct pb_chunk *take_over(struct pb_owner o, uint32_t nr)
 /* --- waiting for a free chunk ------------------------------------------- */
 
 /*
- * The process's waiting threads measure time together, because each of many threads
- * runs only now and then. Where the clock mustn't be read, each thread counts its own
- * pauses.
+ * If many threads wait, each of them runs only now and then. So the waiting threads
+ * of a process measure time together. Where the clock mustn't be read, each thread
+ * counts its own pauses.
  */
 static struct {
 	uint64_t heartbeat;	/* the last heartbeat that was seen */

@@ -10,7 +10,7 @@
 #include "arch/arch.h"
 #include "abi/ring.h"
 
-/* The TSC, or 0 where it mustn't be read. Registered by the engine. */
+/* Returns the TSC, or 0 where the TSC mustn't be read. The engine registers this function. */
 extern uint64_t (*pb_supply_ticks)(void);
 
 /* Takes a FREE chunk for its owner, and makes it TAKEN. If no chunk is FREE, the ring's mode

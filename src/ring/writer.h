@@ -19,8 +19,10 @@
 #include "abi/ring.h"
 #include "arch/arch.h"
 
-#define PB_WRITER_LEFT		8	/* chunks that a writer has left and not handed over yet */
-#define PB_WRITER_PENDING	16	/* interrupted activations that are tracked one by one */
+#define PB_WRITER_LEFT		8	/* limit of chunks that a writer has left and not handed
+					 * over yet */
+#define PB_WRITER_PENDING	16	/* limit of interrupted activations that are tracked one by
+					 * one */
 
 /* Agent code that a signal handler has interrupted. It may still write into the
  * chunk. When its thread has a hit at or above `limit` on the thread's own stack, the
@@ -69,8 +71,8 @@ struct pb_ring_map {
 };
 extern struct pb_ring_map pb_ring_map;
 
-/* Bits of pb_ring_unseen: signal handlers may run without a call of pb_writer_interrupted(). While
- * a bit is set, each chunk that is left is searched for holes. */
+/* Bits of pb_ring_unseen: reasons why signal handlers may run without a call of
+ * pb_writer_interrupted(). While a bit is set, each chunk that is left is searched for holes. */
 #define PB_UNSEEN_PROGRAM	1	/* the program may install handlers without sigaction() */
 #define PB_UNSEEN_LIBC		2	/* libc's own handlers (thread cancellation, setxid) make
 					 * traced calls */
@@ -82,8 +84,8 @@ static inline struct pb_owner pb_writer_owner(const struct pb_writer *w)
 	return (struct pb_owner){ &w->serial, *(const volatile uint32_t *)&w->serial };
 }
 
-/* Returns false in a child that a handler has forked while it interrupted this code. The record
- * that this code was about to write is the parent's. */
+/* Returns false if a handler has interrupted this code and forked, and this process is the child.
+ * The record that this code was about to write is the parent's. */
 static inline bool pb_writer_is(struct pb_owner o)
 {
 	return *(const volatile uint32_t *)o.now == o.serial;
@@ -97,7 +99,8 @@ extern size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint
 				    size_t max, uint32_t *depth, const void *ending);
 extern uint64_t (*pb_ring_clock)(void);
 
-/* Checks the sizes against `mapped` bytes, and sets pb_ring_map. 0 or -EINVAL. Context: start. */
+/* Checks the sizes against `mapped` bytes, and sets pb_ring_map. Returns 0 or -EINVAL. Context:
+ * start. */
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
 		   uint64_t threads_offset, uint64_t chunks_offset, uint32_t mode);
 
@@ -110,10 +113,10 @@ void pb_writer_void(struct pb_writer *w);
  * FULL. If the thread writes again, it takes a new chunk. */
 void pb_writer_close(struct pb_writer *w);
 
-/* A signal handler begins that has interrupted the agent's code. sp: the stack
- * pointer of the interrupted code. slot: the address of the handler's return address.
- * The handler may write records at any point of the interrupted code, and may leave
- * by a jump. If the handler returns, the caller passes the result to
+/* Called at the start of a signal handler that has interrupted the agent's code. sp:
+ * the stack pointer of the interrupted code. slot: the address of the handler's
+ * return address. The handler may write records at any point of the interrupted code,
+ * and may leave by a jump. If the handler returns, the caller passes the result to
  * pb_writer_resumed(). */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot);
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
@@ -136,15 +139,16 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint64_t end);
 /* Writes a PB_EXT_STACK, which has no time. If there is no room, a record is counted as missed. */
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
-/* Keeps the position in a full chunk's dead zone, however often the assembly tries,
- * and however often a handler leaves between a reservation and its test. */
+/* Keeps the position in a full chunk's dead zone. The assembly may try again any number of times,
+ * and any number of handlers may leave between a reservation and its test. */
 void pb_writer_stay(struct pb_writer *w);
-/* Notes in the chunk which call was entered last. */
+/* Notes in the chunk which call began last. */
 void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start);
 void pb_writer_no_return(struct pb_writer *w);
-/* Counts a record that isn't written, of a call that isn't lost. */
+/* Counts a record that isn't written although its call isn't lost. */
 void pb_writer_missed(struct pb_writer *w);
-/* Counts a call that isn't recorded: there is no room for its record, or for its parents'. */
+/* Counts a call that isn't recorded: there is no room for its record, or for the records of its
+ * parents. */
 void pb_writer_lost(struct pb_writer *w);
 /* Like pb_writer_lost(), but for a thread that has no writer. */
 void pb_ring_call_lost(void);

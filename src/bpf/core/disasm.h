@@ -4,7 +4,8 @@
 #include "bpf/core/opcodes.h"
 #include "bpf/core/textbuf.h"
 
-/* Names that the caller knows, for the text of an instruction. Each may be NULL. */
+/* Functions of the caller that supply names for the text of an instruction. Each function may be
+ * NULL. */
 struct pb_bpf_names {
 	const char *(*helper)(void *arg, int32_t id);	/* NULL: unknown */
 	const char *(*kfunc)(void *arg, int32_t id);

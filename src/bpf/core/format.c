@@ -222,8 +222,8 @@ static uint32_t ip6_text(char *to, const uint8_t *ip, bool colons)
 	return n;
 }
 
-/* Examples: %pI4 writes 1.2.3.4, and %pi4 writes 001.002.003.004. %pI6 writes an address with
- * colons, %pi6 without colons. */
+/* Writes an IP address. %pI4 writes 1.2.3.4, and %pi4 writes 001.002.003.004. %pI6 writes an
+ * address with colons, %pi6 without colons. */
 static int put_ip(struct pb_bpf_run *run, struct out *o, const struct spec *s, uint64_t addr)
 {
 	uint32_t bytes = s->how[1] == '4' ? 4 : 16, n = 0;

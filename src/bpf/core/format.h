@@ -14,7 +14,7 @@ struct pb_bpf_run;
 
 /*
  * Checks a format as the kernel does. Returns 0 if the format ends with a 0 within size bytes and
- * is valid for nr_args arguments, else -EINVAL. The verifier uses it, too. Context: any.
+ * is valid for nr_args arguments, else -EINVAL. The verifier uses this function, too. Context: any.
  */
 int pb_bpf_format_check(const char *format, uint32_t size, uint32_t nr_args);
 

@@ -2,9 +2,9 @@
 /*
  * The environment of a run: functions that are supplied by the process that runs programs.
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
- * several threads at once, and call these functions there. The functions allocate nothing and wait
- * for nobody. Some members may be NULL. In this case the member's comment names the helper's result
- * after "NULL:".
+ * several threads at once. They call these functions in all these contexts. The functions allocate
+ * nothing and wait for nobody. If a member may be NULL, its comment has the helper's result for
+ * this case after "NULL:".
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H
@@ -16,7 +16,7 @@ struct pt_regs;
 
 enum pb_bpf_clock { PB_BPF_MONOTONIC, PB_BPF_BOOTTIME, PB_BPF_COARSE, PB_BPF_TAI };
 
-#define PB_BPF_HZ	250		/* ticks of bpf_jiffies64 a second */
+#define PB_BPF_HZ	250		/* ticks of bpf_jiffies64 per second */
 #define PB_BPF_MAX_STACK 127		/* perf_event_max_stack */
 #define PB_BPF_COMM	16
 
@@ -70,9 +70,9 @@ struct pb_bpf_host {
 	/* Reads the event that a perf_event program is attached to. NULL: -EINVAL */
 	int (*event_own)(struct pb_bpf_run *run, struct bpf_perf_event_value *value);
 	/*
-	 * Writes at most n return addresses, innermost first. regs describe the stack; NULL means
-	 * the current stack. Returns the number of addresses, or -EFAULT. NULL: the helper follows
-	 * frame pointers
+	 * Writes at most n return addresses, innermost first, of the stack that regs describe. If
+	 * regs is NULL, takes the current stack. Returns the number of addresses, or -EFAULT. NULL:
+	 * the helper follows frame pointers
 	 */
 	int (*stack)(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n);
 	/* Returns registers for a program whose context has no registers (raw tracepoints). NULL:

@@ -6,8 +6,8 @@
  *
  * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
  * callback runs in an interpreter of its own. If a subprogram makes a tail call, the target runs in
- * an interpreter of its own, too, because the subprogram's caller continues afterwards. The target
- * of a tail call in the first subprogram replaces the program in the same interpreter.
+ * an interpreter of its own, too, because the subprogram's caller continues afterwards. If the
+ * first subprogram makes a tail call, the target replaces the program in the same interpreter.
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"
@@ -130,8 +130,8 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
 }
 
 /*
- * fixup.c emits the following code for a lookup in an array. This code is one operation, too. The
- * first instruction's imm keeps the factor, which is 1 << S or S:
+ * A lookup in an array is one operation, too. The first instruction's imm keeps the factor, which
+ * is 1 << S or S. fixup.c emits this code for a lookup:
  *
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  */
@@ -168,8 +168,8 @@ static int32_t smod32(int32_t d, int32_t s)
 	return !s ? d : s == -1 ? 0 : d % s;
 }
 
-/* Runs the program from instruction `start` to the end of the frame of `start`. r: 12 registers.
- * The caller has set the registers of the arguments. */
+/* Runs the program from instruction `start` until the subprogram of `start` returns. r: 12
+ * registers. The caller has set the registers of the arguments. */
 static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 {
 	const struct pb_bpf_prog *prog = run->prog;

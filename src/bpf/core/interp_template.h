@@ -6,7 +6,8 @@
  */
 #pragma once
 
-/* Arithmetic, with IMM or SRC: the first expression is for 64 bits, the second for 32. */
+/* Arithmetic, with IMM or SRC. The first expression is for 64 bits, the second expression for 32
+ * bits. */
 	ALU(ADD, d + s, d + s)
 	ALU(SUB, d - s, d - s)
 	ALU(MUL, d * s, d * s)

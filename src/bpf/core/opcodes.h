@@ -49,7 +49,7 @@ enum pb_bpf_form {
 	PB_BPF_ATOMIC,		/* *(dst + off) OP= src */
 	PB_BPF_FETCH,		/* like ATOMIC, and src = the old value */
 	PB_BPF_XCHANGE,		/* exchanges *(dst + off) and src */
-	PB_BPF_COMPARE,		/* if *(dst + off) == r0, it becomes src; r0 = the old value */
+	PB_BPF_COMPARE,		/* if *(dst + off) == r0, *(dst + off) = src; r0 = the old value */
 	PB_BPF_GOTO,		/* pc += off */
 	PB_BPF_GOTOL,		/* pc += imm */
 	PB_BPF_MAY_GOTO,	/* if the frame's may_gotos have already allowed

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The contexts of programs that see packets. Each context begins with the kernel's structure, whose
- * fields programs access. The data to which its pointers refer follow. The process that runs a
- * program fills the context, and helpers change it.
+ * fields programs access. After it come the data to which the structure's pointers refer. The
+ * process that runs a program fills the context, and helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
  *        room          meta      packet           room
@@ -36,7 +36,7 @@ struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns and
 					 * bpf_skb_set_tunnel_key stores */
 	struct bpf_tunnel_key key;
 	bool known, ipv6, has_opt;
-	uint64_t flags;			/* of bpf_skb_set_tunnel_key */
+	uint64_t flags;			/* flags of bpf_skb_set_tunnel_key */
 	uint8_t opt[256];
 	uint32_t opt_len;
 };

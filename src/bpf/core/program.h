@@ -34,17 +34,17 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 #define PB_BPF_SAVED		40	/* bytes of a frame in which fast calls save r1 ... r5; they
 					 * don't count as stack */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
-#define PB_BPF_MAX_TAIL_CALLS	33	/* for one run, all frames together */
+#define PB_BPF_MAX_TAIL_CALLS	33	/* limit for one run, all frames together */
 #define PB_BPF_MAX_SUBPROGS	256
 #define PB_BPF_REG_AX		11
 
 /*
  * Operations that only resolved programs have: X(name, width, sign). Such an instruction has the
  * fields of the instruction that it replaces.
- *   TAIL_CALL  a CALL: r1 context, r2 a prog_array, r3 index
+ *   TAIL_CALL  replaces a CALL: r1 context, r2 a prog_array, r3 index
  *   NOSPEC     a barrier for speculation; has no fields
- *   PROBE_*    an LDX or LDSX: if the memory can't be read, dst is 0. Needs a host whose signal
- *              handler calls pb_bpf_fault()
+ *   PROBE_*    replaces an LDX or LDSX. If the memory can't be read, dst is 0. Needs a host whose
+ *              signal handler calls pb_bpf_fault()
  */
 #define PB_BPF_RESOLVED_OPS(X) \
 	X(TAIL_CALL, 0, 0) \
@@ -140,7 +140,8 @@ struct pb_bpf_settings {
 					 * has */
 	uint32_t debugger;		/* gdb is notified of each new program */
 	uint32_t stats;			/* bpf_stats_enabled */
-	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0: no; 1: for good; 2: yes */
+	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0: no; 1: yes, for good; 2:
+					 * yes */
 	uint64_t (*now)(void);		/* returns nanoseconds, for stats; context: any */
 	/* reports what the kernel logs if jit_enable is 2. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
@@ -173,8 +174,8 @@ uint64_t pb_bpf_call_native(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, 
 
 /*
  * Calls the subprogram at func. func comes from an LD_IMM64 with BPF_PSEUDO_FUNC; the program has
- * passed it to a helper. The interpreter or native code may run the program. Context: inside a
- * helper of `run`.
+ * passed it to a helper. Works with the interpreter and with native code. Context: inside a helper
+ * of `run`.
  */
 uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
 			  uint64_t r3, uint64_t r4, uint64_t r5);
@@ -187,11 +188,11 @@ uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, ui
  */
 pb_bpf_fn pb_bpf_ld_abs;
 
-/* For the engines: a tail call to map[index]. Sets run->prog, and returns the function to call with
- * (run->ctx, run). The function's result becomes r0. Returns NULL if there is no program of the
- * same type at index, or if the run made too many tail calls. After NULL the program continues with
- * its next instruction. (The kernel checks a program's type earlier: when the program is put into
- * the array.) */
+/* For interpreter and JIT: a tail call to map[index]. Sets run->prog, and returns the function to
+ * call with (run->ctx, run). The function's result becomes r0. Returns NULL if there is no program
+ * of the same type at index, or if the run made too many tail calls. After NULL the program
+ * continues with its next instruction. (The kernel checks a program's type earlier: when the
+ * program is put into the array.) */
 uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
 	(const void *ctx, struct pb_bpf_run *run);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The internet checksum (RFC 1071), in the kernel's two widths. Context: any. */
+/* The internet checksum (RFC 1071). Partial sums have 32 bits, the folded checksum has 16 bits, as
+ * in the kernel. Context: any. */
 #ifndef PB_BPF_HELPER_CSUM_H
 #define PB_BPF_HELPER_CSUM_H
 #include <stddef.h>

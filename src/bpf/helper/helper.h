@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Helpers. For each number of a helper in the kernel, the table has the prototype, the programs
- * that may call the helper, and its function. Numbers and names come from linux/bpf.h. Prototypes
- * come from the kernel, and use the kernel's names (ARG_, RET_).
+ * The table of helpers. It has a row for each helper of the kernel: the prototype, the programs
+ * that may call the helper, and the helper's function. Numbers and names come from linux/bpf.h.
+ * Prototypes come from the kernel, and use the kernel's names (ARG_, RET_).
  */
 #ifndef PB_BPF_HELPER_HELPER_H
 #define PB_BPF_HELPER_HELPER_H
 #include "bpf/core/program.h"
 #include "bpf/helper/prog_type.h"
 
-/* What an argument must be. */
+/* The kinds of arguments. */
 enum pb_bpf_arg {
 	PB_BPF_ARG_DONTCARE,		/* no argument */
 	PB_BPF_ARG_CONST_MAP_PTR,	/* a map; the key and value arguments after it belong to
@@ -41,13 +41,13 @@ enum pb_bpf_arg {
 	PB_BPF_NR_ARGS,
 
 	PB_BPF_ARG_BASE = 0xff,
-	/* or-ed to an argument: */
+	/* flags that may be or-ed to an argument: */
 	PB_BPF_MAYBE_NULL = 0x100,	/* _OR_NULL */
 	PB_BPF_UNINIT = 0x200,		/* the helper writes the memory, which need not be
 					 * initialised */
 	PB_BPF_RDONLY = 0x400,		/* the memory may be read-only */
 	PB_BPF_RELEASE = 0x800,		/* the helper releases the reference */
-	PB_BPF_FIXED_SIZE = 0x1000,	/* `size` bytes */
+	PB_BPF_FIXED_SIZE = 0x1000,	/* the memory has `size` bytes */
 	PB_BPF_DYNPTR_LOCAL = 0x2000,
 	PB_BPF_DYNPTR_RINGBUF = 0x4000,
 	PB_BPF_MEM_WRITE = 0x8000,	/* the helper writes the memory, which need not be
@@ -86,16 +86,18 @@ struct pb_bpf_helper {
 					 * program types may call the helper */
 	uint32_t ret, flags;
 	uint32_t arg[5];
-	uint16_t size[5];		/* with PB_BPF_FIXED_SIZE */
+	uint16_t size[5];		/* for arguments with PB_BPF_FIXED_SIZE: bytes of the
+					 * memory */
 	const char *btf[5];		/* for PTR_TO_BTF_ID: the structure's name; NULL: the
 					 * structure of the map's kptr */
 	const char *ret_btf;
 };
 
 /*
- * Returns the helper with this number if a program of this type and attach type may call it, like
- * the kernel's get_func_proto. caps: the program's privileges (enum pb_bpf_caps). NULL: the program
- * may not call the helper. A few numbers have prototypes that depend on the type. Context: any.
+ * Like the kernel's get_func_proto: returns the helper with this number if a program of this type
+ * and attach type may call the helper. caps: the program's privileges (enum pb_bpf_caps). NULL: the
+ * program may not call the helper. The prototypes of a few helpers depend on the program type.
+ * Context: any.
  */
 const struct pb_bpf_helper *pb_bpf_helper_for(const struct pb_bpf_type *type, uint32_t attach_type,
 					      uint32_t caps, uint32_t id);

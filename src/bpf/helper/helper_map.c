@@ -110,9 +110,9 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * The helper can't return an error. For example, a handler that has interrupted the lock's holder
- * can't take the lock. Such a program continues without the lock, and spin_unlock doesn't touch the
- * lock.
+ * If the helper can't take the lock, it can't report that. (For example, a handler that has
+ * interrupted the lock's holder can't take the lock.) In this case the program continues without
+ * the lock, and spin_unlock does nothing.
  */
 PB_BPF_HELPER(spin_lock)
 {

@@ -141,8 +141,8 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Updates the packet's sum after a change of the pseudo header: the checksum field has changed, but
- * the pseudo header isn't in the packet. */
+/* Updates the packet's sum after a change of the pseudo header. The checksum field has changed, but
+ * the pseudo header isn't part of the packet. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)

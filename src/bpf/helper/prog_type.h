@@ -7,7 +7,7 @@
  * the context's *shape*. The structure that a program actually gets is Patchbay's. pb_bpf_resolve()
  * rewrites each access to a field of the shape into one access to the field of the structure. So
  * the structure can have a pointer where the shape has a __u32. All other fields are at the same
- * place in both.
+ * place in shape and structure.
  */
 #ifndef PB_BPF_HELPER_PROG_TYPE_H
 #define PB_BPF_HELPER_PROG_TYPE_H

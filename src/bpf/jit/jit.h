@@ -27,7 +27,7 @@ struct pb_bpf_jit {
 				 * instruction's code */
 	uint8_t *notes;		/* room for nr elements; used only inside the JIT */
 	uint8_t *out;		/* NULL: the call only computes lengths */
-	uint32_t size;		/* of `out` */
+	uint32_t size;		/* bytes of `out` */
 	uint64_t base;		/* the address at which the code will run; 0: not known */
 	struct pb_bpf_jit_fault *faults;	/* if `out` isn't NULL: room for nr_faults elements,
 						 * which are in ascending order of `at` */

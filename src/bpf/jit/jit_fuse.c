@@ -89,7 +89,7 @@ unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op)
 	return 2;
 }
 
-/* Returns whether the processor's zero flag shows if the instruction's result is 0. */
+/* Returns whether the instruction sets the processor's zero flag according to its result. */
 static bool sets_zero_flag(const struct bpf_insn *i, uint8_t form)
 {
 	if (form != PB_BPF_ALU_K && form != PB_BPF_ALU_X)

@@ -25,9 +25,9 @@ extern const uint8_t pb_jit_regs[12];
 
 /* The native function of a subprogram. */
 struct pb_jit_sub {
-	uint32_t entry;		/* entry for calls from native code: an offset that the previous
-				 * pass computed */
-	uint32_t callback;	/* entry for calls from C */
+	uint32_t entry;		/* offset of the entry for calls from native code, from the previous
+				 * pass */
+	uint32_t callback;	/* offset of the entry for calls from C */
 	uint8_t saved;		/* registers that the function changes and therefore saves: SAVE_
 				 * bits */
 };

@@ -5,10 +5,10 @@
  * process dies, at whatever instruction, the block stays usable. doc/design/bpf.md explains how.
  *
  * Operations return 0 or the kernel's -errno. The operations in struct pb_bpf_map_ops are for
- * programs. They allocate nothing, make no system call, and never wait without bound. Context: any
- * thread, and signal handlers. A handler may interrupt an operation on the same map. Calls from
- * *outside* don't come from a program; map_sys.h has the operations of bpf(2) for these calls.
- * map_file.h creates and opens blocks.
+ * programs. They allocate nothing, make no system call except by pb_bpf_map.alive, and never wait
+ * without bound. Context: any thread, and signal handlers. A handler may interrupt an operation on
+ * the same map. Calls from *outside* are calls that don't come from a program. For these calls,
+ * map_sys.h has the operations of bpf(2). map_file.h creates and opens blocks.
  */
 #ifndef PB_BPF_MAP_MAP_H
 #define PB_BPF_MAP_MAP_H
@@ -42,8 +42,8 @@ struct pb_bpf_map_types {
 /* The description of a new map. */
 struct pb_bpf_map_spec {
 	struct pb_bpf_map_attr attr;
-	struct pb_bpf_map_attr inner;	/* for maps of maps: attributes of the inner maps; if the
-					 * type in it is 0, the map is no map of maps */
+	struct pb_bpf_map_attr inner;	/* for maps of maps: attributes of the inner maps; if
+					 * inner.type is 0, the map is no map of maps */
 	struct pb_bpf_map_types types;	/* the caller must set spin_lock_off and timer_off */
 	char name[BPF_OBJ_NAME_LEN];
 	uint32_t cpu_slots;		/* number of per-CPU slots, one for each possible
@@ -89,7 +89,8 @@ struct pb_bpf_map_ops {
 	/* Returns the number of bytes that the map's block needs. 0: the spec is invalid, and *err
 	 * says why. */
 	uint64_t (*size)(const struct pb_bpf_map_spec *spec, int *err);
-	/* Turns a block into an empty map. All bytes after the block's header are 0. */
+	/* Turns a block into an empty map. Before the call, all bytes after the block's header are
+	 * 0. */
 	void (*format)(void *block);
 	/* Sets the members of `map` that depend on the type. Another process may have formatted the
 	 * block. Returns whether the block can be used. The caller has copied and checked attr,

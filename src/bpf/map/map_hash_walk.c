@@ -137,7 +137,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 	return nr;
 }
 
-/* Reads the value and, with `take`, removes the key. Returns 0 or -errno. */
+/* Reads the value. If `take` is set, also removes the key. Returns 0 or -errno. */
 static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags,
 			bool take)
 {

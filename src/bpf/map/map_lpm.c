@@ -166,8 +166,8 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return found;
 }
 
-/* Returns the first node with a value in the subtree of `link`. In this order a node's descendants
- * come before the node. */
+/* Returns the first node with a value in the subtree of `link`. The order puts a node's descendants
+ * before the node. */
 static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 {
 	struct node *n, *last = NULL;

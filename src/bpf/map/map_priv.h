@@ -87,7 +87,8 @@ static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, cons
 
 /* Copies a value out of a map, and sets the special fields to 0. */
 void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src);
-/* Copy a value out of, or into, a map under the value's lock (BPF_F_LOCK). Return 0 or -EBUSY. */
+/* Copy a value out of a map, or into a map, under the value's lock (BPF_F_LOCK). Return 0 or
+ * -EBUSY. */
 int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);
 int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
 			   const struct pb_bpf_run *run);

@@ -121,8 +121,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* the header was read before this check: if the position is still the claim's, the header
-	 * is unwritten, or is this claim's own */
+	/* this check comes after the read of the header. If the position is still the claim's, the
+	 * header that was read is unwritten, or is this claim's own */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs in memory. A program is one mapping,
+ * Programs in memory. A program is one mapping:
  *
  *	| head        | data                            | code      |
  *	| writable    | read-only: struct pb_bpf_prog,  | read-only,|
  *	|             | instructions, tables            | executable|
  *
- * written before any thread can execute it. Context: any thread, but not on a hit, and not in a
- * signal handler unless a comment allows it.
+ * The mapping is written before any thread can execute it. Context: any thread, but not on a hit,
+ * and not in a signal handler unless a comment allows it.
  */
 #ifndef PB_BPF_RUN_IMAGE_H
 #define PB_BPF_RUN_IMAGE_H
@@ -29,8 +29,8 @@ struct pb_bpf_prog_spec {
 	uint32_t nr, nr_subs, nr_calls, nr_maps;
 	const struct bpf_insn *insns;		/* resolved (program.h) */
 	const uint8_t *ops;
-	const struct pb_bpf_sub *subs;		/* if NULL, with nr_subs 0: the program is one
-						 * subprogram with a frame of `stack` bytes */
+	const struct pb_bpf_sub *subs;		/* NULL, with nr_subs 0, means: one subprogram with
+						 * a frame of `stack` bytes */
 	pb_bpf_fn *const *calls;
 	struct pb_bpf_map *const *maps;
 	const struct pb_bpf_type *type;
@@ -45,9 +45,9 @@ struct pb_bpf_prog_spec {
 };
 
 /*
- * Makes a program that can run. It has native code if jit_enable isn't 0 and the JIT supports all
- * its instructions. Returns 0 or -ENOMEM. -EINVAL: operations, calls or subprograms don't have the
- * form that program.h describes. Nothing else is checked.
+ * Makes a program that can run. The program has native code if jit_enable isn't 0 and the JIT
+ * supports all instructions of the program. Returns 0 or -ENOMEM. -EINVAL: operations, calls or
+ * subprograms don't have the form that program.h describes. Nothing else is checked.
  */
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog);
 

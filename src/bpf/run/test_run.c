@@ -73,8 +73,8 @@ static bool is_zero(const void *p, size_t from, size_t to)
 	return true;
 }
 
-/* Copies the caller's context, at most `size` bytes. If the context is larger, the bytes after
- * these must be zero. */
+/* Copies the caller's context, at most `size` bytes. If the caller's context is larger than `size`,
+ * the other bytes must be zero. */
 static int read_ctx(const struct pb_bpf_test_run *t, void *ctx, uint32_t size)
 {
 	if (!t->ctx_in)
@@ -240,7 +240,7 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t,
 	read_ethernet(skb);
 }
 
-/* Skips the link-layer header. For program types whose packets begin after this header. */
+/* For program types whose packets begin after the link-layer header: skips this header. */
 static void begin_at_net(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data = skb->pkt.data_meta = skb->net;

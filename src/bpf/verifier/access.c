@@ -76,7 +76,7 @@ static int in_region(struct env *env, unsigned n, int64_t off, int size, uint32_
 #define NEGATIVE \
 	"R%d min value is negative, either use unsigned index or do a if (index >=0) check.\n"
 
-/* Checks the lowest and the highest place that the access may reach. */
+/* Checks the lowest and the highest address that the access may reach. */
 int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,
 		     bool zero_ok)
 {
@@ -475,7 +475,7 @@ int pbv_check_buffer(struct env *env, const struct reg *r, unsigned n, int off, 
 	return 0;
 }
 
-/* Checks an access to a structure of the kernel. A load may fault; it returns 0 in this case. */
+/* Checks an access to a structure of the kernel. A load that faults returns 0. */
 static int access_btf(struct env *env, const struct reg *r, const struct access *a)
 {
 	if (a->off < 0)

@@ -10,8 +10,8 @@ struct pb_bpf_helper;
  * value is loaded, or from which it is stored. -1: there is no such register. */
 int pbv_check_mem(struct env *env, unsigned n, int off, int size, bool write, int value,
 		  bool strict);
-/* Checks that the address r + off is a multiple of `size`. If strict isn't set, checks only
- * addresses on the stack, and programs that are verified with strict alignment. */
+/* Checks that the address r + off is a multiple of `size`. If `strict` isn't set, checks the
+ * address only if it is on the stack, or if the program is verified with strict alignment. */
 int pbv_check_alignment(struct env *env, const struct reg *r, int off, int size, bool strict);
 int pbv_check_atomic(struct env *env, const struct bpf_insn *insn);
 int pbv_check_region(struct env *env, unsigned n, int off, int size, uint32_t mem_size,

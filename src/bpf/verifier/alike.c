@@ -37,9 +37,9 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 
 /*
  * If the bounds of a scalar change, the bounds of its copies change, too. A linked scalar may
- * exceed a copy by a constant (delta). Its new bounds depend on the constant, so both states must
- * have the same constant. If a scalar is linked in the current state, but not in the kept state,
- * the current state is only more precise.
+ * exceed a copy by a constant (delta). The new bounds of such a scalar depend on the constant, so
+ * both states must have the same constant. If a scalar is linked in the current state, but not in
+ * the kept state, the current state is only more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {

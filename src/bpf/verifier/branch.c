@@ -317,8 +317,8 @@ static int check_operands(struct env *env, const struct bpf_insn *insn)
 	return err;
 }
 
-/* Records that an operand is a pointer to the stack. A backward walk needs only the other operand
- * of such a comparison. */
+/* Records that an operand of the comparison is a pointer to the stack. A backward walk needs only
+ * the other operand. */
 static int note_stack(struct env *env, const struct reg *dst, const struct reg *src)
 {
 	struct step *last;

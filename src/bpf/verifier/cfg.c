@@ -362,7 +362,7 @@ static int callee_at(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].is_async && !call ? -1 : sub;
 }
 
-/* A chain from s may continue with the deepest chain from callee. Updates the depths of s. */
+/* Updates the depths of s: a chain from s may continue with the deepest chain from callee. */
 static void deepen(struct subprog *s, const struct subprog *callee)
 {
 	uint32_t own = frame_size(s), tail = callee->has_tail_call ? own : 0;
@@ -390,8 +390,8 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 {
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
-	/* in a chain of tail calls, each program leaves the frames of its subprogram's callers on
-	 * the stack */
+	/* if a subprogram makes a tail call, the frames of its callers stay on the stack; each
+	 * program of a chain of tail calls may leave such frames */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

@@ -103,7 +103,7 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* the structure may have the field at another place, with another width */
+	/* Patchbay's structure may have the field at another place, with another width */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
 		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
 			      o->width);
@@ -185,7 +185,8 @@ int pbv_check_packet_load(struct env *env, const struct bpf_insn *insn)
 	err = pbv_reg_use(env, 6, READ);
 	if (err)
 		return err;
-	/* if the load is outside of the packet, the program ends */
+	/* a load from outside of the packet ends the program, so the program may hold no
+	 * reference */
 	err = pbv_ref_check_leak(env);
 	if (err) {
 		log(env, "BPF_LD_[ABS|IND] cannot be mixed with socket references\n");

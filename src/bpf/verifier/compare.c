@@ -183,8 +183,8 @@ static void is_below_signed(struct reg *a, struct reg *b, bool or_equal, int bit
 	h->smin = sgreater(h->smin, least);
 }
 
-/* Narrows a and b: a & b is not 0 if `set` is true, else a & b is 0. Only if one operand is
- * constant, something is known of the other operand. */
+/* Narrows a and b: a & b is not 0 if `set` is true, else a & b is 0. If neither operand is
+ * constant, nothing is known. */
 static void learn_test(struct reg *a, struct reg *b, bool set, int bits)
 {
 	struct tnum mask = tnum_in_bits(b, bits);

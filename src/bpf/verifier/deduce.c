@@ -60,8 +60,8 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 /* ---- one range ---------------------------------------------------------------------------- */
 
 /* The least signed number has the sign bit set if that bit may be 1, and all other unknown bits
- * clear. The greatest has the sign bit clear if that bit may be 0, and all other unknown bits
- * set. */
+ * clear. The greatest number has the sign bit clear if that bit may be 0, and all other unknown
+ * bits set. */
 bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);
@@ -96,9 +96,9 @@ static bool learn_sign(struct range *r, int bits)
 
 /*
  * If all values have the same upper half, their lower halves have the same order as the values.
- * Otherwise the upper half may take only two values, u and u + 1. If the least value has a negative
- * lower half and the greatest value a non-negative lower half, the lower halves have the values'
- * order as signed numbers.
+ * There is a second case: the upper half has only two possible values, u and u + 1. Take the lower
+ * halves as signed numbers. If the lower half is negative in the least value and not negative in
+ * the greatest value, the lower halves have the same order as the values.
  */
 static bool low_from_wide(struct range *low, const struct range *wide)
 {

@@ -39,10 +39,10 @@
 #define MAX_VAR_SIZE	(1 << 29)
 #define MAX_PACKET_OFF	0xffff
 #define MAX_SUBPROGS	256
-#define MAX_WAITING	8192	/* waiting branches */
+#define MAX_WAITING	8192	/* largest number of waiting branches */
 #define MAX_STATES	64	/* without CAP_BPF: the largest number of states that are kept at an
 				 * instruction */
-#define MAX_LISTS	65536	/* lists of kept states */
+#define MAX_LISTS	65536	/* largest number of lists of kept states */
 #define SLOT		8	/* bytes of stack that one struct slot describes */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
@@ -96,16 +96,16 @@ struct frame {
 };
 #define MAIN (-1)
 
-/* A record of an instruction of the path, for a backward walk (precise.c). The walk needs records
- * of two kinds of instructions. The path didn't reach the instruction from the previous instruction
- * of the program, or the instruction's encoding doesn't show all of its effects. */
+/* A record of an instruction of the path, for a backward walk (precise.c). The walk needs a record
+ * in two cases: the path didn't reach the instruction from the previous instruction of the program,
+ * or the instruction's encoding doesn't show all of its effects. */
 struct step {
 	uint32_t insn, from;
 	bool stack;		/* the instruction filled a register from a slot of stack, or
 				 * spilled a register to a slot */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
-	uint8_t frame, slot;	/* if `stack`: the slot and its frame */
+	uint8_t frame, slot;	/* if stack is set: the slot and its frame */
 	uint8_t nr_linked;	/* number of linked scalars whose bounds this instruction changed */
 	uint16_t linked[MAX_LINKED];
 };
@@ -134,8 +134,8 @@ struct state {
 	uint32_t first;		/* the first instruction of the path from the parent state */
 	int32_t last;		/* the last instruction of the path from the parent state;
 				 * negative: none */
-	uint32_t iterations;		/* iterations of all loops with a budget, on the whole
-					 * path */
+	uint32_t iterations;		/* number of iterations of all loops with a budget, on the
+					 * whole path */
 	uint32_t number;	/* for an explored state: its number; older states have smaller
 				 * numbers */
 	uint32_t budgets;	/* for an explored state: env->budgets at the time when it was
@@ -252,7 +252,7 @@ struct env {
 	struct state **pending;		/* states that wait for the targets of `jumps` */
 	uint32_t nr_pending, room_pending;
 	uint32_t marks_made;
-	int error;			/* an error in a function that can't return it, for
+	int error;			/* an error from a function that can't return it, for
 					 * example -ENOMEM */
 	bool alu_limits;		/* pointer arithmetic is masked (speculate.c), so a scalar
 					 * covers only an equal scalar */

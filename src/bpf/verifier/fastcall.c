@@ -5,11 +5,11 @@
  * that don't inline such calls, clang saves the other registers in the lowest slots of the frame,
  * and restores them:
  *
- *         *(u64 *)(r10 - 8) = r2
- *         *(u64 *)(r10 - 16) = r1
- *         call bpf_get_smp_processor_id
- *         r1 = *(u64 *)(r10 - 16)
- *         r2 = *(u64 *)(r10 - 8)
+ *	*(u64 *)(r10 - 8) = r2
+ *	*(u64 *)(r10 - 16) = r1
+ *	call bpf_get_smp_processor_id
+ *	r1 = *(u64 *)(r10 - 16)
+ *	r2 = *(u64 *)(r10 - 8)
  *
  * Linux 6.12 drops these loads and stores if nothing else accesses their slots, and doesn't count
  * the slots as part of the frame. In Patchbay helpers are C functions, which change r1 to r5, so

@@ -274,7 +274,7 @@ int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struc
 
 	if (call->id == BPF_FUNC_timer_set_callback)
 		return check_async(env, call);
-	/* if r1 is a pointer, the number is unknown */
+	/* if r1 is a pointer, the number of iterations is unknown */
 	if (call->id == BPF_FUNC_loop && caller->regs[1].type == SCALAR) {
 		err = pbv_precise_reg(env, 1);
 		if (err)

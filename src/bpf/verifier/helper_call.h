@@ -11,7 +11,7 @@ struct helper_call {
 	uint32_t map_uid;
 	bool raw;			/* the helper only writes to the memory argument */
 	int raw_reg, raw_size;		/* if raw is set: the register of the memory argument, and
-					 * the bytes of its memory */
+					 * the size of its memory in bytes */
 	uint64_t most_size;		/* the largest possible value of the last size argument */
 	/* mem_size: the size of the returned memory. slice_of: the dynptr of which the returned
 	 * memory is a part. ref: the reference that an argument holds. subprog: the callback */

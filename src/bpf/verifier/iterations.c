@@ -10,8 +10,8 @@
  *   an iterator                      for its elements
  *
  * env->budgets numbers the budgets: each budget has a larger number than all older budgets. A frame
- * that is entered again has a new budget. So has an iterator that is made again in the same place.
- * A state records how much of each budget its path has consumed.
+ * that is entered again has a new budget. An iterator that is made again in the same place has a
+ * new budget, too. A state records how much of each budget its path has consumed.
  *
  * Claim: a program terminates if each path ends, or jumps back to a kept state with
  * iteration_taken(). Proof: assume a run without end. It jumps back to some states infinitely
@@ -112,9 +112,8 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* Returns whether the path from `top` to the current state is an iteration of the kind that is
- * needed. Its budget must be no younger than any budget that was consumed between `top` and
- * `old`. */
+/* Returns whether the path from `top` to the current state is an iteration, with a budget that is
+ * no younger than any budget consumed between `top` and `old`. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {

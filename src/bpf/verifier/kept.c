@@ -6,8 +6,8 @@
  * once. If nothing changed in a frame, states share the frame.
  *
  * Values and frames at rest have reference counts, and don't change while they are shared. Each
- * state has its own struct marks for each frame, of 80 bytes. It has the marks of reads and
- * precision, and the place from which each register came.
+ * state has its own struct marks for each frame, of 80 bytes. This structure has the marks of reads
+ * and precision, and the place from which each register came.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
