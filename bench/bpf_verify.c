@@ -8,8 +8,8 @@
  *
  * 	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *
- * Sorts the programs that both sides accept by the number of verified instructions, and shows the
- * LARGEST (10 by default) first programs.
+ * Takes the programs that both sides accept, and sorts them by the number of verified
+ * instructions. Shows the first LARGEST programs (10 by default).
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that times its own loops. Traced functions are compared with a limit. The loops of
- * both run in one process, in slices that alternate.
+ * A program that times its own loops. Traced functions are compared with a limit. Their loops
+ * and the limit's loops run in one process, in slices that alternate.
  *
  *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
  *                         JSON. Before the slices, a loop of leaf fills a buffer of default size

@@ -154,7 +154,7 @@ class Aside(threading.Thread):
             raise self.error
 
 
-TIMEOUT = 600       # seconds for each process
+TIMEOUT = 600       # limit for each process, in seconds
 
 
 def start_group(argv, **more):

@@ -5,10 +5,10 @@ from harness import BENCH, NOPS, Unavailable, compile_c, lossless, pb, pb_traced
 
 
 def reading(bench):
-    """Records a loop of leaf and a fib once: 100 million calls, of which fib makes 78 million.
-    After that, `report` reads the recording, alone on one processor. uftrace gets the
-    same program with a tenth of the calls, because it writes 32 bytes for each call. The
-    two tracers' times per call are compared."""
+    """Records a loop of leaf calls and one run of fib: 100 million calls, 78 million of them in
+    fib. After that, `report` reads the recording, alone on one processor. uftrace gets
+    the same program with a tenth of the calls, because it writes 32 bytes for each call.
+    The two tracers' times per call are compared."""
     cost = compile_c(bench.path("cost"), [os.path.join(BENCH, "cost.c")], NOPS)
     large, small = ("22000000", "37"), ("2200000", "32")
     if bench.quick:

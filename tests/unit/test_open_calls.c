@@ -163,9 +163,8 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096] = { 0 };	/* makes this frame large: later calls use return
-						 * slots above the slots of the calls that are made
-						 * here */
+	volatile char deeper[4096] = { 0 };	/* makes this frame large: later calls have return
+						 * slots above those of this function's calls */
 	volatile int r = 0;
 
 	(void)deeper[0];

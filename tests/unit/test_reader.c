@@ -56,7 +56,7 @@ static void note(const struct pb_event *ev)
 		ev->flags & PB_EV_TAIL ? " tail" : "");
 }
 
-/* All events of the directory as lines. */
+/* Returns all events of the directory as lines. */
 static const char *events(bool by_time)
 {
 	char err[5000];
@@ -220,7 +220,7 @@ static void test_tail_calls(void **state)
 	begin_chunk(1000);
 	gen_entry(&g, 1, 1010);
 	gen_tail_leaf(&g, 2, 1020, 1030);
-	gen_leaf(&g, 3, 1040, 1050);		/* the function that 2 jumped to */
+	gen_leaf(&g, 3, 1040, 1050);		/* the function to which 2 jumped */
 	gen_entry(&g, 4, 1060);
 	gen_entry(&g, 5, 1070);
 	gen_ext(&g, PB_EXT_TAIL, 4, 1080);	/* skips 5 */
@@ -376,7 +376,8 @@ static void test_inherited(void **state)
 	assert_string_equal(finish(), "open 1 500-1000 d0 inherited\nexit 1 500-1100 d0\n");
 }
 
-/* A call had no ENTRY when its process forked. Parent and child each write an ENTRY for it. */
+/* A call had no record when its process forked. Parent and child each write a record of this
+ * call. */
 static void test_inherited_without_entry(void **state)
 {
 	begin_chunk(5000);
@@ -455,7 +456,7 @@ static void test_inherited_deep(void **state)
 
 static void test_open_before_its_entry(void **state)
 {
-	/* the chunk was opened for the ENTRY of a call, and its list has that call, too */
+	/* the chunk was opened for the ENTRY of a call, and its list also has this call */
 	begin_chunk(1000);
 	gen_ext1(&g, PB_EXT_OPEN, 1, 0, 1050);
 	gen_entry(&g, 1, 1050);
@@ -463,7 +464,8 @@ static void test_open_before_its_entry(void **state)
 	assert_string_equal(finish(), "entry 1 @1050 d0\nexit 1 1050-1100 d0\n");
 }
 
-/* `depth` calls are open. The list has the innermost `nr` of them, sites 1..nr. */
+/* Begins a chunk in which `depth` calls are open. Its list has the innermost `nr` calls: sites 1 to
+ * nr. */
 static void open_list(uint32_t depth, uint32_t nr)
 {
 	begin();
@@ -682,8 +684,8 @@ static void test_clock(void **state)
 		{ 6000, 11000, 21000, 31000, 41000 },		/* before this reading, a tick is a
 								 * third of a ns */
 		{ 7000, 21000, 31000, 41000, 51000 },		/* from 6000 to 7000, a tick is ten ns */
-		{ 6500, 5, 5, 5, 5 },				/* its clock goes backwards: this
-								 * reading is left out */
+		{ 6500, 5, 5, 5, 5 },				/* goes backwards, so it is left
+								 * out */
 	};
 	struct pb_clock c;
 

@@ -193,7 +193,7 @@ static void body_with_exits(void **state)
 		assert_int_equal(own, off < 9 + PB_EXIT_JUMP_LEN);
 	}
 
-	/* the copied jump has a new displacement, because its address is another */
+	/* the copied jump has a new displacement, because the copy is at another address */
 	p.exits = &exits[1];
 	p.nr_exits = 1;
 	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_JMP, 5 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the file of a module's stubs (abi/stubs.h). Its code must be the same that an agent would
- * emit at this address. Its sections must be at the offsets that its header gives. Damage must be
- * noticed. */
+/* Tests the file of a module's stubs (abi/stubs.h). Its code must be equal to the code that an
+ * agent emits at the same address. Its sections must be at the offsets that its header gives.
+ * Damage must be noticed. */
 #include "module_files.h"
 #include <elf.h>
 #include "arch/arch.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests how base/task.c reads the state of a process's threads in /proc. If a recorder doesn't
- * answer, its state shows whether it is only held up and will answer later. */
+ * answer, this state shows whether the recorder is only held up and will answer later. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@ static void spin(void)
 		;
 }
 
-/* The process waits for its vfork child. It is in state D, as if it waited for a disk. */
+/* The process waits for its vfork child. Meanwhile the process is in state D, as if it waited for a
+ * disk. */
 static void wait_for_vfork(void)
 {
 	if (!vfork()) {

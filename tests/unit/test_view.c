@@ -221,8 +221,9 @@ static void test_claimed_functions(void **state)
 	pb_data_close(d);
 }
 
-/* The record that says that the thread came back to its own stack found no room. The reader still
- * finds the calls that end on the thread's own stack, because it has seen them begin. */
+/* A thread came back to its own stack, but the record of the change of stacks found no room. The
+ * reader still finds the calls that end on the thread's own stack, because it has seen them
+ * begin. */
 static void test_missed_stack(void **state)
 {
 	struct pb_report r;

@@ -2,8 +2,8 @@
 /*
  * Tests the writer of the ring. The writer writes a record under single-stepping. At
  * the k-th step, for each k, a signal handler does nothing, writes a record, or writes
- * so many records that the chunk changes. After this, the handler returns or leaves by
- * a jump.
+ * so many records that the writer goes on to another chunk. After this, the handler
+ * returns or leaves by a jump.
  *
  * Each record that was written completely must be in the ring exactly once. Any other
  * record must be in the ring at most once. No chunk may be written beyond its end, and
