@@ -151,7 +151,8 @@ def unanswered(err):
 
 
 def gave_up(err):
-    """Whether `record --no-loss` reports lost calls, because the recorder was stopped or had no processor."""
+    """Returns whether `record --no-loss` reports that calls are lost because the recorder was
+    stopped or had no processor."""
     return b"calls are lost though --no-loss was given" in err
 
 

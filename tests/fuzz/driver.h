@@ -5,8 +5,8 @@
  *
  *   libFuzzer    clang -fsanitize=fuzzer (meson -Dlibfuzzer=true): guided by
  *                coverage
- *   driver.c     needs only a C compiler: mutates the seeds, in child processes,
- *                so that an input that killed its process is kept
+ *   driver.c     needs only a C compiler. Mutates the seeds, and runs inputs in
+ *                child processes. So it can keep an input that killed its process
  *
  * With both drivers, `fuzz_NAME FILE...` runs each input once, to repeat a finding. `fuzz_NAME
  * --seeds DIR` writes the seeds: real files, inputs that the fuzzer makes, and earlier findings.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Shows broken chunks, and the files to which chunks refer, in every view. A view may report that
- * it can't read them. It must not crash, hang, or need much more memory than the size of the files
+ * it can't read them. No view may crash, hang, or need much more memory than the size of the files
  * explains.
  *
- * The input is the three files, each preceded by its length.
+ * The input is the three files. Each file's length precedes the file.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -278,7 +278,7 @@ static void seed(struct fuzz_rng *r, struct pb_bpf_map_attr attr)
 	for (size_t i = 0; i < ops; i++)
 		input[16 + i] = (uint8_t)(i % 8 == 1 ? fuzz_random(r) % 16 : i % 8 == 2 || i % 8 == 3 ? 0 : fuzz_random(r));
 	if (size && size < BLOCK_MOST) {
-		/* a block must be aligned */
+		/* the block of a map must be aligned */
 		void *block = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
 
 		memset(block, 0, size);

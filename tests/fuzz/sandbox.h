@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SANDBOX		16384u			/* bytes of each memory: code, data and stack */
+#define SANDBOX		16384u			/* bytes of each area: code, data and stack */
 #define TEXT		0x30009abc0000ull	/* the code; this mapping isn't writable */
 #define ORIGINAL	(TEXT + SANDBOX / 2)
 #define STUB1		(TEXT + 0x6a5b7000)	/* code and data of a stub */
@@ -39,7 +39,7 @@ void sandbox_set_up(void);
 void sandbox_clear_text(void);
 /* Writes bytes at an address in TEXT. */
 void sandbox_write_text(uint64_t at, const void *bytes, size_t size);
-/* Makes the state in which the following runs start. */
+/* Makes the random state in which the following runs start. */
 void sandbox_random_start(uint64_t seed);
 /* Runs from pc. After ms (< 1000) milliseconds the run ends with SIGALRM. */
 void sandbox_run(uint64_t pc, int which, unsigned ms);

@@ -166,7 +166,7 @@ void fuzz_write_file(const char *path, const void *data, size_t size)
 	close(fd);
 }
 
-/* Earlier findings, and the fuzzer's own seeds. */
+/* Loads earlier findings, and the fuzzer's own seeds. */
 void fuzz_load_seeds(void)
 {
 	DIR *d = opendir(FUZZ_FOUND);

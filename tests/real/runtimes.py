@@ -76,8 +76,8 @@ PROGRAMS = {
     "unwind": Program(["{}/unwind", "200"], {"libunwind-dev": "/usr/include/x86_64-linux-gnu/libunwind.h"},
                       [Part("it", "unwind", ORDINARY)],
                       [["gcc", "-O1", "-g", "-o", "unwind", source("unwind.c"), "-lunwind"]], seconds=120),
-    # no share is required: if a coroutine takes another one's place on the stack, the other one's
-    # calls end without a return
+    # No share is required: if a coroutine takes another coroutine's place on the stack, the calls
+    # of that coroutine end without a return.
     "shared_stack": Program(["{}/shared_stack", "200"], {"gcc": "gcc"}, [],
                             [["gcc", "-O2", "-o", "shared_stack", source("shared_stack.c")]], quick="20"),
     "node": Program(["node", "--expose-gc", source("gc.js"), "20"], {"nodejs": "node"},

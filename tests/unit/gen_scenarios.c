@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Data directories, each with a name. A time is written as T(nanoseconds since the start). */
+/* Scenarios: data directories with names. A time is written as T(nanoseconds since the start). */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>

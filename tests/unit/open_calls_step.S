@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The functions of test_open_calls.c. Each does at its entry and return what the agent does if they
- * are hooked. They use the transitions of arch/x86_64/open_call.inc, and write one word for each
- * record.
+ * The functions of test_open_calls.c. At its entry and return, each function does what the agent
+ * does at hooked ones. They use the transitions of arch/x86_64/open_call.inc, and write one word
+ * for each record.
  */
 #include "arch/x86_64/open_call.inc"
 

@@ -204,7 +204,7 @@ static void the_agent_is_interrupted(void **state)
 }
 
 /* The agent has made a load that faulted, and the handler of the fault is just returning. The PC is
- * at one of libc's two instructions that call rt_sigreturn. */
+ * at one of the two instructions by which libc calls rt_sigreturn. */
 static void the_return_from_a_fault_is_interrupted(void **state)
 {
 	the_hit_goes_on(LIBC, true);

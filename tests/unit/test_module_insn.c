@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares the table of frequent opcodes with Zydis. The table and Zydis must decode each
- * instruction that the table knows in the same way. The input is each opcode with each ModRM byte
- * and prefix of the table, random bytes, and real code. */
+/* Compares the table of frequent opcodes with Zydis. If the table knows an instruction, the table
+ * and Zydis must decode the instruction in the same way. The input is each opcode with each ModRM
+ * byte and prefix of the table, random bytes, and real code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -199,7 +199,7 @@ static const struct golden golden_code_slot[] = {
 	  "0>0 3>3 8>8 10>14" },
 };
 
-/* The window of one byte for the first jump of two shared jumps. */
+/* The one-byte window of the first of two shared jumps. */
 static const struct golden golden_shared[] = {
 	{ "a byte", /* ret */ "c3 554889e5", 1, "c3", "", "0>0" },
 };

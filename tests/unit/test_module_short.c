@@ -38,7 +38,7 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"F s_system\n xor %eax,%eax\n mov $39,%al\n syscall\n ret\nE s_system\n"
 	/* three bytes of padding follow s_return */
 	"F s_return\n ret\nE s_return\n .byte 0xcc,0xcc,0xcc\n"
-	/* s_jump has two bytes, and no padding is between it and the next function */
+	/* s_jump has two bytes, and the next function follows it without padding */
 	".globl s_jump\n.type s_jump,@function\ns_jump: .cfi_startproc\n jmp s_far\n .cfi_endproc\n"
 	" .size s_jump, .-s_jump\n"
 	".globl s_ends\n.type s_ends,@function\ns_ends: .cfi_startproc\n mov $7,%eax\n ret\n"

@@ -242,8 +242,8 @@ static void test_shared(void **unused)
 	assert_true(pb_func_is_second(v.a, func(v, "next")));
 	assert_false(pb_func_is_second(v.a, f));
 	assert_int_equal(pb_func_jump_len(func(v, "next")), 5);
-	/* "second" already has the first one of two shared jumps. So it can't have the second one
-	 * of another two */
+	/* "second" has the first jump of a pair of shared jumps. So it can't have the second jump
+	 * of another pair */
 	assert_refused(v, "first", SHORT);
 	assert_site(v, "second", PB_SITE_SYMBOL);
 	assert_true(pb_func_is_second(v.a, func(v, "third")));

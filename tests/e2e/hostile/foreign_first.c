@@ -35,8 +35,8 @@ int main(void)
 		ucontext_t *c = &contexts[n];
 		pthread_t above, t;
 
-		/* both threads' stacks are mapped into the same hole, so the guard of `above` comes right after the
-		 * stack of `t` */
+		/* The kernel maps both threads' stacks into the same hole of the address space. So
+		 * the guard of `above` comes right after the stack of `t`. */
 		check(!pthread_create(&above, NULL, (void *(*)(void *))sem_wait, &hold));
 		check(!getcontext(c));
 		c->uc_stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

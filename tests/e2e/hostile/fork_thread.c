@@ -28,7 +28,7 @@ static KEEP void *busy_main(void *arg)
 	return (void *)x;
 }
 
-/* Returns the child's pid in the parent, 0 in the child, at every level. */
+/* At every level of the recursion, returns the child's pid in the parent and 0 in the child. */
 static KEEP pid_t fork_deep(int depth)
 {
 	pid_t pid;

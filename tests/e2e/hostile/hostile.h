@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Used by all hostile programs. Has checks that end the program with a message, and the marker
- * pattern. By the marker pattern run_hostile sees that the call tree is right:
+ * pattern. run_hostile checks the call tree by the marker pattern:
  *
  *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
  *
@@ -14,8 +14,8 @@
  *   @needs root
  *   @status N		exit status of the bare run (-N: killed by signal N)
  *   @markers N PATH	N calls of marker_begin in a traced run that lost nothing; their
- *			ancestors end in PATH (a/b: b's caller is a); several
- *			PATHs are alternatives, none means any
+ *			ancestors end in PATH (a/b: b's caller is a). Several
+ *			PATHs are alternatives. Without PATH, any ancestors will do
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N	at most N calls may be recorded without their return
  *   @lost N		at most N calls may be lost when only the program's own functions are traced

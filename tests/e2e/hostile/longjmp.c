@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * longjmp out of deep recursion, out of a leaf that never returns, out of a signal handler, and
- * over frames of functions that have called longjmp, too.
+ * Calls longjmp out of deep recursion, out of a leaf that never returns, and out of a signal
+ * handler. Also calls longjmp out of a function that has called setjmp itself.
  * @markers 101500 main/deep_jump main/leaf_jump main/handler_jump main/nested_jump
  * @calls leaf_that_jumps 100000
  */

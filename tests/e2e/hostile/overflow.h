@@ -16,7 +16,8 @@
 #define GUARD	65536
 
 static sigjmp_buf env;
-static char *volatile stack_low;	/* the stack's lowest address; the guard ends here */
+static char *volatile stack_low;	/* the stack's lowest address; the guard is below the
+					 * stack */
 
 /* Makes one round: overflows the stack, and returns after the handler's jump to `env`. */
 static KEEP void one_overflow(int n);

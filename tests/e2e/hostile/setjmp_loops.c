@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops in which one setjmp, sigsetjmp or getcontext returns many times.
+ * Loops in which one call of setjmp, sigsetjmp or getcontext returns many times.
  * @markers 9000 main/loop_setjmp main/loop_sigsetjmp main/loop_getcontext
  */
 #include <setjmp.h>

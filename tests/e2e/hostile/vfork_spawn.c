@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * vfork with _exit and with exec, posix_spawn, system and popen. A vfork child makes calls while
- * its parent's calls are open.
+ * Tests vfork with _exit and with exec, posix_spawn, system and popen. A vfork child makes calls
+ * while its parent's calls are open.
  * @markers 260 main/one_vfork main/one_spawn
  */
 #include <spawn.h>

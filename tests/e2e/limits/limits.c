@@ -4,8 +4,8 @@
  * keep a state for each. Prints the number of calls, and the memory that is used while all of them
  * exist.
  *
- *   limits threads N		N threads at the same time, each with two calls open
- *   limits deep N		N calls, each inside the one before
+ *   limits threads N		N threads at the same time, each with two open calls
+ *   limits deep N		N nested calls
  *   limits registered N AT KIND
  *				N coroutines, of which AT exist at a time, on stacks that makecontext registers
  *   limits guessed N AT KIND	like "registered", but the tracer isn't notified of stack switches

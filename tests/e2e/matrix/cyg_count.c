@@ -30,7 +30,7 @@ static void count(void *caller, void *fn)
 {
 	unsigned long i = ((unsigned long)fn * 31 + (unsigned long)caller) >> 2;
 
-	/* edges[] is much larger than the number of edges */
+	/* the loop ends, since edges[] has more places than there are edges */
 	while (edges[i % EDGES].fn && (edges[i % EDGES].fn != fn || edges[i % EDGES].caller != caller))
 		i++;
 	edges[i % EDGES].fn = fn;

@@ -93,7 +93,7 @@ static void rounds(void)
 /* ---- storm ---------------------------------------------------------------- */
 
 static struct shared {
-	unsigned long epoch;	/* odd: calls are recorded */
+	unsigned long epoch;	/* odd while calls are recorded */
 	unsigned long certain, most, jumps, forks;
 	int stop;
 } *shared;

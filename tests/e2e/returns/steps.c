@@ -28,7 +28,7 @@ __asm__(
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n .p2align 4\n.endm\n"
 	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n .cfi_offset %rbx,-16\n.endm\n"
 	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n .cfi_restore %rbx\n.endm\n"
-	/* longer than an entry's window */
+	/* code that is longer than an entry's window */
 	".macro pad\n .rept 6\n lea 1(%rsi),%rsi\n .endr\n.endm\n"
 	"F leaf\n lea 3(%rdi),%rax\n add $7,%r11\n cmp $5,%rax\n ret\nE leaf\n"
 	"F small\n mov %rdi,%rax\n ret\nE small\n"
@@ -88,7 +88,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		rip, (unsigned long)g[REG_RSP] - first_rsp, (unsigned long)g[REG_RAX], (unsigned long)g[REG_RBX],
 		(unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX], (unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI],
 		(unsigned long)g[REG_R8], (unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
-	/* a displaced call pushes its return address in steps */
+	/* the copy of a displaced call pushes the return address with several instructions */
 	was = nr ? lines[nr - 1] : (struct line){ 0 };
 	was.rsp = lines[nr].rsp;
 	if (memcmp(&lines[nr], &was, sizeof(was)))
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	if (argc > 5)
 		return (int)never(argc);
 	sigaction(SIGTRAP, &sa, NULL);
-	/* the first call of a thread takes another path */
+	/* the first call of a thread takes another path than later calls */
 	for (long i = 0; i < 8; i++)
 		sum += stepped(i);
 	for (long i = 0; i < 8; i++)

@@ -27,7 +27,7 @@ NOINLINE int leaf(int x)
 }
 
 /* Isn't traced, but calls leaf(), which is traced. If a call ends by a jump to untraced(), the tree
- * shows it as a sibling of leaf(), not as its caller. */
+ * shows the call as a sibling of leaf(), not as leaf()'s caller. */
 NOINLINE int untraced(int x)
 {
 	return leaf(x) + 1;

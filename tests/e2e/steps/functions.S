@@ -38,7 +38,7 @@
 	.endr
 	.endm
 
-/* a leaf whose ret lies in the entry's window */
+/* a leaf whose ret is in the entry's window */
 T t_leaf, 0
 	lea	3(%rdi), %rax
 	cmp	$5, %rax

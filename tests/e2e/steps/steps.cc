@@ -2,8 +2,7 @@
 /*
  * A program that single-steps its own calls. For each k, its SIGTRAP handler acts at the k-th
  * instruction of a call: it makes calls, jumps, throws, forks, or cancels the thread. The handler
- * only counts instructions. It doesn't need to know which code runs. run_steps reads the program's
- * output:
+ * only counts instructions, and doesn't know which code runs. run_steps reads the program's output:
  *
  *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	the state that a handler sees at an instruction
  *   = FUNCTION STATE K REGISTERS			K: the call's steps; the registers after the call
@@ -15,9 +14,9 @@
  *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
  *
  * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, all
- * are tried. FUNCTION may be FUNCTION:STATE. raw: the handler is installed by a raw system call, so
- * that the agent isn't notified of it. both: like raw, but at each instruction another handler
- * follows, which is installed through libc.
+ * instructions are tried. FUNCTION may be FUNCTION:STATE. raw: the handler is installed by a raw
+ * system call, so that the agent isn't notified of the handler. both: like raw, but at each
+ * instruction another handler follows, which is installed through libc.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -612,8 +611,8 @@ struct scenario {
 	long x;
 	long depth;		/* number of calls that are open around the stepped call */
 	bool fresh;		/* the call is made in a new thread */
-	long filled;		/* first makes calls. -N: calls_to_fill - N calls; 1:
-				 * those of fill_cramped(); 0: none */
+	long filled;		/* calls that are made first. -N: calls_to_fill - N calls; 1: those
+				 * of fill_cramped() */
 	void (*before)(void);
 	long room;		/* bytes that are left of the thread's stack; 0: the whole stack */
 	enum poke poke;

@@ -4,7 +4,7 @@
  * memory, so that text can't be changed. The program reads commands from stdin, and answers each
  * command with a line on stdout:
  *
- *   vfork	a thread makes a vfork child, which waits for "release"
+ *   vfork	a thread makes a vfork child. The child waits for "release"
  *   clone	like "vfork", but the child is made by clone(CLONE_VM)
  *   release	the child ends
  *   storm MS	makes vfork children again and again, with short pauses. Each child lives for up to

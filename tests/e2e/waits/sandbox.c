@@ -44,7 +44,7 @@ static struct sock_fprog prog = { sizeof(filter) / sizeof(filter[0]), filter };
 
 __attribute__((noipa)) static int traced(int n) { return n + 1; }
 
-/* Takes 20 ms by the clock. */
+/* Takes 20 ms of real time. */
 __attribute__((noipa)) static int last(int n)
 {
 	struct timespec start, now;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Takes stack traces of three kinds at every depth. backtrace() gives the names.
- * _Unwind_Backtrace() gives each frame's CFA, which must be the frame's own stack pointer. The
- * handler of a profiling timer calls backtrace(), too.
+ * _Unwind_Backtrace() gives each frame's CFA, which must be right. The handler of a profiling timer
+ * calls backtrace(), too.
  */
 #define _GNU_SOURCE
 #include <execinfo.h>
