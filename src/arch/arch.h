@@ -181,8 +181,8 @@ size_t pb_stub_size(const struct pb_place *p);
  * PB_STUB_IDLE. */
 int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* Returns the site of the stub that begins at `at`. If none begins there, the result may be any
- * address: pb_stub_is() says whether the stub of `site` begins there. */
+/* Returns the site of the stub that begins at `at`. If no stub begins at `at`, the result may be
+ * any address. pb_stub_is() says whether the stub of `site` begins at `at`. */
 const struct pb_site *pb_stub_site(const uint8_t *at);
 int pb_stub_is(const uint8_t *at, const struct pb_site *site);
 

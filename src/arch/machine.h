@@ -30,8 +30,9 @@ static inline void pb_cpu_no_speculation(void);
 /* The pointer by which libc finds its TCB. No two live threads have the same pointer. */
 static inline uint64_t pb_cpu_thread_pointer(void);
 
-/* Changes two words at a multiple of 16 from *old0, *old1 to new0, new1, atomically for all
- * threads. False: the words had other values, which are stored in *old0 and *old1. */
+/* Changes two words, at an address that is a multiple of 16, from *old0 and *old1 to new0 and new1.
+ * The change is atomic for all threads. False: the words had other values, which are stored in
+ * *old0 and *old1. */
 static inline bool pb_cpu_replace16(uint64_t *p, uint64_t *old0, uint64_t *old1,
 				    uint64_t new0, uint64_t new1);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether a system call of the agent may end the program: a seccomp filter may kill the
+ * Says whether a system call of the agent may end the program. A seccomp filter may kill the
  * program for a call that the program itself would never make. Context: any.
  */
 #ifndef PB_ENGINE_SANDBOX_H

@@ -94,7 +94,7 @@ struct job {
 	const char *why;
 };
 
-/* The functions through which handlers return (sa_restorer), as far as they are known. */
+/* The known functions through which handlers return (sa_restorer). */
 static uint64_t restorers[MAX_RESTORERS];
 static unsigned nr_restorers;
 static struct pb_stopped places[MAX_PLACES];

@@ -2,7 +2,7 @@
 /*
  * Finds processes that share the program's memory without being its threads: a vfork child, or a
  * child of clone(CLONE_VM). A stop doesn't reach them.
- * Context: the stop-the-world helper, which is such a process itself.
+ * Context: the stop-the-world helper, which also shares the memory.
  */
 #ifndef PB_ARCH_VM_USERS_H
 #define PB_ARCH_VM_USERS_H

@@ -318,9 +318,9 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* A call begins in the slot of an open call. If the open call's function can go on in another
- * function without an exit, the open call ends here, by a tail call. If not, a jump or an exception
- * has left the open call, and the new call has reused the slot. */
+/* Called when a call begins in the slot of an open call. If the open call's function can go on in
+ * another function without an exit, the open call ends here, by a tail call. If not, a jump or an
+ * exception has left the open call, and the new call has reused the slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));

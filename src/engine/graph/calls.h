@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The function graph, as far as the assembly of entries and exits (arch/arch.h) leaves it
- * to C. Each stack has its open calls (open_calls.h). A thread knows the innermost open call of the
- * stack that it is on. Context: hit path, unless said otherwise. See doc/design/open-calls.md.
+ * The parts of the function graph that the assembly of entries and exits (arch/arch.h) leaves to C.
+ * Each stack has its open calls (open_calls.h). A thread knows the innermost open call of the stack
+ * that it is on. Context: hit path, unless said otherwise. See doc/design/open-calls.md.
  */
 #ifndef PB_ENGINE_GRAPH_CALLS_H
 #define PB_ENGINE_GRAPH_CALLS_H
@@ -13,7 +13,7 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 
-/* The largest depth at which calls are recorded; 0: nothing is recorded. */
+/* The largest depth, within a stack, at which calls are recorded; 0: nothing is recorded. */
 extern uint32_t pb_max_depth;
 #define PB_NO_MAX_DEPTH	PB_DEPTH_MAX
 /* A duration in clock units. PB_ENTRY_LAZY calls that are shorter are dropped. */

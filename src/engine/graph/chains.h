@@ -38,7 +38,7 @@ uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s)
 /* Called when a thread has got its state: sets up the thread's own stack. forked: this is a forked
  * child, and the calls that were open on that stack stay open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);
-/* Called when the thread t is gone: its own stack ends, too. */
+/* Called when the thread t is gone. Gives back the memory for the calls of its own stack. */
 void pb_chain_thread_end(struct pb_thread *t);
 
 /* Clears the return addresses of all open calls, so that no exit finds them. Context: the agent's

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of stacks. For each stack it says which thread is on it. Threads take and drop entries
- * without a lock: an entry belongs to the thread that changes its id to 1. Two threads may meet at
- * a stack: one comes to it, the other closes or drops it. Each of them first writes what it does,
- * and then looks for the other thread. So at least one of them sees the other, and gives way.
+ * The table of stacks. For each stack, the table says which thread is on the stack. Threads take
+ * and drop entries without a lock: an entry belongs to the thread that changes its id to 1. Two
+ * threads may meet at a stack: one comes to it, the other closes or drops it. Each of them first
+ * writes what it does, and then looks for the other thread. So at least one of them sees the other,
+ * and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"

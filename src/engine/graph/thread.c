@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives each thread one of PB_MAX_THREADS states. A state's word in tcbs[] is 0 if the
- * state is free, BUSY while it is being freed, else the TCB of its thread. A thread takes
- * a state by a compare-and-swap of that word. Nothing reports the end of a thread. The state of a
- * dead thread is freed when another thread with the same TCB has a hit, or by free_dead(). That
- * function looks at all states when there are many more states than at its last look.
+ * Gives each thread one of PB_MAX_THREADS states. A state's word in tcbs[] is 0 if the state is
+ * free, and BUSY while the state is being freed. Otherwise it is the TCB of the state's thread. A
+ * thread takes a state by a compare-and-swap of that word. Nothing reports the end of a thread. The
+ * state of a dead thread is freed when another thread with the same TCB has a hit, or by
+ * free_dead(). That function looks at all states when there are many more states than at its last
+ * look.
  *
  * In a forked child all states are free, because they lie in wiped memory. But the thread that
  * forked must get the same state again, because its open calls are found by the state's number.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The data of threads, stacks and the process. All files of this folder work on it. thread.c maps
- * it in memory that is wiped in a forked child. The child's first hit finds zeros and takes the
- * slow path, which gives the child's thread a state of its own. This state has the calls that were
- * open.
+ * The data of threads, stacks and the process. All files of this folder work on this data. thread.c
+ * maps the data in memory that is wiped in a forked child. The child's first hit finds zeros and
+ * takes the slow path, which gives the child's thread a state of its own. This state has the calls
+ * that were open.
  *
  * pb_tls points to the thread's state; before the thread's first hit it points to a state of zeros
  * that is never written. See doc/design/threads.md. Context: any.

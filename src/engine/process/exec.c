@@ -115,9 +115,9 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 	return -EACCES;
 }
 
-/* Returns whether the image can load the agent; for a script, whether its interpreter can. The file
- * must be 64-bit, dynamic, and neither setuid nor setgid. first: gets the library that must be
- * preloaded before the agent, or "". */
+/* Returns whether the image can load the agent; for a script, whether the script's interpreter can
+ * load it. The file must be 64-bit, dynamic, and neither setuid nor setgid. first: gets the library
+ * that must be preloaded before the agent, or "". */
 static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
 {
 	union { char text[256]; Elf64_Ehdr elf; } head;
@@ -303,8 +303,8 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
-/* An exec that is under way. counter: NULL, unless the image should be traced but can't be. In that
- * case it points to the count of such images. */
+/* An exec that is under way. counter: if the image should be traced but can't be, points to the
+ * count of these images; otherwise NULL. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;

@@ -8,9 +8,9 @@
  * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
  * of ours may have faulted (uaccess.h).
  *
- * A table keeps the program's handlers. It doesn't keep whether a disposition is SIG_DFL or
- * SIG_IGN, because a vfork child shares the table with its parent. The kernel says which of the two
- * a disposition is. In the kernel, by_default() stands for SIG_DFL.
+ * A table keeps the program's handlers. The table doesn't keep whether a disposition is SIG_DFL or
+ * SIG_IGN, because a vfork child shares the table with its parent. Instead the kernel is asked. If
+ * the kernel has by_default(), the program has set SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -164,7 +164,7 @@ static void die(int sig, siginfo_t *info)
 		pb_sys(SYS_tgkill, pid, tid, sig);
 }
 
-/* If the program has set SIG_DFL, the kernel has this handler instead. */
+/* If the program has set SIG_DFL for SIGSEGV or SIGBUS, the kernel has this handler instead. */
 static void by_default(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;

@@ -387,7 +387,7 @@ struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 }
 
 /* Programs run on the thread's stack, as signal handlers do. If the stack has too little room left,
- * they aren't run. */
+ * the programs aren't run. */
 struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 {
 	struct prog_site *p = site_of(site);

@@ -49,8 +49,8 @@ struct pb_prog_file {
 	uint64_t size;
 };
 bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
-/* Puts native code into the agent's own image, where unwinders find its frames, as far as there is
- * room. */
+/* From now on native code goes into the agent's own image as long as there is room. In this image,
+ * unwinders find the frames of the code. */
 void pb_prog_use_pages(void);
 /* Verifies and makes the program with number nr in the file. Returns 0 or -errno. */
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,

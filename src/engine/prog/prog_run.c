@@ -25,7 +25,8 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
-#define MOST_NESTED	4		/* runs nested by handlers; deeper ones aren't kept */
+#define MOST_NESTED	4		/* number of runs that handlers may nest; deeper runs aren't
+					 * kept */
 #define MOST_HELD	4
 
 struct pb_prog_open {

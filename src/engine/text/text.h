@@ -115,8 +115,7 @@ int pb_text_commit(bool live);
  * function must be known, and the agent must not have found a window of these exits that it can't
  * patch. */
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
-/* Whether the returns of the site's function are hooked in the text, as the batches so far have
- * left the text. */
+/* Returns whether the returns of the site's function are hooked in the present text. */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);
 /* Sets the addresses that the stubs of exits jump to, in all modules. Before the first call of this
  * function, they jump to the idle code. */
@@ -148,8 +147,8 @@ extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
 /* If pc is at the copy of an instruction in a stub, returns the original address of that
  * instruction. If pc is in the stub's own code (*own = true), or at a jump on the way from the
- * window to the stub, returns the window's address. (The registers are still the same as there.)
- * Otherwise returns 0. */
+ * window to the stub, returns the window's address. At these places the registers are still the
+ * same as at the window. Otherwise returns 0. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at

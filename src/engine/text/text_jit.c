@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reports stubs to debuggers by gdb's JIT interface. The file of a module's stubs, with symbols and
- * unwind tables, is mapped (text_stubs.c). gdb reads it from memory when it attaches, or when it is
- * notified (base/debugger.h). gdb expects that the section headers of this file have addresses, and
- * that symbols are relative to their sections, as in ET_REL. So the headers are changed here, and
- * nothing else.
+ * unwind tables, is mapped (text_stubs.c). gdb reads the file from memory when gdb attaches, or
+ * when it is notified (base/debugger.h). gdb expects that the section headers of this file have
+ * addresses, and that symbols are relative to their sections, as in ET_REL. So the headers are
+ * changed here, and nothing else.
  */
 #include <elf.h>
 #include <sys/mman.h>

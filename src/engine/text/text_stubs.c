@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stubs of a module in memory: the file that the recorder made (abi/stubs.h), mapped private,
- * with the sites before it.
+ * The stubs of a module in memory. The file that the recorder made (abi/stubs.h) is mapped private.
+ * The sites come before the file:
  *
  *   sites, returns   headers   code   unwind table, symbols
  *   (front)          the file
  *
- * If the file is mapped at the address that its code was made for, a stub is ready as it is, unless
- * it holds absolute addresses. Otherwise the whole stub is written anew. A stub is made when its
- * site is first patched, after a check that the bytes to displace are those of the file. It becomes
- * executable when the batch seals it.
+ * If the file is mapped at the address for which its code was made, stubs without absolute
+ * addresses are ready for use. All other stubs are written anew as a whole. A stub is made when its
+ * site is first patched, after a check that the bytes to displace are those of the file. The stub
+ * becomes executable when the batch seals it.
  */
 #include <asm/errno.h>
 #include <elf.h>
