@@ -250,8 +250,8 @@ static const char *option_of(unsigned mark)
 	return mark == PB_FILTER_IN ? "-F " : mark == PB_FILTER_OUT ? "-N " : "";
 }
 
-/* If `other` is true, v is the directory to compare with. The patterns were already looked up in
- * the first directory. If a pattern matches nothing in the directory to compare with, that is no
+/* If `other` is true, v is the second directory of a comparison. The patterns were already looked
+ * up in the first directory. If a pattern matches nothing in the second directory, that is no
  * error. */
 static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool other)
 {

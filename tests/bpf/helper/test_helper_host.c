@@ -242,7 +242,7 @@ static void functions(void **state)
 	assert_int_equal(v, 101);
 	assert_int_equal(DO(get_func_arg, P(&regs), 2, P(&v)), -EINVAL);
 	assert_int_equal(DO(get_func_arg_cnt, P(&regs)), 2);
-	/* the registers are those of the function's entry, so the function returns at once */
+	/* at the function's entry, rsp points to the return address, so the function returns at once */
 	regs.rsp = P(stack);
 	assert_int_equal(DO(override_return, P(&regs), 5), 0);
 	assert_true(regs.rax == 5 && regs.rip == 0x777 && regs.rsp == P(&stack[1]));

@@ -51,8 +51,8 @@ static unsigned beyond;
 
 /*
  * A flaw of the kernel. When the kernel grows the headroom of a buffer, it adds the growth to the offset of the
- * transport header, even if that offset has the value "unset". Later the kernel treats the sum as a valid offset, and
- * cuts packets in the middle of their headers.
+ * transport header. It does this even if the offset has the value "unset". Later the kernel treats the sum as a valid
+ * offset, and cuts packets in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {

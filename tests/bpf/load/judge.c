@@ -4,10 +4,10 @@
  *
  *   judge FILE...     prints a line for each file: FILE, a tab, and one of
  *       same P progs, M maps, refused R, guessed G, and "NAME: reason" for each refused program
- *       differs: ...  (what, theirs, ours)
- *       both refuse: ours
+ *       differs: ...  (the difference, libbpf's value, our value)
+ *       both refuse: our message
  *       only ours opens it: libbpf's message | only libbpf opens it: our message
- *   judge --show FILE prints what our loader makes of the object
+ *   judge --show FILE prints our loader's view of the object
  *   judge --load [--target BTF] FILE...
  *                     compares the instructions after relocation (needs root)
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * If a program reaches other programs by tail calls, the loader loads them, too, and stores them in the arrays. The
- * error or result must be the same as with libbpf and the kernel. There is an object for each case of own/chain.bpf.c.
- * If the test has no right to load programs into the kernel, it uses a table of the kernel's results.
+ * If a program reaches other programs by tail calls, the loader also loads the other programs and stores their ids in
+ * the arrays. The error or result must be the same as with libbpf and the kernel. There is an object for each case of
+ * own/chain.bpf.c. If the test has no right to load programs into the kernel, it uses a table of the kernel's results.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -272,7 +272,7 @@ static void locks(void **state)
 
 /* ---- the rest ------------------------------------------------------------------------------ */
 
-/* The map keeps keys that programs look up. Of the other keys, it evicts the oldest. */
+/* The map keeps keys that programs look up. The map evicts the oldest of the other keys. */
 static void lru(void **state)
 {
 	struct pb_bpf_run run = { 0 };

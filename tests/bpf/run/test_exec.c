@@ -705,8 +705,8 @@ static void frames_are_a_chain(void **state)
 	for (int n = 0; n < nr_trace; n++)
 		inside += (uint64_t)trace[n] - code < p->jited_len;
 	assert_int_equal(inside, 4);
-	/* outside of this function, the frames are those of the first backtrace(); a sanitizer's backtrace() adds a
-	 * frame */
+	/* outside of this function, the frames are the same as in the first backtrace(); a sanitizer's backtrace() adds
+	 * a frame */
 	assert_true(nr_trace > nr_outer && nr_outer > 3);
 	for (int n = 1; n < nr_outer - 1; n++)
 		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);

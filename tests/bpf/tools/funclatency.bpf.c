@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures how long a function takes. The histogram is in a variable. Constants set the unit and the
- * process to filter by. */
+/* Measures how long a function takes. The histogram is in a variable. Constants set the unit, and
+ * limit the histogram to one process. */
 #include "tool.h"
 
 enum { NSEC, USEC, MSEC };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For each mutex, finds out how often threads take it, how long they wait for it and hold it, and which thread held it
- * longest. */
+/* For each mutex, finds out how often threads take the mutex, how long threads wait for it and hold it, and which
+ * thread held it longest. */
 #include "tool.h"
 
 struct holder {
@@ -19,7 +19,7 @@ struct {
 	__type(value, struct times);
 } holders SEC(".maps");
 
-/* the mutex that a thread waits for, by thread; a thread waits for only one mutex at a time */
+/* for each thread, the mutex that it waits for; a thread waits for only one mutex at a time */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

@@ -2,8 +2,8 @@
 /*
  * Compares the verifier's deductions with a run of the program. While a program is verified, the state before each
  * instruction is recorded. While the program runs (watch.h), the registers and the stack must fit one of the
- * instruction's recorded states. So a wrong deduction shows right after the instruction with the deduction. It shows
- * even if there is no wrong access.
+ * instruction's recorded states. So the check finds a wrong deduction right after the instruction with the
+ * deduction. It finds the deduction even if there is no wrong access.
  */
 #ifndef PB_TEST_BELIEFS_H
 #define PB_TEST_BELIEFS_H

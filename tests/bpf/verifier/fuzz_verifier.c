@@ -16,7 +16,7 @@
  *
  * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but the programs don't run
  * in the kernel (run_exec runs them). -k: without the kernel. -o: appends findings to FILE, with reduced programs. -x:
- * tests a reported program again. The seed is that of the report, or that of -s. Programs are made and tested in child
+ * tests a reported program again. Without -s, the seed is in the report. Programs are made and tested in child
  * processes. Exit status 1: something was found. 77: the kernel can't be asked, but -k isn't given.
  */
 #include <errno.h>
@@ -609,7 +609,7 @@ static enum finding run_accepted(struct subject *s, const struct gen_program *p)
 	return f;
 }
 
-/* Tests one program. Stores whether we accept the program in *accepted, and the kernel's verdict in *kernel. */
+/* Tests one program. *accepted gets whether we accept the program. *kernel gets the kernel's verdict. */
 static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
 {
 	struct subject s = { .p = p, .v = to_verify(p), .seed = seed, .fd = -1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the log. If the log has little room, the verdict is the same, and the log has the last lines. */
+/* Tests the log. If the log has little room, the verdict must not change, and the log must have the last lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

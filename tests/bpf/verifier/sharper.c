@@ -335,8 +335,7 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 	return less;
 }
 
-/* Returns whether a branch has an operand with this property: after the log showed the operand, another branch compared
- * a register that is linked to the operand. */
+/* Returns whether the instruction is a branch and `compared` is set for one of its operands. */
 static bool compares_linked(const struct bpf_insn *insn)
 {
 	return is_branch(insn) && (links[insn->dst_reg].compared || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].compared));

@@ -227,8 +227,8 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* if a jump leaves a call, the tracer ends the call when it notices the jump; this is at the latest
-		 * when the outer call ends */
+		/* the tracer ends a call that a jump left when it notices the jump, at the latest at the end of the
+		 * outer call */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();
