@@ -4,13 +4,13 @@
  * kernel's: see Documentation/trace/ftrace.rst. Paths are relative to tracing/.
  *
  * X(path, id, owner, mode, type, most, summary)
- *   owner  AGENT: the agent holds the state (observers forward reads and writes),
- *          OBSERVER: the observer renders it from ring and data
+ *   owner  AGENT: the agent holds the state, and observers forward reads and writes.
+ *          OBSERVER: the observer makes the file's text from ring and data
  *   mode   R, W or RW
  *   type   what may be written to the file. The observer checks a value before it sends it:
  *            NUMBER    from 0 to `most`. In the agent a file of this type is one word;
  *                      engine/files.h reads, checks and writes the word
- *            PATTERNS  of functions
+ *            PATTERNS  patterns of functions
  *            TIME      microseconds, with decimals
  *            TRACER, CLOCK  one of the names below
  *            TEXT      only the owner checks it
@@ -59,8 +59,8 @@
 	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, NUMBER, 2, \
 	  "1, 2: privileged eBPF only")
 
-/* The clocks. With "none", records have no times. With any other clock, records have TSC times,
- * which readers convert. */
+/* The clocks. With "none", all times are equal. With any other clock, records have TSC times, which
+ * readers convert. */
 #define PB_TRACE_CLOCKS(X) \
 	X("x86-tsc") X("local") X("global") X("perf") X("mono") X("mono_raw") X("boot") \
 	X("uptime") X("none")

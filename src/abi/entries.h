@@ -31,8 +31,8 @@
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
  *   event  EVENT: the record is an event of the trace. AFTER_GAP: only after a gap. NOTHING: never
  *   count  LEAF: the record counts as a whole call. END: it counts as the end of a call whose ENTRY
- *          was counted, but if it has a payload, only if the payload is PB_END_ENTRY. NOTHING: it
- *          counts as nothing
+ *          was counted. An END with a payload counts only if the payload is PB_END_ENTRY. NOTHING:
+ *          the record counts as nothing
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H

@@ -160,8 +160,8 @@ struct pb_msg_gone {
 };
 
 /* Body of WRITE: this structure, "PATH\0", then `size` bytes. Body of READ: this structure, then
- * "PATH\0". Body of REPLY: this structure; after a READ, the file's bytes from `offset` on, as many
- * as fit into PB_MSG_MAX. If result < 0, REPLY may have an error text for users instead. */
+ * "PATH\0". Body of REPLY: this structure. After a READ, the file's bytes from `offset` on follow,
+ * as many as fit into PB_MSG_MAX. If result < 0, an error text for users may follow instead. */
 struct pb_msg_file {
 	int32_t result;		/* REPLY: count of bytes, or -errno */
 	uint32_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The shared memory between the engine (in the target) and the reader.
+ * The shared memory between the engine, in the traced program, and the reader.
  *
  *   offset 0                 struct pb_ring                      (one page)
  *   ring->threads_offset     struct pb_ring_thread[nr_threads]

@@ -159,8 +159,8 @@ static const struct sec *sec_named(const char *name, const char **target)
 	return NULL;
 }
 
-/* Returns the row whose name the section's name begins with. If there are several, returns the row
- * with the longest name. */
+/* Compares the section's name with the rows that allow any name that begins like theirs. Returns
+ * the row with the longest name that matches. */
 static const struct sec *sec_guessed(const char *name)
 {
 	const struct sec *best = NULL;

@@ -94,8 +94,8 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* Makes those states of the present path whose number is at least `until` wait for state
- * `until`. */
+/* Makes states of the present path wait for state `until`. These are the states with number `until`
+ * or a higher number. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {

@@ -130,8 +130,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 	return 0;
 }
 
-/* Steps back from a subprogram's first instruction to the call. pass: the callee's arguments are
- * the caller's registers. */
+/* Steps back from a subprogram's first instruction to the call. pass: the callee's wanted arguments
+ * become wanted in the caller, in the same registers. */
 static int back_out(struct wanted *w, bool pass)
 {
 	uint32_t args = w->regs[w->frame];
@@ -144,8 +144,8 @@ static int back_out(struct wanted *w, bool pass)
 	return 0;
 }
 
-/* Steps back from the instruction after a call to the end of the callee. pass: the callee's r0 is
- * the caller's. */
+/* Steps back from the instruction after a call to the end of the callee. pass: if the caller's r0
+ * is wanted, the callee's r0 becomes wanted. */
 static int back_in(struct wanted *w, bool pass)
 {
 	uint32_t *regs = &w->regs[w->frame], r0 = *regs & 1;
@@ -230,8 +230,8 @@ static void want_copies(const struct step *step, struct wanted *w)
 		}
 }
 
-/* Changes *w from what is wanted after the instruction to what is wanted before it. `next` is the
- * instruction that followed on this path. */
+/* Steps back over one instruction. *w is the wanted set after the instruction, and becomes the
+ * wanted set before it. `next` is the instruction that followed on this path. */
 static int back_one(struct env *env, uint32_t at, uint32_t next, const struct step *step,
 		    struct wanted *w)
 {

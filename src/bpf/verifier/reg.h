@@ -122,8 +122,8 @@ struct reg {
 	uint8_t live;		/* enum liveness */
 	bool precise;		/* the program's safety depends on the value (precise.c) */
 };
-#define REG_KIND	offsetof(struct reg, id)	/* the members that describe the kind of
-							 * value */
+#define REG_KIND	offsetof(struct reg, id)	/* size of the members before `id`, which
+							 * describe the kind of value */
 #define REG_ALL		offsetof(struct reg, frame)
 
 /* ---- ranges: bits is 64 or 32 -------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints a map's elements: by their types, as gdb prints values, or as bytes, as bpftool prints
- * them. */
+/* Prints a map's elements by their types, like gdb, or as bytes, like bpftool. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * instructions begin, and that no jump leads into the middle of the ten bytes. So displaced code
  * lies
  *
- *   - in a function that an FDE covers and that can be decoded completely, between the entry and
- *     the first instruction that does not fall through;
+ *   - in a function that an FDE covers and that can be decoded completely. The displaced code lies
+ *     between the function's entry and its first instruction that does not fall through;
  *   - in a function that has no computed jump, and in which no address is taken except in tables of
  *     landing pads and of switches. So all targets are known, and only the first of the ten bytes
  *     may be a target;
