@@ -70,7 +70,7 @@ void pb_own_count(struct pb_owner o, uint64_t *shared, uint64_t *own)
 	__attribute__((visibility("hidden")));
 
 /* Called in a child when a handler returns to code that it interrupted before the fork. If that
- * code belongs to the hit path or to one of the functions above, it no longer stores into the ring,
+ * code belongs to the hit path or to a pb_own_*() function, it no longer stores into the ring,
  * which has `size` bytes. */
 void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 
@@ -248,9 +248,9 @@ void pb_list(void);
 void pb_direct(void);
 void pb_prog_entry(void);
 
-/* Writes the offset of the agent's TLS, which is known only after the agent was loaded, into the
- * code of the handlers and of the exits' targets. If that code can't be written, it also works
- * unchanged, but more slowly. Context: start, before a site is patched. */
+/* Writes the offset of the agent's TLS into the code of the handlers and of the pb_exit_*()
+ * functions. The offset is known only after the agent was loaded. If that code can't be written, it
+ * also works unchanged, but more slowly. Context: start, before a site is patched. */
 void pb_hot_link_tls(void);
 
 /* The code that the stubs of exits jump to, for struct pb_returns. A function with _ret in its name

@@ -85,7 +85,7 @@
 	own_end pb_own_change
 
 /* void pb_own_count(owner, uint64_t *shared, uint64_t *own): if a handler forks between the two
- * additions, *own is the child's own word in the child, and isn't incremented */
+ * additions, the child doesn't make the second one, because *own is then the child's own word */
 	own_function pb_own_count
 	cmp	%esi, (%rdi)
 	jne	1f

@@ -2,8 +2,8 @@
 /*
  * The open calls of one stack: an array that grows and shrinks with the stack,
  * in segments. The assembly pushes and pops calls in the usual cases. These functions handle the
- * other cases: skipped calls, interrupted entries and exits, the ends of segments, a thread whose
- * state a fork has wiped.
+ * other cases: skipped calls, interrupted entries and exits, the ends of segments, and threads
+ * whose state was wiped by a fork.
  *
  * The array's words are the truth. The address of the innermost call (`top`) is
  * a hint, which may be wrong after an interruption; each function searches from it.
@@ -39,8 +39,8 @@ _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 /* The `ret` of a call whose slot doesn't hold a return address. Several calls without a return
  * address may have the same slot. */
 #define PB_OPEN_NO_RET	1u
-/* The call has no eBPF programs of its own, but a call before it in the array, with the same return
- * slot, has some. */
+/* The call has no eBPF programs of its own. But another call with the same return slot, which is
+ * before it in the array, has some. */
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {

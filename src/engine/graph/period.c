@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Begins periods (period.h). The agent's thread changes pb_period and then stores PB_LO_FORMER to
- * each thread's `lo`, which sends the next hit of that thread to C. A thread that stores its own
- * `lo` at the same time looks at pb_period afterwards. So at least one of the two threads sees what
- * the other did.
+ * each thread's `lo`. This sends the thread's next hit to C. A thread that stores its own `lo` at
+ * the same time looks at pb_period afterwards. So at least one of the two threads sees what the
+ * other did.
  *
  * An exit doesn't look at `lo`: it finds its call by slot and return address. A call of a former
  * period may have had the same slot and return address. So the return addresses of all open calls

@@ -11,8 +11,8 @@
 #include "engine/graph/period.h"
 
 #define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
-/* If a coroutine goes on in another thread, the slot of its next call is at most this many bytes
- * from the slot of its innermost open call. */
+/* If a coroutine goes on in another thread, the slot of its next call is near the slot of its
+ * innermost open call: at most this many bytes away. */
 #define CONTINUES	8192
 #define FULL		1024		/* after the table was full: number of requests that fail
 					 * without a search */

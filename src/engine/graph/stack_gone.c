@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds stacks that are gone. Nothing reports that a coroutine with open calls is destroyed. But as
- * long as a call is open, the call's slot holds the return address. When there are twice as many
- * stacks as after the last look, pb_stacks_look() reads these slots on all stacks on which no
- * thread runs. If a slot holds another word, or can't be read, the slot's call is over. The calls
- * that this call made are over, too. A stack that has no open calls is dropped if its bounds were
- * guessed, or if it is unmapped.
+ * long as a call is open, the call's slot holds the return address. pb_stacks_look() reads these
+ * slots on all stacks on which no thread runs. It does this when there are twice as many stacks as
+ * after the last look. If a slot holds another word, or can't be read, the slot's call is over. The
+ * calls that this call made are over, too. A stack that has no open calls is dropped if its bounds
+ * were guessed, or if it is unmapped.
  *
  * The slots are read by a system call. If a system call may end the program, nothing is done.
  */

@@ -40,8 +40,8 @@ static void (*original_hook)(void);
 static bool hooked;
 static uint32_t filters;	/* result of seccomp_filters() at the start */
 /* The link maps that earlier events have found. If one of them belongs to a module that isn't
- * traced, the module stays untraced: its code may be running, so it can't be patched without a
- * stop. */
+ * traced, the module stays untraced. Its code may be running, so the module can't be patched
+ * without a stop. */
 static uint64_t seen[MAX_SEEN];
 static uint32_t nr_seen;
 

@@ -16,7 +16,7 @@ bool pb_replace(struct pb_module *m, const char *name, void *replacement, void *
 /* Like pb_replace(), but finds the function by its address. Returns the address for calls of the
  * original, or 0. */
 uint64_t pb_replace_at(struct pb_module *m, uint64_t address, void *replacement);
-/* Like pb_replace(), but for a replacement that ends by a jump to the original, with rsp and
- * registers as at the entry: the call ends at the original's exits. */
+/* Like pb_replace(), but for a replacement that ends by a jump to the original. At this jump, rsp
+ * and the registers are as at the entry. The call ends at the original's exits. */
 bool pb_replace_passing(struct pb_module *m, const char *name, void *replacement, void *original);
 #endif

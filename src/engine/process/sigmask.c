@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tracks each thread's signal mask, for reads that may fault: a read is only tried if SIGSEGV and
- * SIGBUS are known not to be blocked. It replaces the functions of libc that change a mask, start a
- * thread, or may change a mask unseen. The knowledge of a mask is cleared before the mask changes,
- * and set afterwards. So if a change is interrupted, the agent knows too little of the mask, but
- * nothing false. pb_note_setcontext() is an exception.
+ * Tracks each thread's signal mask, for reads that may fault. Such a read is only tried if SIGSEGV
+ * and SIGBUS are known to be unblocked. It replaces the functions of libc that change a mask, start
+ * a thread, or may change a mask unseen. The knowledge of a mask is cleared before the mask
+ * changes, and set afterwards. So if a change is interrupted, the agent knows too little of the
+ * mask, but nothing false. pb_note_setcontext() is an exception.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>

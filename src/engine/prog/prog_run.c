@@ -2,8 +2,8 @@
 /*
  * Keeps the runs of eBPF programs that are under way, by thread.
  *
- * In the kernel no signal handler runs in the middle of a program. Here, if a signal
- * interrupts a run and isn't a fault, it is queued again with all signals masked, and is
+ * In the kernel no signal handler runs in the middle of a program. In the agent, a signal may
+ * interrupt a run. If the signal isn't a fault, it is queued again with all signals masked. It is
  * delivered when the run is over. Some signals can't be queued: faults, signals in a sandbox, and
  * signals whose handler was installed past sigaction. The handler of such a signal may leave the
  * run by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU

@@ -112,8 +112,8 @@ int pb_text_commit(bool live);
 /* ---- returns (doc/design/returns.md) ---- */
 
 /* Returns whether the returns of the site's function can be hooked. For this, all exits of the
- * function must be known, and the agent must not have found a window of these exits that it can't
- * patch. */
+ * function must be known. Also, the agent must not have found that it can't patch one of their
+ * windows. */
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
 /* Returns whether the returns of the site's function are hooked in the present text. */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);

@@ -25,8 +25,8 @@ static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb
 /* text_returns.c: sets the addresses that the stubs of exits in a new module jump to. */
 void pb_returns_init(struct pb_module *m);
 
-/* text_stubs.c: these two make the stub of a site, or of a window of exits, and return its offset;
- * 0: it can't be made. */
+/* text_stubs.c: these two functions make the stub of a site, or of a window of exits. They return
+ * the stub's offset; 0: the stub can't be made. */
 uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
 uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
 /* Makes the stubs of all modules executable. */
@@ -70,8 +70,8 @@ uint64_t pb_shared_target(uint64_t second);
 uint64_t pb_shared_at(uint64_t pc);
 void pb_shared_remove(const struct pb_module *m);
 
-/* text_jit.c: these two report all stubs of m to debuggers, and take the report back. Context: as
- * in text.h. */
+/* text_jit.c: these two functions report all stubs of m to debuggers, and take the report back.
+ * Context: as in text.h. */
 void pb_jit_announce(struct pb_module *m);
 void pb_jit_withdraw(struct pb_module *m);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds where tail jumps lead. If a function ends by a tail jump, the eBPF program for its return
- * must run at the return of the function that the jump leads to.
+ * Finds where tail jumps lead. If a function ends by a tail jump to another function, the eBPF
+ * program for its return must run at the return of that other function.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
