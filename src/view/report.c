@@ -95,7 +95,8 @@ static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-/* Removes the event's call from its stack. Returns the sum in which the call was active. */
+/* Updates the counts for a call that has left its stack. Returns the sum in which the call was
+ * active. */
 static struct sum *leave(struct maker *m, const struct pb_event *ev)
 {
 	struct sum *s = &m->sums[ev->call->view];

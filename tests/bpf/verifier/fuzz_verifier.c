@@ -782,8 +782,8 @@ static void try_seed(uint64_t seed)
 
 /* ---- a reported program ---------------------------------------------------------------------------------- */
 
-/* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes before each function,
- * and the bytes of an instruction come after ";". */
+/* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes before each function.
+ * In the line of an instruction, its number follows ";". */
 static bool read_program(FILE *f, struct gen_program *p)
 {
 	char line[400];

@@ -7,7 +7,7 @@
 typedef bool reduce_shows(const struct gen_program *p, void *arg);
 /* Removes instructions of p. After each removal, shows(p, arg) must be true. */
 void reduce(struct gen_program *p, reduce_shows *shows, void *arg);
-/* Prints the program. Marks the first instruction of each function. Prints each instruction as text
- * and as bytes that bpf_fuzz_verifier -x can read. */
+/* Prints the program. Marks the first instruction of each function. Prints each instruction as
+ * text, and as a number that bpf_fuzz_verifier -x can read. */
 void reduce_print(const struct gen_program *p, void (*line)(const char *text));
 #endif
