@@ -159,8 +159,8 @@ static const struct sec *sec_named(const char *name, const char **target)
 	return NULL;
 }
 
-/* Compares the section's name with the rows that allow any name that begins like theirs. Returns
- * the row with the longest name that matches. */
+/* Returns the row with the longest name that is a prefix of the section's name. Only rows with
+ * PREFIX count. */
 static const struct sec *sec_guessed(const char *name)
 {
 	const struct sec *best = NULL;

@@ -94,8 +94,8 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* Makes states of the present path wait for state `until`. These are the states with number `until`
- * or a higher number. */
+/* Makes states of the present path wait for state `until`. These are the states whose number is at
+ * least `until`. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
