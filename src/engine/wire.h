@@ -4,8 +4,8 @@
  * the recorder's last sign of life. A recorder that is busy for seconds still sends heartbeats
  * (pb_ring.heartbeat). A stopped or killed recorder sends none. On a busy machine the recorder may
  * get no processor for longer than PB_PATIENCE_NS. So while one of the recorder's threads is
- * runnable, a wait lasts up to PB_STARVED_NS. The first agent that gives up notes the last
- * heartbeat in the ring. No agent waits again until the next heartbeat.
+ * runnable or waits for a disk, a wait lasts up to PB_STARVED_NS. The first agent that gives up
+ * notes the last heartbeat in the ring. No agent waits again until the next heartbeat.
  *
  * Context: start, the loader's hook, the agent's thread. A vfork child may also call the functions
  * for exec. Functions that return int return 0 or -errno, unless a comment says otherwise.

@@ -31,9 +31,9 @@ struct pb_bpf_test_run {
 	uint32_t flags, cpu, batch_size;
 	/*
 	 * tight: there is no room around the packet. The packet ends directly before an
-	 * inaccessible page. If begin_tight is set, too, the packet begins directly after such a
-	 * page. If tight isn't set, there is at least as much room as in the kernel, for programs
-	 * that make the packet longer
+	 * inaccessible page. If begin_tight is set, too, the packet begins directly after an
+	 * inaccessible page instead. If tight isn't set, there is at least as much room as in the
+	 * kernel, for programs that make the packet longer
 	 */
 	bool tight, begin_tight;
 	/* facts about a packet in an sk_buff, for helpers. May be NULL */
