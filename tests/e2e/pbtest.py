@@ -457,8 +457,8 @@ class Session:
 
 
 def toggles(seed=1):
-    """Yields (file, value) pairs without end. The caller writes each value to the control file,
-    which changes which functions are patched and how."""
+    """Yields (file, value) pairs without end. If the caller writes each value to its control file,
+    the set of patched functions and the tracer change."""
     state = seed
     steps = [("current_tracer", "nop"), ("current_tracer", "function_graph"), ("set_ftrace_filter", "m*"),
              ("current_tracer", "function"), ("set_ftrace_filter", ""), ("current_tracer", "function_graph"),

@@ -244,8 +244,8 @@ static bool patch(uint64_t bias, const struct place *p)
 }
 
 /* Changes the PC as the engine does before the program's signal handler sees it. A PC in the stub
- * becomes the entry. A PC in the copy becomes that of the original instruction. Nops have no bytes
- * in the copy, so the PCs before and after nops become the same. */
+ * becomes the entry. A PC in the copy becomes the PC of the original instruction. Nops have no
+ * bytes in the copy, so the PCs before and after nops become the same. */
 static void map_pc(struct result *r, const struct place *p)
 {
 	uint64_t off = r->pc - copy_at(p);

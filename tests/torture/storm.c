@@ -258,8 +258,9 @@ static void *canceller(void *arg)
 /* ---- coroutines ------------------------------------------------------------------ */
 
 static struct coroutine {
-	void *sp, *back;		/* sp: the coroutine's stack pointer. back: that of the
-					 * carrier, the thread that runs the coroutine */
+	void *sp, *back;		/* sp: the coroutine's stack pointer. back: the stack
+					 * pointer of the carrier, which is the thread that runs the
+					 * coroutine */
 	char *stack;
 	int busy;			/* a carrier runs the coroutine */
 	unsigned steps;

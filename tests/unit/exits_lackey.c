@@ -55,8 +55,9 @@ static void map_line(const char *line)
 	}
 }
 
-/* Is called if a longjmp or an exception has left calls, so that a return doesn't go to the site of
- * the innermost call. Sets sp to the stack pointer of the call to whose site the return goes. */
+/* Is called if a return doesn't go to the site of the innermost call, because a longjmp or an
+ * exception has left calls. Finds the call to whose site the return goes, and sets sp to that
+ * call's stack pointer. */
 static void put_right(uint64_t to)
 {
 	for (size_t i = nr_slots; i-- > 0 && i + 1000 > nr_slots;)

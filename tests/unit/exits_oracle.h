@@ -58,8 +58,8 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* for each window: its address, and those of its code slot and its
-				 * second jump */
+	uint64_t *starts;	/* for each window: the addresses of the window, its code slot and
+				 * its second jump */
 };
 
 static struct module modules[MAX_MODULES];

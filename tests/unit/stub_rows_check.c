@@ -5,9 +5,9 @@
  *   stub_rows_check [-v] FILE...
  *
  * At the copy of each displaced instruction, unwinding must find the frame, the return address and
- * the callee-saved registers. It must find them where the module's own table finds them at the
- * original instruction. At an entry, and before an exit, it must find them where they are directly
- * after a call. Prints a line for each file. The exit status is 1 if any row differs.
+ * the callee-saved registers. The places must be those that the module's own table gives for the
+ * original instruction. At an entry, and before an exit, the places must be those directly after a
+ * call. Prints a line for each file. The exit status is 1 if any row differs.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The demangler: the names that it makes of symbols, to which depth, and that no symbol harms
- * it. */
+/* The demangler. Tests the names that it makes of symbols, the depth of template arguments in
+ * names, and that no symbol harms it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

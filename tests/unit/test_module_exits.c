@@ -121,7 +121,7 @@ static const char *const exits_s = MACROS
 	" movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n jmp 12f\n9: body\n pop_rbx\n body\n ret\n"
 	" .cfi_adjust_cfa_offset 8\n11: mov %rdx,%rax\n12: jmp *%rax\n10: body\n pop_rbx\n body\n ret\n"
 	"E label_apart\n.p2align 4\n"
-	/* one register first has the table's address, and later the label's */
+	/* one register first has the table's address, and later the label's address */
 	"F label_again\n body\n lea again(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n lea 13f(%rip),%rdx\n"
 	" add %rdx,%rax\n jmp *%rax\n13: body\n body\n ret\n14: body\n body\n ret\nE label_again\n.p2align 4\n"
 	/* the cold part and another function jump to label 5 */
@@ -463,7 +463,7 @@ static void check_written(struct pb_an *an, void *arg)
 		assert_int_equal(starts_in_file(a, f, is, 8192), n);
 		assert_memory_equal(is, expected, n * sizeof(*is));
 	}
-	/* for each window, there is a function that needs it and whose exits are all hooked */
+	/* each window must be needed by a function that has all its exits hooked */
 	for (uint32_t i = 0; i < a->nr_left_by; i++)
 		needed[((const uint32_t *)(blob + a->left_by_offset))[i]] = true;
 	for (uint32_t i = 0; i < a->nr_windows; i++)

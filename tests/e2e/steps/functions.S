@@ -365,8 +365,8 @@ F untraced
 	jmp	.Lgone
 E untraced
 
-/* calls t_gone(rdi) if rdi isn't 0, else untraced(0). The calls have the same return slot but
- * different call sites */
+/* if rdi isn't 0, calls t_gone(rdi); otherwise calls untraced(0). The two calls have the same
+ * return slot but different call sites */
 F gone_or_untraced
 	sub	$8, %rsp
 	.cfi_adjust_cfa_offset 8

@@ -260,9 +260,10 @@ struct chunk {
 	uint32_t state, serial, buffer, image, pid, tid;
 };
 
-/* Is called in a child whose parent waits for the child. Makes the chunks of the thread that forked
- * read-only, because the child must not write into them. These are the OPEN, HELD and TAKEN chunks
- * with the thread's serial. Only the thread gives its chunks away. */
+/* Is called in a child while the parent waits for the child. The child must not write into the
+ * chunks of the thread that forked, so the function makes these chunks read-only. The thread's
+ * chunks are the OPEN, HELD and TAKEN chunks with its serial. Only the thread itself gives its
+ * chunks away. */
 static void protect_parents(pid_t pid, pid_t tid)
 {
 	enum { CHUNK_SIZE = 16384, CHUNK_OPEN = 1, CHUNK_HELD = 4, CHUNK_TAKEN = 5, THREAD_WORDS = 16 };
