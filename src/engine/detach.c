@@ -25,8 +25,8 @@
 #define FIRST_PAUSE_NS	1000000ull
 #define LAST_PAUSE_NS	10000000000ull
 #define SLICE_NS	20000000ull
-#define RUN_OUT_STOPS	16		/* about a minute; a thread that is still in our code after
-					 * this time stays in it */
+#define RUN_OUT_STOPS	16		/* about 40 seconds; a thread that is still in our code
+					 * after this time stays in it */
 
 static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
