@@ -267,7 +267,7 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 
 /* Hands over chunks that were left. The cmpxchg that removes a chunk from left[] lets only one
  * activation hand the chunk over: this activation, or an activation of a handler that interrupts
- * this one. */
+ * this activation. */
 static void tidy(struct pb_writer *w, struct pb_owner o)
 {
 	prune_pending(w);
@@ -317,8 +317,8 @@ static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 		return NULL;
 	}
-	/* if the interrupted code is still live, its place is more than a red zone above this
-	 * place */
+	/* if the interrupted code is still live, it is more than a red zone above this
+	 * activation */
 	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
 	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))

@@ -23,8 +23,9 @@ static inline uint64_t pb_chunk_of(uint64_t pos)
 	return pos & -(uint64_t)PB_CHUNK_SIZE;
 }
 
-/* Puts a new chunk in force in place of the chunk at `full`. Returns true also if a handler did so
- * meanwhile. False: there is no free chunk. `ending`: see pb_writer_put_end(). */
+/* Puts a new chunk in force in place of the chunk at `full`. Returns true also if a handler has put
+ * another chunk in force meanwhile. False: there is no free chunk. `ending`: see
+ * pb_writer_put_end(). */
 bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending);
 /* Sets base and leaf for the chunk in force. A handler that left by a jump may have
  * interrupted the code that sets them. */

@@ -28,8 +28,8 @@ size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *o
 			     uint32_t *depth, const void *ending);
 uint64_t (*pb_ring_clock)(void);
 
-/* The position points here while a thread has no chunk. Nothing is written here. It has room on
- * both sides, because positions run past the limit. */
+/* While a thread has no chunk, its position points into this space. Nothing is written to the
+ * space. It has room on both sides of the position, because positions run past the limit. */
 static uint8_t no_chunk_space[3 * PB_CHUNK_SIZE];
 
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,

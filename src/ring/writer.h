@@ -7,8 +7,8 @@
  * handlers and nested in themselves. The functions make no system call, take no lock
  * and don't use libc. A writer belongs to one thread. Only signal handlers of that
  * thread run concurrently, so xadd and cmpxchg without a lock prefix are atomic
- * enough. A handler may interrupt each function anywhere, and run all of these
- * functions to their end.
+ * enough. A handler may interrupt any of these functions at any instruction, and run
+ * any of them to its end.
  */
 #ifndef PB_RING_WRITER_H
 #define PB_RING_WRITER_H
@@ -121,7 +121,7 @@ void pb_writer_close(struct pb_writer *w);
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot);
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
 
-/* Writes one record: `word`, to which it adds the time, then the payload. time_bits: the width of
+/* Writes one record: `word` with the time added to it, then the payload. time_bits: the width of
  * the time field, which is the uppermost 22, 28 or 42 bits of the word. If the time doesn't fit, a
  * PB_EXT_TIME record is written first. False: there was no room. In that case nothing is written,
  * and a call is counted as lost. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The contexts of programs that see packets. Each context begins with the kernel's structure, whose
- * fields programs access. After it come the data to which the structure's pointers refer. The
- * process that runs a program fills the context, and helpers change it.
+ * fields programs access. The data to which the structure's pointers refer come after the
+ * structure. The process that runs a program fills the context, and helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
  *        room          meta      packet           room

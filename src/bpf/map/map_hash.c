@@ -358,7 +358,7 @@ static bool is_small(const struct pb_bpf_map *m)
 }
 
 /* Replaces the value if the element isn't deleted. Programs may change the value at the same time.
- * Returns 1 if the element was deleted meanwhile. */
+ * Returns 1 if the element is deleted. */
 static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c,
 			struct pb_bpf_found old)
 {
@@ -371,8 +371,8 @@ static int change_small(struct pb_bpf_map *m, struct elem *e, const struct chang
 	return 1;
 }
 
-/* Changes a value in place. Returns 1 if the element was deleted meanwhile, so that the caller must
- * search again. */
+/* Changes a value in place. Returns 1 if the element was deleted during the change. In this case
+ * the caller must search again. */
 static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
 {
 	struct elem *e = elem(m, old.link);

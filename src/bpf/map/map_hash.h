@@ -32,8 +32,8 @@
 #define END		0x80000000u
 #define MARK		(1ull << 32)
 #define OUT		(1ull << 33)
-#define KEPT		(1ull << 34)	/* with MARK: the next element replaces this one, and has
-					 * taken over its room */
+#define KEPT		(1ull << 34)	/* with MARK: the next element replaces this element, and
+					 * has taken over this element's room */
 #define TAG_ONE		(1ull << 35)
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))

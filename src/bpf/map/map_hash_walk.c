@@ -73,7 +73,7 @@ static bool lives(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 	return !STATE(word) && (word & TAGS) == tag;
 }
 
-/* Copies the key of the first element that hasn't been deleted meanwhile. */
+/* Copies the key of the first collected element that isn't deleted. */
 static bool copy_key(struct pb_bpf_map *m, const struct seen *s, void *next)
 {
 	for (uint32_t i = 0; i < s->nr; i++) {
@@ -98,7 +98,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 	for (; bucket <= m->mask; bucket++, after = 0) {
 		if (LINK(pb_load(&m->buckets[bucket])) & END)
 			continue;
-		/* if all collected elements have been deleted meanwhile, look again */
+		/* if all collected elements are deleted by now, look again */
 		for (int walks = 0; walks < MOST; walks++) {
 			look(m, (uint32_t)bucket, after, &s);
 			if (copy_key(m, &s, next))
