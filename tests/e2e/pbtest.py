@@ -200,8 +200,8 @@ def calls_by_function(data):
     return calls
 
 
-# A line of function_graph text: "  1234)   0.5 us  |    name() {". Other columns may come before the
-# last '|'.
+# A line of function_graph text: "  1234)   0.5 us  |    name() {". Other columns may come before
+# the last '|'.
 INDENT_LEVELS = 256     # replay doesn't indent deeper calls any further
 TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")

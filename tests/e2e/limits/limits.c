@@ -7,7 +7,8 @@
  *   limits threads N		N threads at the same time, each with two open calls
  *   limits deep N		N nested calls
  *   limits registered N AT KIND
- *				N coroutines, AT of them at a time, on stacks that makecontext registers
+ *				N coroutines, AT of them at a time; makecontext registers their
+ *				stacks
  *   limits guessed N AT KIND	like "registered", but the tracer isn't notified of stack switches
  *
  * Each coroutine is destroyed half-way, while it has open calls. KIND says what becomes of its

@@ -3,14 +3,15 @@
  * Makes calls while `run_returns periods` unhooks and hooks returns again.
  *
  *   spans N     makes 2 * N calls that begin while returns are hooked and end while returns are
- *               unhooked. Then makes N calls that begin unhooked and end hooked. Prints "0" to request
- *               unhooked returns, or "1" to request hooked ones, and continues after a byte on stdin
+ *               unhooked. Then makes N calls that begin unhooked and end hooked. Prints "0" to
+ *               request unhooked returns, or "1" to request hooked returns. Continues after it has
+ *               read a byte from stdin
  *   rounds      makes 1,000 rounds of calls at the start and after each byte on stdin
- *   storm       handlers interrupt the calls of threads, and some of the handlers leave by jumps. One
- *               thread forks. A '1' on stdin means that calls are recorded from now on. A '0' means
- *               that calls may be missing from now on. The program answers with the same byte. At the
- *               end of stdin it prints "calls LOW HIGH": the least and the greatest number of calls
- *               that may be recorded
+ *   storm       handlers interrupt the calls of threads, and some of the handlers leave by jumps.
+ *               One thread forks. After a '1' on stdin, all calls are recorded. After a '0', calls
+ *               may be missing. The program answers with the same byte. At the end of stdin it
+ *               prints "calls LOW HIGH": the least and the greatest number of calls that may be
+ *               recorded
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -4,8 +4,8 @@
  * instruction of a call: it makes calls, jumps, throws, forks, or cancels the thread. The handler
  * only counts instructions, and doesn't know which code runs. run_steps reads the program's output:
  *
- *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	the state that a handler sees at an instruction
- *   = FUNCTION STATE K REGISTERS			K: the call's steps; the registers after the call
+ *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	what a handler sees at an instruction
+ *   = FUNCTION STATE K REGISTERS			K: the call's steps; registers after it
  *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls of each function since the last mark
  *   c TID EXPECTED	the number of the thread's marks
  *   x ACTION FUNCTION STATE K STATUS	a child died
