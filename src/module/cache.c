@@ -122,8 +122,8 @@ static int open_at(const char *base, const char *rest)
 	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
 }
 
-/* Opens the home directory. If HOME belongs to another user (sudo may keep the variable), the
- * effective user's home directory is used instead. */
+/* Opens the cache in HOME. If HOME belongs to another user (sudo may keep the variable), the cache
+ * in the effective user's home directory is opened instead. */
 static int open_home(void)
 {
 	const char *home = getenv("HOME");

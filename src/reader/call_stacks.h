@@ -63,8 +63,8 @@ struct pb_stacks;
 
 struct pb_stacks *pb_stacks_new(void);
 void pb_stacks_free(struct pb_stacks *s);
-/* Finds or makes a stack: by serial if id is 0, otherwise by pid and id. NULL: no memory. After a
- * million stacks, all further ids share one stack. */
+/* Finds or makes a stack: by serial if id is 0, otherwise by pid and id. NULL: no memory. If there
+ * are a million stacks, no more are made: the first stack is returned instead. */
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
 				    uint64_t id);
 /* Returns the n-th stack in the order in which the stacks first appeared. Returns NULL after the

@@ -29,7 +29,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 /* Called when the program runs. Removes DIR.old~. */
 void pb_datadir_commit(struct pb_datadir *w);
 
-/* Appends one meta record. It consists of `body` and `tail`, and either may be empty. */
+/* Appends one meta record. It consists of `body` and then `tail`; either may be empty. */
 int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
 		    const void *tail, size_t tail_len);
 int pb_datadir_note(struct pb_datadir *w, const char *text);

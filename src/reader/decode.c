@@ -185,9 +185,9 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 	return event == PB_EXT_EVENT_EVENT || (event == PB_EXT_EVENT_AFTER_GAP && c->gap);
 }
 
-/* Skips a word that was reserved and never written: it is 0. In the chunk's dead zone, no record
- * begins. A word of 0 in the dead zone isn't counted, because it marks the chunk's end
- * (ring/change.c). */
+/* Skips a word that was reserved and never written: it is 0. No record begins in the chunk's dead
+ * zone, so a word of 0 there isn't counted. It comes before the PAD with which a writer marks the
+ * end of a chunk that has unwritten words (mark_end() in ring/change.c). */
 static void skip_hole(struct pb_cursor *c)
 {
 	uint64_t left = (c->end - c->pos) * 8ull + c->file_left;

@@ -53,8 +53,8 @@ enum pb_event_kind {
 /* OPEN, and EXIT or END without `call`: the call began in the process that forked this process, and
  * is counted there */
 #define PB_EV_INHERITED	4
-/* EXIT or END without `call`, if no chunk is missing: the call is counted where it began. The
- * engine took the stack of the beginning for a different stack, or a STACK record is missing */
+/* EXIT or END without `call`, if no chunk is missing: the call is counted where it began. It began
+ * on a stack that the engine took for a different stack, or a STACK record is missing */
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */

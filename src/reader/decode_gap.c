@@ -74,8 +74,8 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 }
 
 /* Called after a gap. Finds the known open call with which the list begins. If the list isn't full,
- * it has all open calls whose ENTRY was written, and perhaps calls whose ENTRY wasn't written yet.
- * A full list has only the innermost of `depth` calls. */
+ * it has all open calls whose ENTRY was written; more calls may be open. A full list has only the
+ * innermost of `depth` calls. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;

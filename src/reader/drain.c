@@ -11,8 +11,8 @@
 
 #define SLEEP_MIN_NS	200000
 #define SLEEP_MAX_NS	10000000
-#define HEARTBEAT_NS	10000000	/* a heartbeat may be 50 ms late if there are five busy
-					 * programs for each processor */
+#define HEARTBEAT_NS	10000000	/* heartbeats were up to 50 ms late with five busy programs
+					 * for each processor */
 #define COUNT_NS	250000000	/* time between two calls of pb_drain_serials() */
 #define MANY		32		/* if a round takes more chunks than this, the next round
 					 * begins at once */

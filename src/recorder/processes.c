@@ -9,9 +9,9 @@
  * unmapped the ring, or has called exec. So the exclusive lock can be taken exactly when no process
  * maps the ring.
  *
- * /proc is used only for names, and to search for mappings of the ring if an agent got no lock. It
- * is not enough, because it hides the mappings of other users' processes, of processes that aren't
- * dumpable, and of a main thread that has exited.
+ * /proc is used only for names, to find processes that are starting, and to search for mappings of
+ * the ring if an agent got no lock. It hides the mappings of other users' processes, of processes
+ * that aren't dumpable, and of a main thread that has exited.
  */
 #include <errno.h>
 #include <fcntl.h>

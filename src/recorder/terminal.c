@@ -34,7 +34,7 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 		return true;
 	}
 	for (struct dirent *e; !found && (e = readdir(d));) {
-		/* Standard input may be open for writing, too, but programs only read from it */
+		/* standard input may be open for writing, too, but programs only read from it */
 		if (e->d_name[0] == '.' || (e->d_name[0] == '0' && !e->d_name[1]))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, e->d_name);

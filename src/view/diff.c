@@ -59,8 +59,7 @@ static int by_key(const void *a, const void *b)
 	return ret ? ret : strcmp(module_of(x), module_of(y));
 }
 
-/* Fills the list, which has room for all rows of both runs. Returns the number of rows in the
- * list. */
+/* Fills the list, which has room for all rows of both runs. Returns the number of its elements. */
 static size_t match(struct pb_report *base, struct pb_report *now, enum pb_report_sort by,
 		    struct difference *list)
 {

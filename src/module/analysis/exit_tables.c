@@ -37,7 +37,7 @@ static void add_window(struct maker *m, uint32_t window, uint32_t stamp)
 	pb_vec_push(&m->t->left_by, window);
 }
 
-/* Lists the windows of all units that have code of f. False if there are too many windows. */
+/* Lists the windows of all units that have code of f. False if a limit is reached. */
 static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 {
 	struct pb_an *an = m->an;

@@ -96,7 +96,8 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && !an->fns.v[i].refused ? &an->fns.v[i] : NULL;
 }
 
-/* Returns the window of f's entry as a window of exits, and adds it if it isn't in the list. */
+/* Returns the window of f's entry as a window of exits. Adds that window to the windows of exits if
+ * it isn't the last one there. */
 static struct pb_an_window *entry_window(struct pb_placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;
@@ -119,7 +120,8 @@ static bool join(struct pb_placer *p, struct pb_fn_exit *e, const struct pb_an_w
 	return true;
 }
 
-/* If the entry's window or the last exit's window holds the exit, the exit joins that window. */
+/* True if the window that was placed last, or the entry's window, already holds the exit. The exit
+ * then joins that window. */
 static bool is_inside(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;
@@ -134,8 +136,8 @@ static bool is_inside(struct pb_placer *p, struct pb_fn_exit *e)
 	return w && join(p, e, w);
 }
 
-/* Finds a window that begins at one of the addresses in at[]. A window with little padding is
- * preferred. */
+/* Finds a window that begins at one of the addresses in at[]. Windows with the least padding are
+ * tried first. */
 static bool own_window(struct pb_placer *p, struct pb_fn_exit *e, const uint64_t *at, unsigned n)
 {
 	uint64_t end = e->addr + e->len;

@@ -44,8 +44,8 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
 /* labels.c: true if all offsets of the table lead into the unit. */
 bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table);
-/* Returns the address of the instruction before addr, but no address below floor. Returns 0 if
- * there is none. */
+/* Returns the address of the last instruction that begins before addr, at floor or later. Returns 0
+ * if there is none. */
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor);
 
 /* exit_windows.c: finds a window for each exit of the wanted units. */

@@ -148,7 +148,7 @@ static void from_fde(struct pb_an *an, size_t i)
 		return;
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
-	/* in a stripped loader, the IFUNC resolver can't be told from other functions */
+	/* in a stripped loader, the functions that bind calls can't be told from other functions */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);

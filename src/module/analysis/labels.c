@@ -103,7 +103,7 @@ static void follow(struct pb_an *an, uint64_t label, uint64_t table)
 		pb_mark(an, target, false);
 }
 
-/* True if the unit takes the address of any place within the unit. */
+/* True if code or data contains the address of a place within the unit, after the unit's start. */
 static bool takes_label(struct pb_an *an, const struct pb_fde *unit)
 {
 	const struct pb_range *r = pb_range_find(an, unit->start);

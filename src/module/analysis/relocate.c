@@ -16,8 +16,8 @@
  * A displaced call pushes the address after the original call. So the callee, an unwinder and the
  * return see the same stack as without tracing. The push stores the low half of the address
  * (sign-extended). After it, the movl stores the high half. Neither instruction changes flags. An
- * operand in memory is read before rsp moves, and is kept below rsp. No signal handler writes
- * there, because it is the red zone, and the callee's frame will overwrite it. So only the first
+ * operand in memory is read before rsp moves, and is kept in the red zone below rsp. No signal
+ * handler writes to the red zone, and the callee's own frame will lie there. So only the first
  * instruction can fault: by reading the operand or by pushing. All registers are then as at the
  * original call. One exception is a call of a non-canonical address: it faults in the jmp, after
  * rsp has moved, and not in the call.
@@ -191,8 +191,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	} else if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && opcode >= 0xe0 && opcode <= 0xe3) {
 		static const uint8_t over[] = { 0x02, 0xeb, 0x05 };
 
-		put(s, bytes, i->length - 1u);	/* with its prefixes, which make it jecxz, or a loop
-						 * by ecx */
+		put(s, bytes, i->length - 1u);	/* prefixes are kept: they can make it jecxz, or a
+						 * loop by ecx */
 		put(s, over, sizeof(over));
 		put_jump(s, target);
 	} else {

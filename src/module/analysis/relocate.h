@@ -36,9 +36,10 @@ struct pb_window_out {
 };
 
 /*
- * Chooses the smallest window of whole instructions that holds a jump and writes its recipe.
- * Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE, CALL, RELOCATE or BRANCH. BRANCH is
- * a branch from the window into its own middle: the caller checks all other branches.
+ * Chooses the smallest window of whole instructions that holds a jump, and writes the window's
+ * recipe. Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE, CALL, RELOCATE or BRANCH.
+ * BRANCH: a branch of the window leads into the window's middle, or an endbr64 is there. The caller
+ * checks branches from other code.
  *
  * The recipe has one pair for each displaced instruction. The last pair, {window_len, offset}, is
  * for the jump that ends the recipe. This pair stands for the first instruction after the window.

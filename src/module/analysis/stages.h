@@ -152,8 +152,8 @@ struct pb_an {
 	PB_VEC(uint8_t) recipes;
 
 	/* with PB_MODULE_RETURNS */
-	uint32_t *units;	/* for each FDE: why its exits can't be found (bits of enum
-				 * pb_inexit) */
+	uint32_t *units;	/* for each FDE: why its exits can't be found or hooked (bits of
+				 * enum pb_inexit) */
 	bool *goes_on;		/* for each FDE: control may go from the FDE's code to a function's
 				 * entry without passing an exit */
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */

@@ -179,8 +179,9 @@ static bool is_barrier(const struct pb_insn *i)
 	       (i->what == PB_INSN_OR || i->what == PB_INSN_ADD);
 }
 
-/* True if the instruction is an lea of the slot's address into rsp, or into the next CFA's
- * register. This occurs in hand-written code, which does not read the slot. */
+/* True if the instruction is an lea of the slot's address into rsp, or into the register on which
+ * the CFA is based after the instruction. This occurs in hand-written code, which does not read the
+ * slot. */
 static bool moves_frame(const struct worker *w, uint64_t next)
 {
 	const struct pb_insn *i = &w->insn;
@@ -221,8 +222,8 @@ static bool is_syscall(const struct pb_insn *i)
 	       (i->what == PB_INSN_INT && i->imm[0] == 0x80);
 }
 
-/* True if a system call comes after an instruction that loads the number of rt_sigaction or
- * rt_sigprocmask. Only such system calls count in bytes that may be data. */
+/* True if the instruction is a `syscall`, and an instruction shortly before it loads the number of
+ * rt_sigaction or rt_sigprocmask. In bytes that may be data, only such system calls count. */
 static bool is_signal_syscall(const struct worker *w, uint64_t off)
 {
 	const uint8_t *b = w->range->bytes;
