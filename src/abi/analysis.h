@@ -27,8 +27,7 @@ struct pb_analysis {
 	uint32_t build_id_len;
 	uint32_t nr_funcs;
 	uint32_t nr_sites;		/* count of the functions with PB_REFUSED_NOT */
-	uint32_t nr_refused;		/* count of all other functions; nr_funcs = nr_sites +
-					 * nr_refused */
+	uint32_t nr_refused;		/* count of all other functions: nr_funcs - nr_sites */
 	uint64_t funcs_offset;		/* struct pb_func[nr_funcs], sorted by addr */
 	uint64_t recipes_offset;	/* recipe bytes */
 	uint64_t recipes_size;
@@ -79,7 +78,7 @@ struct pb_nop {
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
 #define PB_SITE_NOP		1	/* nops left by the compiler: no instruction to keep */
 #define PB_SITE_FENTRY		2	/* call of __fentry__ at the entry, in any form */
-/* The function calls mcount after it has set up its frame. The function's window is still at its
+/* The function calls mcount after it has set up its frame. Even so, the function's window is at its
  * entry. The call of mcount is in the table of nops. */
 #define PB_SITE_MCOUNT	3
 #define PB_SITE_XRAY		4	/* XRay entry sled */

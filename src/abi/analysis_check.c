@@ -302,8 +302,8 @@ struct area {
 	uint64_t start, end;
 };
 
-/* Returns the second area of a window of exits: the bytes of its slot or of its second shared
- * jump. */
+/* Returns the second area of a window of exits. This is its slot, with the code that the slot
+ * displaces, or the code that its second shared jump displaces. Empty if there is neither. */
 static struct area second_area(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	uint64_t slot = pb_window_slot(w);

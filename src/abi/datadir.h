@@ -80,7 +80,7 @@ struct pb_meta_refused {
 
 struct pb_meta_exit {
 	uint32_t pid;
-	int32_t status;		/* the status that waitpid() returned */
+	int32_t status;		/* wait status, as from waitpid() */
 	uint64_t clock;
 };
 
@@ -96,7 +96,7 @@ struct pb_meta_end {
 	uint64_t overwritten;	/* overwrite mode: count of calls in chunks for which --max-size had
 				 * no room */
 	uint64_t chunks_overwritten;	/* overwrite mode: count of overwritten chunks of the ring,
-					 * with those of threads that have no chunk left */
+					 * also of threads that have no chunk left */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped because of --max-size */
 #define PB_END_DISK_FULL	2

@@ -25,11 +25,12 @@
  * it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an EXIT or a
  * LEAF is the end of the call. After each record `last` is the record's time.
  *
- * EXT records: len is the count of the record's 64-bit words, with the first. Readers skip types
- * that they don't know. If a type doesn't use `site` or `time`, the field is zero.
+ * EXT records: len is the count of all 64-bit words of the record. Readers skip types that they
+ * don't know. If a type doesn't use `site` or `time`, the field is zero.
  *
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
- *   event  EVENT: the record is an event of the trace. AFTER_GAP: only after a gap. NOTHING: never
+ *   event  EVENT: the record is an event of the trace. AFTER_GAP: it is one only after a gap.
+ *          NOTHING: it is never one
  *   count  LEAF: the record counts as a whole call. END: it counts as the end of a call whose ENTRY
  *          was counted. An END with a payload counts only if the payload is PB_END_ENTRY. NOTHING:
  *          the record counts as nothing

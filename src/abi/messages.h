@@ -93,7 +93,7 @@ struct pb_msg_ring {
 };
 
 /* Body: this structure, then the module's path as the loader has it. The observer opens the path
- * through /proc/PID/root, so that it has the agent's mount namespace and root directory. */
+ * through /proc/PID/root, and so in the agent's mount namespace and root directory. */
 struct pb_msg_module {
 	uint32_t image, pid;
 	uint64_t bias;		/* load address minus link-time address */
@@ -160,8 +160,9 @@ struct pb_msg_gone {
 };
 
 /* Body of WRITE: this structure, "PATH\0", then `size` bytes. Body of READ: this structure, then
- * "PATH\0". Body of REPLY: this structure. After a READ, the file's bytes from `offset` on follow,
- * as many as fit into PB_MSG_MAX. If result < 0, an error text for users may follow instead. */
+ * "PATH\0". Body of REPLY: this structure. After a READ, bytes of the file follow, from `offset`
+ * on: at most `size`, and no more than fit into PB_MSG_MAX. If result < 0, an error text for users
+ * may follow instead. */
 struct pb_msg_file {
 	int32_t result;		/* REPLY: count of bytes, or -errno */
 	uint32_t size;

@@ -28,8 +28,8 @@
  * Each transition is a cmpxchg, except that the reader leaves READING with a store-release. An
  * engine may also give a chunk back: TAKEN or OPEN -> FREE.
  *
- * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). If a chunk's thread is dead,
- * the reader makes the chunk FULL (READING -> FULL).
+ * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). In this mode the reader also
+ * makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty.
  *
  * - The change to FULL is a release, which publishes the data. The reader finds the end of the data
  *   itself: the last word that isn't zero.
@@ -117,7 +117,7 @@ struct pb_ring_thread {
 	uint64_t lost;		/* total of the thread's calls without any record */
 	uint64_t no_return;
 	uint64_t start;		/* time of the thread's first hit */
-	uint64_t parent;	/* serial of the thread that created this thread, 0 if unknown */
+	uint64_t parent;	/* always 0: engines don't record the parent thread */
 	uint64_t missed;	/* total of unwritten records whose calls don't count as lost */
 	uint64_t unused;
 };
@@ -165,7 +165,7 @@ struct pb_ring {
 	_Alignas(64) uint64_t heartbeat;	/* changes at least every 100 ms while the observer
 						 * runs */
 	uint32_t closing;			/* the session ends: waiting threads give up, and
-						 * count this */
+						 * count the calls that they lose */
 	uint32_t owner;				/* TID of the heartbeat's thread; when this thread
 						 * dies, the kernel adds PB_OWNER_DIED */
 	uint64_t usable;			/* low half: number of usable chunks; high half:
@@ -179,7 +179,7 @@ _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 
 #define PB_OWNER_DIED	0x40000000u	/* FUTEX_OWNER_DIED */
 
-/* Return the offset of taken[], and its size in words. */
+/* pb_ring_taken_offset() returns the offset of taken[], pb_ring_taken_words() its size in words. */
 static inline uint64_t pb_ring_taken_offset(uint64_t threads_offset, uint32_t nr_threads)
 {
 	return (threads_offset + nr_threads * sizeof(struct pb_ring_thread) + 63) & ~63ull;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Recognises a library that must come first by its name. Finds it in an ELF file's list of needed
- * libraries. */
+/* Recognises, by its name, a library that must come first. Looks for such a library in an ELF
+ * file's list of needed libraries. */
 #include <elf.h>
 #include "base/first_library.h"
 #include "base/mem.h"

@@ -81,7 +81,7 @@ void pb_pages_unmap(uint64_t at, uint64_t size)
 {
 	uint32_t nr = __atomic_load_n(&nr_mappings, __ATOMIC_ACQUIRE);
 
-	/* remove the mapping before munmap, since another thread may then get the same addresses */
+	/* before munmap, since another thread may get the same addresses right after munmap */
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mapping *m = &mappings[i];
 

@@ -2,9 +2,9 @@
 /*
  * Handles symbols that an object doesn't define. Variables in .kconfig become a map. If a
  * variable's value is unknown and the variable isn't weak, functions that use the variable are
- * rejected. The kernel's variables and most of its functions (.ksyms) don't exist in user space. A
- * weak symbol of the kernel is 0. Functions that use any other symbol of the kernel are rejected.
- * The reason names the variable or the symbol. kfunc.h has the functions of the kernel that exist.
+ * rejected. The kernel's variables and most of its functions (.ksyms) don't exist in user space.
+ * kfunc.h has the functions that do exist. If a missing symbol is weak, its value is 0. If it isn't
+ * weak, functions that use it are rejected. The reason names the variable or the symbol.
  */
 #include <errno.h>
 #include <stdio.h>

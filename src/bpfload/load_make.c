@@ -352,7 +352,7 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 }
 
 /* Puts the program into its slots in maps. Ignores errors: fill_slot() reports them when a program
- * that uses the map is made. */
+ * that uses the map is made by pb_bpf_make_chain(). */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;

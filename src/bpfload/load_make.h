@@ -14,7 +14,7 @@
 
 struct pb_bpf_made_map {
 	struct pb_bpf_map *map;		/* NULL: not made */
-	const char *why;		/* the reason why the map isn't made; NULL: it is made */
+	const char *why;		/* the reason why the map isn't made */
 };
 
 struct pb_bpf_made_prog {
@@ -49,8 +49,8 @@ struct pb_bpf_make_opts {
 		       struct pb_bpf_map_spec *spec);
 	/*
 	 * Looks for an existing map, pinned by name or shared with another object. Fills *found as
-	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents, and is closed
-	 * with the others. PB_BPF_MAP_IS_NEW is like 0, but the map gets its initial contents.
+	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents. It is closed
+	 * with all other maps. PB_BPF_MAP_IS_NEW is like 0, but the map gets its initial contents.
 	 * -ENOENT means that no map exists, so a map is made. After any other error the map can't
 	 * be used. NULL: no callback.
 	 */
@@ -70,8 +70,8 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
  * Makes a program, and puts it into the maps that have a slot for it. Returns 0, the verifier's
  * -errno (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM. After an error, progs[number].why has the
  * reason. `log` receives the verifier's log of this `level`. If `log` is NULL, a log is made only
- * after a rejection, to find the reason. A program that was made before isn't made again. If `log`
- * isn't NULL, the program is verified again.
+ * after a rejection, to find the reason. A program that was made before isn't made again. It is
+ * only verified again, if `log` isn't NULL.
  */
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		     uint32_t level);

@@ -8,7 +8,7 @@
 
 #include "bpfload/load_priv.h"
 
-/* The functions of a program, in the order in which they are first called. */
+/* The functions of a program, in the order in which a depth-first walk of the calls finds them. */
 struct chain {
 	struct load *l;
 	struct pb_bpf_object_prog *prog;
@@ -288,8 +288,8 @@ const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const c
 
 	if (!p)
 		return NULL;
-	/* finds the instruction's number, at the start of this line or of an earlier line: "12:
-	 * (85) call unknown#195896080" */
+	/* Finds the instruction's number, at the start of this line or of an earlier line:
+	 * "12: (85) call unknown#195896080". */
 	for (const char *line = p;; line--) {
 		if (line != log && line[-1] != '\n')
 			continue;

@@ -112,8 +112,7 @@ struct line {
 	char **words;
 	int nr, at;
 	const char *command;
-	const struct argp *argp;	/* options of the command; NULL: the command isn't known
-					 * yet */
+	const struct argp *argp;	/* options of the command, or NULL */
 	int first;			/* index of the word after the command */
 	int prog;			/* index of the program's word, or 0 */
 };

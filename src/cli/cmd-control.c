@@ -150,7 +150,7 @@ static int list_files(void)
 	return 0;
 }
 
-/* Prints text from the program. Removes control characters, since the program may be hostile. */
+/* Prints text from the program. Replaces control characters, since the program may be hostile. */
 static void print_clean(char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {

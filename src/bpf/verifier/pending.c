@@ -99,7 +99,7 @@ static bool add_pending(struct env *env, struct state *st)
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
-		/* the states above st wait for `until` already */
+		/* if st waits for `until` already, all states above it do so too */
 		if (st->whole && st->until <= until)
 			return 0;
 		if (!st->whole && !add_pending(env, st))

@@ -131,7 +131,7 @@ static bool more(struct pool *p)
 	return true;
 }
 
-/* Called if no slab has room. Takes a larger free block and cuts off the rest. */
+/* Called if no slab has room. Takes a larger free block, and cuts off what isn't needed. */
 static void *cut(struct pool *p, unsigned class, size_t bytes)
 {
 	for (unsigned c = class + 1; c < POOL_CLASSES; c++) {

@@ -86,8 +86,8 @@ static int back_alu(const struct bpf_insn *i, const struct pb_bpf_opinfo *o, uin
 	return 0;
 }
 
-/* A load ends the search for its register. If the load restores a spilled scalar, the slot becomes
- * wanted. */
+/* A load ends the search for the register that it sets. If the load restores a spilled scalar, the
+ * slot becomes wanted. */
 static int back_load(unsigned value, const struct step *step, struct wanted *w)
 {
 	uint32_t *regs = &w->regs[w->frame];

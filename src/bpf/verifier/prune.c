@@ -17,7 +17,7 @@
  *                   is safe
  *   branches == 0   its needs are complete, and it may prune other states
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
- *   until           a state with incomplete needs has pruned its own paths: its needs are
+ *   until           its own paths were pruned by a state with incomplete needs: its needs are
  *                   complete when state number `until` is done
  *   unlisted        in no list and never compared again, but needed as a parent: usually only
  *                   its marks are left
@@ -349,8 +349,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* Whether the present state must be kept. It must if an iteration of a loop begins here. It must
- * also if the path since the last kept state is long, since backward walks would become slow. */
+/* Whether the present state must be kept: an iteration of a loop begins here, or the path since the
+ * last kept state is long. Without the state, backward walks over the path would become slow. */
 static bool must_keep(const struct env *env)
 {
 	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
@@ -431,7 +431,8 @@ int pbv_prune_visit(struct env *env)
 	env->returned = false;
 	if (!env->aux[env->insn].prune_point)
 		return env->cur->path_len > LONG_PATH ? keep(env, false) : pbv_step_jump(env);
-	/* comparisons with a kept state at every prune point would take more time than they save */
+	/* if a state were kept at every prune point, comparisons would take more time than they
+	 * save */
 	if (env->jumps_processed - env->prev_jumps >= 2 &&
 	    env->processed - env->prev_processed >= 8)
 		add = true;

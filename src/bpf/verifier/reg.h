@@ -179,7 +179,7 @@ bool pbv_reg_learn_bits(struct reg *r);
 void pbv_reg_known_value(struct reg *r, uint64_t v);
 /* Like pbv_reg_known_value(), but for the low 32 bits. */
 void pbv_reg_known_low(struct reg *r, uint32_t v);
-/* Resets both ranges. The value becomes unknown. */
+/* Resets both ranges, but not the known bits. */
 void pbv_reg_any_value(struct reg *r);
 /* Sets the register's type and flags. Keeps liveness and parent, and sets all else to 0. */
 void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);

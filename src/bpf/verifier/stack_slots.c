@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The stack, in slots of eight bytes. A slot keeps all that is known of a spilled register. All
- * other bytes are known to be never written, written, or zero. Slot n begins at fp
- * - 8(n + 1). type[7] describes the byte at the slot's address, type[0] the slot's last byte.
+ * other bytes are known to be never written, written, or zero. The address of slot n is
+ * fp - 8(n + 1). type[7] describes the byte at this address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"

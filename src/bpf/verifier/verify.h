@@ -80,7 +80,7 @@ struct pb_bpf_verify {
 					 * state, even values that are never read */
 	/* output, if pb_bpf_verify() returns 0 */
 	struct pb_bpf_facts *facts;	/* allocated from mem */
-	/* out, always */
+	/* output, always */
 	struct {
 		uint32_t insns, max_states_per_insn, total_states, peak_states, mark_read;
 		uint32_t stack;

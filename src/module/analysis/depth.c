@@ -165,8 +165,8 @@ static bool is_reg64(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->size == 64;
 }
 
-/* Returns the CFA's offset from the register that the instruction sets, which may be rsp. The
- * offset is that after the instruction. */
+/* Returns the CFA's offset after the instruction. The offset is from rsp, or from the register that
+ * the instruction sets. */
 static int32_t moved(const struct state *s, const ZydisDecodedInstruction *i,
 		     const ZydisDecodedOperand *o)
 {
