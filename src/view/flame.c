@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints folded stacks, the input of flamegraph.pl and speedscope. "a;b;c NS" means: if a calls b
- * and b calls c, the self time of c is NS. */
+/* Prints folded stacks, the input of flamegraph.pl and speedscope. In a line "a;b;c NS", a calls b
+ * and b calls c. NS is the self time of these calls of c. */
 #include "view/tree.h"
 
 static void print_name(struct pb_out *o, const char *name)

@@ -431,8 +431,8 @@ static const struct {
 #define X(flag, bit, name) { "nofuncgraph-" name, PB_FG_##flag },
 	PB_FG_OPTIONS(X)
 #undef X
-	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel has the processor in this column, we
-						 * have the thread */
+	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name; its column has the processor,
+						 * our column has the thread */
 };
 
 bool pb_fg_set(unsigned *flags, const char *name)

@@ -270,7 +270,7 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool 
 	return 0;
 }
 
-/* If a thread wasn't recorded, the user mistyped its number. So that is an error, like a pattern
+/* If a thread wasn't recorded, its number is probably mistyped. So that is an error, like a pattern
  * that matches nothing. */
 static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sums up calls by function, in one pass. Each record takes an array access and no hashing.
+ * Sums up calls by function, in one pass. Each record costs an array access and no hashing.
  *
  * A function's total has the time of a call only if the stack has no outer call of the same
  * function. To find this out, `active` counts the function's open calls on the stack of the last
@@ -12,8 +12,8 @@
  * time begins at the fork (`call->aux`).
  *
  * If the user selected calls (view/select.h), the sums with number 0 are for invisible calls. No
- * function has number 0. If an invisible call has visible callees, their times count as time of
- * callees of the next visible outer call.
+ * function has number 0. The callees of an invisible call count as callees of the next visible
+ * outer call.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,8 @@
  *
  *   -F, -N    a call is "in" if the call or an outer call matches -F. A call is "out" if the call
  *             or an outer call matches -N
- *   -D        limits the depth. The depth is the number of visible calls from the outermost call on
+ *   -D        limits the depth. A call's depth is the number of visible calls from the outermost
+ *             call to this call
  *   -t        selects by a call's duration, which is known only at its end
  *   --range   cuts a call to the part inside the range
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives each function of the session one number. With these numbers as indices, sums are arrays. A
- * function has the same number in every program image that maps its module. Numbers below
+ * Gives each function of the session one number. Views use the numbers as indices of arrays of
+ * sums. A function has the same number in every program image that maps its module. Numbers below
  * PB_MAX_SITES are unknown sites.
  *
  * Context: the observer, one thread.

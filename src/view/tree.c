@@ -144,7 +144,7 @@ static void name_functions(struct pb_tree *t, struct pb_data *d)
 	pb_distinct_array(&t->distinct, d, t->functions, t->nr_functions);
 }
 
-/* Returns the node of the event's outer call. */
+/* Returns the node of the next outer call of the event's call. */
 static uint32_t around(const struct pb_event *ev)
 {
 	uint32_t depth = ev->stack->depth;
@@ -177,7 +177,7 @@ static uint32_t node_of(struct pb_tree *t, const struct pb_event *ev)
 	return pb_tree_child(t, around(ev), pb_sites_number(&t->sites, ev->image, ev->site));
 }
 
-/* An invisible call has the node of its outer call. */
+/* An invisible call has the node of the next outer call. */
 static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_event *ev,
 		   bool visible, unsigned calls)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program whose seccomp filter is set before the program begins. The filter kills the program at some system
- * calls. The program itself never makes these calls, but helpers of eBPF programs might make them.
+ * A program whose seccomp filter is set before the program begins. The filter kills the program at
+ * some system calls. The program itself never makes these calls, but helpers of eBPF programs might
+ * make them.
  *
- * Built with -DLAUNCHER, this file is the launcher. The launcher sets the filter and executes argv[1]. argv[1] is
- * the build without -DLAUNCHER. If libc sets a filter, images that the process executes later aren't traced. So the
- * launcher has its own `syscall` instructions. The agent doesn't read the memory of a program that contains
- * `syscall` instructions. So the launcher is a separate build.
+ * Built with -DLAUNCHER, this file is the launcher. The launcher sets the filter and executes
+ * argv[1]. argv[1] is the build without -DLAUNCHER. If libc sets a filter, images that the process
+ * executes later aren't traced. So the launcher has its own `syscall` instructions. The agent
+ * doesn't read the memory of a program that contains `syscall` instructions. So the launcher is a
+ * separate build.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>
@@ -75,8 +77,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The filter forbids to queue a signal. So the agent can't delay this signal, and the handler interrupts eBPF
- * programs. */
+/* The filter forbids queuing a signal, so the agent can't delay this signal. The handler interrupts
+ * eBPF programs. */
 static void on_alarm(int sig)
 {
 }

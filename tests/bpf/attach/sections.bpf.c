@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sections of newer libbpf versions. Two programs attach to all functions that match. The other programs
- * can't be attached. */
+/* Sections of newer libbpf versions. Two programs attach to all functions that match. The other
+ * programs can't be attached. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

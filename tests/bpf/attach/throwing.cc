@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Throws exceptions through functions with return probes. There are callers with frames of various sizes, tail calls
- * and recursion. Usage: throwing ROUNDS. Prints how many exceptions were caught, and a sum.
+ * Throws exceptions through functions with return probes. There are callers with frames of various
+ * sizes, tail calls and recursion. Usage: throwing ROUNDS. Prints how many exceptions were caught,
+ * and a sum.
  */
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Tests the output and exit status of `patchbay bpf`. The kernel gives the expected verdicts for the same instructions.
-# Times and sizes of code aren't compared.
+# Tests the output and exit status of `patchbay bpf`. The expected verdicts are the kernel's
+# verdicts on the same instructions. Times and sizes of code aren't compared.
 #   test_cli.sh PATCHBAY
 set -u
 strip=
@@ -105,7 +105,8 @@ check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "791000
 check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
 check 0 ffffffffffffffff run --plugin --interpret --program "b7000000ffffffff $exit0"
 check 1 "" run --plugin --program "7910000000000000 $exit0"
-# a program may access the given memory at any alignment, up to the last byte; this memory isn't on the stack
+# a program may access the given memory at any alignment, up to the last byte; this memory takes no
+# part of the program's stack
 check 0 8877665544332211 run --plugin "aa bb 11 22 33 44 55 66 77 88 cc dd" --program "7910020000000000 $exit0"
 check 0 1100 run --plugin "ff 00 11" --program "6910010000000000 $exit0"
 check 0 3322 run --plugin --interpret "ff 00 11" --program "6a01010022330000 6910010000000000 $exit0"

@@ -55,8 +55,8 @@ static void blanks(struct as *a)
 		a->p++;
 }
 
-/* Skips `text` if the source continues with it. If `text` ends in a letter or digit, a word of the source must end
- * there, too. */
+/* Skips `text` if the source continues with it. If `text` ends in a letter or digit, a word of the
+ * source must end there, too. */
 static bool take(struct as *a, const char *text)
 {
 	size_t n = strlen(text);
@@ -75,7 +75,7 @@ static bool expect(struct as *a, const char *text)
 	return take(a, text) || fail(a, "\"%s\" expected at \"%s\"", text, a->p);
 }
 
-/* `letter` is 'r' or 'w', or 0 if the two letters are allowed. *was gets the letter that was found. */
+/* `letter` is 'r' or 'w', or 0 if both letters are allowed. *was gets the letter that was found. */
 static bool take_reg(struct as *a, char letter, uint8_t *reg, char *was)
 {
 	unsigned n = 0;
@@ -180,7 +180,8 @@ static bool target(struct as *a, bool long_jump)
 	return true;
 }
 
-/* Parses "u8 *)(r1 +0)"; the opening bracket was parsed before. Returns the width in bytes, or 0 with an error. */
+/* Parses "u8 *)(r1 +0)"; the opening bracket was parsed before. Returns the width in bytes, or 0
+ * with an error. */
 static unsigned memory(struct as *a, uint8_t *base, __s16 *off, bool *sx)
 {
 	static const char *const names[] = { "u8", "u16", "u32", "u64", "s8", "s16", "s32" };

@@ -12,8 +12,8 @@
 const char *const engine_names[NR_ENGINES] = { "interpreter", "jit", "blinded jit", "baseline jit" };
 
 /*
- * At a program's start, r1 has the context, and no other register has an argument. The instructions in start[]
- * load three arguments from this context and call the test with these arguments.
+ * At a program's start, r1 has the context, and no other register has an argument. The instructions
+ * in start[] load three arguments from this context and call the test with these arguments.
  */
 struct arguments {
 	uint64_t mem, len, end;
@@ -48,8 +48,9 @@ static int decode(const struct bpf_insn *insns, uint32_t nr, uint8_t *ops, uint8
 	return 0;
 }
 
-/* Returns the number of bytes of stack that instruction i needs. It needs stack if it accesses memory through
- * r10. It also needs stack if it adds a negative constant, because the register may be a copy of r10. */
+/* Returns the number of bytes of stack that instruction i needs. It needs stack if it accesses
+ * memory through r10. It also needs stack if it adds a negative constant, because the register may
+ * be a copy of r10. */
 static int32_t depth(const struct bpf_insn *i, uint8_t op)
 {
 	uint8_t form = pb_bpf_ops[op].form;

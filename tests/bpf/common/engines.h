@@ -17,12 +17,12 @@ struct engine_prog {
 
 /*
  * Does the loader's work. A subprogram begins at the target of each call. A subprogram's accesses
- * through r10 decide the size of its frame. Returns 0 or -errno. An instruction is an error if it
- * is invalid, sets an unused field, or calls a helper.
+ * through r10 decide the size of its frame. Returns 0, or -errno if an instruction is invalid, sets
+ * a field that it doesn't use, or calls a helper.
  */
 int engine_prog_make(struct engine_prog *p, const struct bpf_insn *insns, uint32_t nr);
-/* Runs the program with r1 = mem and r2 = len. r3 is the end of the packet; in the kernel's run,
- * the packet contains mem. */
+/* Runs the program with r1 = mem and r2 = len. r3 is mem + kernel_packet_len(len). In the kernel's
+ * run, that is the end of the packet. */
 uint64_t engine_prog_run(const struct engine_prog *p, enum engine e, uint8_t *mem, uint32_t len);
 void engine_prog_free(struct engine_prog *p);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Macros for instructions, for tests that write their programs in C. The macros have the kernel's names. */
+/* Macros for instructions, for tests that write their programs in C. The macros have the kernel's
+ * names. */
 #ifndef PB_TESTS_BPF_INSNS_H
 #define PB_TESTS_BPF_INSNS_H
 #include <linux/bpf.h>

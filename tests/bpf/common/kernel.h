@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* This machine's kernel as the reference implementation. Tests that need the kernel are skipped without
- * root. */
+/* This machine's kernel as the reference implementation. Tests that need the kernel are skipped
+ * without root. */
 #ifndef TESTS_BPF_KERNEL_H
 #define TESTS_BPF_KERNEL_H
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 /*
- * After a grace period, a work item of the kernel frees a program's code. This work item takes the lock that
- * also protects the allocation of code. If more than 1,024 of these work items are queued, an allocation may
- * wait for its CPU's work queue (purge_vmap_node) and never end. After that no program can be loaded on the
- * machine. This was seen with Linux 6.18. So if a test loads thousands of programs, it waits for a grace
- * period at regular intervals.
+ * After a grace period, a work item of the kernel frees a program's code. This work item takes the
+ * lock that also protects the allocation of code. If more than 1,024 of these work items are
+ * queued, an allocation may wait for its CPU's work queue (purge_vmap_node) and never end. After
+ * that no program can be loaded on the machine. This was seen with Linux 6.18. So if a test loads
+ * thousands of programs, it waits for a grace period at regular intervals.
  */
 #define LOADS_BETWEEN_GRACE_PERIODS	64
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs a test's program in this machine's kernel, as a subprogram of an XDP program. The XDP program
- * passes a part of the packet to the subprogram. r1 is the part's address, r2 its length, and r3 the end
- * of the packet. The XDP program stores the subprogram's 64-bit result after the part.
+ * Runs a test's program in this machine's kernel, as a subprogram of an XDP program. The XDP
+ * program passes a part of the packet to the subprogram. r1 is the part's address, r2 its length,
+ * and r3 the end of the packet. The XDP program stores the subprogram's 64-bit result after the
+ * part.
  */
 #ifndef TESTS_BPF_KERNEL_RUN_H
 #define TESTS_BPF_KERNEL_RUN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes series of helper calls: by our functions, and by a program in the kernel. The tests compare what the
- * calls return and what they change.
+ * Makes series of helper calls: by our functions, and by a program in the kernel. The tests compare
+ * what the calls return and what they change.
  */
 #ifndef TESTS_BPF_CALLS_H
 #define TESTS_BPF_CALLS_H
@@ -16,8 +16,8 @@ enum call_arg { ARG_NONE, ARG_CTX, ARG_IMM, ARG_MEM, ARG_TEXT };
 
 struct call {
 	uint32_t id;			/* BPF_FUNC_ */
-	struct { enum call_arg kind; int64_t v; } arg[5];	/* v is an offset: in mem (ARG_MEM), in text
-								 * (ARG_TEXT) */
+	struct { enum call_arg kind; int64_t v; } arg[5];	/* v is an offset: in mem (ARG_MEM),
+								 * in text (ARG_TEXT) */
 };
 
 struct calls {

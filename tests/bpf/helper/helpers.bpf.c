@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Programs for run_helpers. Each program returns a hash of results of helpers, results of map operations, and fields
- * of contexts. Patchbay and the kernel must get the same hash.
+ * Programs for run_helpers. Each program returns a hash of results of helpers, results of map
+ * operations, and fields of contexts. Patchbay and the kernel must get the same hash.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -273,7 +273,8 @@ TC int reads(struct __sk_buff *skb)
 	MIX(h, bpf_probe_read_kernel(buf, 8, p));
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 0, p));
-	/* the hash has no error number, because the kernel has a separate number for user addresses */
+	/* only the sign goes into the hash, because the kernel returns another error for user
+	 * addresses */
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)8) < 0);
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)0xdead000000000000) < 0);

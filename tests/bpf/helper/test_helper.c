@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tests the table of helpers. For each type of program, compares with the kernel which helpers the program may call. */
+/* Tests the table of helpers. For each type of program, compares with the kernel which helpers the
+ * program may call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,8 @@
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
-/* Returns whether the kernel lets programs of the type call the helper. An error about the call's arguments doesn't
- * count. */
+/* Returns whether the kernel lets programs of the type call the helper. An error about the call's
+ * arguments doesn't count. */
 static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 {
 	static char log[65536];
@@ -28,8 +29,8 @@ static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 	return fd >= 0 || (!strstr(log, "unknown func") && !strstr(log, "cannot use helper"));
 }
 
-/* Returns whether kernels differ about a type and a helper. Kernels after 6.1 (seen in 6.18) allow some helpers for
- * more types. Some kernels don't have all helpers. */
+/* Returns whether kernels differ about a type and a helper. Kernels after 6.1 (seen in 6.18) allow
+ * some helpers for more types. Some kernels don't have all helpers. */
 static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 {
 	static const struct { uint32_t id, sets; } newer[] = {
@@ -54,7 +55,8 @@ static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 		{ BPF_FUNC_copy_from_user_task, PB_BPF_SET_NET },
 		{ BPF_FUNC_get_cgroup_classid, ~0u },
 		{ BPF_FUNC_get_attach_cookie, PB_BPF_SET_RAW_TRACEPOINT },
-		/* a kernel that was built without these helpers, or that is locked down, refuses them */
+		/* a kernel that was built without these helpers, or that is locked down, refuses
+		 * them */
 		{ BPF_FUNC_override_return, PB_BPF_SET_KPROBE },
 		{ BPF_FUNC_probe_write_user, PB_BPF_SET_TRACING },
 	};

@@ -242,7 +242,8 @@ static void functions(void **state)
 	assert_int_equal(v, 101);
 	assert_int_equal(DO(get_func_arg, P(&regs), 2, P(&v)), -EINVAL);
 	assert_int_equal(DO(get_func_arg_cnt, P(&regs)), 2);
-	/* at the function's entry, rsp points to the return address, so the function returns at once */
+	/* at the function's entry, rsp points to the return address, so the function returns at
+	 * once */
 	regs.rsp = P(stack);
 	assert_int_equal(DO(override_return, P(&regs), 5), 0);
 	assert_true(regs.rax == 5 && regs.rip == 0x777 && regs.rsp == P(&stack[1]));
@@ -251,7 +252,8 @@ static void functions(void **state)
 	assert_true(seen.overridden && seen.value == 6 && regs.rax == 5);
 }
 
-/* There are three frames: 0x10 is the innermost, its caller is 0x20, and the next caller is 0x30. */
+/* There are three frames: 0x10 is the innermost, its caller is 0x20, and the next caller is
+ * 0x30. */
 static void stacks(void **state)
 {
 	uint64_t frames[] = { 0, 0x20, 0, 0x30, 0, 0 }, ips[8];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Compares our helpers with the kernel's helpers, by chosen and random series of calls. Compares the returned values,
- * the memory that the calls write, and the packet and context after the calls.
+ * Compares our helpers with the kernel's helpers, by chosen and random series of calls. Compares
+ * the returned values, the memory that the calls write, and the packet and context after the calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,8 @@ static void hex(const char *what, const uint8_t *p, uint32_t n)
 /* Returns what later kernels return in place of ret. Our helpers follow 6.1. */
 static uint64_t as_newer(uint32_t id, uint64_t ret)
 {
-	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {	/* since Linux 6.13 the result has 16 bits */
+	/* since Linux 6.13 the result of csum_diff has 16 bits */
+	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {
 		ret = (ret & 0xffff) + (ret >> 16);
 		return (ret & 0xffff) + (ret >> 16);
 	}
@@ -50,9 +51,9 @@ static struct outcome ours, kernels;
 static unsigned beyond;
 
 /*
- * A flaw of the kernel. When the kernel grows the headroom of a buffer, it adds the growth to the offset of the
- * transport header. It does this even if the offset has the value "unset". Later the kernel treats the sum as a valid
- * offset, and cuts packets in the middle of their headers.
+ * A flaw of the kernel. When the kernel grows the headroom of a buffer, it adds the growth to the
+ * offset of the transport header. It does this even if the offset has the value "unset". Later the
+ * kernel treats the sum as a valid offset, and cuts packets in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {
@@ -227,7 +228,8 @@ static void formats(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* Tests random formats, valid and invalid. We must refuse each format that the kernel's verifier refuses. */
+/* Tests random formats, valid and invalid. We must refuse each format that the kernel's verifier
+ * refuses. */
 static void formats_refused(void **state)
 {
 	static const char alphabet[] = "%%%%%%dixXulspcKkBI46 0+-19a.\n\x01\x80,";
@@ -249,7 +251,8 @@ static void formats_refused(void **state)
 		check = pb_bpf_format_check(c.text, sizeof(c.text), nr);
 		calls_kernel(&c, o);
 		good += !check;
-		/* if a format is invalid, the kernel's verifier or the kernel's helper refuses it */
+		/* if a format is invalid, the kernel's verifier or the kernel's helper refuses
+		 * it */
 		if (check != (o->err == -1 || (int64_t)o->ret[0] == -EINVAL ? -EINVAL : 0)) {
 			differ++;
 			print_message("format \"%s\" %u: %d, the kernel %d %ld\n", c.text, nr, check, o->err,
@@ -276,8 +279,8 @@ static void make_packet(struct calls *c)
 	p[12] = (uint8_t)(type >> 8);
 	p[13] = (uint8_t)type;
 	if (type == 0x8100 || type == 0x88a8) {
-		/* the packet needs an IP header after a pop; without it, the kernel moves bytes past the packet's
-		 * end */
+		/* the packet must have room for an IP header after a pop; otherwise the kernel
+		 * moves bytes past the packet's end */
 		if (c->data_len < 80)
 			c->data_len = 80;
 		p[16] = rnd(2) ? 0x08 : 0x81;

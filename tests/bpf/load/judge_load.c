@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares relocated instructions. libbpf shows these instructions only to the handler of a section. So this file
- * registers a handler for each section. libbpf creates the maps, relocates the program and calls the handler. The
- * handler compares the instructions and returns an error. So libbpf doesn't load the program, and removes the maps and
- * BTF from the kernel at once. Needs root.
+ * Compares relocated instructions. libbpf shows these instructions only to the handler of a
+ * section. So this file registers a handler for each section. libbpf creates the maps, relocates
+ * the program and calls the handler. The handler compares the instructions and returns an error. So
+ * libbpf doesn't load the program, and removes the maps and BTF from the kernel at once. Needs
+ * root.
 
  */
 #include <bpf/bpf.h>
@@ -132,7 +133,8 @@ static int verdict(const char *path)
 		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
 		return DIFFERENT;
 	}
-	if (now.called) {	/* if our loader refuses a program, it doesn't complete the program's relocation */
+	if (now.called) {	/* if our loader refuses a program, it doesn't complete the
+				 * program's relocation */
 		printf("%s\t%s\tonly ours refuses: %s\n", path, prog->name, prog->why);
 		return WE_REFUSE;
 	}
@@ -184,7 +186,8 @@ int judge_load(const char *path, const char *target)
 
 	if (pb_bpf_object_open(path, &opts, &ours, err, sizeof(err)))
 		return 0;	/* judge without --load reports this error */
-	if (first)	/* if libbpf's table of handlers becomes empty, libbpf frees it twice; one handler stays */
+	if (first)	/* if libbpf's table of handlers becomes empty, libbpf frees it twice; one
+			 * handler stays */
 		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
 	first = false;
 	now.ours = ours;

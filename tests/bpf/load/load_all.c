@@ -8,9 +8,10 @@
  * Prints a line for each program whose type Patchbay runs. Tabs separate the fields:
  *   FILE, NAME, our result ("ok INSNS NS" or "refused ERRNO"), the kernel's result ("ok INSNS NS",
  *   "refused", "unknown", "-" without --kernel), our reason, the kernel's reason
- * NS is the time to verify the program and to make it runnable, without the JIT. The kernel's NS has the same parts.
- * With --log, the command prints only the verifier's log. --rounds N loads each program N times: in Patchbay and in
- * the kernel in turn. The line has the lowest NS of Patchbay and the lowest NS of the kernel.
+ * NS is the time to verify the program and to make it runnable, without the JIT. The kernel's NS
+ * has the same parts. With --log, the command prints only the verifier's log. --rounds N loads each
+ * program N times: in Patchbay and in the kernel in turn. The line has the lowest NS of Patchbay
+ * and the lowest NS of the kernel.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -34,7 +35,8 @@ static int print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* In some objects of the kernel's tests, a map has no size. Their loaders set it, and this loader does the same. */
+/* In some objects of the kernel's tests, a map has no size. Their loaders set it, and this loader
+ * does the same. */
 static bool needs_entries(uint32_t type, uint32_t entries)
 {
 	return !entries && type != BPF_MAP_TYPE_PERF_EVENT_ARRAY;

@@ -149,7 +149,8 @@ def link(top, name, parts):
 
 
 def objects(work, every=1, only=None):
-    """Returns every `every`-th object (1: all objects). Compiles objects that don't exist yet."""
+    """Returns every `every`-th object (1: all objects), the objects named in `only`, and objects that bpftool links
+    from these objects. Compiles objects that don't exist yet."""
     top = unpack(work)
     sources = [s for i, s in enumerate(listed(top)) if i % every == 0 or (only and s.name in only)]
     made = [compile_one(top, s) for s in sources]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * If a program reaches other programs by tail calls, the loader also loads the other programs and stores their ids in
- * the arrays. The error or result must be the same as with libbpf and the kernel. There is an object for each case of
- * own/chain.bpf.c. If the test has no right to load programs into the kernel, it uses a table of the kernel's results.
+ * If a program reaches other programs by tail calls, the loader also loads the other programs and
+ * puts them into the arrays. The error or result must be the same as with libbpf and the kernel.
+ * There is an object for each case of own/chain.bpf.c. If the test has no right to load programs
+ * into the kernel, it uses a table of the kernel's results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,8 +130,8 @@ static void asked(void **state)
 	pb_bpf_machine_close(m);
 }
 
-/* A program that is called by a tail call gets the caller's context. So a tail call to a program of another type
- * fails. */
+/* A program that is called by a tail call gets the caller's context. So a tail call to a program of
+ * another type fails. */
 static void mixed(void **state)
 {
 	struct pb_bpf_machine_test t = { .data_in = (char[64]){}, .data_size_in = 64 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loads the objects in own/ and checks the results. The objects have an example of everything that the loader
- * handles. */
+/* Loads the objects in own/ and checks the results. The objects have an example of everything that
+ * the loader handles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +102,8 @@ static void variables(void **state)
 	memcpy(&v, m->contents, 4);
 	assert_int_equal(v, 5);
 	m = map(o, "longer_n.data");
-	assert_int_equal(m->attr.flags, 0);	/* no BPF_F_MMAPABLE, because the section has only a static variable */
+	assert_int_equal(m->attr.flags, 0);	/* no BPF_F_MMAPABLE, because the section has only a
+						 * static variable */
 	memcpy(&v, m->contents, 4);
 	assert_int_equal(v, 7);
 	m = map(o, ".data.separate");
@@ -207,7 +208,8 @@ static void functions(void **state)
 	unsigned twice = 0, callbacks = 0;
 
 	assert_null(p->why);
-	assert_int_equal(p->nr_funcs, 5);	/* the functions filter, step, visible, twice, hidden */
+	assert_int_equal(p->nr_funcs, 5);	/* the functions filter, step, visible, twice,
+						 * hidden */
 	for (uint32_t i = 0; i < p->nr; i++) {
 		const struct bpf_insn *in = &p->insns[i];
 
@@ -428,7 +430,8 @@ static void poison(void **state)
 	assert_null(pb_bpf_object_explain(p, "0: (85) call unknown#1\n"));
 	assert_null(pb_bpf_object_explain(p, NULL));
 	p = prog(o, "enum_poison");
-	assert_int_equal(p->insns[1].imm, PB_BPF_POISON);	/* the load's second instruction has the poison, too */
+	/* the load's second instruction has the poison, too */
+	assert_int_equal(p->insns[1].imm, PB_BPF_POISON);
 	assert_non_null(strstr(p->poison[0].text, "enum colour::NEVER = 3"));
 	pb_bpf_object_close(o);
 }
@@ -444,8 +447,8 @@ static uint8_t *read_file(const char *path, size_t *size)
 	return data;
 }
 
-/* Turns relocations with type_exists into relocations with type_matches, because clang may not have type_matches.
- * Returns how many were changed. */
+/* Turns relocations with type_exists into relocations with type_matches, because clang may not have
+ * type_matches. Returns how many were changed. */
 static unsigned make_matches(uint8_t *data, size_t size)
 {
 	struct pb_bpf_elf e;
@@ -487,15 +490,16 @@ static void matches(void **state)
 						   err, sizeof(err)), 0);
 	assert_int_equal(prog(o, "matches")->insns[0].imm, 1);
 	assert_int_equal(prog(o, "matches_not")->insns[0].imm, 0);
-	assert_int_equal(prog(o, "type_exists")->insns[0].imm, 0);	/* a short of the local type is an int in the
-									 * target */
+	/* a short of the local type is an int in the target */
+	assert_int_equal(prog(o, "type_exists")->insns[0].imm, 0);
 	assert_int_equal(prog(o, "exists_function")->insns[0].imm, 1);
 	pb_bpf_object_close(o);
 	free(data);
 }
 
-/* Sets variables in sections that have contents in the file, and in sections without contents. A number is refused if
- * it is malformed or out of range. A name is refused if it isn't a variable's name. */
+/* Sets variables in sections that have contents in the file, and in sections without contents. A
+ * number is refused if it is malformed or out of range. A name is refused if it isn't a variable's
+ * name. */
 static void settings(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
@@ -542,8 +546,8 @@ static void errors(void **state)
 	assert_int_equal(pb_bpf_object_open_memory(data, size, NULL, &o, err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, "big-endian"));
 	data[5] = ELFDATA2LSB;
-	for (size_t n = 0; n < size; n += 7)	/* the table of sections is at the end of the file, so each cut removes
-						 * a part of it */
+	for (size_t n = 0; n < size; n += 7)	/* the table of sections is at the end of the file,
+						 * so each cut removes a part of it */
 		assert_int_equal(pb_bpf_object_open_memory(data, n, NULL, &o, err, sizeof(err)), -EINVAL);
 	free(data);
 }

@@ -81,12 +81,13 @@ static void sized(void **state)
 	assert_int_equal(pb_bpf_machine_open(REQUESTS, &opts, &m, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "sizes of map by_siez: the object has no such map");
 	assert_null(m);
-	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);	/* the size of opts for a caller that was built
-									 * with an earlier header */
+	/* the size of opts for a caller that was built with an earlier header */
+	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);
 	pb_bpf_machine_close(open_with(REQUESTS, &opts));
 }
 
-/* Checks the program type of each section. If libbpf knows the section, libbpf must have the same type. */
+/* Checks the program type of each section. If libbpf knows the section, libbpf must have the same
+ * type. */
 static void sections(void **state)
 {
 	static const struct {
@@ -143,8 +144,8 @@ static void threads(void **state)
 		assert_null(bad);
 	}
 	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key, &n, 0), 0);
-	/* if several threads find no element, one thread inserts it; the other inserts fail, and these threads' calls
-	 * aren't counted */
+	/* if several threads find no element, one thread inserts it; the other inserts fail, and
+	 * these threads' calls aren't counted */
 	assert_in_range(n, 80000 - 3, 80000);
 	pb_bpf_machine_close(m);
 }

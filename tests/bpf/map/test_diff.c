@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Applies the same random operations to a map of this kernel and to our map. Results, errors and contents must be the
- * same.
+ * Applies the same random operations to a map of this kernel and to our map. Results, errors and
+ * contents must be the same.
  *
  *   test_diff [ROUNDS [SEED]]
  */
@@ -42,7 +42,8 @@ struct pair {
 	uint64_t value_size;	/* size of a value for user space (per-CPU maps: of all slots) */
 	const char *op;
 	uint64_t seed;
-	/* for maps of maps: our handle is an index into inner[], the kernel's handle is a descriptor in inner_fd[] */
+	/* for maps of maps: our handle is an index into inner[], the kernel's handle is a
+	 * descriptor in inner_fd[] */
 	struct pb_bpf_map inner[NR_INNER];
 	int inner_fd[NR_INNER];
 	uint32_t inner_id[NR_INNER];
@@ -88,8 +89,8 @@ static long ret_of(long ret)
 	return ret < 0 ? -errno : ret;
 }
 
-/* Makes BTF for keys and values of a map. The key is an int, the value is struct { int a; struct bpf_spin_lock l; int
- * b, c; }. */
+/* Makes BTF for keys and values of a map. The key is an int, the value is struct { int a; struct
+ * bpf_spin_lock l; int b, c; }. */
 static int lock_types(void)
 {
 	static const char names[] = "\0int\0bpf_spin_lock\0val\0v\0a\0l\0b\0c";
@@ -167,7 +168,8 @@ static bool of_maps(const struct pair *p)
 	return is(p, BPF_MAP_TYPE_ARRAY_OF_MAPS) || is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
 }
 
-/* Returns the index of an inner map by its id. An inner map has different ids in the kernel and in Patchbay. */
+/* Returns the index of an inner map by its id. An inner map has different ids in the kernel and in
+ * Patchbay. */
 static uint32_t number_of_id(const struct pair *p, uint32_t id)
 {
 	for (uint32_t i = 0; i < NR_INNER; i++)
@@ -304,7 +306,8 @@ static int by_bytes(const void *a, const void *b)
 	return memcmp(a, b, ROW);
 }
 
-/* Collects all keys. A hash of the value follows each key. If the map has no order, the rows are sorted. */
+/* Collects all keys. A hash of the value follows each key. If the map has no order, the rows are
+ * sorted. */
 static int all(struct pair *p, bool kernel, uint8_t (*out)[ROW], int most)
 {
 	static uint8_t value[VALUES];
@@ -617,8 +620,8 @@ static void fitting(struct pair *p, uint32_t type)
 		break;
 	case BPF_MAP_TYPE_LRU_HASH:
 	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
-		a->max_entries = 1000;	/* large enough to evict no element: the kernel may evict other elements than
-					 * our map */
+		a->max_entries = 1000;	/* large enough to evict no element: the kernel may evict
+					 * other elements than our map */
 		break;
 	}
 	if (type == BPF_MAP_TYPE_HASH && rnd(2))

@@ -6,8 +6,8 @@
  *   test_kill linger STRIDE [TYPE]	the same, but the dead process's memory stays for a while
  *   test_kill random SECONDS [TYPE [SEED]]	two processes work and are killed at random moments
  *
- * After a kill, the map must have its contents from before or after the operation. Each element must be in a list or
- * free. The map must take elements up to its limit, and no more elements.
+ * After a kill, the map must have its contents from before or after the operation. Each element
+ * must be in a list or free. The map must take elements up to its limit, and no more elements.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +118,8 @@ static void check_value(const struct pb_bpf_map *m, uint64_t n, const uint64_t *
 	int words = (int)(m->attr.value_size / 8);
 
 	for (int i = 0; i < words; i++) {
-		/* 0 is allowed: per-CPU slots are filled one by one, and an array has all keys from the beginning */
+		/* 0 is allowed: per-CPU slots are filled one by one, and an array has all keys from
+		 * the beginning */
 		if (!value[i] && (percpu(m) || m->attr.type == BPF_MAP_TYPE_ARRAY))
 			continue;
 		CHECK(n == UINT64_MAX || value[i] >> 32 == n, "key %llu value %llx", (unsigned long long)n,
@@ -230,8 +231,8 @@ static void check_limit(struct pb_bpf_map *m)
 	CHECK(nr_keys(m) == MAX, "%u keys", nr_keys(m));
 }
 
-/* The map must have at least `least` and at most `most` values. After these values are removed, it must take MAX
- * values. */
+/* The map must have at least `least` and at most `most` values. After these values are removed, it
+ * must take MAX values. */
 static void check_queue(struct pb_bpf_map *m, int least, int most)
 {
 	uint64_t value[2 * WORDS];
@@ -261,9 +262,9 @@ static void check_ringbuf(struct pb_bpf_map *m)
 }
 
 /*
- * Checks the map while no other process uses it. A dead process may hold its lock for a moment after waitpid(). The
- * reason: the lock is released with the process's memory, and a reader of /proc/PID/stat keeps that memory for a
- * moment.
+ * Checks the map while no other process uses it. A dead process may hold its lock for a moment
+ * after waitpid(). The reason: the lock is released with the process's memory, and a reader of
+ * /proc/PID/stat keeps that memory for a moment.
  */
 static void check(struct pb_bpf_map *m, int least, int most)
 {
@@ -312,7 +313,8 @@ static void reap(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Shares its parent's memory. After the parent has died, this process keeps the memory for a while. */
+/* Shares its parent's memory. After the parent has died, this process keeps the memory for a
+ * while. */
 static int linger(void *arg)
 {
 	const struct timespec ms = { 0, 1000000 }, long_after = { 0, 30000000 };
@@ -331,8 +333,8 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	pid_t self = getpid();
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	munmap(m->head, m->mapped);	/* this mapping's lock belongs to the parent, so the child needs its own
-					 * mapping */
+	munmap(m->head, m->mapped);	/* this mapping's lock belongs to the parent, so the child
+					 * needs its own mapping */
 	attach(&other, m->fd);
 	close(m->fd);
 	if (lingers && clone(linger, stack + sizeof(stack), CLONE_VM, &self) < 0)
@@ -344,7 +346,8 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	_exit(0);
 }
 
-/* Single-steps the process `steps` times. Returns true if the operation ended before the last step. */
+/* Single-steps the process `steps` times. Returns true if the operation ended before the last
+ * step. */
 static bool take_steps(pid_t pid, long steps)
 {
 	bool over = false;
@@ -364,8 +367,8 @@ struct death {
 	const char *name;
 };
 
-/* Starts the operation on a map with d->nr keys. Kills the operation's process after `steps` instructions. Returns
- * false if the operation ended before the kill. */
+/* Starts the operation on a map with d->nr keys. Kills the operation's process after `steps`
+ * instructions. Returns false if the operation ended before the kill. */
 static bool step_and_kill(const struct type *t, const struct death *d, bool lingers, long steps)
 {
 	struct pb_bpf_map_spec spec = spec_of(t);

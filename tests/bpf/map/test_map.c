@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes map operations like programs: on several threads, in signal handlers, while locks are held. */
+/* Makes map operations like programs: on several threads, in signal handlers, while locks are
+ * held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,8 +114,8 @@ static void hash_threads(void **state)
 		make(&m, cases[i].type, 8, cases[i].value, cases[i].max, 0);
 		on_threads(&m, change_keys, 3);
 		assert_true(m.ops->each(&m, count_key, seen, NULL) <= cases[i].max);
-		/* no element was lost: the test can delete all elements and then insert the maximal number of
-		 * elements */
+		/* no element was lost: the test can delete all elements and then insert the maximal
+		 * number of elements */
 		for (key = 0; key < 64; key++)
 			assert_int_equal(pb_bpf_map_delete_elem(&m, &key), seen[key] ? 0 : -ENOENT);
 		for (key = 0; key < 64; key++)
@@ -310,7 +311,8 @@ static void stacks(void **state)
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_int_equal(out[3], 4);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20), -EINVAL);
-	/* pretends that another thread fills the slot: with the same stack, then with another stack */
+	/* pretends that another thread is filling the slot; only a put of the same stack
+	 * succeeds */
 	++*(uint64_t *)m.elems;
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), id);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), -EBUSY);
@@ -369,7 +371,8 @@ static void ring(void **state)
 	assert_null(pb_bpf_ringbuf_reserve(&m, 8, 1));
 	to = pb_bpf_ringbuf_reserve(&m, 4080, 0);
 	assert_non_null(to);
-	memset(to, 1, 4080);		/* the record wraps around the ring's end, but its memory is contiguous */
+	memset(to, 1, 4080);		/* the record wraps around the ring's end, but its memory is
+					 * contiguous */
 	assert_ptr_equal(pb_bpf_ringbuf_of(maps, 2, to), &m);
 	assert_null(pb_bpf_ringbuf_reserve(&m, 8, 0));
 	assert_int_equal(pb_bpf_ringbuf_consume(&m, one_of, next), 0);

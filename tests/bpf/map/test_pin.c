@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pins follow the rules of the kernel's bpf file system. If the test may mount a bpf file system (as root), it compares
- * the results of random operations with the kernel's results. Other tests check that pins share maps between processes.
- * They also check when names and ids become invalid.
+ * Pins follow the rules of the kernel's bpf file system. If the test may mount a bpf file system
+ * (as root), it compares the results of random operations with the kernel's results. Other tests
+ * check that pins share maps between processes. They also check when names and ids become invalid.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,8 +108,8 @@ static void same_tree(const char *why)
 	}
 }
 
-/* In Patchbay, two pins of a map are links to one file. In the kernel, they are two files. So a rename of one pin to
- * the other pin has different results. */
+/* In Patchbay, two pins of a map are links to one file. In the kernel, they are two files. So a
+ * rename of one pin to the other pin has different results. */
 static bool same_file(const char *a, const char *b)
 {
 	char path[512];

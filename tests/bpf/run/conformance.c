@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The conformance suite. Runs the cases of data files on the interpreter and the JIT: first without the verifier, then
- * as programs that our verifier has accepted. conformance/README.md describes the data files. If permitted, the suite
- * also runs the cases in this machine's kernel. For each case, the assembler must read the disassembler's output and
- * make the same instructions.
+ * The conformance suite. Runs the cases of data files on the interpreter and the JIT: first without
+ * the verifier, then as programs that our verifier has accepted. conformance/README.md describes
+ * the data files. If permitted, the suite also runs the cases in this machine's kernel. For each
+ * case, the assembler must read the disassembler's output and make the same instructions.
  *
  *	conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
@@ -65,8 +65,8 @@ static bool fail(const struct one *c, const char *format, ...)
 
 /* ---- texts ------------------------------------------------------------------ */
 
-/* Returns the text with the row's fields in place of $1 ... $9. The caller frees the result. If text is NULL, returns
- * NULL. */
+/* Returns the text with the row's fields in place of $1 ... $9. The caller frees the result. If
+ * text is NULL, returns NULL. */
 static char *fill(const struct one *c, const char *text)
 {
 	size_t room = 1, n = 0;
@@ -241,7 +241,8 @@ static bool run_kernels(const struct one *c, const struct expected *want, uint32
 	return good;
 }
 
-/* Our verifier and resolver process the program that the kernel would get. Runs the resulting program. */
+/* Our verifier and resolver process the program that the kernel would get. Runs the resulting
+ * program. */
 static bool run_verified(const struct one *c, const struct expected *want, uint32_t nr)
 {
 	static struct bpf_insn all[MOST_INSNS + KERNEL_AROUND];
@@ -391,7 +392,8 @@ static char **option(struct block *b, char *line)
 	return NULL;
 }
 
-/* The lines of a part are already contiguous in `data`. So it's enough to store a NUL at the end of each part. */
+/* The lines of a part are already contiguous in `data`. So it's enough to store a NUL at the end of
+ * each part. */
 static void run_file(const char *path, char *data)
 {
 	struct block b = { 0 };

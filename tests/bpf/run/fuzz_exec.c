@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs random programs on all engines and in this machine's kernel. The engines are the interpreter, the JIT, the JIT
- * with blinded constants and the JIT without newer instructions. Results and memory must be the same.
+ * Runs random programs on all engines and in this machine's kernel. The engines are the
+ * interpreter, the JIT, the JIT with blinded constants and the JIT without newer instructions.
+ * Results and memory must be the same.
  *
  *	bpf_fuzz_exec [--seconds N] [--seed N] [--inputs N] [--programs N] [--no-kernel]
  *		[--only PROGRAM] [--show]
@@ -96,8 +97,8 @@ static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const ch
 	return 1;
 }
 
-/* Returns the program's memory. After this memory come 8 bytes, like in the kernel's packet, and an inaccessible
- * page. */
+/* Returns the program's memory. After this memory come 8 bytes, like in the kernel's packet, and an
+ * inaccessible page. */
 static uint8_t *memory(void)
 {
 	static uint8_t *p;
@@ -146,8 +147,8 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	return ret;
 }
 
-/* Removes instructions that aren't needed for the difference. The remaining program in insns shows the difference
- * with the same input. */
+/* Removes instructions that aren't needed for the difference. The remaining program in insns shows
+ * the difference with the same input. */
 static void reduce(uint32_t nr, const uint8_t *in)
 {
 	const struct bpf_insn nop = { .code = BPF_JMP | BPF_JA };
@@ -159,8 +160,8 @@ static void reduce(uint32_t nr, const uint8_t *in)
 			struct bpf_insn was[2] = { insns[i], insns[i + 1] };
 			bool two = was[0].code == (BPF_LD | BPF_IMM | BPF_DW);
 
-			/* keep stores to the stack: the kernel accepts reads of an uninitialized stack, but their
-			 * results may differ */
+			/* keep stores to the stack: the kernel accepts reads of an uninitialized
+			 * stack, but their results may differ */
 			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST || BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;
 

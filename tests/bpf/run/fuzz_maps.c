@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies random programs with maps, and runs them on all engines and in this machine's kernel. A program starts with
- * empty maps and gets several packets, one after another. All engines and the kernel get the same packets. They must
- * have the same result and packet after each run, and the same maps at the end.
+ * Verifies random programs with maps, and runs them on all engines and in this machine's kernel. A
+ * program starts with empty maps and gets several packets, one after another. All engines and the
+ * kernel get the same packets. They must have the same result and packet after each run, and the
+ * same maps at the end.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */

@@ -5,8 +5,8 @@
 #include "insns.h"
 
 /*
- * Between two statements, r6 is the address of the memory, r7 is the memory's end, and all other registers hold
- * numbers. Each function first initializes its stack.
+ * Between two statements, r6 is the address of the memory, r7 is the memory's end, and all other
+ * registers hold numbers. Each function first initializes its stack.
  */
 #define MOST_SUBS	3
 #define PKT		6
@@ -20,7 +20,8 @@ struct gen {
 	uint32_t budget;		/* how many statements may still follow */
 	int sub, nr_subs;
 	int slots;			/* 8-byte slots on this function's stack */
-	uint16_t busy;			/* registers that hold counters: statements don't change them */
+	uint16_t busy;			/* registers that hold counters: statements don't change
+					 * them */
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
 	bool maps;
@@ -86,7 +87,8 @@ static uint8_t target(struct gen *g)
 {
 	uint8_t r = g->last;
 
-	/* often choose the last register again, because engines fuse neighbouring instructions on one register */
+	/* often choose the last register again, because engines fuse neighbouring instructions on
+	 * one register */
 	if (r != PKT && r != END && !(g->busy >> r & 1) && one_in(g, 3))
 		return r;
 	do
@@ -171,7 +173,8 @@ static void unary(struct gen *g)
 	}
 }
 
-/* Makes a load or store of size `code` at address base + off. `but` is a register that the access must not use. */
+/* Makes a load or store of size `code` at address base + off. `but` is a register that the access
+ * must not use. */
 static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, uint8_t but)
 {
 	switch (below(g, 3)) {
@@ -204,8 +207,8 @@ static void packet_access(struct gen *g)
 	access_at(g, PKT, (int16_t)below(g, (uint64_t)(GEN_MEMORY - bytes + 1)), code, 15);
 }
 
-/* Accesses the memory at an offset in a register. Before the access, the program checks that the address is inside the
- * memory. */
+/* Accesses the memory at an offset in a register. Before the access, the program checks that the
+ * address is inside the memory. */
 static void packet_access_by_reg(struct gen *g)
 {
 	uint8_t p = target(g), e = target_but(g, 1u << p);
@@ -229,7 +232,8 @@ static void packet_access_by_reg(struct gen *g)
 	put(g, BPF_MOV64_IMM(e, imm(g)));
 }
 
-/* Makes only loads. After a store at an unknown offset, Linux 6.18 may still rely on the old value of a stack slot. */
+/* Makes only loads. After a store at an unknown offset, Linux 6.18 may still rely on the old value
+ * of a stack slot. */
 static void stack_load_by_reg(struct gen *g)
 {
 	uint8_t p = target(g);
@@ -265,9 +269,9 @@ static void atomic(struct gen *g)
 	/* Linux 6.18 doesn't always clear the upper half of r0, so the program clears it */
 	if (op == BPF_CMPXCHG && !wide)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
-	/* Linux 6.18 also loses the precision of a fetched value. As a result, it removes branches that are taken. So
-	 * the program stores the value in the packet and loads it again. After that the verifier knows nothing of the
-	 * value. */
+	/* Linux 6.18 also loses the precision of a fetched value. As a result, it removes branches
+	 * that are taken. So the program stores the value in the packet and loads it again. After
+	 * that the verifier knows nothing of the value. */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);
@@ -325,7 +329,8 @@ static void loop(struct gen *g, int depth)
 	g->busy &= (uint16_t)~(1u << counter);
 }
 
-/* Makes a call. If a counter is in r0 to r5, makes no call, because the call would destroy the counter. */
+/* Makes a call. If a counter is in r0 to r5, makes no call, because the call would destroy the
+ * counter. */
 static void call(struct gen *g)
 {
 	if (g->sub >= g->nr_subs || g->busy & 0x3f || g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))

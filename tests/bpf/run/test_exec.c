@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests on all engines what a program needs besides its instructions: calls of helpers, callbacks from helpers, tail
- * calls, loads that fault, statistics, the pages of native code.
+ * Tests on all engines what a program needs besides its instructions: calls of helpers, callbacks
+ * from helpers, tail calls, loads that fault, statistics, the pages of native code.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,8 +100,8 @@ static uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, ui
 	return i;
 }
 
-/* For each index, the callback calls a helper and adds the result to a slot of the program's stack. Program and
- * callback use r6. A callback must preserve r6 for its caller. */
+/* For each index, the callback calls a helper and adds the result to a slot of the program's stack.
+ * Program and callback use r6. A callback must preserve r6 for its caller. */
 static void callbacks_run_in_either_engine(void **state)
 {
 	static pb_bpf_fn *const calls[] = { loop, sum };
@@ -200,8 +200,9 @@ static uint64_t which(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e
 }
 
 /*
- * A tail call in a subprogram ends only the subprogram. The caller of the subprogram continues with the other program's
- * result. The caller keeps its registers, stack and identity. The two programs may have different engines.
+ * A tail call in a subprogram ends only the subprogram. The caller of the subprogram continues with
+ * the other program's result. The caller keeps its registers, stack and identity. The two programs
+ * may have different engines.
  */
 static void tail_call_in_a_subprogram(enum engine first, enum engine second)
 {
@@ -277,8 +278,8 @@ static void on_fault(int sig, siginfo_t *info, void *ucontext)
 		u->uc_mcontext.gregs[REG_RIP] = (greg_t)to;
 }
 
-/* On each engine, the load `code` at address `at` must give `want`. If `same` is true, the load's source and
- * destination are the same register. */
+/* On each engine, the load `code` at address `at` must give `want`. If `same` is true, the load's
+ * source and destination are the same register. */
 static void probe(uint8_t op, uint8_t code, uint64_t at, uint64_t want, bool same)
 {
 	const struct pb_bpf_prog_spec spec = { 0 };
@@ -435,8 +436,8 @@ static void blinded_code_holds_no_constant(void **state)
 	}
 }
 
-/* If the loader has CAP_BPF, jit_harden 1 doesn't blind constants. The kernel's bpf_jit_blinding_enabled() has the same
- * rule. */
+/* If the loader has CAP_BPF, jit_harden 1 doesn't blind constants. The kernel's
+ * bpf_jit_blinding_enabled() has the same rule. */
 static void cap_bpf_exempts_from_blinding(void **state)
 {
 	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN() };
@@ -525,8 +526,8 @@ static void loops_to_the_first_instruction(void **state)
 	}
 }
 
-/* The lengths of jumps depend on each other, and many jumps are near the limit of a short jump. The JIT must quickly
- * find lengths that fit. */
+/* The lengths of jumps depend on each other, and many jumps are near the limit of a short jump. The
+ * JIT must quickly find lengths that fit. */
 static void long_programs_get_native_code(void **state)
 {
 	enum { NR = 200000 };
@@ -542,7 +543,8 @@ static void long_programs_get_native_code(void **state)
 			uint32_t left = NR - 2 - i, by;
 
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-			/* kind 0: all jumps are alike; a jump can be short if the next jump is short */
+			/* kind 0: all jumps are alike; a jump can be short if the next jump is
+			 * short */
 			by = kind == 0 ? 20 : kind == 1 ? (uint32_t)(seed >> 40) % 60 : (uint32_t)(seed >> 40) % 32768;
 			insns[i] = seed >> 62 ? BPF_JMP_IMM(BPF_JSGT, 1, 1000000, by < left ? by : left) :
 				BPF_ALU64_IMM(BPF_ADD, 0, 1);
@@ -650,8 +652,8 @@ static void unsound_programs_are_not_made(void **state)
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -EINVAL);
 }
 
-/* Unwinds frames of native code in two ways: by frame pointers, and by the program's unwind table. test_gdb.py stops in
- * walk(). */
+/* Unwinds frames of native code in two ways: by frame pointers, and by the program's unwind table.
+ * test_gdb.py stops in walk(). */
 static uint64_t chain[16];
 static void *trace[32], *outer[32];
 static int nr_trace, nr_outer;
@@ -676,8 +678,8 @@ static void frames_are_a_chain(void **state)
 	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 14, 8, true }, { 18, 24, false } };
 	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 3,
 		.name = "chain" };
-	/* the program calls the helper loop(); loop() calls a callback; the callback calls a subprogram; the subprogram
-	 * calls the helper walk() */
+	/* the program calls the helper loop(); loop() calls a callback; the callback calls a
+	 * subprogram; the subprogram calls the helper walk() */
 	const struct bpf_insn insns[] = { BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(9, 0), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 11),
 		BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(1), BPF_MOV64_REG(0, 0),
 		BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_EXIT_INSN(),
@@ -701,12 +703,13 @@ static void frames_are_a_chain(void **state)
 	assert_in_range(chain[1], code, code + p->jited_len);
 	assert_in_range(chain[2], code, code + p->jited_len);
 	assert_not_in_range(chain[3], code, code + p->jited_len);
-	/* the four frames: the subprogram, the callback, the entry code of the callback, the program */
+	/* the four frames: the subprogram, the callback, the entry code of the callback, the
+	 * program */
 	for (int n = 0; n < nr_trace; n++)
 		inside += (uint64_t)trace[n] - code < p->jited_len;
 	assert_int_equal(inside, 4);
-	/* outside of this function, the frames are the same as in the first backtrace(); a sanitizer's backtrace() adds
-	 * a frame */
+	/* outside of this function, the frames are the same as in the first backtrace(); a
+	 * sanitizer's backtrace() adds a frame */
 	assert_true(nr_trace > nr_outer && nr_outer > 3);
 	for (int n = 1; n < nr_outer - 1; n++)
 		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies programs with tail calls and loads from packets. Runs them on all engines and in this machine's kernel.
- * Results and packets must be the same.
+ * Verifies programs with tail calls and loads from packets. Runs them on all engines and in this
+ * machine's kernel. Results and packets must be the same.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,8 +50,8 @@ static void same(const struct own_run *a, const struct own_run *b, const char *w
 static const struct chain {
 	const char *name;
 	const char *progs[MOST_PROGS];		/* the test runs the first program */
-	int calls;				/* how many programs run; -1: not known, but the kernel must have the
-						 * same number */
+	int calls;				/* how many programs run; -1: not known, but the
+						 * kernel must have the same number */
 } chains[] = {
 	{ "itself", { COUNT TAIL("0") "r0 = 7\n exit" }, 34 },
 	{ "another one", { COUNT TAIL("1") "r0 = 1\n exit", COUNT "r0 = 5\n exit" }, 2 },

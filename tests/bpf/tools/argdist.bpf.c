@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes a histogram of an argument, per CPU. Also makes a histogram for each value of another argument, in a hash whose
- * key has two parts. */
+/* Makes a histogram of an argument, per CPU. Also makes a histogram for each value of another
+ * argument, in a hash whose key has two parts. */
 #include "tool.h"
 
 struct {

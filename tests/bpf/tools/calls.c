@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes calls whose count, arguments, results and callers are known. The program counts its calls and prints a line
- * "WHAT KEY COUNT" for each count.
+ * Makes calls whose count, arguments, results and callers are known. The program counts its calls
+ * and prints a line "WHAT KEY COUNT" for each count.
  *
  *   calls THREADS CALLS
  */
@@ -33,8 +33,8 @@ ALONE size_t say(const char *text, unsigned number)
 	return strlen(text) + number;
 }
 
-/* leaf() calls nothing, but has a frame, so it begins with `push %rbp`. From this instruction the kernel knows that
- * the return address is at the stack pointer. */
+/* leaf() calls nothing, but has a frame, so it begins with `push %rbp`. From this instruction the
+ * kernel knows that the return address is at the stack pointer. */
 ALONE unsigned leaf(unsigned v)
 {
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes a record at the end of each connection. The record says how long the connection was open, and
- * how many bytes were sent and received. */
+/* Writes a record at the end of each connection. The record says how long the connection was open,
+ * and how many bytes were sent and received. */
 #include "tool.h"
 #include <linux/in.h>
 

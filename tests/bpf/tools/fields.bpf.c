@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses CO-RE for the types of a program: fields, chains of pointers, sizes, and fields that don't exist. */
+/* Uses CO-RE for the types of a program: fields, chains of pointers, sizes, and fields that don't
+ * exist. */
 #include "tool.h"
 #include "requests.h"
 

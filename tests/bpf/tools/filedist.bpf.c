@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures how long reads, writes and syncs take. Makes a histogram for each kind of call. One function handles
- * all returns. */
+/* Measures how long reads, writes and syncs take. Makes a histogram for each kind of call. One
+ * function handles all returns. */
 #include "tool.h"
 
 enum { READ, WRITE, OPEN, FSYNC, NR_OPS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Works with files, names of hosts and connections through libc's functions. The program lists its operations,
- * and the tools must find the same operations.
+ * Works with files, names of hosts and connections through libc's functions. The program lists its
+ * operations, and the tools must find the same operations.
  *
  *   files DIR ROUNDS
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures a garbage collector's pauses, for each thread. One call begins a pause, another call ends the
- * pause. */
+/* Measures a garbage collector's pauses, for each thread. One call begins a pause, another call
+ * ends the pause. */
 #include "tool.h"
 
 const volatile u64 min_us = 2000;

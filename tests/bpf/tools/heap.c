@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Allocates blocks of known sizes in known callers. Keeps some blocks and frees the other blocks. Usage: heap
- * ROUNDS */
+/* Allocates blocks of known sizes in known callers. Keeps some blocks and frees the other blocks.
+ * Usage: heap ROUNDS */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures the time from a request's submission to its completion. Makes a histogram for each kind of request.
- * Each histogram is one value of a hash. */
+/* Measures the time from a request's submission to its completion. Makes a histogram for each kind
+ * of request. Each histogram is one value of a hash. */
 #include "tool.h"
 #include "requests.h"
 #include <asm/errno.h>

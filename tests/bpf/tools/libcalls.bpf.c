@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts calls of libc's functions in two ways: by one program that is attached to many functions, and by a separate
- * program for each function. */
+/* Counts calls of libc's functions in two ways: by one program that is attached to many functions,
+ * and by a separate program for each function. */
 #include "tool.h"
 
 struct {

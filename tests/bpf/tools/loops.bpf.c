@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Has three loops: over the bytes of a text with bpf_loop, over the elements of a map, and in a global
- * function. */
+/* Has three loops: over the bytes of a text with bpf_loop, over the elements of a map, and in a
+ * global function. */
 #include "tool.h"
 
 #define LONGEST	96

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel as the reference implementation. Loads an object by libbpf, starts a process, and attaches the programs
- * to the process by uprobes. Prints each record when it comes. Prints the maps at the end.
+ * The kernel as the reference implementation. Loads an object by libbpf, starts a process, and
+ * attaches the programs to the process by uprobes. Prints each record when it comes. Prints the
+ * maps at the end.
  *
  *   oracle [--map=NAME:max_entries=N,value_size=N]... [--global=NAME=NUMBER]... [--btf=FILE] OBJECT -- PROGRAM
  *          [ARGS]
@@ -133,8 +134,8 @@ static void listen_to(struct bpf_object *o)
 	}
 }
 
-/* Attaches the program of a section "uprobe/PATH:FUNCTION" or "uretprobe/PATH:FUNCTION". Other sections have no
- * target: tail calls reach their programs. */
+/* Attaches the program of a section "uprobe/PATH:FUNCTION" or "uretprobe/PATH:FUNCTION". Other
+ * sections have no target: tail calls reach their programs. */
 static void attach(struct bpf_program *p, pid_t pid)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);

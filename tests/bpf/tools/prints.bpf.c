@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints lines of text: by printk with up to three arguments, by printk with more arguments, and by snprintf to a
- * buffer. */
+/* Prints lines of text: by printk with up to three arguments, by printk with more arguments, and by
+ * snprintf to a buffer. */
 #include "tool.h"
 
 char last_line[64];

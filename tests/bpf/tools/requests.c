@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes requests. A request begins in one call and ends in another call. Requests end in another order than they begin.
- * Also makes queries, garbage collections on several threads, and a state machine. The program prints what it counted.
+ * Makes requests. A request begins in one call and ends in another call. Requests end in another
+ * order than they begin. Also makes queries, garbage collections on several threads, and a state
+ * machine. The program prints what it counted.
  *
  *   requests ROUNDS
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The attached program makes a tail call to the program of the state. If the state is unknown, the tail call
- * fails. */
+/* The attached program makes a tail call to the program of the state. If the state is unknown, the
+ * tail call fails. */
 #include "tool.h"
 
 struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports the texts that are passed to a function. For each text, reserves a record in a ring buffer, fills the
- * record, and submits it. */
+/* Reports the texts that are passed to a function. For each text, reserves a record in a ring
+ * buffer, fills the record, and submits it. */
 #include "tool.h"
 
 #define LONGEST	64

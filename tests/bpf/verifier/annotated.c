@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies and runs the programs progs/verifier_*.c of the kernel's selftests, in Patchbay and in this machine's
- * kernel. Annotations in these programs say what verdict a verifier must give. run_verifier612 reads the output and
- * compares it with the annotations.
+ * Verifies and runs the programs progs/verifier_*.c of the kernel's selftests, in Patchbay and in
+ * this machine's kernel. Annotations in these programs say what verdict a verifier must give.
+ * run_verifier612 reads the output and compares it with the annotations.
  *
  *   annotated [-k] [-u] [-p PROGRAM] OBJECT...
  *
- * -k: also asks the kernel. -u: also tests without privileges; during the test, unprivileged_bpf_disabled is 0. -p:
- * tests only this program.
+ * -k: also asks the kernel. -u: also tests without privileges; during the test,
+ * unprivileged_bpf_disabled is 0. -p: tests only this program.
  *
  * The output is a sequence of fields, "KEY LENGTH\nBYTES\n". The keys are:
  *   prog                   begins a program
@@ -278,8 +278,8 @@ static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct w
 	pb_bpf_made_free(made);
 }
 
-/* Returns the reason why Patchbay can't run the program, or NULL if it can. A reason is the program's section,
- * something that it calls, or a map that can't be made. */
+/* Returns the reason why Patchbay can't run the program, or NULL if it can. A reason is the
+ * program's section, something that it calls, or a map that can't be made. */
 static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
@@ -395,7 +395,8 @@ static void kernel(const char *path, const char *name, const struct wish *w, boo
 	err = it ? bpf_object__load(o) : -ENOENT;
 	if (unpriv)
 		set_caps(true);
-	/* if there is no log, the program didn't reach the verifier, because a map, BTF or libbpf failed */
+	/* if there is no log, the program didn't reach the verifier, because a map, BTF or libbpf
+	 * failed */
 	if (!err || log_text[0])
 		verdict(unpriv ? "kernel_unpriv" : "kernel", -err, false);
 	if (!err)
@@ -487,7 +488,7 @@ static void restore_disabled(void)
 	write_disabled(disabled_before);
 }
 
-/* Sets unprivileged_bpf_disabled to 0. The kernel doesn't allow to change the value 1. In that case, the kernel isn't
+/* Sets unprivileged_bpf_disabled to 0. The value 1 can't be changed. In that case, the kernel isn't
  * asked about programs without privileges. */
 static void allow_unpriv(void)
 {

@@ -218,8 +218,8 @@ def our_form(file, patterns):
 
 
 def unmatched_lines(patterns, text):
-    """Returns the first pattern that isn't in the disassembly, or None. A pattern must match the next line. After
-    "...", a pattern may match any later line."""
+    """Returns the first pattern that isn't in the disassembly, or None. The first pattern, and a pattern after "...",
+    may match any later line. Any other pattern must match the line after the last match."""
     lines = [re.sub(r"^\d+: \(..\) ", "", x) for x in text.splitlines()]
     at, next_line = 0, False
     for p in patterns:

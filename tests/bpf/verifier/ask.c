@@ -24,7 +24,8 @@ static const unsigned long *ring_produced;
 char ask_log[1 << 20];
 int ask_seconds = 30;
 
-/* Loads BTF for functions. Type 1 is int, type 2 is int (*)(), type 3 is a static function of type 2. */
+/* Loads BTF for functions. Type 1 is int, type 2 is int (*)(), type 3 is a static function of type
+ * 2. */
 static int make_btf(void)
 {
 	static const char names[] = "\0int\0f";
@@ -56,8 +57,8 @@ static int make_map(const struct pb_bpf_map_attr *m)
 	return (int)kernel_bpf(BPF_MAP_CREATE, &a);
 }
 
-/* Returns the program array for a program type. Each program type needs a separate array, because the first program
- * that uses an array fixes the array's type. */
+/* Returns the program array for a program type. Each program type needs a separate array, because
+ * the first program that uses an array fixes the array's type. */
 static int progs_of(uint32_t type)
 {
 	static int of[32];
@@ -119,7 +120,8 @@ static void give_funcs(const struct gen_program *p, union bpf_attr *a, struct bp
 	a->func_info_cnt = p->nr_funcs;
 }
 
-/* Returns the kernel's number for a function of kfunc.h. The number is the function's BTF type id. */
+/* Returns the kernel's number for a function of kfunc.h. The number is the function's BTF type
+ * id. */
 static int32_t kernel_kfunc(int32_t id)
 {
 	static struct pb_bpf_btf *btf;
@@ -131,15 +133,16 @@ static int32_t kernel_kfunc(int32_t id)
 }
 
 /*
- * After `seconds`, a signal makes the kernel give up. 0 means no limit. A timer of CPU time would not work: the kernel
- * sends its signal only when the system call returns.
+ * After `seconds`, a signal makes the kernel give up. 0 means no limit. A timer of CPU time would
+ * not work: the kernel sends its signal only when the system call returns.
  */
 static void limit_time(time_t seconds)
 {
 	const struct itimerspec time = { .it_value = { seconds, 0 } };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
 	static timer_t timer;
-	static pid_t made;	/* the process that made the timer; a child doesn't inherit timers */
+	static pid_t made;	/* the process that made the timer; a child doesn't inherit
+				 * timers */
 
 	if (made != getpid() && timer_create(CLOCK_MONOTONIC, &event, &timer))
 		return;
@@ -191,7 +194,8 @@ int ask_verdict(const struct gen_program *p, int level)
 	return fd < 0 ? fd : 0;
 }
 
-/* Returns the start of the statistics at the end of the log. With LOG_STATS, the statistics have more lines. */
+/* Returns the start of the statistics at the end of the log. With LOG_STATS, the statistics have
+ * more lines. */
 static const char *statistics(void)
 {
 	for (const char *line = ask_log; *line; line += strcspn(line, "\n"), line += *line == '\n')
@@ -293,7 +297,8 @@ static uint8_t *packet_start(uint32_t type)
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? ((struct pb_bpf_skb *)world_ctx())->mac : world_pkt()->data_meta;
 }
 
-/* Returns how many bytes at the packet's start a test run overwrites after the program has ended. */
+/* Returns how many bytes at the packet's start a test run overwrites after the program has
+ * ended. */
 static uint32_t hidden(uint32_t type)
 {
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? 14 : 0;

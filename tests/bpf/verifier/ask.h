@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Asks the running kernel about generated programs. The answers are the verdict, the log, and the maps and packet
- * after a test run.
+ * Asks the running kernel about generated programs. The answers are the verdict, the log, and the
+ * maps and packet after a test run.
  */
 #ifndef PB_TEST_ASK_H
 #define PB_TEST_ASK_H
 #include "generate.h"
 
 extern char ask_log[1 << 20];		/* the log of the last load */
-extern int ask_seconds;			/* time limit of a load in seconds; a loop may take minutes */
+extern int ask_seconds;			/* time limit of a load in seconds; a loop may take
+					 * minutes */
 
 /* Makes maps in the kernel. Returns 0, or -errno if the kernel can't be asked. */
 int ask_open(void);
 /* Makes the program arrays of all types. Must be called before the process drops privileges. */
 void ask_make_all(void);
-/* Loads the program. Returns a descriptor, or -errno. `level` is the log level. With level 0, the log has only the
- * reason of a refusal and statistics. */
+/* Loads the program. Returns a descriptor, or -errno. `level` is the log level. With level 0, the
+ * log has only the reason of a refusal and statistics. */
 int ask_load(const struct gen_program *p, int level);
 /* Loads the program like ask_load(), and unloads it. Returns 0, or -errno. */
 int ask_verdict(const struct gen_program *p, int level);
 
 /*
- * The meaning of a verdict, by its errno and the log's last line. A refusal (ASK_REFUSES) is a statement about the
- * program. ASK_GIVES_UP and ASK_HAS_BUG say nothing about it. The kernel gives up in four cases. (1) The log says
- * that the program is too large or that its jumps are too complex. The errno doesn't matter. (2) ENOMEM. (3)
- * EAGAIN or EINTR, after a signal (a stop, a freezer, the time limit of ask_load()). (4) ENOSPC, if the log has no
- * room for a reason. EFAULT reports a bug of the kernel. Every other error is a refusal. E2BIG without the words
- * of case 1 (too many frames) is a refusal, too.
+ * The meaning of a verdict, by its errno and the log's last line. A refusal (ASK_REFUSES) is a
+ * statement about the program. ASK_GIVES_UP and ASK_HAS_BUG say nothing about it. The kernel gives
+ * up in four cases. (1) The log says that the program is too large or that its jumps are too
+ * complex. The errno doesn't matter. (2) ENOMEM. (3) EAGAIN or EINTR, after a signal (a stop, a
+ * freezer, the time limit of ask_load()). (4) ENOSPC, if the log has no room for a reason. EFAULT
+ * reports a bug of the kernel. Every other error is a refusal. E2BIG without the words of case 1
+ * (too many frames) is a refusal, too.
  */
 enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
-/* Returns the meaning of the last verdict. `err` is the return value of the last ask_load() or ask_verdict(). */
+/* Returns the meaning of the last verdict. `err` is the return value of the last ask_load() or
+ * ask_verdict(). */
 enum ask_answer ask_answer(int err);
 /* Returns the log's last line before the statistics. */
 const char *ask_last_line(void);
-/* Returns whether the last log shows a flaw of later kernels. These kernels link a number to another number with a
- * delta. If the linked number is added to a pointer, these kernels use the delta as the pointer's offset. They
- * ignore what is known of the number itself. */
+/* Returns whether the last log shows a flaw of later kernels. These kernels link a number to
+ * another number with a delta. If the linked number is added to a pointer, these kernels use the
+ * delta as the pointer's offset. They ignore what is known of the number itself. */
 bool ask_takes_delta_for_offset(void);
 
 /*
- * ask_run() runs the program in the kernel. Maps and packet have the contents that they have in the world
- * (world.h). Returns 0 with r0 and a hash of the kernel's maps and packet, or -errno. ask_sum() computes the same
- * hash for the world.
+ * ask_run() runs the program in the kernel. Maps and packet have the contents that they have in the
+ * world (world.h). Returns 0 with r0 and a hash of the kernel's maps and packet, or -errno.
+ * ask_sum() computes the same hash for the world.
  */
 struct ask_result {
 	uint32_t r0;

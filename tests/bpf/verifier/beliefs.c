@@ -152,8 +152,8 @@ static bool in_value(const struct reg *r, uint64_t v)
 	return !((v ^ r->var.value) & ~r->var.mask) && in_range(&r->wide, v, 64) && in_range(&r->low, v, 32);
 }
 
-/* Returns whether a pointer's variable part is within its bounds. The variable part is the value minus the base and
- * minus the fixed offset. */
+/* Returns whether a pointer's variable part is within its bounds. The variable part is the value
+ * minus the base and minus the fixed offset. */
 static bool based(const struct reg *r, uint64_t v, uint64_t base)
 {
 	uint64_t part = v - base - (uint64_t)(int64_t)r->off;
@@ -234,8 +234,9 @@ static uint64_t held_by(const struct machine *m, const struct belief *n)
 	return v;
 }
 
-/* Returns whether v fits what was known of a number. v has the number's low bytes, which were spilled. Compares the
- * known bits of these bytes. For 4 bytes, also compares the bounds of the number's low half. */
+/* Returns whether v fits what was known of a number. v has the number's low bytes, which were
+ * spilled. Compares the known bits of these bytes. For 4 bytes, also compares the bounds of the
+ * number's low half. */
 static bool narrow_fits(const struct belief *n, uint64_t v)
 {
 	uint64_t keep = n->bytes < 8 ? (1ull << n->bytes * 8) - 1 : ~0ull;

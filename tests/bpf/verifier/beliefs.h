@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares the verifier's deductions with a run of the program. While a program is verified, the state before each
- * instruction is recorded. While the program runs (watch.h), the registers and the stack must fit one of the
- * instruction's recorded states. So the check finds a wrong deduction right after the instruction with the
- * deduction. It finds the deduction even if there is no wrong access.
+ * Compares the verifier's deductions with a run of the program. While a program is verified, the
+ * state before each instruction is recorded. While the program runs (watch.h), the registers and
+ * the stack must fit one of the instruction's recorded states. So the check finds a wrong deduction
+ * right after the instruction with the deduction. It finds the deduction even if there is no wrong
+ * access.
  */
 #ifndef PB_TEST_BELIEFS_H
 #define PB_TEST_BELIEFS_H
@@ -13,15 +14,16 @@
 
 #define BELIEFS_MOST	40000		/* limit of recorded registers */
 #define BELIEFS_STATES	8000
-#define BELIEFS_VISITS	50000		/* limit of visited instructions; beyond it, verification ends with -E2BIG */
+#define BELIEFS_VISITS	50000		/* limit of visited instructions; beyond it, verification
+					 * ends with -E2BIG */
 
 /* What the verifier knows of a register, or of a stack slot. */
 struct belief {
 	struct reg reg;
 	uint8_t frame, what;		/* what: a register's number, or 11 + a slot's number */
 	uint8_t bytes;			/* for a slot: how many bytes of the slot hold the number */
-	uint8_t zeros;			/* for a slot: a bit for each byte that is known to be 0; bit 0 is the byte
-					 * with the lowest address */
+	uint8_t zeros;			/* for a slot: a bit for each byte that is known to be 0;
+					 * bit 0 is the byte with the lowest address */
 };
 
 struct belief_state {
@@ -31,8 +33,10 @@ struct belief_state {
 
 struct beliefs {
 	bool bases_only;		/* record only pointers that are bases of memory accesses */
-	bool contradiction;		/* a register had contradictory bounds, so its path is impossible */
-	bool full;			/* there was no room for all states, so nothing is checked */
+	bool contradiction;		/* a register had contradictory bounds, so its path is
+					 * impossible */
+	bool full;			/* there was no room for all states, so nothing is
+					 * checked */
 	uint32_t nr, nr_states, nr_insns, visits;
 	struct belief_state *of[GEN_MOST], states[BELIEFS_STATES];
 	struct belief regs[BELIEFS_MOST];
@@ -40,6 +44,7 @@ struct beliefs {
 
 /* Sets v->visit, so that verification records states. */
 void beliefs_listen(struct beliefs *b, struct pb_bpf_verify *v);
-/* Returns false if no recorded state fits. In that case, `why` (200 bytes) says what doesn't fit. */
+/* Returns false if no recorded state fits. In that case, `why` (200 bytes) says what doesn't
+ * fit. */
 bool beliefs_check(const struct beliefs *b, const struct machine *m, uint32_t insn, char *why);
 #endif

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests the verifier with programs of the second generator (weave.h), and with slightly changed variants of each
- * program:
+ * Tests the verifier with programs of the second generator (weave.h), and with slightly changed
+ * variants of each program:
  *
- * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a program, the program is
- *   counted by the kernel's reason.
- * - An accepted program runs on a checking interpreter, on both engines between
- *   inaccessible pages, and in the kernel. All results must be the same. The checking interpreter checks each access.
- *   It compares each register with the verifier's deductions (watch.h, beliefs.h).
- * - The program is verified a second time. In this second verification, a path is pruned only if an earlier state
- *   contains the whole current state. The verdict must stay the same.
+ * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a program,
+ *   the program is counted by the kernel's reason.
+ * - An accepted program runs on a checking interpreter, on both engines between inaccessible pages,
+ *   and in the kernel. All results must be the same. The checking interpreter checks each access. It
+ *   compares each register with the verifier's deductions (watch.h, beliefs.h).
+ * - The program is verified a second time. In this second verification, a path is pruned only if an
+ *   earlier state contains the whole current state. The verdict must stay the same.
  *
  *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-gk] [-o FILE] [-v]
  *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <REPORT
  *
- * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but the programs don't run
- * in the kernel (run_exec runs them). -k: without the kernel. -o: appends findings to FILE, with reduced programs. -x:
- * tests a reported program again. Without -s, the seed is in the report. Programs are made and tested in child
- * processes. Exit status 1: something was found. 77: the kernel can't be asked, but -k isn't given.
+ * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but
+ * the programs don't run in the kernel (run_exec runs them). -k: without the kernel. -o: appends
+ * findings to FILE, with reduced programs. -x: tests a reported program again. Without -s, uses the
+ * seed of the report. Programs are made and tested in child processes. Exit status 1: something was
+ * found. 77: the kernel can't be asked, but -k isn't given.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -88,7 +89,8 @@ static double now(void)
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-/* Some programs are verified without the right to learn addresses. The kernel isn't asked about these programs. */
+/* Some programs are verified without the right to learn addresses. The kernel isn't asked about
+ * these programs. */
 static uint32_t caps = PB_BPF_CAP_ALL;
 
 static void choose_caps(uint64_t seed)
@@ -150,8 +152,8 @@ static bool ask_bounds(const struct gen_program *p, int at, struct weave_bounds 
 
 /* ---- classes of differences ------------------------------------------------------------------ */
 
-/* Known reasons to accept programs that the kernel refuses. doc/design/bpf.md ("Sharper than Linux 6.18") has the
- * proofs. */
+/* Known reasons to accept programs that the kernel refuses. doc/design/bpf.md ("Sharper than Linux
+ * 6.18") has the proofs. */
 static const char *const known[] = {
 	"the kernel calls a number's distance from another its offset",
 	"we know more after: a branch",
@@ -162,7 +164,8 @@ static const char *const known[] = {
 	"we know more after: rN = *(sN *)(rN N)",
 };
 
-/* Finds the last line of a log before the statistics. Stores the line without its numbers in `out`. */
+/* Finds the last line of a log before the statistics. Stores the line without its numbers in
+ * `out`. */
 static void name_class(const char *log, char *out, size_t size)
 {
 	const char *end = strstr(log, "\nprocessed "), *line;
@@ -198,8 +201,8 @@ static bool is_known(const char *text)
 	return false;
 }
 
-/* Stores the kernel's reason to refuse the program in `out`. Returns false if the kernel accepts the program this time,
- * or gives up. */
+/* Stores the kernel's reason to refuse the program in `out`. Returns false if the kernel accepts
+ * the program this time, or gives up. */
 static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 {
 	out[0] = 0;
@@ -213,9 +216,9 @@ static bool laxer_words(const struct gen_program *p, char *out, size_t size)
 }
 
 /*
- * Returns whether the kernel forgets something at a branch whose two paths continue at the same instruction. At this
- * kind of branch, a verifier can only learn something. So if the kernel accepts the program without the branch, it has
- * forgotten something at the branch.
+ * Returns whether the kernel forgets something at a branch whose two paths continue at the same
+ * instruction. At this kind of branch, a verifier can only learn something. So if the kernel
+ * accepts the program without the branch, it has forgotten something at the branch.
  */
 static bool forgets_at_branch(const struct gen_program *p)
 {
@@ -235,15 +238,16 @@ static bool forgets_at_branch(const struct gen_program *p)
 	return false;
 }
 
-/* Classifies a reduced program. The class names the instruction after which we know more than the kernel. */
+/* Classifies a reduced program. The class names the instruction after which we know more than the
+ * kernel. */
 static void laxer_class(const struct gen_program *p, char *out, size_t size)
 {
 	char insn[100], words[140];
 	bool dead;
 
 	laxer_words(p, words, sizeof words);
-	/* first compare what is known on all paths to an instruction; if the class isn't a known class, compare each
-	 * visit */
+	/* first compare what is known on all paths to an instruction; if the class isn't a known
+	 * class, compare each visit */
 	for (int visits = 0; visits < 2; visits++) {
 		sharper_at(to_verify(p), ask_log, visits, insn, sizeof insn, &dead);
 		if (insn[0])
@@ -357,8 +361,8 @@ static bool same_result(const struct result *a, const struct result *b)
 	return a->r0 == b->r0 && a->sum == b->sum && a->kernel_sum == b->kernel_sum;
 }
 
-/* Returns whether the result differs if all memory is at other addresses. Tries several addresses of the frame, because
- * a program may look at a single bit of the frame's address. */
+/* Returns whether the result differs if all memory is at other addresses. Tries several addresses
+ * of the frame, because a program may look at a single bit of the frame's address. */
 static bool depends_on_addresses(const struct subject *s, uint64_t input, const struct result *a)
 {
 	struct subject other = *s;
@@ -390,7 +394,8 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0, a->sum, sum);
 }
 
-/* Returns whether the helper has another result in the kernel: a clock, a random number, a name of an object. */
+/* Returns whether the helper has another result in the kernel: a clock, a random number, a name of
+ * an object. */
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {
@@ -405,8 +410,8 @@ static bool is_kernels_own(int32_t helper)
 	return false;
 }
 
-/* Returns whether results may differ from the kernel's results (doc/design/bpf.md). After some atomics, Linux 6.18
- * removes branches that are taken. In our runs a packet has no room to grow. */
+/* Returns whether results may differ from the kernel's results (doc/design/bpf.md). After some
+ * atomics, Linux 6.18 removes branches that are taken. In our runs a packet has no room to grow. */
 static bool kernel_differs(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++) {
@@ -415,7 +420,8 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* for a load of any part of a bit field, Linux loads the same byte and doesn't shift it */
+		/* for a load of any part of a bit field, Linux loads the same byte and doesn't
+		 * shift it */
 		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
@@ -426,9 +432,9 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 	return false;
 }
 
-/* Returns whether the run reaches an instruction that the kernel has removed. The kernel removes instructions that its
- * verifier didn't reach. The cause is a flaw of Linux 6.18: after a load from the stack with sign extension, it still
- * assumes the stored number. */
+/* Returns whether the run reaches an instruction that the kernel has removed. The kernel removes
+ * instructions that its verifier didn't reach. The cause is a flaw of Linux 6.18: after a load from
+ * the stack with sign extension, it still assumes the stored number. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {
 	static bool seen[GEN_MOST];
@@ -531,8 +537,8 @@ static int make(struct subject *s)
 	return err;
 }
 
-/* Returns whether the program has callbacks. To make iterations of a callback equal, the verifier forgets numbers. The
- * stored states decide which numbers it forgets. */
+/* Returns whether the program has callbacks. To make iterations of a callback equal, the verifier
+ * forgets numbers. The stored states decide which numbers it forgets. */
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)
@@ -556,10 +562,10 @@ static const char *whole_words(struct pb_bpf_verify *v)
 	return words;
 }
 
-/* Returns whether the log ends on a mispredicted path. The verifier walks a mispredicted path only from a branch whose
- * outcome is known. An earlier state may contain the current state, and yet leave the outcome unknown. From the earlier
- * state, the verifier hasn't walked the mispredicted path. Even so, it prunes the current state, and Linux does the
- * same. */
+/* Returns whether the log ends on a mispredicted path. The verifier walks a mispredicted path only
+ * from a branch whose outcome is known. An earlier state may contain the current state, and yet
+ * leave the outcome unknown. From the earlier state, the verifier hasn't walked the mispredicted
+ * path. Even so, it prunes the current state, and Linux does the same. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;
@@ -569,8 +575,8 @@ static bool ends_mispredicted(const char *log)
 	return last && memmem(last + 1, strcspn(last + 1, "\n"), "(speculative", strlen("(speculative"));
 }
 
-/* Verifies the program again. Prunes a path only if an earlier state contains the whole current state. The verdict must
- * be the same. Records the deductions for the runs. */
+/* Verifies the program again. Prunes a path only if an earlier state contains the whole current
+ * state. The verdict must be the same. Records the deductions for the runs. */
 static enum finding verify_whole(struct subject *s)
 {
 	struct pb_bpf_verify v = s->v;
@@ -587,8 +593,9 @@ static enum finding verify_whole(struct subject *s)
 	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction || calls_back(&v))
 		return NOTHING;
 	find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
-	/* Privileged programs may read any byte of the stack, with one exception. If one byte of a spilled number was
-	 * overwritten, its other bytes aren't readable. Pruning treats these other bytes as readable, too. */
+	/* Privileged programs may read any byte of the stack, with one exception. If one byte of a
+	 * spilled number was overwritten, its other bytes aren't readable. Pruning treats these
+	 * other bytes as readable, too. */
 	return strstr(why, "invalid read from stack") || strstr(ours_log, "INVARIANTS VIOLATION") ||
 	       ends_mispredicted(ours_log) ? NOTHING : HIDDEN;
 }
@@ -609,7 +616,8 @@ static enum finding run_accepted(struct subject *s, const struct gen_program *p)
 	return f;
 }
 
-/* Tests one program. *accepted gets whether we accept the program. *kernel gets the kernel's verdict. */
+/* Tests one program. *accepted gets whether we accept the program. *kernel gets the kernel's
+ * verdict. */
 static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
 {
 	struct subject s = { .p = p, .v = to_verify(p), .seed = seed, .fd = -1 };
@@ -621,7 +629,8 @@ static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, 
 	*accepted = !pb_bpf_verify(&s.v);
 	s.v.visit = NULL;
 	*kernel = 0;
-	/* the kernel may need a minute to walk long loops, so it isn't asked about programs with many visits */
+	/* the kernel may need a minute to walk long loops, so it isn't asked about programs with
+	 * many visits */
 	if (ask && bases.visits < BELIEFS_VISITS / 10) {
 		s.fd = ask_load(p, 0);
 		*kernel = s.fd < 0 ? s.fd : 0;
@@ -681,8 +690,8 @@ static void report(const struct gen_program *p, const struct gen_program *q, con
 	}
 }
 
-/* Counts a program that only the kernel refuses. Reduces the program to find the class of the difference. Reports the
- * first program of each unknown class. */
+/* Counts a program that only the kernel refuses. Reduces the program to find the class of the
+ * difference. Reports the first program of each unknown class. */
 static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
 {
 	struct sought s = { .seed = seed, .what = LAXER };
@@ -782,8 +791,9 @@ static void try_seed(uint64_t seed)
 
 /* ---- a reported program ---------------------------------------------------------------------------------- */
 
-/* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes before each function.
- * In the line of an instruction, its number follows ";". */
+/* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes
+ * before each function. In the line of an instruction, its bytes follow ";" as one or two
+ * hexadecimal numbers. */
 static bool read_program(FILE *f, struct gen_program *p)
 {
 	char line[400];
@@ -880,7 +890,8 @@ static bool work_in_child(uint64_t from, uint64_t end, double until)
 
 	if (!status)
 		return true;
-	/* Linux 6.18 may follow a bad pointer in propagate_precision(); the fault kills the process */
+	/* Linux 6.18 may follow a bad pointer in propagate_precision(); the fault kills the
+	 * process */
 	if (opt.kernel && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
 		opt.kernel = false;
 		alone = status_of_child(at, at + 1, until);

@@ -64,8 +64,8 @@ static void copy(struct gen *g)
 		set(g, dst, NONE);
 }
 
-/* Bounds a number by a branch or by a mask. The mask allows all numbers less than `below` only if `below` is a power of
- * two. */
+/* Bounds a number by a branch or by a mask. The mask allows all numbers less than `below` only if
+ * `below` is a power of two. */
 int gen_bounded(struct gen *g, int below)
 {
 	int r = reg_of(g, NUMBERS);

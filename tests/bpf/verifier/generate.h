@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs. A verifier accepts most of them. The generator keeps a rough account of the contents of registers
- * and stack. For some programs, it ignores the account, or changes a field of an instruction at the end.
+ * Random programs. A verifier accepts most of them. The generator keeps a rough account of the
+ * contents of registers and stack. For some programs, it ignores the account, or changes a field of
+ * an instruction at the end.
  */
 #ifndef PB_TEST_GENERATE_H
 #define PB_TEST_GENERATE_H
@@ -10,9 +11,8 @@
 #include <stdint.h>
 #include "bpf/verifier/verify.h"
 
-enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };	/* maps of a generated program;
-											 * an LD_IMM64 has one of these
-											 * as imm */
+/* maps of a generated program; an LD_IMM64 has one of these as imm */
+enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };
 #define GEN_HASH_KEY	8
 #define GEN_HASH_VALUE	32
 #define GEN_ARRAY_VALUE	48

@@ -9,9 +9,10 @@ enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VAL
 
 struct account {
 	uint8_t kind[11];
-	int16_t left[11];	/* for a VALUE: number of bytes up to the value's end; for a PACKET: number of bytes
-				 * that are known to exist */
-	uint64_t stack;		/* if bit n is set, the eight bytes at fp - 8(n + 1) have been written */
+	int16_t left[11];	/* for a VALUE: number of bytes up to the value's end; for a PACKET:
+				 * number of bytes that are known to exist */
+	uint64_t stack;		/* if bit n is set, the eight bytes at fp - 8(n + 1) have been
+				 * written */
 };
 
 struct gen {

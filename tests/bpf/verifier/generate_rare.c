@@ -29,8 +29,8 @@ static void direct_value(struct gen *g)
 	g->a.left[r] = (int16_t)(GEN_DIRECT_VALUE - off);
 }
 
-/* Makes a spill and a fill of any width. Some fills extend the sign. Some accesses use another register than r10 as
- * base. */
+/* Makes a spill and a fill of any width. Some fills extend the sign. Some accesses use another
+ * register than r10 as base. */
 static void spill_narrow(struct gen *g)
 {
 	int s = pick(g, 4), bytes = s == 3 ? 8 : sizes[s] == BPF_W ? 4 : sizes[s] == BPF_H ? 2 : 1, n = 1 + pick(g, 6);
@@ -167,8 +167,8 @@ static void leave_for_another(struct gen *g)
 	after_call(g, NONE);
 }
 
-/* Calls subprogram 1 or 2 with numbers and the address of a value. gen_link_subs() later stores the subprogram's
- * address in the call. */
+/* Calls subprogram 1 or 2 with numbers and the address of a value. gen_link_subs() later stores the
+ * subprogram's address in the call. */
 static void call_sub(struct gen *g)
 {
 	int sub = g->sub ? g->sub + 1 : 1 + pick(g, 2), value = reg_of(g, 1u << VALUE), n = reg_of(g, NUMBERS);
@@ -187,7 +187,8 @@ static void call_sub(struct gen *g)
 	after_call(g, NUMBER);
 }
 
-/* Calls bpf_loop with subprogram 3 as callback. The callback gets the address of a slot of this stack. */
+/* Calls bpf_loop with subprogram 3 as callback. The callback gets the address of a slot of this
+ * stack. */
 static void call_loop(struct gen *g)
 {
 	int slot = -8 * (1 + pick(g, 6)), n = reg_of(g, NUMBERS), back = 6 + pick(g, 4);
@@ -318,7 +319,8 @@ void gen_make_subs(struct gen *g)
 	}
 }
 
-/* Stores the addresses of subprograms in their calls. If there are subprograms, also makes the list of functions. */
+/* Stores the addresses of subprograms in their calls. If there are subprograms, also makes the list
+ * of functions. */
 void gen_link_subs(struct gen *g)
 {
 	struct gen_program *p = g->p;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which this verifier needs much time. Later
- * kernels refuse most of them. Most programs have a harmless variant. A test's name says what its program does.
+ * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which this verifier
+ * needs much time. Later kernels refuse most of them. Most programs have a harmless variant. A
+ * test's name says what its program does.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -17,7 +18,8 @@
 
 /* ---- copies of scalars ---------------------------------------------------------------- */
 
-/* A branch bounds r7. On one path r7 is a copy of r6, so r6 is bounded, too. On the other path r7 isn't a copy. */
+/* A branch bounds r7. On one path r7 is a copy of r6, so r6 is bounded, too. On the other path r7
+ * isn't a copy. */
 static void test_no_copy_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
@@ -34,7 +36,8 @@ static void test_no_copy_on_other_path(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* A byte is filled with sign extension. So the filled value differs from the copies of the spilled number. */
+/* A byte is filled with sign extension. So the filled value differs from the copies of the spilled
+ * number. */
 static void test_signed_fill_is_no_copy(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -70,8 +73,8 @@ static void test_fill_by_another_register(void **state)
 
 static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "callback" } };
 
-/* i begins at 0. Each iteration of bpf_loop adds step to i. After the loop, the program writes byte i of 16 bytes. If
- * `used` is false, it writes byte 0. */
+/* i begins at 0. Each iteration of bpf_loop adds step to i. After the loop, the program writes byte
+ * i of 16 bytes. If `used` is false, it writes byte 0. */
 static int count_up(int iterations, int step, bool used)
 {
 	struct bpf_insn p[] = {
@@ -99,9 +102,9 @@ static void test_iterations_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
-/* The loop makes one iteration on one path, and seven iterations on the other path. The second iteration finds 100 in
- * the slot and reads outside of the memory. The path with one iteration is safe, but must not prune the path with seven
- * iterations. Linux 6.18 accepts this program. */
+/* The loop makes one iteration on one path, and seven iterations on the other path. The second
+ * iteration finds 100 in the slot and reads outside of the memory. The path with one iteration is
+ * safe, but must not prune the path with seven iterations. Linux 6.18 accepts this program. */
 static void test_more_iterations_on_another_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
@@ -122,7 +125,8 @@ static void test_more_iterations_on_another_path(void **state)
 	flags = 0;
 }
 
-/* The context decides whether the loop ends. The loop begins with a call of a helper that has no callback. */
+/* The context decides whether the loop ends. The loop begins with a call of a helper that has no
+ * callback. */
 static void test_loop_that_may_not_end(void **state)
 {
 	struct bpf_insn p[] = {
@@ -210,7 +214,8 @@ static void test_part_of_pointer_on_other_path(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* A store into a dynptr makes the dynptr and its slices invalid. A helper must not write into a dynptr. */
+/* A store into a dynptr makes the dynptr and its slices invalid. A helper must not write into a
+ * dynptr. */
 static void test_dynptr_overwritten(void **state)
 {
 	struct bpf_insn p[] = {
@@ -235,7 +240,8 @@ static void test_dynptr_overwritten(void **state)
 
 /* ---- memory that must not be written ------------------------------------------------------------ */
 
-/* A helper writes a text or a stack to a map of constants. The verifier relies on the values of constants. */
+/* A helper writes a text or a stack to a map of constants. The verifier relies on the values of
+ * constants. */
 static void test_helper_writes_constants(void **state)
 {
 	struct bpf_insn p[] = {
@@ -347,8 +353,8 @@ static void test_dynptr_on_one_path(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------------ */
 
-/* The program has no branches, so the verifier keeps no states. Every third instruction needs the precise value of
- * r6. */
+/* The program has no branches, so the verifier keeps no states. Every third instruction needs the
+ * precise value of r6. */
 static void test_walks_over_a_straight_path(void **state)
 {
 	enum { NR = 30000 };
@@ -369,7 +375,8 @@ static void test_walks_over_a_straight_path(void **state)
 	assert_true(walked < 500ull * NR);
 }
 
-/* r5 has another value in each iteration and decides a branch. So there are more states than the memory can hold. */
+/* r5 has another value in each iteration and decides a branch. So there are more states than the
+ * memory can hold. */
 static void test_walks_without_memory_for_states(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -382,8 +389,8 @@ static void test_walks_without_memory_for_states(void **state)
 	assert_true(walked < 10ull * PB_BPF_COMPLEXITY);
 }
 
-/* There are 6 layers of 30 global functions. Each function calls all functions of the next layer. That makes 30^6 call
- * chains. */
+/* There are 6 layers of 30 global functions. Each function calls all functions of the next layer.
+ * That makes 30^6 call chains. */
 static void test_chains_are_not_counted_one_by_one(void **state)
 {
 	enum { LAYERS = 6, WIDE = 30, LENGTH = WIDE + 2 };

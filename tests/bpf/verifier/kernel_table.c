@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs our verifier on the kernel's table of verifier tests, and compares verdicts and messages. Each test runs with
- * privileges. If the table says so, the test also runs without privileges.
+ * Runs our verifier on the kernel's table of verifier tests, and compares verdicts and messages.
+ * Each test runs with privileges. If the table says so, the test also runs without privileges.
  *
  *   kernel_table [-v] [WORD-OF-A-NAME]
  *
@@ -160,7 +160,7 @@ static void close_maps(void)
 /* Numbers less than FIRST_FD are no map's descriptor. Some tests need an invalid descriptor. */
 #define FIRST_FD 50
 
-/* Stores the map's descriptor in the instructions of each list. */
+/* Each map has a list of instructions. Stores the map's descriptor in these instructions. */
 static int fix_up(struct bpf_test *t, struct bpf_insn *insns)
 {
 	int *const lists[MAX_NR_MAPS] = {
@@ -280,8 +280,8 @@ static struct pb_bpf_prog *make_insns(uint32_t type, const struct bpf_insn *insn
 	return p;
 }
 
-/* Fills a program array with three programs. The first returns 42, the third returns 24. The second makes tail calls to
- * itself and at last returns 41. */
+/* Fills a program array with three programs. The first returns 42, the third returns 24. The second
+ * makes tail calls to itself and at last returns 41. */
 static void fill_prog_array(uint32_t type, int n, const uint32_t keys[3])
 {
 	const struct bpf_insn first[] = { BPF_MOV64_IMM(BPF_REG_0, 42), BPF_EXIT_INSN() };
@@ -369,8 +369,8 @@ static bool newer_instruction(const struct bpf_test *t)
 	return !strcmp(t->descr, "invalid 64-bit BPF_END");
 }
 
-/* Returns whether the test reads unwritten stack. Linux 6.1 allows this to privileged loaders. Some of Debian's
- * packages have older tests, and these tests expect a refusal. */
+/* Returns whether the test reads unwritten stack. Linux 6.1 allows this to privileged loaders. Some
+ * of Debian's packages have older tests, and these tests expect a refusal. */
 static bool reads_uninit_stack(const struct bpf_test *t)
 {
 	static const char *const names[] = { "Can't use cmpxchg on uninit memory", "uninitialized stack1",
@@ -386,11 +386,12 @@ static bool reads_uninit_stack(const struct bpf_test *t)
 
 /* Tests for which Linux 6.12 and Linux 6.1 have different verdicts or messages. */
 static const struct change {
-	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it differs from
-						 * `message` */
+	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it
+						 * differs from `message` */
 	bool accepted, privileged;	/* privileged: accepted with privileges only */
 } changes[] = {
-	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed bounds */
+	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed
+	 * bounds */
 	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true, .privileged = true },
 	/* 6.12 follows negations, so the number is known and the two paths have the same mask */
 	{ "map access: known scalar += value_ptr unknown vs unknown (lt)", .accepted = true },
@@ -415,7 +416,8 @@ static const struct change {
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
 	/* in 6.12, a spilled number has an id */
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
-	/* 6.12's backtracking marks copies that were bounded by the same branch; the log names registers */
+	/* 6.12's backtracking marks copies that were bounded by the same branch; the log names
+	 * registers */
 	{ "precise: test 1", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 20\t"
 	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tregs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\t"
 	  "last_idx 19 first_idx 10\tregs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\t"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests what the verifier learns through the stack and through links between numbers, like Linux 6.12. Each program
- * writes a byte at fp - 64 plus a number. The verifier accepts the program only if it knows that the number is less
- * than 64. Most good programs have a similar bad program, in which the same conclusion is wrong.
+ * Tests what the verifier learns through the stack and through links between numbers, like Linux
+ * 6.12. Each program writes a byte at fp - 64 plus a number. The verifier accepts the program only
+ * if it knows that the number is less than 64. Most good programs have a similar bad program, in
+ * which the same conclusion is wrong.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -37,7 +38,8 @@ static void test_sizes(void **state)
 		for (int f = 0; f <= s; f++) {
 			good(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8), USE(6), END());
 			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8), USE(6), END());
-			/* a fill that is larger than the spill, or that begins inside of it, gets other bytes */
+			/* a fill that is larger than the spill, or that begins inside of it, gets
+			 * other bytes */
 			if (f < s)
 				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8), FILL(sizes[s], 6, -8), USE(6), END());
 			if (f < s)
@@ -57,8 +59,8 @@ static void test_fill_cuts(void **state)
 	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* Tests what the verifier knows of the other bytes of a slot with a narrow number, and which stores end this
- * knowledge. */
+/* Tests what the verifier knows of the other bytes of a slot with a narrow number, and which stores
+ * end this knowledge. */
 static void test_beside(void **state)
 {
 	/* the verifier still knows that these bytes are 0 */
@@ -71,7 +73,8 @@ static void test_beside(void **state)
 	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_B, 10, -7, 1), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* All bytes of a spilled 0 are 0. If one of these bytes must be precise, the spilled number must be precise, too. */
+/* All bytes of a spilled 0 are 0. If one of these bytes must be precise, the spilled number must be
+ * precise, too. */
 static void test_zero(void **state)
 {
 	for (int s = 0; s < 4; s++)
@@ -89,7 +92,8 @@ static void test_zero(void **state)
 	flags = 0;
 }
 
-/* Stores 0 to an unknown byte of a slot. A spilled 0 stays 0. Any other spilled number becomes unknown. */
+/* Stores 0 to an unknown byte of a slot. A spilled 0 stays 0. Any other spilled number becomes
+ * unknown. */
 static void test_zero_somewhere(void **state)
 {
 	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
@@ -117,8 +121,8 @@ static void test_copies_in_stack(void **state)
 	     END());
 }
 
-/* r6 is r0 plus a constant. If a branch bounds one of the two registers, it also bounds the other register: the
- * constant is added or subtracted. */
+/* r6 is r0 plus a constant. If a branch bounds one of the two registers, it also bounds the other
+ * register: the constant is added or subtracted. */
 static void test_constant_more(void **state)
 {
 	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
@@ -137,7 +141,8 @@ static void test_constant_more(void **state)
 	     7, 8, 4), USE(6), END());
 }
 
-/* The sum of a 32-bit addition isn't linked to the 64-bit operand. Other operations also end links. */
+/* The sum of a 32-bit addition isn't linked to the 64-bit operand. Other operations also end
+ * links. */
 static void test_no_link(void **state)
 {
 	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), BPF_ALU64_IMM(BPF_LSH,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the log. If the log has little room, the verdict must not change, and the log must have the last lines. */
+/* Tests the log. If the log has little room, the verdict must not change, and the log must have the
+ * last lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,8 +28,8 @@ static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level,
 	return err;
 }
 
-/* Verifies a program with a loop. After the loop, a good program has r0 = 0. A bad program has r0 = r3, but r3 is
- * uninitialized. */
+/* Verifies a program with a loop. After the loop, a good program has r0 = 0. A bad program has r0 =
+ * r3, but r3 is uninitialized. */
 static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 {
 	const struct bpf_insn insns[] = {
@@ -39,7 +40,8 @@ static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 	return verdict_of(insns, sizeof insns / sizeof *insns, level, log);
 }
 
-/* Tests logs of many sizes. The largest log has room for everything. Each log must be the end of the whole log. */
+/* Tests logs of many sizes. The largest log has room for everything. Each log must be the end of
+ * the whole log. */
 static void test_verdict_with_little_room(void **state)
 {
 	static char all[4 << 20], some[1 << 16];
@@ -80,9 +82,10 @@ static void test_only_of_a_refusal(void **state)
 	assert_non_null(strstr(text, "R3 !read_ok\n"));
 }
 
-/* The path's branches demand a number that is at least 25 (signed), at most 32 (unsigned), and has a low half of 0.
- * There is no such number. The verifier must report the contradiction (REG INVARIANTS VIOLATION) in the log of this
- * path. The verifier must do so even if it walks another path first. */
+/* The path's branches demand a number that is at least 25 (signed), at most 32 (unsigned), and has
+ * a low half of 0. There is no such number. The verifier must report the contradiction (REG
+ * INVARIANTS VIOLATION) in the log of this path. The verifier must do so even if it walks another
+ * path first. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {
@@ -100,7 +103,8 @@ static void test_of_a_path_that_cannot_be_taken(void **state)
 	assert_non_null(strstr(text, "REG INVARIANTS VIOLATION (true_reg1)"));
 }
 
-/* The buffer keeps the end of the text. If whole lines fit, the kept text begins at the start of a line. */
+/* The buffer keeps the end of the text. If whole lines fit, the kept text begins at the start of a
+ * line. */
 static void test_tail(void **state)
 {
 	char all[4096], buf[64];
@@ -119,7 +123,8 @@ static void test_tail(void **state)
 			if (size > 32 && t.gone)
 				assert_int_equal(all[t.gone - 1], '\n');
 			if (i % 7 == 3) {
-				/* go back to an earlier position; the buffer may no longer have this position */
+				/* go back to an earlier position; the buffer may no longer have
+				 * this position */
 				pb_bpf_text_back(&whole, at);
 				pb_bpf_text_back(&t, at);
 				assert_int_equal(pb_bpf_text_at(&t), at);

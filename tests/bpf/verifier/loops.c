@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests loops with may_goto and with numeric iterators: the verifier needn't walk these loops to their end. Accepted
- * programs run on all engines. If a program might not end or leaks its iterator, it must be refused.
+ * Tests loops with may_goto and with numeric iterators: the verifier needn't walk these loops to
+ * their end. Accepted programs run on all engines. If a program might not end or leaks its
+ * iterator, it must be refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,8 +95,8 @@ static void test_frames_and_counters(void **state)
 	      "out: r1 = *(u64 *)(r10 -8); r2 = *(u64 *)(r10 -56); r0 += r1; r0 += r2; exit", 1028);
 }
 
-/* The loop changes a register. After the loop, the verifier must not assume the register's value from before the
- * loop. */
+/* The loop changes a register. After the loop, the verifier must not assume the register's value
+ * from before the loop. */
 static void test_may_goto_iterations_count(void **state)
 {
 	refused("r6 = 0\n"
@@ -131,8 +132,8 @@ static void test_endless(void **state)
 	      "end: exit", 9);
 }
 
-/* Registers are the same in each iteration, but the spilled number differs. At the start of the second iteration, no
- * instruction has needed the number's precise value. */
+/* Registers are the same in each iteration, but the spilled number differs. At the start of the
+ * second iteration, no instruction has needed the number's precise value. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"
@@ -247,7 +248,8 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* There are two iterators. The loop of each iterator destroys the other iterator and makes a new one. */
+/* There are two iterators. The loop of each iterator destroys the other iterator and makes a new
+ * one. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -294,8 +296,8 @@ static void test_drained(void **state)
 
 #define WAY(k)	"call bpf_get_prandom_u32#7; if r0 == 0 goto way" #k "; r7 += 1 ; r7 *= 2\nway" #k ": "
 
-/* An iteration ends in thousands of states. The verifier doesn't keep them all. In each state, the origin of r6 must be
- * precise. */
+/* An iteration ends in thousands of states. The verifier doesn't keep them all. In each state, the
+ * origin of r6 must be precise. */
 static void many_ends(const char *last, bool good)
 {
 	char source[4000];
@@ -331,8 +333,8 @@ static void test_many_ends(void **state)
 	"r1 = 42; *(u64 *)(r10 -512) = r1; call sub; r1 = *(u64 *)(r10 -512); r0 += r1; exit\n" \
 	"sub: " sub
 
-/* The kernel inlines the helper (bpf_fastcall), and the inlined helper keeps r1. So a slot that only saves r1 doesn't
- * count for the size of the stack. */
+/* The kernel inlines the helper (bpf_fastcall), and the inlined helper keeps r1. So a slot that
+ * only saves r1 doesn't count for the size of the stack. */
 static void test_saved_around_fast_calls(void **state)
 {
 	gives(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"

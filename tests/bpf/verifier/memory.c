@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests how much memory the verifier, the resolver and the JIT need for the worst programs. Each kind of program
- * reaches the limits on instructions or branches. A separate process verifies, resolves and compiles the program. The
- * peak resident size of this process is limited. The verdict must be the expected verdict.
+ * Tests how much memory the verifier, the resolver and the JIT need for the worst programs. Each
+ * kind of program reaches the limits on instructions or branches. A separate process verifies,
+ * resolves and compiles the program. The peak resident size of this process is limited. The verdict
+ * must be the expected verdict.
  *
  *	memory [KIND...]	tests these kinds, or all; MEMORY=1 prints the memory of each kind
  */
@@ -66,8 +67,8 @@ static void use_stack(void)
 		    BPF_LDX_MEM(BPF_B, 3, 2, 0));
 }
 
-/* Makes eight functions, each with `slots` stack slots. Each function calls the next function. The eighth function has
- * `body`. */
+/* Makes eight functions, each with `slots` stack slots. Each function calls the next function. The
+ * eighth function has `body`. */
 static void deep(void (*body)(void), int slots)
 {
 	for (int n = 0; n < 8; n++) {
@@ -76,8 +77,8 @@ static void deep(void (*body)(void), int slots)
 		for (int s = 1; s <= slots; s++)
 			PUT(STORE(-8 * s, 1000 * n + s));
 		if (n < 7)
-			PUT(BPF_CALL_REL(0, slots + 2));	/* the next function begins after the rest of this
-								 * function */
+			PUT(BPF_CALL_REL(0, slots + 2));	/* the next function begins after
+								 * the rest of this function */
 		else
 			body();
 		for (int s = 1; s <= slots; s++)
@@ -109,8 +110,8 @@ static void deep_branches(void)
 	deep(many_branches, 64);
 }
 
-/* Makes one path with the maximal number of states. The verifier keeps a state for each eight instructions with two
- * jumps. */
+/* Makes one path with the maximal number of states. The verifier keeps a state for each eight
+ * instructions with two jumps. */
 static void long_path(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
@@ -166,9 +167,9 @@ static void deep_waiting(void)
 	deep(wait_body, 64);
 }
 
-/* Each slot has a different packet pointer. There are 8,100 comparisons, and all of them wait to be walked. Each
- * comparison updates the range of all pointers. This is the only kind that is refused because of its memory. The kernel
- * gives up with E2BIG. */
+/* Each slot has a different packet pointer. There are 8,100 comparisons, and all of them wait to be
+ * walked. Each comparison updates the range of all pointers. This is the only kind that is refused
+ * because of its memory. The kernel gives up with E2BIG. */
 static void packets(void)
 {
 	PUT(BPF_LDX_MEM(BPF_W, 7, 1, 76), BPF_LDX_MEM(BPF_W, 8, 1, 80));

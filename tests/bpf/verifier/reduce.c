@@ -17,8 +17,8 @@ static bool is_wide(const struct bpf_insn *i)
 	return i->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
 
-/* Returns the target of a jump, of a call, or of a load of a function's address. Returns -1 if the instruction has no
- * target. */
+/* Returns the target of a jump, of a call, or of a load of a function's address. Returns -1 if the
+ * instruction has no target. */
 static int target(const struct gen_program *p, int at)
 {
 	const struct bpf_insn *i = &p->insns[at];
@@ -100,8 +100,8 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 	return some;
 }
 
-/* Removes no-ops one by one. The number of no-ops decides where the verifier keeps states, so some no-ops may be
- * needed. */
+/* Removes no-ops one by one. The number of no-ops decides where the verifier keeps states, so some
+ * no-ops may be needed. */
 static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	for (int i = p->nr - 1; i >= 0; i--) {

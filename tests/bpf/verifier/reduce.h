@@ -5,9 +5,9 @@
 #include "generate.h"
 
 typedef bool reduce_shows(const struct gen_program *p, void *arg);
-/* Removes instructions of p. After each removal, shows(p, arg) must be true. */
+/* Removes instructions of p. Keeps a removal only if shows(p, arg) is true. */
 void reduce(struct gen_program *p, reduce_shows *shows, void *arg);
 /* Prints the program. Marks the first instruction of each function. Prints each instruction as
- * text, and as a number that bpf_fuzz_verifier -x can read. */
+ * text, and as one or two numbers that bpf_fuzz_verifier -x can read. */
 void reduce_print(const struct gen_program *p, void (*line)(const char *text));
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks that accepted programs are safe. Verifies, resolves and runs random programs. They run on an interpreter that
- * checks each access (watch.c), and on both engines. On the engines, inaccessible pages surround all memory of a
- * program. All results must be the same.
+ * Checks that accepted programs are safe. Verifies, resolves and runs random programs. They run on
+ * an interpreter that checks each access (watch.c), and on both engines. On the engines,
+ * inaccessible pages surround all memory of a program. All results must be the same.
  *
  *   safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
  *
- * If a program computes a number from addresses, the number differs between runs. So the checking interpreter runs each
- * program twice, with memory at different addresses. If the two results agree, the results of the engines must agree,
- * too. If a result depends on unwritten memory, it isn't compared. Without CAP_PERFMON, results must not depend on
- * addresses, so the two results must always agree.
+ * If a program computes a number from addresses, the number differs between runs. So the checking
+ * interpreter runs each program twice, with memory at different addresses. If the two results
+ * agree, the results of the engines must agree, too. If a result depends on unwritten memory, it
+ * isn't compared. Without CAP_PERFMON, results must not depend on addresses, so the two results
+ * must always agree.
  *
  * Exit status 1: an access outside of the program's memory, or a difference.
  */
@@ -121,7 +122,8 @@ static void run_once(struct subject *s)
 
 /* ---- programs ------------------------------------------------------------------------------ */
 
-/* Replaces helpers whose results differ between runs. Lowers the limit of iterations of may_goto. */
+/* Replaces helpers whose results differ between runs. Lowers the limit of iterations of
+ * may_goto. */
 static void calm(struct pb_bpf_resolved *r)
 {
 	pb_bpf_fn **calls = (pb_bpf_fn **)r->spec.calls;

@@ -7,8 +7,9 @@
 #include "bpf/verifier/state.h"
 #include "sharper.h"
 
-/* What we know of a register after an instruction, on all paths together. An instruction has two hulls: [0] for paths
- * that continue at the next instruction, [1] for paths that continue elsewhere. */
+/* What we know of a register after an instruction, on all paths together. An instruction has two
+ * hulls: [0] for paths that continue at the next instruction, [1] for paths that continue
+ * elsewhere. */
 struct hull {
 	bool any, number;
 	struct range wide, low;
@@ -18,8 +19,8 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
-/* What we know of registers after each visit of an instruction, in order. hulls[] doesn't distinguish the iterations of
- * a loop; visits[] does. */
+/* What we know of registers after each visit of an instruction, in order. hulls[] doesn't
+ * distinguish the iterations of a loop; visits[] does. */
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;
@@ -27,7 +28,8 @@ static struct visited {
 	struct hull h[11];
 } visits[MOST_VISITS];
 static uint32_t nr_visits;
-static uint32_t lines_of[GEN_MOST][2];	/* how many lines of the log were read for the instruction and its path */
+static uint32_t lines_of[GEN_MOST][2];	/* how many lines of the log were read for the instruction
+					 * and its path */
 
 static void widen(struct range *r, const struct range *by)
 {
@@ -44,9 +46,10 @@ static bool is_branch(const struct bpf_insn *i)
 	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
 }
 
-/* before[]: for each instruction, the registers before its last visit. narrowed[]: for each branch and each of its two
- * paths, the registers that the path narrows, but that the branch doesn't compare. returns[]: for each call, the
- * registers that the call narrows, because the callee has branches. */
+/* before[]: for each instruction, the registers before its last visit. narrowed[]: for each branch
+ * and each of its two paths, the registers that the path narrows, but that the branch doesn't
+ * compare. returns[]: for each call, the registers that the call narrows, because the callee has
+ * branches. */
 static struct reg before[GEN_MOST][11];
 static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 
@@ -107,7 +110,8 @@ static int visit(struct pb_bpf_verify *v, const struct env *env)
 	return 0;
 }
 
-/* Finds the value of the key in a text like "a=b=0x12,c=3". Returns false if the text doesn't have the key. */
+/* Finds the value of the key in a text like "a=b=0x12,c=3". Returns false if the text doesn't have
+ * the key. */
 static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 {
 	size_t n = strlen(key);
@@ -146,8 +150,8 @@ static bool is_constant(const char *text)
 	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
 }
 
-/* Returns whether the kernel's constant is outside of our bounds. The cause is an impossible path: Linux continues with
- * a number that its bounds exclude. */
+/* Returns whether the kernel's constant is outside of our bounds. The cause is an impossible path:
+ * Linux continues with a number that its bounds exclude. */
 static bool is_outside(const char *text, const struct hull *h)
 {
 	uint64_t v;
@@ -159,7 +163,8 @@ static bool is_outside(const char *text, const struct hull *h)
 	return (int64_t)v < h->wide.smin || (int64_t)v > h->wide.smax || v < h->wide.umin || v > h->wide.umax;
 }
 
-/* Returns whether the kernel knows less of a scalar than h says. `text` is the log's text after "R3=". */
+/* Returns whether the kernel knows less of a scalar than h says. `text` is the log's text after
+ * "R3=". */
 static bool knows_less(const char *text, const struct hull *h)
 {
 	const char *open = text + strlen("scalar(");
@@ -204,8 +209,8 @@ void sharper_plain(const char *text, char *out, size_t size)
 	out[n] = 0;
 }
 
-/* Returns whether nothing is known of the low half of a 32-bit operation's result. In that case, we know more than the
- * kernel only because we know that the upper half is 0. */
+/* Returns whether nothing is known of the low half of a 32-bit operation's result. In that case, we
+ * know more than the kernel only because we know that the upper half is 0. */
 static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 {
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
@@ -231,9 +236,9 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 /* ---- registers in the log --------------------------------------------------------------- */
 
 /*
- * Lines of the log are "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...". shown_first()
- * returns the start of the registers in a line. shown_next() finds the next register from p on, and the register's
- * text. It returns NULL if no register follows.
+ * Lines of the log are "7: (0f) r1 += r2 ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...".
+ * shown_first() returns the start of the registers in a line. shown_next() finds the next register
+ * from p on, and the register's text. It returns NULL if no register follows.
  */
 static const char *shown_first(const char *line, const char *end)
 {
@@ -264,10 +269,11 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 }
 
 /*
- * A branch also narrows registers that are linked to an operand of the branch. But the log shows only the operands. It
- * shows a linked register only when an instruction reads the register. So links[] has two facts about each register.
- * `id` is the register's last link in the log. `compared` says whether a branch has compared another register of this
- * link since that line of the log.
+ * A branch also narrows registers that are linked to an operand of the branch. But the log shows
+ * only the operands. It shows a linked register only when an instruction reads the register. So
+ * links[] has two facts about each register. `id` is the register's last link in the log.
+ * `compared` says whether a branch has compared another register of this link since that line of
+ * the log.
  */
 static struct link {
 	unsigned long id;
@@ -316,8 +322,9 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 
 enum less { NO, HERE, AT_BRANCH };
 
-/* Returns whether the kernel knows less than we do after this line. AT_BRANCH: it knows less of a register that the
- * instruction only reads. So the kernel has forgotten something at an earlier branch. */
+/* Returns whether the kernel knows less than we do after this line. AT_BRANCH: it knows less of a
+ * register that the instruction only reads. So the kernel has forgotten something at an earlier
+ * branch. */
 static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end, const struct hull *h)
 {
 	enum less less = NO;
@@ -341,8 +348,8 @@ static bool compares_linked(const struct bpf_insn *insn)
 	return is_branch(insn) && (links[insn->dst_reg].compared || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].compared));
 }
 
-/* Like compares_linked(), but for the instruction that the kernel refuses. The log doesn't show the registers after
- * this instruction. */
+/* Like compares_linked(), but for the instruction that the kernel refuses. The log doesn't show the
+ * registers after this instruction. */
 static bool reads_linked(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);
@@ -359,8 +366,8 @@ static bool reads_linked(const struct bpf_insn *insn)
 	return (reads_dst && at_last[insn->dst_reg].compared) || (reads_src && at_last[insn->src_reg].compared);
 }
 
-/* Returns what we know after the n-th visit of an instruction. Counts only visits that continued on path `arm`. Returns
- * NULL if there are fewer visits. */
+/* Returns what we know after the n-th visit of an instruction. Counts only visits that continued on
+ * path `arm`. Returns NULL if there are fewer visits. */
 static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 {
 	for (uint32_t i = 0; i < nr_visits; i++)
@@ -369,7 +376,7 @@ static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 	return NULL;
 }
 
-/* Compares a line of the log like look_at(), but compares each iteration of a loop separately. */
+/* Like look_at(), but compares each iteration of a loop separately. */
 static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line,
 			      const char *end, char *out, size_t size)
 {
@@ -383,8 +390,8 @@ static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, u
 		name_insn(v, (uint32_t)at, out, size);
 }
 
-/* Compares the registers in a line of the log with hulls[]. The line is about a path: the kernel continues from
- * instruction `at` to instruction `to`. */
+/* Compares the registers in a line of the log with hulls[]. The line is about a path: the kernel
+ * continues from instruction `at` to instruction `to`. */
 static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		    char *out, size_t size)
 {
@@ -414,7 +421,8 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
 		     char *out, size_t size);
 
-/* Returns whether our verifier knows that the branch is always taken. In the kernel's log, the branch falls through. */
+/* Returns whether our verifier knows that the branch is always taken. Called if the branch falls
+ * through in the kernel's log. */
 static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
 {
 	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any && hulls[branch][1][10].any;
@@ -436,8 +444,8 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
-		/* the state after an instruction is on a separate line, because the kernel wrote other text before
-		 * it */
+		/* the state after an instruction is on a separate line, because the kernel wrote
+		 * other text before it */
 		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
 			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)

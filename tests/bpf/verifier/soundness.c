@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks that the verifier's deductions about scalars are true. A description says which values a register may have.
- * For all values that the operands' descriptions allow, the result's description must allow the result. A comparison
- * must not go to a path that the verifier has excluded. The deductions on the comparison's path must hold for both
- * operands.
+ * Checks that the verifier's deductions about scalars are true. A description says which values a
+ * register may have. For all values that the operands' descriptions allow, the result's description
+ * must allow the result. A comparison must not go to a path that the verifier has excluded. The
+ * deductions on the comparison's path must hold for both operands.
  *
  * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything with all pairs of
  * descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random() checks everything with random
@@ -206,8 +206,8 @@ static void try_one(const struct reg *a, uint64_t x)
 			out = *a;
 			pbv_compare_learn(&out, &out, jump_ops[i], is, bits);
 			expect(has(&out, x), "with itself", jump_ops[i], bits, a, a, &out, x, x);
-			/* the two registers have the same description; the verifier needn't know that they have the
-			 * same value */
+			/* the two registers have the same description; the verifier needn't know
+			 * that they have the same value */
 			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a, a, x, x);
 		}
 	}
@@ -344,7 +344,8 @@ static void bounds(struct range *r, uint64_t v, int bits)
 
 #define MEMBERS	6
 
-/* Makes a random description, and some numbers that the description allows. Returns the count of the numbers. */
+/* Makes a random description, and some numbers that the description allows. Returns the count of
+ * the numbers. */
 static size_t around(struct reg *r, uint64_t *members)
 {
 	uint64_t v = number(), m = mask();

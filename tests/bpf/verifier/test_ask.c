@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests ask_answer(), which returns the meaning of a verdict of the kernel. The last two tests ask the kernel.
- * Without root, they are skipped. */
+/* Tests ask_answer(), which returns the meaning of a verdict of the kernel. The last two tests ask
+ * the kernel. Without root, they are skipped. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,8 +52,8 @@ static void test_answers(void **state)
 	}
 }
 
-/* The program has a loop with may_goto around bpf_loop. Linux 6.18 walks this loop for minutes. The load must stop
- * after ask_seconds. */
+/* The program has a loop with may_goto around bpf_loop. Linux 6.18 walks this loop for minutes. The
+ * load must stop after ask_seconds. */
 static void test_limit(void **state)
 {
 	static struct gen_program p;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Makes each allowed access to a field of a context, on all engines and in the kernel. Compares the read values, and
- * the field's contents after a write.
+ * Makes each allowed access to a field of a context, on all engines and in the kernel. Compares the
+ * read values, and the field's contents after a write.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,10 +25,11 @@ static uint8_t width_code(int size)
 	return size == 1 ? BPF_B : size == 2 ? BPF_H : size == 4 ? BPF_W : BPF_DW;
 }
 
-enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: the store has a constant; SIGNED: the load extends the sign */
+enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: the store has a constant; SIGNED: the load
+					 * extends the sign */
 
-/* If `store` isn't NULL, the program stores *store at off. After that, it loads the field at off, and sets r0 to a hash
- * of the two halves of the loaded value. */
+/* If `store` isn't NULL, the program stores *store at off. After that, it loads the field at off,
+ * and sets r0 to a hash of the two halves of the loaded value. */
 static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
 {
 	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;
@@ -131,7 +132,8 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	return differ;
 }
 
-/* Returns whether the field's value can be compared. Addresses differ, so only scalars can be compared. */
+/* Returns whether the field's value can be compared. Addresses differ, so only scalars can be
+ * compared. */
 static bool has_a_value(const struct pb_bpf_type *t, int off, int size, bool write)
 {
 	struct pb_bpf_ctx_access a;

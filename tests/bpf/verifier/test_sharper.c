@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests which instruction sharper_at() finds as the reason of a laxer verdict. Linux 6.18 wrote the logs.
+ * Tests which instruction sharper_at() finds as the reason of a laxer verdict. Linux 6.18 wrote the
+ * logs.
  *
- * In the program r1 is r5 - 1, w1 >= 23 and r5 < 3, so r1 is all ones. r1 is linked to r5. When a branch compares r5,
- * Linux forgets what it knew of r1. But the log doesn't show r1 before an instruction reads r1.
+ * In the program r1 is r5 - 1, w1 >= 23 and r5 < 3, so r1 is all ones. r1 is linked to r5. When a
+ * branch compares r5, Linux forgets what it knew of r1. But the log doesn't show r1 before an
+ * instruction reads r1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +71,8 @@ static void test_other_register(void **state)
 	       FROM("id=3," KNOWN) BRANCH COPY END, "rN = rN");
 }
 
-/* If the kernel forgets something at an instruction other than the branch, sharper_at() finds this instruction. */
+/* If the kernel forgets something at an instruction other than the branch, sharper_at() finds this
+ * instruction. */
 static void test_lost_before(void **state)
 {
 	blames(BEGIN "3: (07) r1 += -1                      ; R1=scalar(id=1-1)\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Compares the rules for contexts with the kernel's rules. For every type, offset and size, loads a small program into
- * the kernel. The program reads or writes the context at the offset. The kernel's verdict is compared with our
- * verdict.
+ * Compares the rules for contexts with the kernel's rules. For every type, offset and size, loads a
+ * small program into the kernel. The program reads or writes the context at the offset. The
+ * kernel's verdict is compared with our verdict.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,8 +37,9 @@ static int verdict(uint32_t type, uint32_t attach_type, int off, int size, bool 
 }
 
 /*
- * Returns whether we may refuse an access that the kernel allows. For tracepoints, the kernel compares a signed offset
- * with a size. So it lets programs read before the record. We are stricter only in this case.
+ * Returns whether we may refuse an access that the kernel allows. For tracepoints, the kernel
+ * compares a signed offset with a size. So it lets programs read before the record. We are stricter
+ * only in this case.
  */
 static bool is_stricter(uint32_t type, int off, bool write)
 {
@@ -116,8 +117,8 @@ static void places(void **state)
 	assert_int_equal(a.kind, PB_BPF_FIELD_SOCK_COMMON);
 }
 
-/* Returns the kernel's verdict on a program. The program checks that a socket isn't NULL, and reads a field of the
- * socket. */
+/* Returns the kernel's verdict on a program. The program checks that a socket isn't NULL, and reads
+ * a field of the socket. */
 static int sock_verdict(enum pb_bpf_sock_kind kind, int off, int size)
 {
 	uint32_t call = kind == PB_BPF_SOCK_TCP ? BPF_FUNC_tcp_sock : BPF_FUNC_sk_fullsock;

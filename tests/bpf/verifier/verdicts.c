@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares our verdicts on random programs with the kernel's verdicts. Our verdict may be stricter. If the kernel
- * refuses a program that we accept, the program is printed.
+ * Compares our verdicts on random programs with the kernel's verdicts. Our verdict may be stricter.
+ * If the kernel refuses a program that we accept, the program is printed.
  *
  *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: asks the kernel from a process without privileges. During the test, unprivileged_bpf_disabled is 0. The kernel
- * doesn't allow to change the value 1. In that case, the kernel isn't asked.
+ * -u: asks the kernel from a process without privileges. During the test, unprivileged_bpf_disabled
+ * is 0. The value 1 can't be changed. In that case, the kernel isn't asked.
  *
  * Exit status 1: a laxer verdict. 77: the kernel can't be asked.
  */
@@ -93,13 +93,14 @@ static bool write_disabled(int value)
 	return !fclose(f);
 }
 
-/* Forks a child without privileges. Returns -1 in the child. In the parent, returns the child's exit status. */
+/* Forks a child without privileges. Returns -1 in the child. In the parent, returns the child's
+ * exit status. */
 static int drop_privileges(void)
 {
 	int before = read_disabled(), status;
 	pid_t child;
 
-	/* the kernel doesn't allow to change the value 1 */
+	/* the value 1 can't be changed */
 	if (before != 0 && (before != 2 || !write_disabled(0))) {
 		printf("verdicts: " DISABLED " is %d\n", before);
 		return 77;

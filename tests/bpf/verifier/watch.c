@@ -18,7 +18,8 @@ struct frame {
 	uint32_t size, back;
 	uint64_t saved[4];
 	bool written[512];	/* [i]: the byte at fp - 1 - i was written */
-	bool address[512];	/* [i]: the byte at fp - 1 - i is part of an address that one store wrote */
+	bool address[512];	/* [i]: the byte at fp - 1 - i is part of an address that one store
+				 * wrote */
 };
 
 struct machine {
@@ -298,7 +299,8 @@ static bool loop(struct machine *m)
 {
 	uint64_t nr = (uint32_t)m->r[1], func = m->r[2], arg = m->r[3], n = 0;
 
-	/* if Linux inlines the loop, it compares the whole register; the helper compares only the low half */
+	/* if Linux inlines the loop, it compares the whole register; the helper compares only the
+	 * low half */
 	m->w->vague |= nr != m->r[1];
 	if (m->r[4] || nr > 8 << 20) {
 		m->r[0] = m->r[4] ? (uint64_t)-22 : (uint64_t)-7;
@@ -441,8 +443,9 @@ static bool in_packet(uint64_t v)
 	return p.size && v - (uint64_t)p.at <= p.size + 0xffff;
 }
 
-/* Returns whether v looks like the low half of an address. A 32-bit move or a sign extension makes such a number. If
- * the low half of an address is near 0, the result is false, because v may be any small number. */
+/* Returns whether v looks like the low half of an address. A 32-bit move or a sign extension makes
+ * such a number. If the low half of an address is near 0, the result is false, because v may be any
+ * small number. */
 static bool like_half(const struct machine *m, uint64_t v)
 {
 	const uint32_t near = 1 << 20, small = 1 << 24, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
@@ -455,8 +458,8 @@ static bool like_half(const struct machine *m, uint64_t v)
 	return false;
 }
 
-/* If a comparison depends on an address, the jump may differ in another run. Comparisons of two addresses in the packet
- * are an exception. */
+/* If a comparison depends on an address, the jump may differ in another run. Comparisons of two
+ * addresses in the packet are an exception. */
 static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64_t b)
 {
 	unsigned op = BPF_OP(code);
@@ -469,8 +472,8 @@ static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64
 
 /* ---- the instructions ---------------------------------------------------------------------------------- */
 
-/* Records addresses that are stored on the stack. If a load reads only a part of an address, its result differs between
- * runs. */
+/* Records addresses that are stored on the stack. If a load reads only a part of an address, its
+ * result differs between runs. */
 static void note_stack(struct machine *m, uint64_t addr, int n, bool load, uint64_t v)
 {
 	for (int i = m->top; i >= 0; i--) {

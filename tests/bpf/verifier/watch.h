@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An interpreter of resolved programs. It doesn't trust the verifier. A program, and a helper that it calls, may access
- * only bytes of the memory that the program was given.
+ * An interpreter of resolved programs. It doesn't trust the verifier. A program, and a helper that
+ * it calls, may access only bytes of the memory that the program was given.
  */
 #ifndef PB_TEST_WATCH_H
 #define PB_TEST_WATCH_H
@@ -16,24 +16,26 @@ struct watch {
 	struct pb_bpf_run *run;
 	unsigned layout;	/* selects the stack's address and first contents */
 	uint32_t most_steps;	/* limit of steps; 0: a very high limit */
-	/* Called before each verified instruction. If look() returns false, the run ends, and `why` has the reason. May
-	 * be NULL. */
+	/* Called before each verified instruction. If look() returns false, the run ends, and `why`
+	 * has the reason. May be NULL. */
 	bool (*look)(struct watch *w, const struct machine *m, uint32_t insn);
 	void *looker;		/* argument for look() */
 	/* out */
 	uint64_t r0;
 	bool endless;		/* the run was ended after most_steps */
-	bool vague;		/* the result may differ between runs, because a privileged program may read unwritten
-				 * stack, jump by an address, or combine memory with an address */
+	bool vague;		/* the result may differ between runs, because a privileged program
+				 * may read unwritten stack, jump by an address, or combine memory
+				 * with an address */
 	char why[200];
 };
 
-/* Returns false if the program accessed memory that it wasn't given, or if look() ended the run. In these cases, `why`
- * has the reason. */
+/* Returns false if the program accessed memory that it wasn't given, or if look() ended the run. In
+ * these cases, `why` has the reason. */
 bool watch_run(struct watch *w);
 
-/* These two functions are for look(). watch_frame() returns the index of the running frame; the outermost frame has
- * index 0. watch_reg() returns a register of a frame. For outer frames, it has only r6 to r10. */
+/* These two functions are for look(). watch_frame() returns the index of the running frame; the
+ * outermost frame has index 0. watch_reg() returns a register of a frame. For outer frames, it has
+ * only r6 to r10. */
 int watch_frame(const struct machine *m);
 uint64_t watch_reg(const struct machine *m, int frame, int reg);
 #endif

@@ -46,7 +46,7 @@ int64_t weave_imm(struct weave *w)
 	}
 }
 
-/* Loads a 64-bit constant. Each half is often an edge value. */
+/* Loads a 64-bit constant. The upper half is an edge value. The lower half often is one. */
 static void load_wide(struct weave *w, int r)
 {
 	static const uint32_t high[] = { 0, 0, 1, 0xffffffff, 0xffffffff, 0x7fffffff, 0x80000000 };
@@ -191,8 +191,8 @@ static unsigned jump_class(struct weave *w)
 	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
 }
 
-/* Leaves the function if the condition holds. At random, it instead leaves the function if the condition doesn't hold:
- * a jump on the condition skips a jump to the end. */
+/* Leaves the function if the condition holds. At random, it instead leaves the function if the
+ * condition doesn't hold: a jump on the condition skips a jump to the end. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
 	if (w->stay || chance(w, 60)) {
@@ -383,7 +383,8 @@ void weave_bound(struct weave *w, int r)
 
 /* ---- the stack ------------------------------------------------------------------------------------ */
 
-/* Returns a register that points into the frame. *less gets the distance from the register's address up to fp. */
+/* Returns a register that points into the frame. *less gets the distance from the register's
+ * address up to fp. */
 static int stack_base(struct weave *w, int avoid, int *less)
 {
 	int r = weave_free(w);
@@ -512,7 +513,8 @@ static void call_stack(struct weave *w)
 	w->numbers |= 1u << to;
 }
 
-/* Calls bpf_loop or bpf_for_each_map_elem. The callback gets the address of a slot of this stack. */
+/* Calls bpf_loop or bpf_for_each_map_elem. The callback gets the address of a slot of this
+ * stack. */
 static void call_back(struct weave *w)
 {
 	int slot = pick(w, SLOTS), sub = chance(w, 60) ? SUB_LOOP : SUB_EACH, n = weave_number(w), to;
@@ -572,7 +574,8 @@ static void loop(struct weave *w)
 
 /* ---- loops with may_goto or an iterator ------------------------------------------------------ */
 
-/* Makes the body of a loop. First forgets many registers, because earlier iterations may have changed them. */
+/* Makes the body of a loop. First forgets many registers, because earlier iterations may have
+ * changed them. */
 static void loop_body(struct weave *w, int head, int leave)
 {
 	uint32_t before, slots = w->slots;
@@ -704,7 +707,8 @@ static void end_sub(struct weave *w, int r0_most)
 	put(w, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-/* Makes a callback's or subprogram's instructions that use a slot of its caller's stack. r has the slot's address. */
+/* Makes a callback's or subprogram's instructions that use a slot of its caller's stack. r has the
+ * slot's address. */
 static void use_slot(struct weave *w, int r)
 {
 	int to = 4 + pick(w, 2);
@@ -750,7 +754,8 @@ static void make_sub(struct weave *w, int sub)
 		end_sub(w, chance(w, 70) ? 1 : 2);
 		break;
 	default:
-		/* arguments: r1 is the map; r2, r3 and r4 are the addresses of key, value and slot */
+		/* arguments: r1 is the map; r2, r3 and r4 are the addresses of key, value and
+		 * slot */
 		MOV(6, 3);
 		MOV(7, 4);
 		w->locked = 0xc0;

@@ -17,7 +17,8 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* Finds a register with a number whose bounds are less than `room` apart. If no register has one, bounds a number. */
+/* Finds a register with a number whose bounds are less than `room` apart. If there is none, bounds
+ * a number and searches again, three times at most. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];
@@ -44,8 +45,8 @@ static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 	return false;
 }
 
-/* Returns the offset of the access. Most offsets are the first or the last offset inside of the memory. Some offsets
- * are just outside. */
+/* Returns the offset of the access. Most offsets are the first or the last offset inside of the
+ * memory. Some offsets are just outside. */
 static int edge_of(struct weave *w, const struct mover *m, int from, int to, int bytes)
 {
 	int64_t last = to - bytes - m->most, first = from - m->least;
@@ -84,8 +85,8 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* Adds m to base, in one of several forms. Also adds *shift, which it chooses. Returns the pointer's register. May
- * overwrite the number in m->r. */
+/* Adds m to base, in one of several forms. Also adds *shift, which it chooses. Returns the
+ * pointer's register. May overwrite the number in m->r. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {
 	*shift = 0;
@@ -202,8 +203,8 @@ static void edge_stack(struct weave *w)
 	w->numbers |= 1u << to;
 }
 
-/* Compares a pointer into the packet with the packet's end, in one of eight forms. If the pointer is outside, leaves
- * the function. */
+/* Compares a pointer into the packet with the packet's end, in one of eight forms. If the pointer
+ * is outside, leaves the function. */
 static void compare_end(struct weave *w, int p, int end)
 {
 	static const uint8_t inside[] = { BPF_JLE, BPF_JLT }, outside[] = { BPF_JGT, BPF_JGE };
@@ -291,8 +292,8 @@ static void edge_packet(struct weave *w)
 	w->locked &= ~(1u << data | 1u << p);
 }
 
-/* Accesses the slice in r0. The slice has `size` bytes, or r0 is NULL. If may_leave is false, no path leaves the
- * function. */
+/* Accesses the slice in r0. The slice has `size` bytes, or r0 is NULL. If may_leave is false, no
+ * path leaves the function. */
 static void touch_slice(struct weave *w, int size, struct mover *m, bool may_leave)
 {
 	int s = pick(w, 4), base = m->r == 7 ? 6 : 7;

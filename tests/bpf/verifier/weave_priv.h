@@ -5,10 +5,12 @@
 #include "bpf/core/opcodes.h"
 #include "weave.h"
 
-#define VALUE	8		/* the register that always has the address of the direct map's value */
-#define CTX	9		/* the register that has the context, up to the end of the program's body */
-#define SLOTS	8		/* number of stack slots for numbers; each has eight bytes, the first is at fp - 8,
-				 * the next ones below */
+#define VALUE	8		/* the register that always has the address of the direct map's
+				 * value */
+#define CTX	9		/* the register that has the context, up to the end of the program's
+				 * body */
+#define SLOTS	8		/* number of stack slots for numbers; each has eight bytes, the
+				 * first is at fp - 8, the next ones below */
 #define DYNPTR	(-80)		/* DYNPTR, KEY, BUFFER and ITERATOR are offsets from fp */
 #define KEY	(-88)
 #define BUFFER	(-128)
@@ -33,7 +35,8 @@ struct weave {
 	uint32_t slots;		/* stack slots that have been written */
 	int depth;
 	bool in_sub;
-	bool stay;		/* the program holds a reference, so the function can't be left at this point */
+	bool stay;		/* the program holds a reference, so the function can't be left at
+				 * this point */
 	weave_ask *ask;
 };
 
@@ -65,7 +68,8 @@ static inline void put(struct weave *w, unsigned code, int dst, int src, int off
 			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = (int32_t)imm };
 }
 
-/* Adds a conditional jump to the function's end. If the function can't be left at this point, adds a substitute. */
+/* Adds a conditional jump to the function's end. If the function can't be left at this point, adds
+ * a substitute. */
 static inline void put_out(struct weave *w, unsigned code, int dst, int src, int64_t imm)
 {
 	struct weave_code *c = w->c;
@@ -113,8 +117,8 @@ static inline bool has_ctx(const struct weave *w)
 	return !w->in_sub;
 }
 
-/* weave_free() returns a register that may be written. weave_number() returns a register with a number. If no
- * register has a number, it loads one. */
+/* weave_free() returns a register that may be written. weave_number() returns a register with a
+ * number. If no register has a number, it loads one. */
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);

@@ -10,11 +10,13 @@
 #include "world.h"
 
 #define PAGE	4096u
-#define APART	(2 * PAGE)	/* distance of two values: a value's page, and an inaccessible page */
+#define APART	(2 * PAGE)	/* distance of two values: a value's page, and an inaccessible
+				 * page */
 #define MOST	256		/* maximal size of a packet */
 #define ETH	14
-/* In the kernel's test runs of XDP programs, a packet has a separate page. There are ROOM bytes before the packet. The
- * kernel itself uses XDP_FRAME of these bytes, and SHARED_INFO bytes at the page's end. */
+/* In the kernel's test runs of XDP programs, a packet has a separate page. There are ROOM bytes
+ * before the packet. The kernel itself uses XDP_FRAME of these bytes, and SHARED_INFO bytes at the
+ * page's end. */
 #define ROOM		256
 #define XDP_FRAME	40
 #define SHARED_INFO	320
@@ -33,7 +35,8 @@ static uint64_t next(void)
 static const uint64_t *words;		/* most memory is filled with these numbers */
 static unsigned nr_words;
 
-/* Returns a random number. If there are words, most numbers are words, halves of words, or two halves put together. */
+/* Returns a random number. If there are words, most numbers are words, halves of words, or two
+ * halves put together. */
 static uint64_t content(void)
 {
 	uint64_t r = next(), v;
@@ -277,8 +280,8 @@ pb_bpf_fn *world_stand_in(pb_bpf_fn *fn)
 
 static char *packets[2];
 static int packet_now;
-static bool at_begin;		/* true: the packet begins right after an inaccessible page; false: it ends right before
-				 * one */
+static bool at_begin;		/* true: the packet begins right after an inaccessible page; false:
+				 * it ends right before one */
 static uint32_t type, length;
 static int context;			/* the index of the current context */
 static struct pb_bpf_skb skbs[2];
@@ -389,7 +392,8 @@ static void reset_packet(void)
 	if (as_kernel) {
 		p.head = data - ROOM;
 		memset(p.head, 0, ROOM);
-		data[12] = 8;		/* IPv4; from this field the kernel sets the packet's protocol */
+		data[12] = 8;		/* IPv4; from this field the kernel sets the packet's
+					 * protocol */
 		data[13] = 0;
 		if (type == BPF_PROG_TYPE_XDP) {
 			p.head += XDP_FRAME;

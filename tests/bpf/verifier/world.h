@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The input of a generated program: maps, a packet, a context. An inaccessible page is right before or right after each
- * map value and the packet. For each run, all contents are made anew from the input's number, so runs can be compared.
+ * The input of a generated program: maps, a packet, a context. An inaccessible page is right before
+ * or right after each map value and the packet. For each run, all contents are made anew from the
+ * input's number, so runs can be compared.
  */
 #ifndef PB_TEST_WORLD_H
 #define PB_TEST_WORLD_H
@@ -22,8 +23,8 @@ extern struct pb_bpf_map *world_maps[GEN_MAPS];
 extern const struct pb_bpf_host world_host;
 
 void world_make(void);
-/* Places values so that they begin or end at an inaccessible page. Resolved programs contain addresses, so this must be
- * called before programs are resolved. */
+/* Places values so that they begin or end at an inaccessible page. Resolved programs contain
+ * addresses, so this must be called before programs are resolved. */
 void world_place(uint64_t seed);
 /* Places everything at other addresses. If a result changes, it depends on addresses. */
 void world_elsewhere(bool yes);
@@ -40,15 +41,15 @@ void world_move_packet(void);
 int world_values(struct area *areas);
 /* Returns a hash of all memory that a program can change. */
 uint64_t world_sum(void);
-/* world_stand_in() returns the test's replacement for a helper. If a helper has no replacement, returns fn itself.
- * world_random() replaces the helper for random numbers, so that runs can be compared. Helpers of ring buffers are
- * replaced to guard each record's memory. */
+/* world_stand_in() returns the test's replacement for a helper. If a helper has no replacement,
+ * returns fn itself. world_random() replaces the helper for random numbers, so that runs can be
+ * compared. Helpers of ring buffers are replaced to guard each record's memory. */
 pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
-/* Sets a list of numbers. Most memory is filled with these numbers and their 32-bit halves. If the list is empty,
- * memory is filled with random numbers. The caller must keep the list. */
+/* Sets a list of numbers. Most memory is filled with these numbers and their 32-bit halves. If the
+ * list is empty, memory is filled with random numbers. The caller must keep the list. */
 void world_use_words(const uint64_t *list, unsigned nr);
-/* If `yes` is true, there is room before packets, like in the kernel's test runs. If false, there is an inaccessible
- * page. */
+/* If `yes` is true, there is room before packets, like in the kernel's test runs. If false, there
+ * is an inaccessible page. */
 void world_as_kernel(bool yes);
 /* Sets the byte that fills new records of the ring buffer. */
 void world_set_noise(uint8_t byte);

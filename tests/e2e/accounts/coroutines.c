@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runs argv[1] coroutines on a pool of stacks that are not registered. Most coroutines are abandoned
- * half-way, with calls open. Later coroutines run on the abandoned stacks. At the program's end, no calls
- * are open. */
+/* Runs argv[1] coroutines on a pool of stacks that are not registered. Most coroutines are
+ * abandoned half-way, with calls open. Later coroutines run on the abandoned stacks. At the
+ * program's end, no calls are open. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "../switch_stack.h"
 
 #define STACKS 64
 #define SIZE 16384
-#define APART (1 << 19)			/* distance of two stacks; the engine can only guess where a stack
-					 * ends */
+#define APART (1 << 19)			/* distance of two stacks; the engine can only guess where a
+					 * stack ends */
 
 static unsigned long calls;
 static void *here, *there;		/* stack pointers of main and the coroutine */
@@ -36,7 +36,8 @@ __attribute__((noinline)) long nested_leaf(long depth)
 
 static long depth_of_next;
 
-/* The first function on a stack. If the depth is less than 0, makes one call that returns at once. */
+/* The first function on a stack. If the depth is less than 0, makes one call that returns at
+ * once. */
 __attribute__((noinline, used)) static void begin(void)
 {
 	if (depth_of_next < 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * For each call, reads the clock four times: before the call, at its beginning, at its end, and after the call. The
- * recorded beginning must lie between the first two readings, the recorded end between the last two. argv[1] is the
- * number of rounds, argv[2] the number of threads. The program prints a line for each call, in the order in which a
- * thread's calls began:
+ * For each call, reads the clock four times: before the call, at its beginning, at its end, and
+ * after the call. The recorded beginning must lie between the first two readings, the recorded end
+ * between the last two. argv[1] is the number of rounds, argv[2] the number of threads. The program
+ * prints a line for each call, in the order in which a thread's calls began:
  *
  *   thread name how before first last after
  *
- * `how` is "returned", "tail" or "left" (by longjmp). For "tail", `last` is read before the jump, and `after` is the
- * first reading in the jump's target function.
+ * `how` is "returned", "tail" or "left" (by longjmp). For "tail", `last` is read before the jump,
+ * and `after` is the first reading in the jump's target function.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -175,7 +175,8 @@ KEEP long jumps(long n)
 	return n;
 }
 
-/* Called in a signal handler. In calls[], this call follows the call that the signal interrupted. */
+/* Called in a signal handler. In calls[], this call follows the call that the signal
+ * interrupted. */
 KEEP long handled(long n)
 {
 	BEGIN;
@@ -227,8 +228,8 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* the tracer ends a call that a jump left when it notices the jump, at the latest at the end of the
-		 * outer call */
+		/* the tracer ends a call that a jump left when it notices the jump, at the latest
+		 * at the end of the outer call */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();

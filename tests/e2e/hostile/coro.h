@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines that the program switches with its own code. Their stacks are not registered. resume() runs a
- * coroutine until it yields from inside nested calls.
+ * Coroutines that the program switches with its own code. Their stacks are not registered. resume()
+ * runs a coroutine until it yields from inside nested calls.
  */
 #ifndef CORO_H
 #define CORO_H
@@ -18,7 +18,8 @@
 	"memory", "cc")
 
 struct coro {
-	void *sp, *back;	/* stack pointers: the coroutine continues at `sp`, resume() continues at `back` */
+	void *sp, *back;	/* stack pointers: the coroutine continues at `sp`, resume()
+				 * continues at `back` */
 	long sum, want;
 };
 
@@ -54,7 +55,8 @@ static inline void coro_start(struct coro *c, char *stack, int depth)
 	*c = (struct coro){ .sp = sp, .want = depth + 1 };
 }
 
-/* Maps memory for a stack. Takes a new address for each stack, so the memory of the last stacks stays unmapped. */
+/* Maps memory for a stack. Takes a new address for each stack, so the memory of the last stacks
+ * stays unmapped. */
 static inline char *coro_map(void)
 {
 	static __thread char *area;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines whose stacks are unmapped while calls are open on these stacks. The processes have all kinds of
- * dispositions and masks of SIGSEGV. When the agent looks for the rest of these stacks, it must neither end the program
- * nor run the program's handlers. The program's own faults must have the same effect as in an untraced run. Also tests
- * stacks that can't be read for a while.
+ * Coroutines whose stacks are unmapped while calls are open on these stacks. The processes have all
+ * kinds of dispositions and masks of SIGSEGV. When the agent looks for the rest of these stacks, it
+ * must neither end the program nor run the program's handlers. The program's own faults must have
+ * the same effect as in an untraced run. Also tests stacks that can't be read for a while.
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30
@@ -24,7 +24,8 @@
 #include <ucontext.h>
 #include "coro.h"
 
-#define NR 1500		/* number of coroutines; with so many, the agent looks for unmapped stacks */
+#define NR 1500		/* number of coroutines; with so many, the agent looks for unmapped
+			 * stacks */
 
 static volatile int seen, waits, *reached;
 static sigjmp_buf env;
@@ -218,8 +219,8 @@ static KEEP void in_threads(void)
 	coro_churn(NR);
 }
 
-/* One stack has no permissions for a while. Its calls must return all the same. Another stack is in a file that is
- * truncated. */
+/* One stack has no permissions for a while. Its calls must return all the same. Another stack is in
+ * a file that is truncated. */
 static KEEP void hidden(void)
 {
 	char *closed = coro_map(), name[] = "/tmp/coro_gone.XXXXXX", *file;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A call is made many times. Each time, a signal handler throws at the next instruction: in the
- * entry, the body and the exit, on fast and on slow paths. Slow paths are functions that read their
- * return address or begin a new stack of open calls. Each time, the caller must catch this exception
- * and no other exception.
+ * entry, the body and the exit, on fast and on slow paths. A function takes a slow path if it reads
+ * its return address or begins a new stack of open calls. Each time, the caller must catch this
+ * exception and no other exception.
  *
  * @flags -fnon-call-exceptions -fno-omit-frame-pointer
  * @markers 8 main/one_round

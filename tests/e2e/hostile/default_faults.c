@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests what the kernel does if a process has no handler of SIGSEGV or SIGBUS. Children die by their own
- * faults, and by sent signals. The signal's siginfo and program counter must be the same as in an untraced
- * run. ptrace shows the values that a core dump would have. Also tests the dispositions that sigaction
- * reports, and the dispositions of children of fork, vfork and exec.
+ * Tests what the kernel does if a process has no handler of SIGSEGV or SIGBUS. Children die by
+ * their own faults, and by sent signals. The signal's siginfo and program counter must be the same
+ * as in an untraced run. ptrace shows the values that a core dump would have. Also tests the
+ * dispositions that sigaction reports, and the dispositions of children of fork, vfork and exec.
  * @markers 60 main/one_iteration
  */
 #include <pthread.h>
@@ -19,8 +19,8 @@
 extern char **environ;
 static char *volatile bad, *volatile cut;
 
-/* The first instruction faults. If the function is traced, a copy of this instruction runs at another
- * address. */
+/* The first instruction faults. If the function is traced, a copy of this instruction runs at
+ * another address. */
 long load(const char *p);
 extern char load_insn[];
 __asm__(".text; .p2align 4; .globl load; .type load,@function\n"

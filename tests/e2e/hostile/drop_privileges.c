@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Like a daemon, the program starts as root and gives up its privileges. After that, every thread of the
- * process runs as user nobody without capabilities. Calls, new threads, children and text changes must work as
- * before.
+ * Like a daemon, the program starts as root and gives up its privileges. After that, every thread
+ * of the process runs as user nobody without capabilities. Calls, new threads, children and text
+ * changes must work as before.
  * @needs root
  * @markers 600 main thread_main
  * @serve 100
@@ -80,7 +80,8 @@ int main(void)
 	check(!sem_init(&go, 0, 0));
 	for (i = 0; i < 2; i++)
 		check(!pthread_create(&t[i], NULL, thread_main, (void *)1));
-	/* the process becomes nobody and keeps root's capabilities; the next step gives up the capabilities */
+	/* the process becomes nobody and keeps root's capabilities; the next step gives up the
+	 * capabilities */
 	check(!prctl(PR_SET_KEEPCAPS, 1));
 	check(!setgroups(0, NULL) && !setregid(NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY));
 	check(!capset(&head, none));

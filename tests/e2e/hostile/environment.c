@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tracer must not change the environment that the program sees: environ, getenv, main's third argument,
- * /proc/self/environ. The same holds for the environment of children. The program makes children in all
- * ways.
+ * The tracer must not change the environment that the program sees: environ, getenv, main's third
+ * argument, /proc/self/environ. The same holds for the environment of children. The program makes
+ * children in all ways.
  * @markers 10 main
  * @timeout 20
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions in which one of the first instructions faults. The handler must see
- * the program's own program counter. The handler leaves by a jump, or changes the context: to retry with another
+ * Functions in which one of the first instructions faults. The handler must see the program's own
+ * program counter. The handler leaves by a jump, or changes the context: to retry with another
  * register, or to skip the instruction. The change must take effect.
  * @markers 4800 main/one_fault
  * @calls fault_load 600
@@ -17,8 +17,8 @@
 	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ",@function\n" #name ": .cfi_startproc\n" \
 		body "\n .cfi_endproc; .size " #name ", . - " #name "\n")
 
-/* each function has an instruction that faults, a few more bytes, and ret; the function's comment has the offset of the
- * instruction that faults */
+/* each function has an instruction that faults, a few more bytes, and ret; the function's comment
+ * has the offset of the instruction that faults */
 FN(fault_load,	"mov (%rdi), %rax; add %rsi, %rax; ret");		/* at 0, 3 bytes */
 FN(fault_store,	"mov %rsi, (%rdi); mov %rdx, %rax; ret");		/* at 0 */
 FN(fault_2nd,	"mov %rsi, %rax; add (%rdi), %rax; nop; nop; ret");	/* at 3 */
@@ -40,8 +40,8 @@ static const struct {
 };
 
 static sigjmp_buf env;
-static volatile int what;	/* what the handler does: 0 skip the instruction, 1 retry with a good pointer, 2 leave
-				 * by a jump */
+static volatile int what;	/* what the handler does: 0 skip the instruction, 1 retry with a
+				 * good pointer, 2 leave by a jump */
 static const void *volatile seen_pc;
 static void *volatile seen_addr, *volatile seen_rdi, *volatile seen_si;
 static volatile int seen_signal, length;

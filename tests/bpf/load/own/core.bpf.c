@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests CO-RE. Each program returns one value that depends on the types of target.bpf.c. test_load.c has the expected
- * values.
+ * Tests CO-RE. Each program returns one value that depends on the types of target.bpf.c.
+ * test_load.c has the expected values.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

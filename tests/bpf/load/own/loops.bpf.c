@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops with may_goto and with numeric iterators: the verifier needn't walk these loops to their end. The macros
- * replace libbpf's bpf_for, bpf_repeat and bpf_for_each(num, ...), and the kernel's can_loop and cond_break. An old
- * installed libbpf may lack these macros. test_loops.c has the expected results.
+ * Loops with may_goto and with numeric iterators: the verifier needn't walk these loops to their
+ * end. The macros replace libbpf's bpf_for, bpf_repeat and bpf_for_each(num, ...), and the kernel's
+ * can_loop and cond_break. An old installed libbpf may lack these macros. test_loops.c has the
+ * expected results.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -160,8 +161,8 @@ int in_parts(void *ctx)
 	return n;
 }
 
-/* A million paths lead to the loop. On each path the sum n has another value. The program returns n, but no branch
- * depends on n. */
+/* A million paths lead to the loop. The sum n depends on the path. The program returns n, but no
+ * branch depends on n. */
 #define PATH(k)	if (*(volatile int *)&zero == (k)) asm volatile("%0 += " #k : "+r"(n));
 #define PATHS	PATH(1) PATH(2) PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) \
 		PATH(11) PATH(12) PATH(13) PATH(14) PATH(15) PATH(16) PATH(17) PATH(18) PATH(19) PATH(20)

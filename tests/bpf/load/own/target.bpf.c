@@ -10,7 +10,7 @@ struct moved {
 	};
 	struct {
 		long pad;
-		struct { int x, deep; } in;	/* 56; `deep` is at 68 */
+		struct { int x, deep; } in;	/* 64; `deep` is at 68 */
 	};
 	unsigned grown;			/* 72 */
 	unsigned filler : 30, bits : 2;	/* 76 */
