@@ -14,7 +14,7 @@
 #define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before this
 								 * offset */
 
-/* The chunk of a thread that has no chunk: always full, never written. */
+/* Stands for the chunk of a thread that has none: always full, never written. */
 extern uint64_t pb_no_chunk;
 extern uint64_t pb_no_leaf[2];
 
@@ -24,7 +24,7 @@ static inline uint64_t pb_chunk_of(uint64_t pos)
 }
 
 /* Puts a new chunk in force in place of the chunk at `full`. Returns true also if a handler has put
- * another chunk in force meanwhile. False: there is no free chunk. `ending`: see
+ * another chunk in force meanwhile. False: the writer got no chunk. `ending`: see
  * pb_writer_put_end(). */
 bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending);
 /* Sets base and leaf for the chunk in force. A handler that left by a jump may have

@@ -5,14 +5,15 @@
 #include "base/base.h"
 #include "ring/writer.h"
 
-#define SEARCH_WORDS	1024		/* words of taken[] in one search: for 1 GiB of chunks */
+#define SEARCH_WORDS	1024		/* words of taken[] that one search reads: 1 GiB of
+					 * chunks */
 #define PAUSES		64		/* number of pauses of a waiting thread between two
 					 * checks */
 #define TICKS_MAX	(1ull << 32)	/* the longest wait, about a second, even if the ring asks
 					 * for more */
 #define PAUSES_MAX	(1u << 26)
-#define STEPS		10		/* a longer time between two checks counts as 1/STEPS of
-					 * wait_ticks */
+#define STEPS		10		/* the time between two checks counts as at most 1/STEPS
+					 * of wait_ticks */
 
 uint64_t (*pb_supply_ticks)(void);
 
@@ -64,8 +65,8 @@ static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 	return NULL;
 }
 
-/* Takes the first free chunk, beginning where the reader last freed chunks. A chunk that was freed
- * last is present in memory, and in the cache. */
+/* Takes the first free chunk, beginning where the reader last freed chunks. Such a chunk was used
+ * lately, so it is present in memory, and in the cache. */
 static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -146,8 +147,8 @@ static void pass(struct wait *w, uint64_t time)
 	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return;		/* another thread has made a later check */
-	/* a long step isn't counted fully: no thread ran during it, perhaps because the machine was
-	 * suspended */
+	/* only a part of a long step counts: no thread ran in that time, perhaps because the
+	 * machine was suspended */
 	step = step < most ? step : most;
 	__atomic_fetch_add(&seen.silent, step, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);

@@ -101,7 +101,7 @@ void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start)
 	pb_own_store(o, leaf, start);
 }
 
-/* Takes the counts of threads that have no entry in the ring's table. Its value means nothing. */
+/* Counts for threads that have no entry in the ring's table. Its value means nothing. */
 static uint64_t no_entry;
 
 void pb_writer_lost(struct pb_writer *w)
@@ -216,7 +216,7 @@ static void leave_words(struct pb_writer *w, const uint64_t *p, unsigned n)
 {
 	struct pb_owner now = pb_writer_owner(w);
 
-	w->backoff = 0;		/* it was the parent that found no chunk */
+	w->backoff = 0;		/* the parent found no chunk; the child may find one */
 	for (unsigned i = 0; p && i < n; i++) {
 		uint64_t at = (uint64_t)(p + i), pos = w->pos;
 

@@ -46,7 +46,8 @@ struct pb_writer {
 	uint64_t no_return;
 	uint64_t stack;
 	uint64_t slot;		/* return slot of the hit that is being recorded */
-	uint64_t own_lo, own_hi;	/* bounds of the thread's own stack; both 0: unknown */
+	uint64_t own_lo, own_hi;	/* bounds of the thread's own stack; both 0: not known
+					 * exactly */
 	uint32_t serial, pid, tid, image, buffer;
 	uint32_t backoff;	/* number of reservations to let fail before the next search for a
 				 * chunk */
@@ -115,9 +116,9 @@ void pb_writer_close(struct pb_writer *w);
 
 /* Called at the start of a signal handler that has interrupted the agent's code. sp:
  * the stack pointer of the interrupted code. slot: the address of the handler's
- * return address. The handler may write records at any point of the interrupted code,
- * and may leave by a jump. If the handler returns, the caller passes the result to
- * pb_writer_resumed(). */
+ * return address. At whatever instruction it interrupted the code, the handler may
+ * write records, and may leave by a jump. If the handler returns, the caller passes
+ * the result to pb_writer_resumed(). */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot);
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
 

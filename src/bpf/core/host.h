@@ -3,8 +3,8 @@
  * The environment of a run: functions that are supplied by the process that runs programs.
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
  * several threads at once. They call these functions in all these contexts. The functions allocate
- * nothing and wait for nobody. If a member may be NULL, its comment has the helper's result for
- * this case after "NULL:".
+ * nothing and wait for nobody. Some members may be NULL. The comment at such a member says what the
+ * helper returns in this case ("NULL: ...").
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H

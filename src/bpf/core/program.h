@@ -31,8 +31,8 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* bytes of stack for all frames together */
 #define PB_BPF_COUNTER		8	/* bytes below a frame for the counter of its may_gotos */
-#define PB_BPF_SAVED		40	/* bytes of a frame in which fast calls save r1 ... r5; they
-					 * don't count as stack */
+#define PB_BPF_SAVED		40	/* bytes of a frame in which r1 ... r5 are saved around fast
+					 * calls; these bytes don't count as stack */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
 #define PB_BPF_MAX_TAIL_CALLS	33	/* limit for one run, all frames together */
 #define PB_BPF_MAX_SUBPROGS	256
@@ -82,8 +82,7 @@ struct pb_bpf_sub {
 	bool callback;			/* the program takes the subprogram's address */
 };
 
-/* Counts of a program's runs and their time. They are only counted while pb_bpf_settings.stats is
- * set. */
+/* A program's runs and their time. Counted only while pb_bpf_settings.stats is set. */
 struct pb_bpf_prog_stats {
 	uint64_t runs, ns;
 };
@@ -130,7 +129,8 @@ struct pb_bpf_run {
 	bool lock_missed;		/* the run couldn't take a lock and continues without it */
 };
 
-/* Settings of the process. Names and values are those of the kernel's files in /proc/sys. */
+/* Settings of the process. If the kernel has a setting, too, name and value are those of the
+ * kernel's file in /proc/sys. */
 struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0: off; 1: on; 2: on, and code is passed
 					 * to `show` */

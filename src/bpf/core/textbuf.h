@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Formatted text without libc. The process that runs the program also writes the verifier's log and
- * the disassembly, and must not use libc.
+ * Formatted text without libc, because the verifier's log and the disassembly are also written in
+ * the process that runs the program.
  *
  * Conversions: %s %c %d %u %x %%. A number may have the flags 0, + (a sign) and # (0x), a width,
  * and l or ll. No other conversions or flags are supported.

@@ -14,8 +14,7 @@ enum pb_bpf_arg {
 	PB_BPF_ARG_DONTCARE,		/* no argument */
 	PB_BPF_ARG_CONST_MAP_PTR,	/* a map; the key and value arguments after it belong to
 					 * this map */
-	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* a key on the stack, in a packet, in a map value or in
-					 * other memory */
+	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* a key on the stack, in a packet or in a map */
 	PB_BPF_ARG_PTR_TO_MAP_VALUE,
 	PB_BPF_ARG_PTR_TO_MEM,		/* memory; the next argument is its length; with FIXED_SIZE,
 					 * the length is `size` */
@@ -50,8 +49,8 @@ enum pb_bpf_arg {
 	PB_BPF_FIXED_SIZE = 0x1000,	/* the memory has `size` bytes */
 	PB_BPF_DYNPTR_LOCAL = 0x2000,
 	PB_BPF_DYNPTR_RINGBUF = 0x4000,
-	PB_BPF_MEM_WRITE = 0x8000,	/* the helper writes the memory, which need not be
-					 * initialised if UNINIT is set */
+	PB_BPF_MEM_WRITE = 0x8000,	/* the helper writes the memory, whether or not UNINIT is
+					 * set */
 	PB_BPF_MEM_ALIGNED = 0x10000,	/* with FIXED_SIZE: the memory is aligned to `size` */
 };
 

@@ -141,8 +141,8 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Updates the packet's sum after a change of the pseudo header. The checksum field has changed, but
- * the pseudo header isn't part of the packet. */
+/* Updates the packet's sum after a change of the pseudo header. The checksum field was changed to
+ * match the pseudo header, whose bytes aren't in the packet. So the packet's sum has changed. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)

@@ -17,11 +17,11 @@
 
 /* The loader's privileges, under the kernel's names. */
 enum pb_bpf_caps {
-	PB_BPF_CAP_BPF = 1,		/* may have loops and calls of all kinds, and may be
-					 * larger */
-	PB_BPF_CAP_PERFMON = 2,		/* may see addresses; needs no protection against
+	PB_BPF_CAP_BPF = 1,		/* programs may have loops and calls of all kinds, and may
+					 * be larger */
+	PB_BPF_CAP_PERFMON = 2,		/* programs may see addresses, and get no protection against
 					 * speculation */
-	PB_BPF_CAP_NET_ADMIN = 4,	/* may load program types that see the network */
+	PB_BPF_CAP_NET_ADMIN = 4,	/* the loader may load program types that see the network */
 	PB_BPF_CAP_ALL = 7,
 };
 

@@ -21,8 +21,8 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 		  REG(i->src_reg), i->off, false);
 }
 
-/* After a fault the thread continues in the code that pb_jit_fixups() writes after the last
- *         instruction: xor dst, dst; jmp next instruction */
+/* After a fault the thread continues in code that pb_jit_fixups() writes after the last
+ * instruction: xor dst, dst; jmp next instruction */
 void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx)
 {
 	struct pb_bpf_jit_fault *f = j->job->faults;

@@ -89,12 +89,12 @@ void pb_jit_place(struct pb_jit *j, uint32_t *place);
 /* reg = v. The value is blinded, so that the code doesn't contain v. Changes the flags. */
 void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
 
-/* ---- jit_fuse.c: two instructions as one ------------------------------------- */
+/* ---- jit_fuse.c: several instructions as one --------------------------------- */
 
 /* Bits of an instruction's note. */
 enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
 void pb_jit_find_targets(struct pb_jit *j);
-/* Writes this instruction and the next instructions as one instruction, if possible. Returns the
+/* Writes this instruction and the next one or two as one instruction, if possible. Returns the
  * number of eBPF instructions that were written, or 0. */
 unsigned pb_jit_fused(struct pb_jit *j, const struct bpf_insn *i, uint8_t op);
 /* Called after an instruction was translated. Notes which register the zero flag describes. */

@@ -10,7 +10,7 @@
  *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so all jumps are long
  *   next ones    code only shrinks, so a jump that is short stays short
  *   settled      after PASSES passes, a long jump stays long. In the worst case, each jump becomes
- *                short one pass after the next jump. PASSES limits the number of such passes
+ *                short one pass after the jump that follows it. PASSES limits these passes
  *   end          if no address has moved, all jumps are right. One more pass writes the bytes
  *
  * A pass without a buffer computes the same code, so the size is known before a buffer is needed.
@@ -20,9 +20,9 @@
  * and jumps back. This code is after the last instruction (pb_jit_fixups), and not in the usual
  * path.
  *
- * Fusion (jit_fuse.c). Two eBPF instructions may become one instruction of the processor. A
- * comparison with 0 may use the flags of the instruction before. Neither is done if a jump leads to
- * the second instruction.
+ * Fusion (jit_fuse.c). Two or three eBPF instructions may become one instruction of the processor.
+ * A comparison with 0 may use the flags of the instruction before. Neither is done if a jump leads
+ * to another of these instructions than the first.
  *
  * Blinding. If constants are blinded, executable memory contains no value that the program chooses.
  */

@@ -5,10 +5,11 @@
  * process dies, at whatever instruction, the block stays usable. doc/design/bpf.md explains how.
  *
  * Operations return 0 or the kernel's -errno. The operations in struct pb_bpf_map_ops are for
- * programs. They allocate nothing, make no system call except by pb_bpf_map.alive, and never wait
- * without bound. Context: any thread, and signal handlers. A handler may interrupt an operation on
- * the same map. Calls from *outside* are calls that don't come from a program. For these calls,
- * map_sys.h has the operations of bpf(2). map_file.h creates and opens blocks.
+ * programs. They allocate nothing, and never wait without bound. They make no system call, except
+ * by alive, claim, unclaim and wake of struct pb_bpf_map. Context: any thread, and signal handlers.
+ * A handler may interrupt an operation on the same map. Calls from *outside* are calls that don't
+ * come from a program. For these calls, map_sys.h has the operations of bpf(2). map_file.h creates
+ * and opens blocks.
  */
 #ifndef PB_BPF_MAP_MAP_H
 #define PB_BPF_MAP_MAP_H
@@ -172,8 +173,8 @@ struct pb_bpf_map {
 	 * owner: the number of this process among the processes that share the map (1 ... 1023).
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
-	 * Operations call `alive` when elements run out, and when a lock isn't released. When a
-	 * full map refuses a key, they call it at most a few hundred times a second. If `alive` is
+	 * Operations call `alive` when elements run out, when a lock isn't released, and when a
+	 * full map refuses a key (but then at most a few hundred times a second). If `alive` is
 	 * NULL, it is unknown which processes live, or runs may make no system calls. In this case
 	 * other processes, or `repair`, clean up after a dead process.
 	 */
@@ -205,7 +206,7 @@ struct pb_bpf_map {
 	uint32_t nr_elems, mask, key_room;
 };
 
-/* ENOTSUPP: an internal error number of the kernel that bpf(2) returns */
+/* ENOTSUPP: the kernel's internal error number, which bpf(2) returns */
 #define PB_BPF_ENOTSUPP 524
 
 /* Returns the operations of a map type. NULL: the type isn't supported. Context: any. */

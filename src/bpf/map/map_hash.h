@@ -43,15 +43,15 @@
 #define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */
 #define SMALL		8	/* values of at most SMALL bytes are changed in place */
-#define MAX_WALKS	1000	/* number of walks before an operation gives up; a thread that made
-				 * progress has disturbed each walk */
+#define MAX_WALKS	1000	/* number of walks before an operation gives up; each walk was
+				 * disturbed by a thread that made progress */
 
 enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never leaves
 					 * a corrupt list */
 
 struct hash_top {
 	uint32_t fresh;		/* this element and all later elements were never used */
-	uint32_t hand;		/* LRU: the next element that may be evicted */
+	uint32_t hand;		/* LRU: the next element that is considered for eviction */
 	uint32_t scan;		/* the element at which the next search for free elements begins */
 	uint32_t deaths;	/* number of elements that dead processes left and repairs found */
 	uint32_t doubt;		/* the last count of keys may be wrong, because operations were

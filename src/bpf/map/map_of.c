@@ -5,9 +5,9 @@
  *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
  * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object with
- * an id. If a process puts an id into a map, the process takes its own reference to the object. If
- * a process removes an id, it drops its own reference. If only another process has the object, a
- * lookup finds nothing, as if the entry were empty.
+ * an id. A process that puts an id into a map takes a reference to the object. A process that
+ * removes an id drops a reference. Each does so only in its own process. If only another process
+ * has the object, a lookup finds nothing, as if the entry were empty.
  */
 #include "bpf/map/map_hash.h"
 

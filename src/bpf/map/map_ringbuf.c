@@ -122,7 +122,7 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
 	/* this check comes after the read of the header. If the position is still the claim's, the
-	 * header that was read is unwritten, or is this claim's own */
+	 * header was read before step 2, or is already this claim's own */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |

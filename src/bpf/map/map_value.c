@@ -67,8 +67,8 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 #define THREADS		((1u << THREAD_BITS) - 1)
 #define SPINS		(1 << 10)	/* number of attempts between two checks whether the holder
 					 * lives */
-#define MAX_ROUNDS	(1 << 10)	/* number of checks, about 50 ms, after which the attempt
-					 * fails */
+#define MAX_ROUNDS	(1 << 10)	/* number of checks (about 50 ms) after which taking the
+					 * lock fails */
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {

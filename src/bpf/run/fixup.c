@@ -71,7 +71,7 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map && !f->poisoned ? o->v->maps[f->map - 1] : NULL;
 
-	/* without CAP_PERFMON, a mask against speculation would be needed for the index */
+	/* without CAP_PERFMON, the index would need a mask against speculation */
 	if (!m || m->attr.type != BPF_MAP_TYPE_ARRAY || !m->elems || m->elem_size > INT32_MAX ||
 	    m->attr.max_entries > INT32_MAX ||
 	    !(o->v->caps & PB_BPF_CAP_PERFMON))

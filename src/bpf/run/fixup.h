@@ -23,7 +23,7 @@ struct pb_bpf_resolved {
 };
 
 /*
- * v: the program after pb_bpf_verify(), with v->facts. Returns 0 or -errno. -EINVAL: the program
+ * v: the program after pb_bpf_verify(), with v->facts. Returns 0 or -ENOMEM. -EINVAL: the program
  * calls a helper that works only in the kernel. -ERANGE: a jump became too long. For -EINVAL and
  * -ERANGE, the log names the helper or the instruction.
  */

@@ -240,7 +240,7 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t,
 	read_ethernet(skb);
 }
 
-/* For program types whose packets begin after the link-layer header: skips this header. */
+/* Skips the link-layer header, for program types whose packets begin after it. */
 static void begin_at_net(struct pb_bpf_skb *skb)
 {
 	skb->pkt.data = skb->pkt.data_meta = skb->net;
@@ -394,8 +394,8 @@ static int run_ctx(struct pb_bpf_test_run *t)
 	if (err)
 		return err;
 	if (t->prog->type->any_from)
-		ctx[0] = 0;		/* helpers look for the registers at this place; a record
-					 * has none */
+		ctx[0] = 0;		/* helpers look here for the address of the registers; the
+					 * caller's record has none */
 	run_all(t, ctx);
 	return write_ctx(t, ctx, size);
 }

@@ -184,7 +184,7 @@ static void is_below_signed(struct reg *a, struct reg *b, bool or_equal, int bit
 }
 
 /* Narrows a and b: a & b is not 0 if `set` is true, else a & b is 0. If neither operand is
- * constant, nothing is known. */
+ * constant, narrows nothing. */
 static void learn_test(struct reg *a, struct reg *b, bool set, int bits)
 {
 	struct tnum mask = tnum_in_bits(b, bits);

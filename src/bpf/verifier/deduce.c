@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A scalar is described three times (reg.h): by its known bits, by the range of the whole value,
- * and by the range of the low half. This file sharpens each description by the others, until no
+ * and by the range of the low half. This file sharpens each description with the others, until no
  * description changes any more.
  *
  * Each rule drops only values that one of the descriptions excludes. So a value stays if all three

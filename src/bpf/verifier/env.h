@@ -29,7 +29,7 @@
 #include "bpf/verifier/verify.h"
 
 #ifndef ENOTSUPP
-#define ENOTSUPP 524		/* an internal error number of the kernel that bpf(2) returns */
+#define ENOTSUPP 524		/* the kernel's internal error number, which bpf(2) returns */
 #endif
 #ifndef BPF_F_TEST_REG_INVARIANTS
 #define BPF_F_TEST_REG_INVARIANTS (1u << 7)	/* in headers since Linux 6.8 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The verifier's data about the call of a helper that it checks. */
+/* What the verifier knows of the helper call that it checks. */
 #ifndef PB_BPF_VERIFIER_HELPER_CALL_H
 #define PB_BPF_VERIFIER_HELPER_CALL_H
 #include "bpf/verifier/env.h"

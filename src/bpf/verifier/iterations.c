@@ -9,9 +9,9 @@
  *   helper with a callback           for the calls of the callback
  *   an iterator                      for its elements
  *
- * env->budgets numbers the budgets: each budget has a larger number than all older budgets. A frame
- * that is entered again has a new budget. An iterator that is made again in the same place has a
- * new budget, too. A state records how much of each budget its path has consumed.
+ * Budgets are numbered: each budget has a larger number than all older budgets (env->budgets is the
+ * newest number). A frame that is entered again has a new budget. So has an iterator that is made
+ * again in the same place. A state records how much of each budget its path has consumed.
  *
  * Claim: a program terminates if each path ends, or jumps back to a kept state with
  * iteration_taken(). Proof: assume a run without end. It jumps back to some states infinitely

@@ -434,7 +434,8 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Drops the values in a piece that no path has read. The piece belongs to a frame with one user. */
+/* Drops each value of a piece if no path has read the value. The piece belongs to a frame with one
+ * user. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {
