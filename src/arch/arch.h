@@ -48,15 +48,16 @@ static inline void pb_count_local(uint64_t *p);
  * store into a chunk, and the handler may fork. In the child, the handler returns to the same code.
  * So each store of C code into the ring names its owner: the serial that the thread's writer had
  * when the code began. In a child, `*now` is another serial, and nothing is stored. pb_own_resume()
- * makes this true at whatever instruction the handler interrupted the code.
+ * ensures this, whichever instruction the handler has interrupted.
  */
 struct pb_owner {
 	const uint32_t *now;
 	uint32_t serial;
 };
 
-/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. They do nothing if the header of
- * the word's chunk doesn't have the owner's serial. pb_own_store() returns whether it stored. */
+/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. They also do nothing if the
+ * header of the chunk that holds `at` doesn't have the owner's serial. pb_own_store() returns
+ * whether it stored. */
 bool pb_own_store(struct pb_owner o, uint64_t *at, uint64_t value)
 	__attribute__((visibility("hidden")));
 void pb_own_zero(struct pb_owner o, uint64_t *at, size_t n) __attribute__((visibility("hidden")));
@@ -166,9 +167,9 @@ unsigned pb_body_exits(const struct pb_place *p);
 /* Writes the body to `out`, for the address `at`. The exits in the body jump through `words`. */
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* Returns the link-time address of the instruction that the code at offset `off` replaces. *own is
- * set if this code has no original, but was inserted before an exit. In this case the frame has the
- * program's values of the registers that the inserted code changed. */
+/* Returns the link-time address of the instruction that the code at offset `off` replaces. If this
+ * code was inserted before an exit, sets *own, and returns the address of that exit. In this case
+ * the frame has the program's values of the registers that the inserted code changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* Looks for the copy of the instruction whose link-time address is `addr`. Returns the copy's
  * offset in the body, or -1. */
@@ -248,9 +249,9 @@ void pb_list(void);
 void pb_direct(void);
 void pb_prog_entry(void);
 
-/* Writes the offset of the agent's TLS into the code of the handlers and of the pb_exit_*()
- * functions. The offset is known only after the agent was loaded. If that code can't be written, it
- * also works unchanged, but more slowly. Context: start, before a site is patched. */
+/* Writes the offset of the agent's TLS into the code of the handlers, and into the code that the
+ * stubs of exits jump to. The offset is known only after the agent was loaded. If the code can't be
+ * written, it works unchanged, but more slowly. Context: start, before a site is patched. */
 void pb_hot_link_tls(void);
 
 /* The code that the stubs of exits jump to, for struct pb_returns. A function with _ret in its name
@@ -348,9 +349,9 @@ bool pb_context_end(const struct pb_context *c);
 /* Loads 8 bytes. Returns 0, -EFAULT if nothing is mapped at the address, or -EACCES if the bytes
  * can't be read now. engine/uaccess.h says when this function may be called. */
 int pb_fault_load(uint64_t address, uint64_t *value) __attribute__((visibility("hidden")));
-/* Called by the handler of SIGSEGV and SIGBUS. If the signal is a fault of the load in
- * pb_fault_load(), changes the context so that the load fails and the code after it runs. info must
- * come from the kernel (SA_SIGINFO). */
+/* Called by the handler of SIGSEGV and SIGBUS. Returns whether the signal is a fault of the load in
+ * pb_fault_load(). If so, changes the context so that the load fails and the code after it runs.
+ * info must come from the kernel (SA_SIGINFO). */
 bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc);
 
 /* ---- registers that eBPF programs see ------------------------------------ */

@@ -24,7 +24,7 @@
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
-#define PB_MAX_WATCHED		6	/* number of calls that may wait for the same return */
+#define PB_MAX_WATCHED		6	/* at most so many calls wait for the same return */
 
 /* struct pb_thread */
 #define T_LO			0

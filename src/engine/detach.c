@@ -60,8 +60,8 @@ static uint64_t pause_for(uint64_t ns)
 	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
 
-/* Doesn't take the lock of the text, because no text is written. Otherwise a thread in dlopen would
- * wait for that lock, in our code. */
+/* Doesn't take the lock of the text, because no text is written. If this function held the lock, a
+ * thread in dlopen would wait for it, in our code. */
 static int run_out_of_our_code(void)
 {
 	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };

@@ -179,7 +179,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 	return -EINVAL;
 }
 
-/* Reads set_ftrace_filter or set_ftrace_notrace. Both tracers have the same hashes. */
+/* These two read set_ftrace_filter and set_ftrace_notrace. Both tracers have the same hashes. */
 static void read_filter(struct pb_seq *s)
 {
 	pb_hash_show(&graph_ops.filter, s, "#### all functions enabled ####\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Interprets the context of a signal that interrupted the agent's own code. Changes the context so
- * that a handler sees the program's code as interrupted instead. If the hit path has saved a
+ * that a handler sees the program's code as the interrupted code. If the hit path has saved a
  * register, the frame in the red zone (frame.h) has the program's value. The register itself has a
  * value of the agent. The handler is shown the program's value. If it doesn't change that value,
  * the register gets the agent's value back.

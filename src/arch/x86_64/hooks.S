@@ -78,8 +78,8 @@
 	end pb_signal_done
 
 /* The first code of a thread that pthread_create() makes; rdi is the box
- * (engine/process/sigmask.c). It ends with a jump, so no frame of the agent stays on the stack
- * below the program's routine. */
+ * (engine/process/sigmask.c). It ends with a jump, so no frame of the agent is on the stack while
+ * the program's routine runs. */
 	function pb_thread_entry
 	mov	%rsp, %rsi
 	sub	$8, %rsp

@@ -20,7 +20,7 @@ struct pb_hot_range {
 				 * on. */
 };
 /* Code in which an exit is under way, and the exit's record isn't written yet. rcx is the call that
- * exits, or 0. In all other code of exits the record is written. */
+ * ends, or 0 if there is none. In all other code of exits the record is written. */
 struct pb_hot_unwritten {
 	int32_t start;		/* offset from this member's own address */
 	uint32_t length;

@@ -84,8 +84,8 @@
 	own_range pb_own_change, .Lchanged
 	own_end pb_own_change
 
-/* void pb_own_count(owner, uint64_t *shared, uint64_t *own): if a handler forks between the two
- * additions, the child doesn't make the second one, because *own is then the child's own word */
+/* void pb_own_count(owner, uint64_t *shared, uint64_t *own). If a handler forks between the two
+ * additions, the child doesn't make the second one: in the child, *own counts for the child. */
 	own_function pb_own_count
 	cmp	%esi, (%rdi)
 	jne	1f

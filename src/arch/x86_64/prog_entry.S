@@ -71,8 +71,8 @@ pb_prog_entry:
 	ret
 	.cfi_endproc
 
-	/* The stack has no room even for pb_prog_room(). The programs miss the call. If the
-	 * function graph is on, the call is lost. */
+	/* The stack has no room even for pb_prog_room(). The programs miss the call. If tracing is
+	 * on, the call isn't recorded either. */
 	.cfi_startproc
 .Lcramped:
 	mov	pb_prog_missed(%rip), %rax

@@ -284,8 +284,8 @@ static bool is_restorer(uint64_t word)
 
 /* A signal handler returns to the PC in its signal frame. A signal frame is a word with the
  * restorer's address, followed by a struct ucontext. If the thread is in the restorer itself, the
- * restorer's address is just below rsp. The function moves the PC of each signal frame that is
- * inside bytes to be replaced. If `move` is false, it only returns whether there is such a PC. */
+ * restorer's address is just below rsp. If the PC in a signal frame is inside bytes to be replaced,
+ * this function moves that PC. If `move` is false, it only returns whether there is such a PC. */
 static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 {
 	static uint64_t buf[8192];

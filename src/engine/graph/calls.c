@@ -10,8 +10,8 @@
  *
  * A signal handler may interrupt each function of this file at any instruction. It may make calls
  * of its own on the same stack, and then return or leave by a jump. So each change of a call
- * becomes visible by one instruction: a store to the call's word or state, or a compare-and-swap on
- * it.
+ * becomes visible by one instruction. This is a store or a compare-and-swap on the call's word or
+ * on its state.
  */
 #include "engine/graph/calls.h"
 #include "arch/arch.h"

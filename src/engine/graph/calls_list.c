@@ -8,7 +8,7 @@
 #include "engine/graph/calls.h"
 #include "base/base.h"
 
-/* Returns the call's depth in the tree, with the call itself. */
+/* Returns the call's depth in the tree, counting the call itself. */
 static uint32_t depth_of(const struct pb_open_call *call)
 {
 	uint32_t depth = pb_open_depth(call);

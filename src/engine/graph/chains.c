@@ -123,9 +123,8 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 }
 
 /* Marks calls that were open at a fork, because the parent counts them. The child lists them as
- * open, and records their ends. A handler that interrupted the exit of a call may have forked. The
- * parent counts this call, too, because the words that the exit has reserved are in the parent's
- * chunk. */
+ * open, and records their ends. If a handler forked after it had interrupted the exit of a call,
+ * the same holds for this call: the words that the exit has reserved are in the parent's chunk. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;

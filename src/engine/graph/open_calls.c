@@ -13,8 +13,8 @@
 
 /* A handler may leave calls open by a jump to a place inside the handler. If this happens at each
  * instruction of the code that closes calls, handlers leave calls faster than the code closes them.
- * So the code gives up after it has closed MOST_LEFT more calls than were open, or after handlers
- * have taken its entry MOST_TRIES times. */
+ * So the code gives up after it has closed MOST_LEFT more calls than were open. It also gives up
+ * after handlers have MOST_TRIES times taken the entry that it was about to claim. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 
@@ -107,8 +107,8 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 	return c;
 }
 
-/* Called when a call begins in `slot`. Some code was changing entry c. Returns whether that code
- * can't resume any more, because it was entered from a slot at or below `slot`. */
+/* slot: the slot of the hit. Some code was changing entry c. Returns whether that code can't resume
+ * any more, because it was entered from a slot at or below `slot`. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)

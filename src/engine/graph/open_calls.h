@@ -101,7 +101,7 @@ static inline bool pb_open_is_root(const struct pb_open_call *c)
 {
 	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
 }
-/* Returns the number of open calls from the stack's outermost call to c. */
+/* Returns the depth of c on its stack: the number of open calls before c in the array, plus one. */
 static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 {
 	return pb_open_segment_of(c)->depth + (uint32_t)(c - pb_open_segment_of(c)->call);

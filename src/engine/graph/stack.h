@@ -40,8 +40,8 @@ void pb_stack_forget_found(void);
 /* Moves t to stack s. slot: the slot of the hit. False: s is being closed or dropped, or another
  * thread is on it. In this case t stays on its stack. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
-/* Called if the table has no place for the stack that holds the slot. Until t goes to another
- * stack, the calls of t are recorded without their returns. */
+/* Called if t can't get a place in the table for the stack that holds the slot. Until t goes to
+ * another stack, the calls of t are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
 /* Takes an entry for a stack with guessed bounds. The entry counts as filled only after
  * pb_stack_set_filled(). NULL: the table is full. */

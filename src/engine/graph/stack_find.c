@@ -46,7 +46,8 @@ static bool is_usable(const struct pb_stack *s)
 	return pb_stack_is_filled(s) && !s->closing;
 }
 
-/* Returns the reported stack that holds the address. *gone gets a stack whose frame was left. */
+/* Returns the reported stack that holds the address; NULL: there is none. If the search meets a
+ * stack whose frame was left, *gone gets that stack. */
 static struct pb_stack *find_reported(uint64_t slot, struct pb_stack **gone)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
@@ -63,8 +64,8 @@ static struct pb_stack *find_reported(uint64_t slot, struct pb_stack **gone)
 	return NULL;
 }
 
-/* Returns the stack with guessed bounds that holds the address. *near gets a stack with guessed
- * bounds that begins not far above the address. */
+/* Returns the stack with guessed bounds that holds the address; NULL: there is none. *near gets a
+ * stack with guessed bounds that begins not far above the address, or NULL. */
 static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
@@ -98,9 +99,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Makes the part of s around the slot a stack of its own, because another thread has s. The bounds
- * of s are guessed. The slots of all calls that are open on s stay in s. So the returns of these
- * calls are found even if the two parts are really one stack. */
+/* s has guessed bounds, and belongs to another thread. Makes the part of s around the slot a stack
+ * of its own. The slots of all calls that are open on s stay in s. So the returns of these calls
+ * are found even if the two parts are really one stack. */
 static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 {
 	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);

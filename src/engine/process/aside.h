@@ -13,7 +13,8 @@
  * refuses), and fn wasn't called. Context: one at a time. */
 bool pb_aside(void (*fn)(void *arg), void *arg);
 
-/* Starts a thread of the agent that isn't waited for. fd is its only descriptor. Returns the
- * thread's TID once the thread has its own descriptor table, or -errno. Context: start. */
+/* Starts a thread of the agent that runs fn(arg). Doesn't wait for its end. fd is the thread's only
+ * descriptor. Returns the thread's TID once the thread has its own descriptor table, or -errno.
+ * Context: start. */
 long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd);
 #endif

@@ -64,7 +64,8 @@ static bool is_listed(uint64_t map)
 	return false;
 }
 
-/* Returns the state of the namespace that is being changed; at any time there is at most one. */
+/* Returns the state of the namespace that is being changed; at any time there is at most one. If
+ * there is none, returns RT_CONSISTENT. */
 static int loader_state(void)
 {
 	for each_namespace(n)

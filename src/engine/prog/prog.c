@@ -297,7 +297,7 @@ bool pb_prog_holds(uint64_t pc)
 
 /* ---- hits --------------------------------------------------------------------- */
 
-/* Sets only the fields that a run reads. */
+/* Sets the fields one by one, because a run reads only a few fields of the struct. */
 static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 			 const struct prog_site *p)
 {

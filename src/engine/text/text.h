@@ -96,7 +96,7 @@ uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
  * restored either. The batch may be tried again. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
-/* Called after a failed batch. Looks which jumps of the site the text has, and sets the site's
+/* Called after a failed batch. Finds out which jumps of the site the text has, and sets the site's
  * flags FTRACE_FL_ENABLED and FTRACE_FL_SLOT to match. */
 void pb_text_look(struct pb_module *m, struct pb_site *s);
 static inline bool pb_text_settled(const struct pb_site *s, bool on)
@@ -146,9 +146,10 @@ void pb_text_look_returns(struct pb_module *m);
 extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
 /* If pc is at the copy of an instruction in a stub, returns the original address of that
- * instruction. If pc is in the stub's own code (*own = true), or at a jump on the way from the
- * window to the stub, returns the window's address. At these places the registers are still the
- * same as at the window. Otherwise returns 0. */
+ * instruction. If pc is in code that the stub has inserted before an exit (*own = true), returns
+ * the exit's address. If pc is before the body of a site's stub (*own = true), or at a jump on the
+ * way from the window to the stub, returns the window's address: no instruction of the window has
+ * run yet. Otherwise returns 0. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at

@@ -26,10 +26,10 @@
  * Waiting. At the start there is only one thread, so text is written at once. Text that the loader
  * has just mapped is also written at once, because no thread runs it. In live text the owner is the
  * agent's thread, which runs no code of the program and blocks all signals. It waits for a helper
- * (pb_stop_world()). The helper waits until each other thread has stopped, but at the first try for
- * 20 ms at most. Then it writes, and lets the threads go. A thread inside dlopen may wait for the
- * text's lock meanwhile; such a thread is stopped while it waits. Neither the owner nor the helper
- * needs anything that a stopped thread holds.
+ * (pb_stop_world()). The helper waits until each other thread has stopped; at the first try it
+ * waits for 20 ms at most. Then it writes, and lets the threads go. A thread inside dlopen may wait
+ * for the text's lock meanwhile; such a thread is stopped while it waits. Neither the owner nor the
+ * helper needs anything that a stopped thread holds.
  *
  * What a thread sees. It never runs while bytes are written, so it sees each patch whole. A large
  * part takes several stops, and between stops the thread may run anywhere. It finds each patch
@@ -479,7 +479,7 @@ static void take_back_slots(void)
 	}
 }
 
-/* Restores the text, if the threads can be stopped. */
+/* Restores the text part by part, as long as the threads can be stopped. */
 static void take_back(bool live)
 {
 	int err = 0;

@@ -86,9 +86,10 @@ static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t of
 	return NULL;
 }
 
-/* Returns the original address of the instruction whose copy is at `off` in the module's stubs. If
- * `off` is in a stub's own code, returns the address of the stub's window. 0: there is no stub at
- * `off`. */
+/* Returns the original address of the instruction whose copy is at `off` in the module's stubs. In
+ * the code before a stub's body (*own = true), this is the address of the stub's window. In code
+ * that the body inserts before an exit (*own = true), it is the exit's address. 0: there is no stub
+ * at `off`. */
 static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
 {
 	const struct pb_exit_window *w = window_of_stub(m, off);

@@ -155,9 +155,10 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* Returns the target of the jump of a window of exits. Usually the target is the window's own stub.
- * But if that jump is the second of two shared jumps, the targets of both jumps were chosen
- * together. In this case, if the stub is new, this function makes the first jump's stub, too. */
+/* Returns the target of the jump of a window of exits. If this jump is the second of two shared
+ * jumps, its target was chosen together with that of the first jump. In this case, if the window's
+ * stub is new, this function makes the first jump's stub, too. Otherwise the target is the window's
+ * own stub. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -178,8 +179,8 @@ static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_ne
 	return to ? to : stub;
 }
 
-/* Called for the second of two shared jumps. If it belongs to a window of exits and isn't in the
- * text, adds it to the batch. False: the first jump can't be written. */
+/* `window` has the first of two shared jumps, and the next window has the second. Adds the second
+ * jump to the batch, if it isn't in the text. False: the first jump can't be written. */
 static bool second_is_on(struct pb_module *m, uint32_t window)
 {
 	struct pb_exit_site *second = &m->exits[window + 1];

@@ -55,8 +55,8 @@ static bool map_exactly(uint64_t at, uint64_t size, int prot, int flags, int fd)
 	return (uint64_t)p == at;
 }
 
-/* If files may not be mapped executable, maps a copy of the file. Profilers find no unwind table in
- * a copy. */
+/* Maps a copy of the file. Called if files may not be mapped executable. Profilers find no unwind
+ * table in a copy. */
 static bool copy_file(const struct region *r, uint64_t at)
 {
 	if (!map_exactly(at, r->file, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
