@@ -40,8 +40,8 @@
 
 /* ---- the directory --------------------------------------------------------- */
 
-/* Reads PATCHBAY_CACHE: "off", or a size with K, M or G. Any other text leaves *limit unchanged.
- * Returns false for "off". */
+/* Reads PATCHBAY_CACHE: "off" or "0", or a size with K, M or G. Any other text leaves *limit
+ * unchanged. Returns false for "off" and "0". */
 static bool read_setting(uint64_t *limit)
 {
 	static const char units[] = "KMG";

@@ -39,7 +39,7 @@ static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 	return c->born ? start < c->born : !c->chunk.seq;
 }
 
-/* Returns the event of the innermost open call's end. The data has no record of that end. */
+/* Pops the innermost open call, and sets *ev to its end. The data has no record of that end. */
 void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags);
 void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives engines what they need in addition to free chunks. They need the number of chunks that they
- * may use. They need memory for the next chunks before they use these chunks. They need a notice if
- * the recorder dies.
+ * Gives engines what they need in addition to free chunks: the number of chunks that they may use,
+ * memory for the chunks that they will use next, and a notice if the recorder dies.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -107,7 +107,7 @@ static bool nested_task(void *arg, pid_t tid)
 }
 
 /* Visits the threads of a process. If a thread ends while the kernel lists the threads, the list
- * may be too short. There are then fewer threads in the list than links to the directory, and the
+ * may be too short. The directory's number of links then shows that threads are missing, and the
  * visit is repeated. */
 static bool nested_tasks(struct nested *n)
 {
