@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps analyses, and the files of stubs made from them, on disk between recordings. The name of a
- * cached analysis is BUILDID-FILE-FLAGS-vVERSION.REVISION. The name of a file of stubs has
- * .sREVISION after that. FILE is a hash of device, inode, size, change time and path. The build-id
- * is not enough: a file can claim another file's build-id, and a stripped or patched copy keeps the
+ * cached analysis is BUILDID-FILE-FLAGS-vVERSION.REVISION. A file of stubs has the same name with
+ * .sREVISION appended. FILE is a hash of device, inode, size, change time and path. The build-id is
+ * not enough: a file can claim another file's build-id, and a stripped or patched copy keeps the
  * original's build-id.
  *
  * The directory and its files must belong to the user, and no other user may write them. Files

@@ -3,7 +3,7 @@
  * Finds the names of site numbers and addresses in the analyses of the data directory (modules/N).
  * A name is read and demangled when it is first asked for.
  *
- * Context: the observer, one thread. Strings are valid as long as the struct pb_symbols.
+ * Context: the observer, one thread. Strings are valid until pb_symbols_free().
  */
 #ifndef PB_READER_SITE_NAMES_H
 #define PB_READER_SITE_NAMES_H

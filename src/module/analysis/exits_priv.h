@@ -9,8 +9,8 @@
 /* Where a jump through a register or memory takes its target from. */
 enum pb_computed_how {
 	PB_COMPUTED_UNKNOWN,
-	PB_COMPUTED_SLOT,	/* the target is a word at a fixed address: in the GOT or in a
-				 * variable */
+	PB_COMPUTED_SLOT,	/* the target is the value of a word at a fixed address: in the GOT
+				 * or in a variable */
 	PB_COMPUTED_POINTER,	/* the target is a pointer of unknown origin */
 	PB_COMPUTED_POINTERS,	/* the target is an element of an array of pointers */
 	PB_COMPUTED_OFFSETS,	/* the target comes from an array of offsets from the array

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bits that say how a file is analysed: pb_module_options.flags (module.h) and pb_an.flags have
- * them. */
+/* Bits of pb_module_options.flags (module.h) and pb_an.flags. They say how a file is analysed. */
 #ifndef PB_MODULE_FLAGS_H
 #define PB_MODULE_FLAGS_H
 

@@ -12,8 +12,8 @@
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-/* True if any branch of the module leads strictly inside [start, start + len). len is the jump's
- * length: the window's bytes after the jump keep their value. */
+/* True if any branch of the module leads strictly inside [start, start + len). len is only the
+ * jump's length, because the window's bytes after the jump keep their value. */
 static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len)
 {
 	for (uint64_t off = start - r->addr + 1; off < start - r->addr + len; off++)

@@ -78,7 +78,7 @@ bool pb_elf_symbols(struct pb_elf *e, unsigned type, struct pb_elf_symbols *out)
 /* Finds the value of a tag in the dynamic section. False if the tag is absent. */
 bool pb_elf_dynamic(const struct pb_elf *e, int64_t tag, uint64_t *value);
 void pb_elf_dynamic_strings(struct pb_elf *e, struct pb_elf_strings *out);
-/* Returns the build-id's bytes. *len is its length. *vaddr is its address in memory, or 0 if it
- * isn't loaded. */
+/* Returns the build-id's bytes, or NULL if there is none. *len is its length. *vaddr is its address
+ * in memory, or 0 if it isn't loaded. */
 const uint8_t *pb_elf_build_id(struct pb_elf *e, unsigned *len, uint64_t *vaddr);
 #endif

@@ -14,8 +14,9 @@
 /* Returns the runtimes that the file contains or belongs to, as bits. The file is not trusted.
  * Context: any thread. */
 uint32_t pb_runtimes_find(struct pb_elf *e);
-/* These return the name of a bit's runtime, and a text that says which code of this runtime is
- * traced and why. They return NULL if there is no such runtime. */
+/* pb_runtime_name() returns the name of a bit's runtime. pb_runtime_policy() returns a text that
+ * says which code of this runtime is traced and why. Both return NULL if there is no such
+ * runtime. */
 const char *pb_runtime_name(unsigned bit);
 const char *pb_runtime_policy(unsigned bit);
 /* True if any of these runtimes has code without unwind tables that does not use the stack as C
