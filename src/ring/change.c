@@ -340,7 +340,7 @@ static struct pb_chunk *take(struct pb_writer *w, struct pb_owner o)
 	return c;
 }
 
-/* Clears `taken` if it names c. c is in force by now, or was given back. */
+/* Clears `taken` if it names c. c is in force by now, or will be given back. */
 static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 {
 	uint64_t taken = w->taken;

@@ -19,10 +19,10 @@
 #include "abi/ring.h"
 #include "arch/arch.h"
 
-#define PB_WRITER_LEFT		8	/* limit of chunks that a writer has left and not handed
-					 * over yet */
-#define PB_WRITER_PENDING	16	/* limit of interrupted activations that are tracked one by
-					 * one */
+#define PB_WRITER_LEFT		8	/* largest number of chunks that a writer has left and not
+					 * handed over yet */
+#define PB_WRITER_PENDING	16	/* largest number of interrupted activations that are
+					 * tracked one by one */
 
 /* Agent code that a signal handler has interrupted. It may still write into the
  * chunk. When its thread has a hit at or above `limit` on the thread's own stack, the

@@ -174,9 +174,9 @@ struct pb_bpf_map {
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
 	 * Operations call `alive` when elements run out, when a lock isn't released, and when a
-	 * full map refuses a key (but then at most a few hundred times a second). If `alive` is
-	 * NULL, it is unknown which processes live, or runs may make no system calls. In this case
-	 * other processes, or `repair`, clean up after a dead process.
+	 * full map refuses a key. In the last case they ask at most a few hundred times a second.
+	 * If `alive` is NULL, it is unknown which processes live, or runs may make no system calls.
+	 * In this case other processes, or `repair`, clean up after a dead process.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);

@@ -113,8 +113,8 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
 
 /*
  * A lock for the writers of some types. A thread can take the lock from a holder that died. Returns
- * 0 if the lock was free. Returns 1 if the caller took the lock from a dead holder. -EBUSY: a
- * handler has interrupted the holder, or the holder makes no progress.
+ * 0 if the lock was free. Returns 1 if the caller took the lock from a dead holder. -EBUSY: the
+ * caller is a handler that has interrupted the holder, or the holder makes no progress.
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);

@@ -14,7 +14,7 @@
 #include "bpf/core/program.h"
 
 /* Functions that supply mappings. The default is mmap() near this code. The agent supplies its own
- * functions. pb_bpf_pages must be set before the first program is made. */
+ * functions. It sets pb_bpf_pages before the first program is made. */
 struct pb_bpf_pages {
 	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
 						 * is no memory */

@@ -390,8 +390,8 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 {
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
-	/* if a subprogram makes a tail call, the frames of its callers stay on the stack; each
-	 * program of a chain of tail calls may leave such frames */
+	/* a subprogram that makes a tail call leaves the frames of its callers on the stack. In a
+	 * chain of tail calls, each program may leave such frames */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

@@ -112,8 +112,8 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* Returns whether the path from `top` to the current state is an iteration, with a budget that is
- * no younger than any budget consumed between `top` and `old`. */
+/* Returns whether the path from `top` to the current state is an iteration. The iteration's budget
+ * must be no younger than any budget consumed between `top` and `old`. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {

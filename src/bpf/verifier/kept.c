@@ -5,9 +5,9 @@
  * is a list of pointers to values. A value describes a register or a slot. Equal values are stored
  * once. If nothing changed in a frame, states share the frame.
  *
- * Values and frames at rest have reference counts, and don't change while they are shared. Each
- * state has its own struct marks for each frame, of 80 bytes. This structure has the marks of reads
- * and precision, and the place from which each register came.
+ * Values and frames at rest have reference counts, and don't change while they are shared. For each
+ * frame, each state has its own struct marks of 80 bytes. This structure has the marks of reads and
+ * precision, and the place from which each register came.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -177,8 +177,8 @@ static bool only_bytes(const struct slot *s)
 	return !s->reg.type;
 }
 
-/* Returns the register part of a value, and sets *types to its types. n < 11: the value of register
- * n. Otherwise: the value of slot n - 11. */
+/* Returns the register part of the value of register n (n < 11) or of slot n - 11. *types: the
+ * types of the slot's bytes; 0: there are none. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
