@@ -37,7 +37,7 @@ struct pb_bpf_map_sizes {
  * library which members the caller knows. */
 struct pb_bpf_machine_opts {
 	size_t size;
-	/* File with the BTF of the target, to whose types CO-RE adapts programs. NULL:
+	/* File with BTF. CO-RE adapts programs to the types in this file. NULL:
 	 * /sys/kernel/btf/vmlinux, if the object has CO-RE relocations. */
 	const char *types;
 	/* Text of lines CONFIG_X=value. They set the object's variables in .kconfig. */
@@ -52,8 +52,8 @@ struct pb_bpf_machine_opts {
 	/* Returns the max_entries of a map for which the object sets none. NULL: such maps can't be
 	 * made. */
 	uint32_t (*entries)(void *arg, const char *map);
-	/* Receives the output of bpf_trace_printk: len bytes, not terminated by a 0. Programs call
-	 * it while they run, in any context. NULL: the output is discarded. */
+	/* Receives the output of bpf_trace_printk: len bytes, not terminated by a 0. Called while a
+	 * program runs, in any context. NULL: the output is discarded. */
 	void (*trace)(void *arg, const char *text, uint32_t len);
 	void *arg;
 	/* Sizes of nr_sizes maps. They are set before the maps are made, like libbpf's
@@ -131,8 +131,8 @@ struct pb_bpf_machine_test {
 					 * or the context itself */
 	uint32_t data_size_in, ctx_size_in;
 	void *data_out, *ctx_out;	/* may be NULL */
-	uint32_t data_size_out, ctx_size_out;	/* in: room in data_out and ctx_out; out: bytes
-						 * written */
+	uint32_t data_size_out, ctx_size_out;	/* in: room in data_out and ctx_out; out: size
+						 * of the output, even if the room is less */
 	uint32_t repeat;		/* 0: once */
 	uint32_t retval, duration;	/* out; duration: nanoseconds of one run */
 };
@@ -146,7 +146,7 @@ int pb_bpf_machine_test(struct pb_bpf_machine *machine, uint32_t program,
  * Programs may read memory that isn't mapped (bpf_core_read without a call). The process's handlers
  * of SIGSEGV and SIGBUS must first call this function with the address of the instruction that
  * faulted. True: a program's read has faulted, and *ip is now the address at which to continue. If
- * a process has no such handlers, the read ends it. Context: signal handlers.
+ * a process has no such handlers, the read ends the process. Context: signal handlers.
  */
 bool pb_bpf_machine_fault(uint64_t *ip);
 
