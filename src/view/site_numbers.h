@@ -20,8 +20,8 @@ struct pb_sites_range {
 };
 
 struct pb_sites_image {
-	const struct pb_sites_range *last;	/* the range that the last search returned; never
-						 * NULL */
+	const struct pb_sites_range *last;	/* the range that the last successful search found;
+						 * never NULL */
 	struct pb_sites_range *ranges;
 	size_t nr;
 };

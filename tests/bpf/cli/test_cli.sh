@@ -28,8 +28,8 @@ check 0 "ACCEPT verified=2" run -q -n $one
 check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
 check 1 "REJECT errno=22 program of this type cannot use helper bpf_setsockopt#49" run -q 8500000031000000 $one
 check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
-# helpers demand an aligned address for a number that they write: bpf_strtol's result at fp-24, at fp-20, and in a map's
-# value
+# helpers demand an aligned address for a number that they write: bpf_strtol's result at fp-24, at
+# fp-20, and in a map's value
 text="620af8ff31320000 bfa1000000000000 07010000f8ffffff b702000002000000 b703000000000000 bfa4000000000000"
 strtol=8500000069000000
 check 0 "ACCEPT verified=9
@@ -63,14 +63,16 @@ check 0 "ACCEPT verified=2
 RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t xdp -c 0400000000000000 $one
-# a loop with 450,000 iterations makes a log of more than 8 MB; the log is cut, and the verdict stays the same
+# a loop with 450,000 iterations makes a log of more than 8 MB; the log is cut, and the verdict
+# stays the same
 loop="b701000000000000 0701000001000000 a501feffd0dd0600"
 check 0 "ACCEPT verified=900003" verify -q $loop $one
 check 0 "ACCEPT verified=900003" verify -q -l 1 $loop $one
 check 0 "ACCEPT verified=900003" verify -l 2 $loop $one
 grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: the log doesn't report how much was cut"; failed=1; }
 tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
-# the largest program; the verifier keeps a state at every eighth instruction, and the log has its maximal size
+# the largest program; the verifier keeps a state at every eighth instruction, and the log has its
+# maximal size
 python3 - "$patchbay" <<'EOF' || { echo "FAILED: the memory of a large program"; failed=1; }
 import os, resource, subprocess, sys
 env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's MALLOC_PERTURB_ touches all allocated memory
@@ -80,7 +82,8 @@ most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 if done.returncode or "RUN retval=" not in done.stdout or most > 100 << 10:
     sys.exit("%d, %s, %d KB" % (done.returncode, done.stdout[:200], most))
 EOF
-# without -l, an accepted program has no log; for a refused program, only the end of the log is printed
+# without -l, an accepted program has no log; for a refused program, only the end of the log is
+# printed
 check 0 "ACCEPT verified=2" verify $one
 [ -s "$tmp/err" ] && { echo "FAILED: a log was written without -l"; failed=1; }
 check 1 "REJECT errno=13 R3 !read_ok" verify $loop bf30000000000000 $exit0
@@ -284,8 +287,8 @@ done
 says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
 	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
 says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
-# if the source itself writes a map descriptor into a load, the load is invalid; the number isn't taken as an index of
-# the object's maps
+# if the source itself writes a map descriptor into a load, the load is invalid; the number isn't
+# taken as an index of the object's maps
 cat >"$tmp/raw.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -322,7 +325,8 @@ good: ACCEPT" verify -q "$tmp/raw.bpf.o"
 check 1 "REJECT errno=9 fd 1 is not pointing to valid bpf_map" verify -q -m 2,4,4,1 1811000001000000 0000000000000000 $one
 check 1 "REJECT errno=9 fd 0 is not pointing to valid bpf_map" verify -q 1811000000000000 0000000000000000 $one
 
-# programs that other programs reach by tail calls; the arrays get the elements that libbpf would store
+# programs that other programs reach by tail calls; the arrays get the elements that libbpf would
+# store
 cat >"$tmp/chain.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -384,7 +388,8 @@ check 0 "loop: ACCEPT
 RUN retval=34 data_out=$zeros" run -q "$tmp/chain.bpf.o" loop
 check 0 "inside: ACCEPT
 RUN retval=2 data_out=$zeros" run -q -r 2 "$tmp/chain.bpf.o" inside
-# a program is reached by tail calls, but it can't be loaded; libbpf gives the same errors for the object
+# a program is reached by tail calls, but it can't be loaded; libbpf gives the same errors for the
+# object
 bad="R1 invalid mem access 'scalar'"
 check 1 "near: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" near
 check 1 "farther: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" farther
@@ -420,7 +425,8 @@ RUN retval=3 data_out=$zeros" run -q pinned chain/first
 check 1 "" map update chain/maps/to_last key 0 0 0 0 value 250 0 0 0
 id=$("$patchbay" bpf prog list | awk '$4 == "last" { print $1 + 0 }')
 check 0 "" map update chain/maps/to_last key 0 0 0 0 value "$id" 0 0 0
-# if a program is removed, its slot acts as empty; a program that is loaded later doesn't take its place
+# if a program is removed, its slot acts as empty; a program that is loaded later doesn't take its
+# place
 rm "$tmp/run/patchbay/bpf/chain/last"
 check 0 "" load -q "$tmp/count.bpf.o" later count
 check 0 "ACCEPT

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compiles eBPF programs of the Linux kernel: samples/bpf and tools/testing/selftests/bpf/progs
-of Debian's linux-source-6.1, with Debian's clang. The sources are not in our repository. They are unpacked and
-compiled once, under the build directory."""
+"""Compiles eBPF programs of the Linux kernel: samples/bpf and tools/testing/selftests/bpf/progs of
+Debian's linux-source-6.1, with Debian's clang. The sources are not in our repository. They are
+unpacked and compiled once, under the build directory."""
 import collections
 import glob
 import hashlib
@@ -43,7 +43,8 @@ def missing():
 
 
 def unpack(work):
-    """Returns the directory with the sources and vmlinux.h. Unpacks the sources at the first call."""
+    """Returns the directory with the sources and vmlinux.h. Unpacks the sources at the first
+    call."""
     top = os.path.join(work, stamp())
     done = os.path.join(top, "done")
     if not os.path.exists(done):
@@ -69,8 +70,8 @@ def listed(top):
 
 
 def kernel_headers():
-    """Returns -I options for Debian's linux-headers. Samples that use the kernel's internal headers need these
-    options."""
+    """Returns -I options for Debian's linux-headers. Samples that use the kernel's internal headers
+    need these options."""
     own = sorted(glob.glob("/usr/src/linux-headers-6.1*-amd64"))
     common = sorted(glob.glob("/usr/src/linux-headers-6.1*-common"))
     if not own or not common:
@@ -101,7 +102,8 @@ def command(top, source, out):
     headers = kernel_headers()
     if headers is None:
         return "echo 'error: linux-headers-amd64 is missing' >&2; false"
-    # the samples' Makefile does the same: clang makes LLVM IR for the host, and llc makes eBPF from the LLVM IR
+    # the samples' Makefile does the same: clang makes LLVM IR for the host, and llc makes eBPF from
+    # the LLVM IR
     first = CLANG + ["-nostdinc"] + headers + ["-I" + tests, "-I" + os.path.dirname(source.path), "-I" + tree +
              "/tools/lib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
              "-D__KERNEL__", "-D__BPF_TRACING__", "-DKBUILD_MODNAME='\"x\"'", "-include",
@@ -149,8 +151,8 @@ def link(top, name, parts):
 
 
 def objects(work, every=1, only=None):
-    """Returns every `every`-th object (1: all objects), the objects named in `only`, and objects that bpftool links
-    from these objects. Compiles objects that don't exist yet."""
+    """Returns every `every`-th object (1: all objects), the objects named in `only`, and objects
+    that bpftool links from these objects. Compiles objects that don't exist yet."""
     top = unpack(work)
     sources = [s for i, s in enumerate(listed(top)) if i % every == 0 or (only and s.name in only)]
     made = [compile_one(top, s) for s in sources]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of numeric iterators,
-progs/iters*.c. The sources are unpacked and compiled once, under the build directory. They are not in our repository.
-This module also parses the output of `annotated`."""
+"""The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of
+numeric iterators, progs/iters*.c. The sources are unpacked and compiled once, under the build
+directory. They are not in our repository. This module also parses the output of `annotated`."""
 import collections
 import glob
 import hashlib
@@ -49,7 +49,8 @@ def stamp():
 
 
 def unpack(work):
-    """Returns the directory with the sources and the headers that the sources need. Unpacks them at the first call."""
+    """Returns the directory with the sources and the headers that the sources need. Unpacks them at
+    the first call."""
     top = os.path.join(work, stamp())
     done = os.path.join(top, "done")
     if os.path.exists(done):
@@ -137,8 +138,8 @@ def value_of(text):
 
 
 def wishes(tags):
-    """Returns {"": Wish, "@unpriv": Wish}, but only for modes that are tested. Returns None if the program is no test,
-    or a test for other processors."""
+    """Returns {"": Wish, "@unpriv": Wish}, but only for modes that are tested. Returns None if the
+    program is no test, or a test for other processors."""
     priv, unpriv, seen = Wish(), Wish(), set()
     arches = [t.split("=", 1)[1] for t in tags if t.startswith("arch=")]
     if arches and "X86_64" not in arches or any(t.startswith("auxiliary") for t in tags):
@@ -179,7 +180,8 @@ def pattern(message):
 
 
 def unmatched(messages, log):
-    """Looks for the messages in the log, in their order. Returns the first message that isn't found, or None."""
+    """Looks for the messages in the log, in their order. Returns the first message that isn't
+    found, or None."""
     at = 0
     for m in messages:
         if "{{" in m:
@@ -200,9 +202,9 @@ CALL = "call bpf_get_smp_processor_id"
 
 
 def our_form(file, patterns):
-    """Returns the patterns in the form of our rewritten programs. In this form, instructions have no numbers, PROCESSOR
-    is a call, and calls have names. Returns None for the tests of divisions by -1. Our engines handle these divisions,
-    so we don't rewrite them."""
+    """Returns the patterns in the form of our rewritten programs. In this form, instructions have
+    no numbers, PROCESSOR is a call, and calls have names. Returns None for the tests of divisions
+    by -1. Our engines handle these divisions, so we don't rewrite them."""
     out = []
     if file == "verifier_sdiv" and patterns:
         return None
@@ -218,8 +220,9 @@ def our_form(file, patterns):
 
 
 def unmatched_lines(patterns, text):
-    """Returns the first pattern that isn't in the disassembly, or None. The first pattern, and a pattern after "...",
-    may match any later line. Any other pattern must match the line after the last match."""
+    """Returns the first pattern that isn't in the disassembly, or None. The first pattern, and a
+    pattern after "...", may match any later line. Any other pattern must match the line after the
+    last match."""
     lines = [re.sub(r"^\d+: \(..\) ", "", x) for x in text.splitlines()]
     at, next_line = 0, False
     for p in patterns:

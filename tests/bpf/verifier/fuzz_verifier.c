@@ -617,7 +617,7 @@ static enum finding run_accepted(struct subject *s, const struct gen_program *p)
 }
 
 /* Tests one program. *accepted gets whether we accept the program. *kernel gets the kernel's
- * verdict. */
+ * verdict, or 0 if the kernel isn't asked. */
 static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
 {
 	struct subject s = { .p = p, .v = to_verify(p), .seed = seed, .fd = -1 };

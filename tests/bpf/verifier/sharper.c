@@ -236,7 +236,7 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
 /* ---- registers in the log --------------------------------------------------------------- */
 
 /*
- * Lines of the log are "7: (0f) r1 += r2 ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...".
+ * Lines of the log are "7: (0f) r1 += r2   ; R1=... R2=...", "from 7 to 9: R1=..." or "8: R1=...".
  * shown_first() returns the start of the registers in a line. shown_next() finds the next register
  * from p on, and the register's text. It returns NULL if no register follows.
  */

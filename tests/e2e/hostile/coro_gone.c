@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Coroutines whose stacks are unmapped while calls are open on these stacks. The processes have all
- * kinds of dispositions and masks of SIGSEGV. When the agent looks for the rest of these stacks, it
- * must neither end the program nor run the program's handlers. The program's own faults must have
- * the same effect as in an untraced run. Also tests stacks that can't be read for a while.
+ * kinds of dispositions and masks of SIGSEGV. When the agent looks for what is left of these
+ * stacks, it must neither end the program nor run the program's handlers. The program's own faults
+ * must have the same effect as in an untraced run. Also tests stacks that can't be read for a
+ * while.
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes the tables of the conformance suite. The tables have every opcode, with edge values as operands. The expected
-results come from the model in this file. The model shares no code with the C code.
+"""Writes the tables of the conformance suite. The tables have every opcode, with edge values as
+operands. The expected results come from the model in this file. The model shares no code with the C
+code.
 
   generate.py DIR
 
@@ -254,7 +255,8 @@ def atomics():
                 f.block("atomic%s_%s with r%d" % (wide, word, src), "r1 = $1 ll\n*(u64 *)(r10 -16) = r1\nr%d = $2 ll\n"
                         "r%d = atomic%s_%s((u%d *)(r10 -16), r%d)\nr2 = *(u64 *)(r10 -16)\nr2 *= 3\nr2 += r%d\nr0 = r2\nexit"
                         % (src, src, wide, word, 8 * width, src, src), fetched)
-            # accesses the stack through a copy of the frame pointer; each register holds the copy once
+            # accesses the stack through a copy of the frame pointer; each register holds the copy
+            # once
             a, b = values[5]
             result = hexed(kept(a, fn(a & low, b & low)) * 3 + (a & low))
             f.block("atomic%s_%s of all registers' memory" % (wide, word),
@@ -382,7 +384,8 @@ def invalid():
         ("register 15 as destination", "0xb7 15 0 0 1"), ("register 12 in a load", "0x79 0 12 -8 0"),
     ]
     for name, raw in fields:
-        # no "exit" after an exit: an unreachable instruction would be another reason to refuse the program
+        # no "exit" after an exit: an unreachable instruction would be another reason to refuse the
+        # program
         f.block(name, "r0 = 0\nr2 = 0\n*(u64 *)(r10 -8) = r2\n.raw %s" % raw + ("" if "exit" in name else "\nexit"), invalid=True)
     for name, second in (("opcode", "1 0 0 0 0"), ("destination", "0 1 0 0 0"), ("source", "0 0 1 0 0"), ("offset", "0 0 0 1 0")):
         f.block("64-bit constant whose second part has a %s" % name, "r0 = 0\n.raw 0x18 1 0 0 5\n.raw %s\nexit" % second, invalid=True)
