@@ -6,7 +6,7 @@
  * than a tenth of the run's time, there is no figure. The sides run in slices that alternate. A
  * figure is the median over the rounds. Needs the right to load programs.
  *
- * 	bench_bpf [ROUNDS]
+ *	bench_bpf [ROUNDS]
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -362,8 +362,8 @@ static void print(const struct bench *b, int rounds)
 		for (enum side e = 0; e < NR_SIDES; e++)
 			net[e][r] = (b->ns[e][r] - benches[0].ns[e][r]) / b->operations;
 		ratio[JIT][r] = net[JIT][r] / net[KERNEL][r];
-		/* compares whole runs with the time for entering, because every run has to enter
-		 * the program */
+		/* the ratio of whole runs, which include the time for entering, because every run has
+		 * to enter the program */
 		ratio[INTERPRETER][r] = b->ns[INTERPRETER][r] / b->ns[JIT][r];
 	}
 	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name, median(net[KERNEL], rounds),

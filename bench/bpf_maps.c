@@ -5,7 +5,7 @@
  * map. Both sides make a thousand operations in a loop. The loop also prepares key and value for
  * each operation. This time is part of both figures.
  *
- * There is no row for lookups in an array. Kernel and Patchbay inline such lookups, so this
+ * There is no row for lookups in an array. The kernel and Patchbay inline such lookups, so this
  * program would measure little more than the loop. bench_bpf measures these lookups.
  *
  *   bpf_maps [ROUNDS [TYPE]]	nanoseconds, medians of interleaved rounds (9)

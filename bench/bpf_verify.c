@@ -3,10 +3,10 @@
  * Measures how long Patchbay's verifier and this machine's kernel take to verify programs of
  * compiled objects. tests/bpf/load compiles the kernel's own objects. Both sides alternate, and
  * figures are medians of the rounds. Patchbay's time is the time for verifying and resolving. The
- * kernel's time is the time that the kernel reports (BPF_LOG_STATS). It doesn't include reading the
- * program, reading its types, and the JIT. No log is written. Needs the right to load programs.
+ * kernel's time is the time that the kernel reports (BPF_LOG_STATS). It includes neither reading the
+ * program, nor reading its types, nor the JIT. No log is written. Needs the right to load programs.
  *
- * 	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
+ *	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *
  * Takes the programs that both sides accept, and sorts them by the number of verified
  * instructions. Shows the first LARGEST programs (10 by default).

@@ -45,7 +45,7 @@
 #define MAX_SLICES  1001
 
 /* A thread's state for the limits: the address of the next record, and the buffer's bounds. At the
- * end, the address goes back to the start. */
+ * buffer's end, the address goes back to the start. */
 __thread struct limit_log {
 	char *next, *end, *start;
 } limit_log;

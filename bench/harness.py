@@ -91,9 +91,9 @@ def pb_calls(data):
 
 
 def uftrace_record(data, program, *options):
-    """Returns uftrace's command line. uftrace doesn't record calls through the PLT and the
-    scheduler's events: patchbay traces only the executable's functions, and both tracers
-    must do the same work."""
+    """Returns uftrace's command line. With it, uftrace records neither calls through the PLT nor
+    the scheduler's events. The reason is that patchbay traces only the executable's functions,
+    and both tracers must do the same work."""
     if not shutil.which("uftrace"):
         raise Unavailable("uftrace is not installed")
     shutil.rmtree(data, ignore_errors=True)
@@ -222,7 +222,7 @@ class Rounds:
     """A round makes one measurement of each variant (A B C A B C ...). The first round warms up
     and is dropped. A variant that fails is left out, and the reason is kept. A recording
     that is still being written to the disk would disturb the next variant. So tidy() is
-    called after each measurement, except in the last round.
+    called after each measurement. Without yardsticks, the last round doesn't need it.
 
     yardsticks names values of each measurement. These values don't depend on the variant
     but only on how busy the machine was. If a yardstick took longer in a round than in

@@ -210,7 +210,7 @@ static void check_account(const char *when)
 			 then_at);
 }
 
-/* Calls a traced function. A jump leaves this function and comes back to the sigsetjmp. */
+/* Calls a traced function. The traced function jumps back to the sigsetjmp. */
 static void jump_inside(void)
 {
 	sigjmp_buf here, *volatile outer = inside;
@@ -334,7 +334,7 @@ static void begin(void)
 	step_top = &segments[0].call[0];
 }
 
-/* Makes two more calls and checks that the array is empty after them. */
+/* Makes two more calls. After them, only calls that a jump left may be in the array. */
 __attribute__((noipa)) static void finish(pid_t parent)
 {
 	doing = NOTHING;

@@ -234,8 +234,7 @@ static void test_tail_calls(void **state)
 			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
 }
 
-/* A TAIL_LEAF is type 13 << 2 and has two words. Tests also incomplete TAIL_LEAFs as a jump out of
- * a handler leaves them, longer records of a later version, records without a length, and a cut-off
+/* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs as a jump out of a handler leaves them, longer records of a later version, records without a length, and a cut-off
  * last record. */
 static void test_tail_words(void **state)
 {
@@ -252,8 +251,8 @@ static void test_tail_words(void **state)
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 0, 8, 0x1040));
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 1, 8, 0x1050));
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 9, 0x1060));
-	gen_word(&g, ~0ull);				/* the duration is longer than the clock's
-							 * time */
+	gen_word(&g, ~0ull);				/* the duration is longer than the clock
+							 * has run */
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 8, 0x1070));
 	assert_string_equal(finish(),
 			    "leaf 7 4104-4112 d0 tail\nexit 8 0-4128 d0 tail\nexit 8 0-4144 d0 tail\n"

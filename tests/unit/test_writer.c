@@ -534,8 +534,8 @@ static int childs_chunks(uint32_t interrupted)
 	return records != written ? 4 : others ? 5 : 0;
 }
 
-/* Runs in the parent, which goes on until its chunk is full. With FORK_RECORD, the chunk is also
- * drained, so that the child gets it. Checks the child's status and the chunks. */
+/* Runs in the parent. Writes records until the chunk is full. With FORK_RECORD, also drains the
+ * chunk, so that the child gets it. Checks the child's status and the chunks. */
 static void check_child(long k, enum kind kind)
 {
 	static uint8_t before[CHUNKS * PB_CHUNK_SIZE];
