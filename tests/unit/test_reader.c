@@ -234,7 +234,8 @@ static void test_tail_calls(void **state)
 			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
 }
 
-/* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs as a jump out of a handler leaves them, longer records of a later version, records without a length, and a cut-off
+/* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs as a jump out of
+ * a handler leaves them, longer records of a later version, records without a length, and a cut-off
  * last record. */
 static void test_tail_words(void **state)
 {
