@@ -81,7 +81,7 @@ void pb_jit_here(struct pb_jit *j, uint32_t from);
 /* Writes the jump of the current eBPF instruction, to an offset in the code. cc: CC_, or -1:
  * always. */
 void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
-/* Writes a jump in the long form. For jumps that don't belong to an eBPF jump instruction. */
+/* Writes a jump in the long form. The jump need not belong to an eBPF jump instruction. */
 void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
 /* Sets *place to the current offset. Notes whether this offset differs from that of the previous
  * pass. */
