@@ -4,6 +4,6 @@
 #ifndef PB_ENGINE_TRACER_H
 #define PB_ENGINE_TRACER_H
 void pb_tracer_register_files(void);
-/* Called after eBPF programs have been attached, perhaps at returns. */
+/* Called once the eBPF programs, if there are any, are attached, perhaps at returns. */
 void pb_tracer_programs(void);
 #endif

@@ -51,8 +51,8 @@ extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initi
 
 #define PB_FAULT_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1))	/* SIGSEGV, SIGBUS */
 
-/* Called once our handlers get SIGSEGV and SIGBUS: from now on loads may fault. False: reads were
- * turned off before. Context: start. */
+/* Called right before our handlers of SIGSEGV and SIGBUS are set. Once they are set and the mask is
+ * known, loads may fault. False: reads were turned off before. Context: start. */
 bool pb_reads_on(void);
 /* Number of bytes of stack that a signal frame and our handler may need. */
 extern uint64_t pb_frame_room;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether any process besides `pid` shares the caller's memory. */
+/* Returns whether any process besides the caller and `pid` shares the caller's memory. */
 bool pb_vm_users(uint32_t pid);
 /* Like pb_vm_users(), but checks only processes that are younger than the caller. To be called
  * after pb_vm_users() has returned false and all threads of `pid` were stopped. */

@@ -10,9 +10,9 @@
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
  * One displacement determines both targets. So each target is in a page of its own. d3 and d2 give
- * the distance of this page from the module. As in map_near() (text_stubs.c), the targets lie below
- * the module, where only the loader maps files. If there is no room below the module, the targets
- * lie far above it.
+ * the distance of the targets from the module. As in map_near() (text_stubs.c), the targets lie
+ * below the module, where only the loader maps files. If there is no room below the module, the
+ * targets lie far above it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
