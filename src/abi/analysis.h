@@ -130,7 +130,7 @@ enum pb_refused {
 struct pb_func {
 	uint64_t addr;		/* function's entry */
 	uint32_t size;		/* in bytes; 0 if unknown */
-	uint32_t name;		/* string: the mangled name, the best of the function's names */
+	uint32_t name;		/* string: the best of the function's names, mangled */
 	uint16_t window;	/* offset from addr of the first displaced byte (4 after endbr64) */
 	uint8_t window_len;	/* count of displaced bytes, which are whole instructions:
 				 * pb_func_jump_len() .. PB_WINDOW_MAX */

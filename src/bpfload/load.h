@@ -5,7 +5,7 @@
  * placed after the program that calls them. CO-RE relocations are resolved against the types of a
  * target.
  *
- * If its file is consistent, an object can be opened. If a program or a map can't be used, its
+ * An object can be opened if its file is consistent. If a program or a map can't be used, its
  * `why` has the reason. All other programs and maps stay usable.
  *
  * Context: any thread, libc. Only one thread at a time may use an object. The bytes are not

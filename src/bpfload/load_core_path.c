@@ -8,7 +8,7 @@
 
 #include "bpfload/load_core.h"
 
-/* Whether the array has length 0 and ends a structure. If so, it may have any number of
+/* Whether the array has length 0 and is a structure's last member. If so, it may have any number of
  * elements. */
 static bool flexible(const struct core_path *p, const struct btf_type *array)
 {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_SIZE	8192	/* limit of a section's or symbol's name; a longer name counts as
-				 * empty */
+#define NAME_SIZE	8192	/* limit on a section's or symbol's name, in bytes; a longer name
+				 * counts as empty */
 
 static const char *read_header(struct pb_bpf_elf *e, Elf64_Ehdr *h)
 {

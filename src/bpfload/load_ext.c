@@ -9,7 +9,7 @@
 
 #include "bpfload/load_priv.h"
 
-#define EXT_LINE	512	/* limit of a source line's text; the rest is cut off */
+#define EXT_LINE	512	/* limit on a source line's text; the rest is cut off */
 
 struct header {
 	uint16_t magic;

@@ -28,8 +28,8 @@ void record_options_free(struct record_options *o);
  * status. */
 int record_with(struct record_options *o);
 /* Like record_with(), but records into a temporary directory. The directory is removed at the end.
- * If data was recorded and `show` is not NULL, calls show() with the directory. If the recording's
- * exit status is 0, returns the result of show(). Else returns the recording's exit status. */
+ * If data was recorded and `show` is not NULL, calls show() with the directory. Returns the
+ * recording's exit status. If this is 0 and show() was called, returns the result of show(). */
 int record_temporary(struct record_options *o, const char *command,
 		     int (*show)(void *arg, const char *data), void *arg);
 #endif

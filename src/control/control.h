@@ -50,8 +50,8 @@ struct pb_control_pattern {
 };
 
 /* Parses the next pattern of *p, and moves *p past it. Returns 1 for a pattern and 0 at the end.
- * Returns -EINVAL if the next word is malformed: it has no pattern, no module, or an unknown
- * command. err then says why. */
+ * Returns -EINVAL if the next word is malformed: it is only "!", has an unknown command, or has no
+ * module after ":mod:". err then says why. */
 int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			    char *err, size_t errlen);
 

@@ -119,8 +119,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
 	/* If the target was given up, the path to it is given up too, and so are all pending
-	 * states. Each pending state waits for a state of the present path. These states are never
-	 * settled now. */
+	 * states. Each pending state waits for a state of the present path, which is never settled
+	 * now. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);
 		give_up(env->cur->parent);

@@ -64,10 +64,11 @@ void pbv_forget_packets(struct env *env);
 int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
-/* Pushes a copy of the present state, to continue at insn. Returns NULL after an error, which the
- * log names. */
+/* Pushes a copy of the present state, to continue at insn. Returns NULL if there is no memory, or
+ * if too many branches wait. Only the second error is in the log. */
 struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
-/* Makes the newest waiting branch the present path. Returns -ENOENT if no branch waits. */
+/* Makes the newest waiting branch the present path. Returns 0, -ENOENT if no branch waits, or
+ * -ENOMEM. */
 int pbv_branch_pop(struct env *env, bool shorten_log);
 /* Called when the present path has ended. Finishes each state from which no other path is still
  * followed. */

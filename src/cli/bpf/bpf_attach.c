@@ -24,7 +24,7 @@
  * has the object's name as prefix, or no prefix. */
 #define OUTPUT		"bpf_output"
 #define COUNTS		"bpf_counts"
-#define CPU_SLOTS	16		/* minimum of per-CPU slots */
+#define CPU_SLOTS	16		/* smallest count of per-CPU slots */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 
 #include "cli/bpf/bpf_common.h"
 
-#define LONGEST	128	/* limit of a name, in bytes */
+#define LONGEST	128	/* limit on a name's length, in bytes */
 
 int bpf_globals_add(struct bpf_session *s, const char *text)
 {

@@ -49,7 +49,7 @@ struct pb_bpf_pins *bpf_pins(const char *command);
 /* Stores the absolute path of a pin's name. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
 /* Calls fn for each pin in the tree. If fn returns a value that isn't 0, stops and returns this
- * value. */
+ * value. If the tree can't be opened, returns 1 after a message. */
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin),
 		 void *arg);
 /* Finds the path of the program with this id. Returns false if there is no such program. */
@@ -66,7 +66,7 @@ struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t 
  * NULL. Returns 0, or 1 after a message. */
 int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access);
 /* Returns the map with this id. If the map isn't open, opens it as the session's next map. NULL:
- * there is no such map. */
+ * there is no such map, or it can't be opened. */
 struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 /* Reads the program in the file `path` into *u, and opens its maps. Returns 0, or 1 after a
  * message. */

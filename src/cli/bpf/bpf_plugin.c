@@ -2,10 +2,10 @@
 /*
  * The plug-in protocol of the bpf_conformance suite. A plug-in runs a program with the address of a
  * memory area in r1, and the area's length in r2. It prints the result in hexadecimal. As in the
- * suite's plug-in for the kernel, the memory area is a packet in its own buffer. So the
- * verifier knows the exact bounds, and accepts any alignment. This file puts instructions before
- * the program. They load the packet's address from an xdp context. Without a memory area, r1 and r2
- * are 0.
+ * suite's plug-in for the kernel, the memory area is a packet in its own buffer. So the verifier
+ * knows the exact bounds, and accepts any alignment. This file puts instructions before the
+ * program. They load the packet's address from an xdp context. Without a memory area, r1 and r2 are
+ * 0.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #include "cli/bpf/bpf_common.h"
 
 #define ROOM	256u		/* bytes before the memory area, as in the kernel */
-#define MEMORY	3520u		/* limit of the memory area, as in the kernel's test runs */
-#define BEFORE	8		/* limit of the instructions that are put before the program */
+#define MEMORY	3520u		/* limit on the memory area, as in the kernel's test runs */
+#define BEFORE	8		/* limit on the instructions that are put before the program */
 
 static _Alignas(64) uint8_t buffer[ROOM + MEMORY + ROOM];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay bpf verify` prints a verdict. `patchbay bpf run` also runs the program with a packet or
- * a context. A test tool that asks the kernel has the same exit statuses, so that one script can
- * drive both. For raw instructions it also prints the same lines:
+ * a context. For raw instructions, a test tool that asks the kernel prints the same lines and has
+ * the same exit statuses, so that one script can drive both. The lines are:
  *
  *   ACCEPT xlated=<bytes> jited=<bytes> verified=<insns>  |  REJECT errno=<n> <last line>
  *   RUN retval=<n> data_out=<hex> ns=<n>                  |  RUN errno=<n> <text>

@@ -57,8 +57,8 @@ struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
 	return NULL;
 }
 
-/* The handler for SIGSEGV. If a load of an eBPF program faults, the program continues after the
- * load. */
+/* The handler for SIGSEGV and SIGBUS. If a load of an eBPF program faults, the program continues
+ * after the load. */
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	greg_t *ip = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_RIP];

@@ -8,7 +8,7 @@
 
 #include "cli/bpf/bpf_common.h"
 
-#define SHOWN	12	/* limit of the names of maps in a message */
+#define SHOWN	12	/* limit on the count of maps that a message names */
 
 bool bpf_is_size(const char *text)
 {

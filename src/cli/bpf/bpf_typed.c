@@ -5,9 +5,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#define DEPTH	16		/* limit of nested structures; deeper structures are printed as
-				 * "..." */
-#define PIECES	100000		/* limit of the printed pieces of one value, since elements of size
+#define DEPTH	16		/* limit on the nesting of structures; deeper structures are
+				 * printed as "..." */
+#define PIECES	100000		/* limit on the printed pieces of one value, since elements of size
 				 * 0 could go on without end */
 #define REPEATS	4		/* if this many elements in a row are equal, they are printed
 				 * once */

@@ -20,7 +20,7 @@
 #include <string.h>
 #include "module/analysis/exits_priv.h"
 
-#define MAX_BACK	24	/* limit of the instructions that a search goes back */
+#define MAX_BACK	24	/* limit on the instructions that a search goes back */
 
 struct decoded {
 	ZydisDecodedInstruction insn;

@@ -19,7 +19,7 @@
 #include "module/elf/runtimes.h"
 #include <Zydis/Zydis.h>
 
-#define MAX_CODE	(1u << 20)	/* limit of code without CFI, in bytes */
+#define MAX_CODE	(1u << 20)	/* limit on code without CFI, in bytes */
 #define UNKNOWN		INT32_MAX
 #define MAX_DEPTH	(1 << 24)
 #define NO_REG		255
@@ -73,8 +73,8 @@ static uint64_t next_fde(const struct pb_cfi *cfi, uint64_t addr)
 	return low < cfi->fdes.n ? cfi->fdes.v[low].start : UINT64_MAX;
 }
 
-/* Cuts code into pieces. A piece is a function's bytes, up to the next function. Returns false if
- * there is no memory. */
+/* Cuts code into pieces. A piece is a function's bytes, up to the next function or FDE. Returns
+ * false if there is no memory. */
 static bool find_pieces(struct depths *d)
 {
 	struct pb_an *an = d->an;
