@@ -84,7 +84,7 @@ struct pb_bpf_object_prog {
 	struct bpf_insn *insns;		/* if an LD_IMM64 loads a map, its imm is the map's
 					 * number */
 	uint32_t nr;
-	struct pb_bpf_func *funcs;	/* in the form that pb_bpf_verify() takes; NULL without
+	struct pb_bpf_func *funcs;	/* in the form that pb_bpf_verify() takes; none without
 					 * BTF */
 	uint32_t nr_funcs;
 	struct pb_bpf_line *lines;

@@ -24,8 +24,8 @@ struct load_ref {
 
 struct load_func {
 	const char *name;
-	uint32_t section, start, nr;	/* start: number of the first instruction in the section;
-					 * nr: count of instructions */
+	uint32_t section, start, nr;	/* start: the function's first instruction, counted from the
+					 * section's start; nr: count of instructions */
 	struct bpf_insn *insns;		/* a copy, which relocation changes */
 	bool global, hidden;		/* hidden: verified like a static function */
 	bool entry;			/* a program */
