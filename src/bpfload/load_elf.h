@@ -22,8 +22,8 @@ struct pb_bpf_elf {
 	uint32_t symtab, nr_syms;	/* 0: none */
 };
 
-/* Accepts only 64-bit little-endian files. Returns 0 or -EINVAL. After an error, *why is the
- * reason. */
+/* Accepts only 64-bit little-endian files. Returns 0, -EINVAL or -ENOMEM. After an error, *why is
+ * the reason. */
 int pb_bpf_elf_open(struct pb_bpf_elf *e, const void *data, size_t size, const char **why);
 void pb_bpf_elf_close(struct pb_bpf_elf *e);
 

@@ -66,8 +66,8 @@ int pb_control_parse_duration(const char *text, uint64_t *ns);
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);
 
 /* Checks whether `value` may be written to `file`. Doesn't check names of functions, since the
- * agent checks them. Returns 0, -EINVAL, -EACCES (read-only) or -ENOTSUP. After an error, err has
- * the reason in one line. */
+ * agent checks them. Returns 0, -EINVAL, -EACCES (read-only) or -ENOENT (no such file). After
+ * -EINVAL or -EACCES, err has the reason in one line. */
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen);
 
