@@ -6,8 +6,8 @@
  *
  * Each text section gets a table of its own. The table is linked to its text section and in the
  * same group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards both together. The tables are
- * writable, so that a PIE needs no text relocations. The object is replaced when the new object is
- * complete.
+ * writable, so that a PIE needs no text relocations. The object is replaced only when the new
+ * object is complete.
  */
 #include <errno.h>
 #include <fcntl.h>
