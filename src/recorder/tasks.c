@@ -25,7 +25,8 @@
 #include "recorder/ring_memory.h"
 #include "recorder/tasks.h"
 
-#define MAPS_CACHE 64		/* number of processes whose answers one search keeps */
+#define MAPS_CACHE 64		/* a search remembers for this many processes
+				 * whether they map the ring */
 
 struct search {
 	struct record_ring *r;
@@ -199,8 +200,8 @@ bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, 
 
 /* --- names ---------------------------------------------------------------- */
 
-/* The numbers of a thread in another namespace: in that namespace, and in the recorder's (here_pid,
- * here_tid). */
+/* A thread in another pid namespace. pid and tid are its numbers in that namespace. here_pid and
+ * here_tid are its numbers in the recorder's namespace. */
 struct nested_name {
 	uint32_t pid, tid;
 	pid_t here_pid, here_tid;

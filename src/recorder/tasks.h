@@ -13,8 +13,8 @@
 
 struct record_ring;
 
-/* Sets `alive` of the threads that are alive or may be alive. False: the search was incomplete, and
- * its result has no meaning. If *stop is set, the search ends. */
+/* Sets `alive` of the threads that are alive or may be alive. Returns false if the search was
+ * incomplete: `alive` then has no meaning. If *stop is set, the search ends. */
 bool record_tasks_alive(struct record_ring *r, struct pb_drain_thread *threads, unsigned nr,
 			const _Atomic bool *stop);
 struct record_names {
@@ -25,7 +25,8 @@ struct record_names {
 	void *list;
 	unsigned nr;
 };
-/* Begins to find names. If look_further is true, other pid namespaces are searched, too. */
+/* Prepares n for record_names_get(). If look_further is true, other pid namespaces are searched,
+ * too. */
 void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
 void record_names_end(struct record_names *n);
 /* Sets comm to the name of a traced thread that runs exe, or to "" if there is no such thread. */

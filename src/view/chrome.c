@@ -17,7 +17,7 @@
 
 typedef unsigned long long ull;
 
-/* When the last event of a program image in a process happened. */
+/* The time of the last event of a program image in a process. */
 struct lifetime {
 	uint32_t pid;
 	size_t image;
@@ -28,7 +28,7 @@ struct chrome {
 	const struct pb_view *v;
 	struct pb_out *o;
 	bool any;
-	uint32_t tracks;		/* number of tracks that stacks have */
+	uint32_t tracks;		/* number of tracks that were made for stacks */
 	struct lifetime *lives;		/* an element for each thread; the elements are merged and
 					 * sorted at the end */
 	size_t nr_lives;

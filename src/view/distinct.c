@@ -15,8 +15,8 @@
  * names differ. */
 static const struct {
 	enum { TEMPLATES, PARAMETERS, MODULE, ADDRESS } what;
-	unsigned depth;			/* how many levels of nested lists of template arguments are
-					 * shown */
+	unsigned depth;			/* template arguments are shown down to this level of
+					 * nesting */
 } levels[] = {
 	{ TEMPLATES, 1 }, { TEMPLATES, 2 }, { TEMPLATES, 3 }, { TEMPLATES, 4 },
 	{ PARAMETERS, 0 }, { PARAMETERS, 1 }, { PARAMETERS, 2 }, { PARAMETERS, 3 },

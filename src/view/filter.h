@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Patterns of the views. The patterns have the grammar and meaning that they have for `patchbay
- * record` (control/resolve.h). Each pattern is looked up once in the functions of the recording.
+ * Patterns of the views. `patchbay record` has patterns of the same grammar and meaning
+ * (control/resolve.h). Each pattern is looked up once in the functions of the recording.
  * Context: the observer, one thread.
  */
 #ifndef PB_VIEW_FILTER_H

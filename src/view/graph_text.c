@@ -12,7 +12,7 @@
  *    1234) + 12.345 us   |  }
  *
  * Some calls have a comment that the kernel doesn't have: "no return seen" (exception, longjmp, a
- * return that isn't hooked), "return lost" (among lost records), "still open" (at the end of the
+ * return that isn't hooked), "return lost" (its record was lost), "still open" (at the end of the
  * data). Calls with one of these comments have no duration. If a call ends by a tail call, it has a
  * comment and a duration. The duration ends with the tail call.
  *
@@ -282,8 +282,8 @@ static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32
 	pb_out_str(p->o, " */\n");
 }
 
-/* Prints waiting entries whose calls have lasted long enough. Outer calls have lasted longer, so
- * these are the first entries that wait. */
+/* Prints the waiting entries whose calls have lasted long enough. A call has lasted longer than its
+ * callees. So the first entry that is too short ends the search. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
 	struct pb_call_stack *s = ev->stack;

@@ -33,7 +33,8 @@ struct pb_view_options {
  * pb_view_argp_select has the options that select calls: -F -N -D -t --range --match. */
 extern const struct argp pb_view_argp, pb_view_argp_select;
 
-/* Adds a pattern: of -F, of -N, or for the functions that the view is about. */
+/* Adds a pattern. `mark` is a PB_FILTER_*: for -F, for -N, or for the functions that the view is
+ * about. */
 void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, unsigned mark,
 			const char *pattern);
 
@@ -53,7 +54,8 @@ struct pb_view_command {
 	int (*show)(void *input, struct pb_view *v);
 };
 /* Opens another directory for a comparison, with the same selection. If functions or threads of the
- * selection aren't in that directory, they are ignored. Returns 0, or 1 after one line of error. */
+ * selection aren't in that directory, they are ignored. Returns 0. If it fails, prints one line and
+ * returns 1. */
 int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		       struct pb_out *out);
 void pb_view_close_other(struct pb_view *v);

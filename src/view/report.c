@@ -31,7 +31,7 @@
 
 struct sum {
 	uint64_t calls, timed;
-	uint64_t total, self, sum, min, max;	/* clock */
+	uint64_t total, self, sum, min, max;	/* ticks of the clock */
 	uint32_t active, pad;
 };
 _Static_assert(sizeof(struct sum) == 64, "a cache line");

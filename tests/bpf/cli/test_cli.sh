@@ -28,8 +28,8 @@ check 0 "ACCEPT verified=2" run -q -n $one
 check 1 "REJECT errno=13 R0 !read_ok" run -q $exit0
 check 1 "REJECT errno=22 program of this type cannot use helper bpf_setsockopt#49" run -q 8500000031000000 $one
 check 1 "REJECT errno=22 last insn is not an exit or jmp" verify -q b700000001000000
-# helpers demand an aligned address for a number that they write: bpf_strtol's result at fp-24, at
-# fp-20, and in a map's value
+# a helper writes a number only to an aligned address; bpf_strtol gets the addresses fp-24, fp-20,
+# and the address of a map's value plus 4
 text="620af8ff31320000 bfa1000000000000 07010000f8ffffff b702000002000000 b703000000000000 bfa4000000000000"
 strtol=8500000069000000
 check 0 "ACCEPT verified=9

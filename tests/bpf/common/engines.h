@@ -21,8 +21,8 @@ struct engine_prog {
  * a field that it doesn't use, or calls a helper.
  */
 int engine_prog_make(struct engine_prog *p, const struct bpf_insn *insns, uint32_t nr);
-/* Runs the program with r1 = mem and r2 = len. r3 is mem + kernel_packet_len(len). In the kernel's
- * run, that is the end of the packet. */
+/* Runs the program with r1 = mem and r2 = len. r3 is mem + kernel_packet_len(len): in the kernel,
+ * this is the end of the packet (kernel_run.h). */
 uint64_t engine_prog_run(const struct engine_prog *p, enum engine e, uint8_t *mem, uint32_t len);
 void engine_prog_free(struct engine_prog *p);
 #endif

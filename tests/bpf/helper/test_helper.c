@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tests the table of helpers. For each type of program, compares with the kernel which helpers the
- * program may call. */
+/* Tests the table of helpers. For each type of program, our table and the kernel must allow the
+ * same helpers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
-/* Returns whether the kernel lets programs of the type call the helper. An error about the call's
- * arguments doesn't count. */
+/* Returns whether the kernel lets programs of the type call the helper. If only the call's
+ * arguments are wrong, returns true. */
 static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 {
 	static char log[65536];
@@ -123,7 +123,7 @@ static void prototypes_differ_by_type(void **state)
 	assert_false(pb_bpf_helper_for(raw, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
 }
 
-/* Checks what the kernel checks of every prototype (check_func_proto). */
+/* Makes the kernel's checks of a prototype (check_func_proto) for every helper. */
 static void prototypes_are_sound(void **state)
 {
 	for (uint32_t id = 1; id < __BPF_FUNC_MAX_ID; id++) {

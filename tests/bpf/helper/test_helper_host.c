@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tests how helpers call functions of their host, and how helpers use the results. */
+/* Tests how helpers call the functions of a host (struct pb_bpf_host), and how helpers use the
+ * results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +118,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Calls a helper with up to five arguments, in the way of the engines. */
+/* Calls a helper with up to five arguments, as the engines do. */
 #define DO(name, ...)	((int64_t)do5(pb_bpf_do_##name, (uint64_t[5]){ __VA_ARGS__ }))
 static uint64_t do5(pb_bpf_fn *fn, const uint64_t r[5])
 {

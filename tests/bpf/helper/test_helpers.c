@@ -279,8 +279,8 @@ static void make_packet(struct calls *c)
 	p[12] = (uint8_t)(type >> 8);
 	p[13] = (uint8_t)type;
 	if (type == 0x8100 || type == 0x88a8) {
-		/* the packet must have room for an IP header after a pop; otherwise the kernel
-		 * moves bytes past the packet's end */
+		/* after the VLAN tag is removed, the packet must have room for an IP header;
+		 * otherwise the kernel moves bytes past the packet's end */
 		if (c->data_len < 80)
 			c->data_len = 80;
 		p[16] = rnd(2) ? 0x08 : 0x81;

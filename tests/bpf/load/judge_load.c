@@ -5,7 +5,6 @@
  * the program and calls the handler. The handler compares the instructions and returns an error. So
  * libbpf doesn't load the program, and removes the maps and BTF from the kernel at once. Needs
  * root.
-
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -186,8 +185,8 @@ int judge_load(const char *path, const char *target)
 
 	if (pb_bpf_object_open(path, &opts, &ours, err, sizeof(err)))
 		return 0;	/* judge without --load reports this error */
-	if (first)	/* if libbpf's table of handlers becomes empty, libbpf frees it twice; one
-			 * handler stays */
+	if (first)	/* if libbpf's table of handlers becomes empty, libbpf frees it twice; so
+			 * this handler is never removed */
 		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
 	first = false;
 	now.ours = ours;

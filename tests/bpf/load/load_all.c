@@ -35,8 +35,8 @@ static int print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* In some objects of the kernel's tests, a map has no size. Their loaders set it, and this loader
- * does the same. */
+/* In some objects of the kernel's tests, a map has no size. The tests' own loaders set the size,
+ * and this loader does the same. */
 static bool needs_entries(uint32_t type, uint32_t entries)
 {
 	return !entries && type != BPF_MAP_TYPE_PERF_EVENT_ARRAY;

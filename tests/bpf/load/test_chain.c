@@ -2,7 +2,7 @@
 /*
  * If a program reaches other programs by tail calls, the loader also loads the other programs and
  * puts them into the arrays. The error or result must be the same as with libbpf and the kernel.
- * There is an object for each case of own/chain.bpf.c. If the test has no right to load programs
+ * Each case of own/chain.bpf.c is an object of its own. If the test has no right to load programs
  * into the kernel, it uses a table of the kernel's results.
  */
 #include <setjmp.h>
@@ -106,7 +106,7 @@ static void one(void **state)
 	}
 }
 
-/* A caller may also load each program by itself, in any order. */
+/* A caller may also load the programs separately, in any order. */
 static void asked(void **state)
 {
 	struct pb_bpf_machine *m;
@@ -121,7 +121,7 @@ static void asked(void **state)
 	assert_non_null(strstr(log, "processed 2 insns"));
 	assert_int_equal(pb_bpf_machine_load(m, target, 0, NULL, 0), -EALREADY);
 	pb_bpf_machine_close(m);
-	/* the object's target is loaded only on request */
+	/* this object's program `target` is loaded only on request */
 	assert_int_equal(pb_bpf_machine_open(CHAIN_ASLEEP, NULL, &m, why, sizeof(why)), 0);
 	entry = (uint32_t)pb_bpf_machine_program(m, "entry");
 	assert_int_equal(pb_bpf_machine_load(m, entry, 0, NULL, 0), -EBADF);

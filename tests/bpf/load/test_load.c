@@ -350,7 +350,7 @@ static void made(void **state)
 	pb_bpf_object_close(o);
 }
 
-/* A map of the caller keeps its elements, and outlives the object. */
+/* A map that the caller supplies keeps its elements, and outlives the object. */
 static void found(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
@@ -490,7 +490,7 @@ static void matches(void **state)
 						   err, sizeof(err)), 0);
 	assert_int_equal(prog(o, "matches")->insns[0].imm, 1);
 	assert_int_equal(prog(o, "matches_not")->insns[0].imm, 0);
-	/* a short of the local type is an int in the target */
+	/* a member is a short in the local type, and an int in the target */
 	assert_int_equal(prog(o, "type_exists")->insns[0].imm, 0);
 	assert_int_equal(prog(o, "exists_function")->insns[0].imm, 1);
 	pb_bpf_object_close(o);

@@ -144,8 +144,8 @@ static void threads(void **state)
 		assert_null(bad);
 	}
 	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key, &n, 0), 0);
-	/* if several threads find no element, one thread inserts it; the other inserts fail, and
-	 * these threads' calls aren't counted */
+	/* if several threads find no element, one thread inserts it; the inserts of the other
+	 * threads fail, and their calls aren't counted */
 	assert_in_range(n, 80000 - 3, 80000);
 	pb_bpf_machine_close(m);
 }

@@ -582,7 +582,7 @@ static const uint32_t types[] = {
 	BPF_MAP_TYPE_RINGBUF, BPF_MAP_TYPE_STACK_TRACE,
 };
 
-/* Chooses sizes and flags. The type accepts most of them. */
+/* Chooses sizes and flags so that the map type mostly accepts them. */
 static void fitting(struct pair *p, uint32_t type)
 {
 	struct pb_bpf_map_attr *a = &p->spec.attr;
@@ -635,7 +635,7 @@ static void fitting(struct pair *p, uint32_t type)
 		a->flags |= rnd(2) ? BPF_F_RDONLY : BPF_F_WRONLY;
 }
 
-/* Chooses random attributes. Most of them are refused. */
+/* Chooses random attributes. Most maps with such attributes are refused. */
 static void odd(struct pair *p, uint32_t type)
 {
 	static const uint32_t sizes[] = { 0, 1, 4, 5, 8, 12, 260, 261, 512, 4096, 32768, 32769, 1 << 20, 1 << 22 };
@@ -658,7 +658,7 @@ static void odd(struct pair *p, uint32_t type)
 			a->flags ^= 1u << (rnd(3) ? rnd(12) : rnd(32));
 			break;
 		}
-	/* Patchbay doesn't support NUMA nodes, descriptors of types, and tokens */
+	/* Patchbay doesn't support NUMA nodes, BTF descriptors, and tokens */
 	a->flags &= ~(uint32_t)BPF_F_NUMA_NODE & 0xfff;
 }
 

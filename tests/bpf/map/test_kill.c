@@ -2,7 +2,8 @@
 /*
  * Kills processes while they change a map that they share with other processes.
  *
- *   test_kill step STRIDE [TYPE]	runs one operation; kills its process after each STRIDE-th instruction
+ *   test_kill step STRIDE [TYPE]	repeats each operation; kills its process after 0, STRIDE,
+ *					2 * STRIDE ... instructions
  *   test_kill linger STRIDE [TYPE]	the same, but the dead process's memory stays for a while
  *   test_kill random SECONDS [TYPE [SEED]]	two processes work and are killed at random moments
  *
@@ -189,7 +190,7 @@ static uint32_t nr_keys(struct pb_bpf_map *m)
 	return nr;
 }
 
-/* Each element must be in a list or free; `lost` counts all other elements. */
+/* Each element must be in a list or free; `lost` counts the elements that are neither. */
 static void check_elements(struct pb_bpf_map *m)
 {
 	uint32_t in_list = 0, lost = 0, keys = nr_keys(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes map operations like programs: on several threads, in signal handlers, while locks are
- * held. */
+/* Makes map operations as eBPF programs do: on several threads, in signal handlers, and while locks
+ * are held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -27,7 +27,7 @@
 #define MOST_MEMORY	KERNEL_MOST_MEMORY
 #define MOST_FIELDS	10
 
-/* A block of a file. Its parts are texts. */
+/* A block of a data file: one case, or a table with a case in each row. */
 struct block {
 	const char *file, *name;
 	int line;
@@ -38,7 +38,7 @@ struct block {
 	bool kernel_refuses, no_kernel, no_verifier, no_engines;
 };
 
-/* One case: a block. If the block has rows, `fields` has the fields of one row. */
+/* One case: a block, or a row of a block. For a row, `fields` has the row's fields. */
 struct one {
 	const struct block *b;
 	char name[300];

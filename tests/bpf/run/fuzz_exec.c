@@ -129,7 +129,7 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	struct engine_prog p;
 	bool ret = false;
 
-	/* if the kernel refuses a program, its execution may not be safe */
+	/* if the kernel refuses a program, it may not be safe to run the program */
 	if (!opt.kernel || kernel_prog_load(&k, insns, nr, GEN_MEMORY, NULL, 0))
 		return false;
 	if (!engine_prog_make(&p, insns, nr)) {
@@ -234,8 +234,8 @@ static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p
 	return 0;
 }
 
-/* Verifies and resolves the program. For some inputs, compares the resolved program on each engine with the original
- * program on the interpreter. */
+/* Verifies and resolves the program. Runs the resolved program on each engine, with some of the
+ * inputs. The original program on the interpreter must give the same outcomes. */
 static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog *plain)
 {
 	static struct bpf_insn all[GEN_MOST_INSNS + KERNEL_AROUND];

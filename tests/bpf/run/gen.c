@@ -5,8 +5,9 @@
 #include "insns.h"
 
 /*
- * Between two statements, r6 is the address of the memory, r7 is the memory's end, and all other
- * registers hold numbers. Each function first initializes its stack.
+ * A function is a sequence of statements. Each function first initializes its stack. Between two
+ * statements, r6 is the address of the memory (gen.h), r7 is the memory's end, and the registers of
+ * numbers[] hold numbers.
  */
 #define MOST_SUBS	3
 #define PKT		6
@@ -473,7 +474,7 @@ static void function(struct gen *g)
 		uint8_t r = numbers[k];
 
 		if (!main && (r == 2 || r == 4 || r == 5))
-			continue;	/* its arguments */
+			continue;	/* the subprogram's arguments */
 		if (one_in(g, 4))
 			put(g, BPF_MOV64_IMM(r, imm(g)));
 		else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs. By construction, a verifier accepts them. r1 is the address of memory of
- * GEN_MEMORY bytes, and r3 is the memory's end. In the kernel, the memory is the packet. The
- * programs read and write this memory and their stack, branch, loop, and call their own
- * subprograms. They return a hash of all registers and the stack.
+ * Random programs. They are made so that a verifier accepts them. At the start, r1 is the address
+ * of a block of GEN_MEMORY bytes, the program's memory. r3 is the memory's end. In the kernel, the
+ * memory is the packet. The programs read and write this memory and their stack, branch, loop, and
+ * call their own subprograms. They return a hash of all registers and the stack.
  */
 #ifndef TESTS_BPF_GEN_H
 #define TESTS_BPF_GEN_H
@@ -26,8 +26,8 @@ static inline uint64_t gen_random(uint64_t *state)
 
 /* Returns a random number. Edge values are more frequent than other values. */
 uint64_t gen_number(uint64_t *state);
-/* Returns the number of instructions. If `maps` is true, the program may use maps: by
- * BPF_PSEUDO_MAP_FD and a value of enum gen_map. */
+/* Returns the number of instructions. If `maps` is true, the program may use maps. Its instructions
+ * name a map by BPF_PSEUDO_MAP_FD and a value of enum gen_map. */
 uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns);
 enum gen_map { GEN_ARRAY, GEN_HASH, GEN_NR_MAPS };
 #define GEN_ARRAY_VALUE		32

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies programs with tail calls and loads from packets. Runs them on all engines and in this
+ * Verifies programs that make tail calls or load from packets. Runs them on all engines and in this
  * machine's kernel. Results and packets must be the same.
  */
 #include <stdarg.h>

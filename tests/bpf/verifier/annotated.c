@@ -489,7 +489,7 @@ static void restore_disabled(void)
 }
 
 /* Sets unprivileged_bpf_disabled to 0. The value 1 can't be changed. In that case, the kernel isn't
- * asked about programs without privileges. */
+ * asked for verdicts without privileges. */
 static void allow_unpriv(void)
 {
 	FILE *f = fopen(DISABLED, "r");

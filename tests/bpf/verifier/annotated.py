@@ -196,7 +196,7 @@ def unmatched(messages, log):
     return None
 
 
-# The kernel replaces this call by instructions that read a per-CPU variable.
+# The kernel replaces the call CALL by the instructions PROCESSOR, which read a per-CPU variable.
 PROCESSOR = ["w0 =", "r0 = &(void __percpu *)(r0)", "r0 = *(u32 *)(r0 +0)"]
 CALL = "call bpf_get_smp_processor_id"
 

@@ -297,8 +297,8 @@ static uint8_t *packet_start(uint32_t type)
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? ((struct pb_bpf_skb *)world_ctx())->mac : world_pkt()->data_meta;
 }
 
-/* Returns how many bytes at the packet's start a test run overwrites after the program has
- * ended. */
+/* After the program has ended, a test run overwrites bytes at the packet's start. Returns their
+ * number. */
 static uint32_t hidden(uint32_t type)
 {
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? 14 : 0;

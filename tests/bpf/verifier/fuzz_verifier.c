@@ -506,7 +506,7 @@ static enum finding run_once(struct subject *s, int n)
 
 /* ---- one program --------------------------------------------------------------------------------------- */
 
-/* Adds the verifier's bounds to the words, so that inputs have values at the bounds. */
+/* Adds the verifier's bounds to s->words, the numbers that inputs contain. */
 static void add_words(struct subject *s)
 {
 	uint32_t step = states.nr / 40 + 1;

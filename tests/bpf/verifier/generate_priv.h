@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The generator's account, and declarations for the generator's two files. */
+/* The generator's account of what registers and stack contain, and declarations for the generator's
+ * two files. */
 #ifndef PB_TEST_GENERATE_PRIV_H
 #define PB_TEST_GENERATE_PRIV_H
 #include "bpf/core/opcodes.h"

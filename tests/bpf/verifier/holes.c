@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which this verifier
- * needs much time. Later kernels refuse most of them. Most programs have a harmless variant. A
- * test's name says what its program does.
+ * needs much time. Later kernels refuse most of the unsafe programs. Most programs have a harmless
+ * variant. A test's name says what its program does.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -52,7 +52,8 @@ static void test_signed_fill_is_no_copy(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
 }
 
-/* A number is spilled through r10 and filled through another register. The number's origin must be precise. */
+/* A number is spilled through r10 and filled through another register. The number's origin must be
+ * precise. */
 static void test_fill_by_another_register(void **state)
 {
 	struct bpf_insn p[] = {
@@ -240,8 +241,8 @@ static void test_dynptr_overwritten(void **state)
 
 /* ---- memory that must not be written ------------------------------------------------------------ */
 
-/* A helper writes a text or a stack to a map of constants. The verifier relies on the values of
- * constants. */
+/* A helper writes a text or a stack trace to a map of constants. The verifier relies on the values
+ * of constants. */
 static void test_helper_writes_constants(void **state)
 {
 	struct bpf_insn p[] = {

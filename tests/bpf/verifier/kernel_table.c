@@ -7,7 +7,7 @@
  *
  * Includes the files that make_table extracted from the installed package. Prints differences
  * and counts. Exit status 1: a verdict or a message differs. `changes` lists the tests for
- * which Linux 6.12 has another verdict or message.
+ * which Linux 6.12 has another verdict or message than the table.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -450,7 +450,7 @@ static const struct change *change_of(const struct bpf_test *t)
 	return NULL;
 }
 
-/* Replaces words of 6.1 by the words of 6.12. */
+/* Replaces words in a message of Linux 6.1 by the words of Linux 6.12. */
 static const char *newer_words(const char *message)
 {
 	static const char *const words[][2] = { { "(0x0; 0x0)", "0" }, { "alloc_mem", "ringbuf_mem" },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests what the verifier learns through the stack and through links between numbers, like Linux
- * 6.12. Each program writes a byte at fp - 64 plus a number. The verifier accepts the program only
- * if it knows that the number is less than 64. Most good programs have a similar bad program, in
- * which the same conclusion is wrong.
+ * Tests what the verifier learns through the stack and through links between numbers. Linux 6.12
+ * learns the same. Each program writes a byte at fp - 64 plus a number. The verifier accepts the
+ * program only if it knows that the number is less than 64. Most good programs have a similar bad
+ * program, in which the same conclusion is wrong.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,8 +59,8 @@ static void test_fill_cuts(void **state)
 	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* Tests what the verifier knows of the other bytes of a slot with a narrow number, and which stores
- * end this knowledge. */
+/* A narrow number is spilled to a part of a slot. Tests what the verifier knows of the slot's other
+ * bytes, and which stores end this knowledge. */
 static void test_beside(void **state)
 {
 	/* the verifier still knows that these bytes are 0 */
@@ -182,7 +182,7 @@ static void test_count_in_stack(void **state)
 	good(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
 	     FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), ADD(0, 1), SPILL(BPF_DW, 0, -8), SET(0, 0), BPF_JMP_A(-6),
 	     END());
-	/* nothing changes */
+	/* without the addition nothing changes, so the loop may not end */
 	bad(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
 	    FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), SPILL(BPF_DW, 0, -8), SET(0, 0), BPF_JMP_A(0), BPF_JMP_A(-6),
 	    END());
