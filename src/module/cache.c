@@ -374,8 +374,8 @@ static void trim(const struct pb_cache *c)
 	pb_vec_free(&files);
 }
 
-/* Trims when the process adds its first file, and after each sixteenth of the limit that the
- * process has added. */
+/* Trims when the process adds its first file. After that, trims each time the process has added a
+ * sixteenth of the limit. */
 static void trim_at_times(const struct pb_cache *c, size_t size)
 {
 	static uint64_t added = UINT64_MAX / 2;

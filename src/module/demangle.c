@@ -41,8 +41,8 @@ static bool word_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Returns the number of characters at p that belong to an operator's name ("operator<<",
- * "operator->", ...), and so are no brackets. */
+/* Returns how many characters at p belong to an operator's name ("operator<<", "operator->", ...).
+ * These characters are not brackets. */
 static size_t operator_length(const char *start, const char *p)
 {
 	if (p - start < 8 || strncmp(p - 8, "operator", 8) || (p - start > 8 && word_char(p[-9])))
@@ -57,7 +57,7 @@ static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
 	/* The index of the innermost open list, plus 1. While a list is open, its element of ends[]
-	 * holds this value for the list around it. */
+	 * holds the same kind of value for the list around it. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {
@@ -135,7 +135,7 @@ struct text {
 };
 
 /* Called by the demangler. The demangler allocates no memory, so no memory is lost if longjmp()
- * leaves it. */
+ * leaves the demangler. */
 static void add_text(const char *s, size_t n, void *arg)
 {
 	struct text *t = arg;

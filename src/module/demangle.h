@@ -7,12 +7,14 @@
 #define PB_MODULE_DEMANGLE_H
 #include <stdbool.h>
 
-/* The styles. The example is _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv. */
+/* The styles. FULL makes _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv
+ * ns::Box<std::vector<int, std::allocator<int> >, std::vector<double, std::allocator<double> > >
+ * ::get(). (The name is cut here only because of its length.) */
 enum pb_demangle {
-	PB_DEMANGLE_SIMPLE,	/* ns::Box<...>::get: no parameters, and long lists of template
-				 * arguments are left out */
-	PB_DEMANGLE_SHORT,	/* ns::Box<std::vector<int, ...> >::get: no parameters */
-	PB_DEMANGLE_FULL,	/* ns::Box<std::vector<int, ...> >::get() */
+	PB_DEMANGLE_SIMPLE,	/* like SHORT, but "<...>" replaces each long list of template
+				 * arguments: ns::Box<...>::get */
+	PB_DEMANGLE_SHORT,	/* like FULL, but without the function's parameters */
+	PB_DEMANGLE_FULL,
 	PB_DEMANGLE_NO,
 };
 

@@ -50,8 +50,8 @@ struct pb_call_stack {
 	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that pb_stack_find() may still spend on failed searches */
 	size_t image;
-	/* The leaf is the call without a traced callee that still runs on this stack when the data
-	 * ends. */
+	/* When the data ends, a call without traced callees may still run on this stack: the
+	 * leaf. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* for the view */

@@ -24,8 +24,8 @@
 #define MAX_DEPTH	(1 << 24)
 #define NO_REG		255
 
-/* The state before the instruction that begins at a byte: CFA = rsp + .rsp, and CFA = .reg +
- * .copy. */
+/* The state before an instruction: CFA = rsp + .rsp, and CFA = the register .reg + .copy. Each byte
+ * of code has a state, because an instruction may begin at each byte. */
 struct state {
 	int32_t rsp, copy;
 	uint8_t reg;
@@ -300,7 +300,7 @@ static void put_sleb(struct pb_an *an, int64_t v)
 	}
 }
 
-/* Returns DWARF's number of the register. DWARF numbers the first eight registers in another
+/* Returns the register's number in DWARF. DWARF numbers the first eight registers in another
  * order. */
 static uint8_t dwarf_reg(uint8_t reg)
 {
@@ -321,8 +321,8 @@ static void put_cfa(struct pb_an *an, uint8_t reg, int32_t off)
 	put_sleb(an, off);
 }
 
-/* Finds the CFA at byte `off` of the piece, which is *reg + *cfa. Returns whether an instruction
- * begins at this byte. */
+/* Finds the CFA at byte `off` of the piece: the CFA is the register *reg + *cfa. Returns whether an
+ * instruction begins at this byte. */
 static bool row_at(const struct depths *d, const struct piece *p, uint64_t off, uint8_t *reg,
 		   int32_t *cfa)
 {

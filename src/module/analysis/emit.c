@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the file of abi/analysis.h from the results of the stages. The file is one block of bytes
- * with offsets, so that the agent can map it read-only. Nothing in the file depends on the machine
- * or the process that made it.
+ * Writes the analysis' file (abi/analysis.h) from the results of the stages. The file is one block
+ * of bytes with offsets, so that the agent can map it read-only. Nothing in the file depends on the
+ * machine or the process that made it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ static uint64_t place(uint64_t *at, uint64_t size)
 	return offset;
 }
 
-/* Sets the offsets of the tables of exits in the file. */
+/* Decides where the tables of exits lie in the file. */
 static void place_exits(const struct pb_an *an, struct pb_analysis *a, uint64_t *at)
 {
 	const struct pb_exit_tables *t = &an->exit_tables;

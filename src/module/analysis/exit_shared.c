@@ -11,7 +11,8 @@
  * struct pb_recipe). So a second jump must follow the `ret`. For a SHARED window, the code after
  * the `ret` is displaced to make room for the second jump. For a NEXT window, the second jump is
  * the jump of an entry or of another window of exits. If the second jump belongs to another window
- * of exits, functions list both windows (`on`), because both must be patched.
+ * of exits (`on`), a function that needs the NEXT window lists both windows, because both must be
+ * patched.
  */
 #include "abi/analysis_access.h"
 #include "module/analysis/exit_shared.h"

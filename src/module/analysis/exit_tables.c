@@ -14,7 +14,8 @@
 struct maker {
 	struct pb_an *an;
 	struct pb_exit_tables *t;
-	uint32_t *units;	/* units of one function that are still to be listed */
+	uint32_t *units;	/* the units of one function, in the order in which they are
+				 * found */
 	uint32_t *unit_seen, *window_seen;	/* for each unit and window: the number, from 1, of
 						 * the last function that listed it */
 	uint32_t *place;	/* for each window: its index in the file, or NONE if the window

@@ -60,7 +60,7 @@ struct pb_an_window {
 	uint32_t recipe;
 };
 
-/* The tables of exits as in the file (abi/analysis.h). */
+/* The tables of exits, in the form that they have in the file (abi/analysis.h). */
 struct pb_exit_tables {
 	PB_VEC(struct pb_exit_window) windows;
 	PB_VEC(struct pb_window_exit) exits;

@@ -73,8 +73,8 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* Copies the bytes that follow w's old recipe to the end of all recipes, where the new recipe was
- * just added. These bytes are the slot's bytes, or a second recipe. */
+/* Appends the bytes that follow w's old recipe to an->recipes, right after w's new recipe. These
+ * bytes are the slot's bytes, or a second recipe. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
@@ -242,8 +242,8 @@ static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 		uint64_t at = g.addr;
 		long u = inside ? pb_cfi_find(&an->cfi, at) : -1;
 
-		/* if a unit has a reason (exits.c), a jump with an unknown target may lead into the
-		 * padding */
+		/* if the unit's exits cannot be found (exits.c), a jump with an unknown target may
+		 * lead into the padding */
 		if (inside && (u < 0 || an->units[u]))
 			continue;
 		/* leave out used bytes, the first jump target, and all bytes after that target */
@@ -269,7 +269,8 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Returns a slot in padding that the short jump in the window reaches, or 0. */
+/* Returns a slot that lies in padding, within reach of the window's short jump. Returns 0 if there
+ * is none. */
 static uint64_t padding_slot(struct pb_placer *p, uint64_t window)
 {
 	struct pb_gap *g = p->gaps.v;
@@ -371,7 +372,7 @@ static void short_windows(struct pb_placer *p, const bool *wanted)
 		if (an->exits.v[i].exit && wanted[an->exits.v[i].unit] && !an->exits.v[i].how)
 			short_window(p, &an->exits.v[i], false);
 	/* From this point, an exit without a window must not be displaced for another exit's slot.
-	 * If an entry has displaced an exit for its own slot, that exit gets no window. */
+	 * If an exit is displaced for an entry's slot, that exit gets no window. */
 	for (size_t i = 0; i < an->exits.n; i++) {
 		struct pb_fn_exit *e = &an->exits.v[i];
 

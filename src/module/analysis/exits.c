@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the instructions that leave a function, and whether they are all of its exits. The sweep
- * has noted every instruction through which control may leave a unit (the code of one FDE). Each of
- * these instructions is of one of four kinds:
+ * Finds the instructions that leave a function, and decides whether these are all of the function's
+ * exits. The sweep has noted every instruction through which control may leave a unit (the code of
+ * one FDE). Each of these instructions is of one of four kinds:
  *
  *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
- *   an edge     a jump into another unit that leaves the frame as it is: to a part of the same
- *               function (foo.cold), or to code that functions share
+ *   an edge     a jump into another unit, with the frame unchanged: to a part of the same function
+ *               (foo.cold), or to code that functions share
  *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
@@ -173,8 +173,7 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
 
-/* True if code or data contains the address of a place in the unit that is not a function's
- * start. */
+/* True if code or data contains an address in the unit, other than a function's start. */
 static bool has_labels(struct pb_an *an, uint32_t unit)
 {
 	const struct pb_fde *fde = &an->cfi.fdes.v[unit];

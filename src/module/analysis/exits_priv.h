@@ -13,9 +13,8 @@ enum pb_computed_how {
 				 * or in a variable */
 	PB_COMPUTED_POINTER,	/* the target is a pointer of unknown origin */
 	PB_COMPUTED_POINTERS,	/* the target is an element of an array of pointers */
-	PB_COMPUTED_OFFSETS,	/* the target comes from an array of offsets from the array
-				 * itself */
-	PB_COMPUTED_LABELS,	/* the target comes from an array of offsets from a label */
+	PB_COMPUTED_OFFSETS,	/* the target is an array's address plus an element of the array */
+	PB_COMPUTED_LABELS,	/* the target is a label's address plus an element of an array */
 };
 
 struct pb_computed {

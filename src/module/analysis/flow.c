@@ -96,9 +96,9 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 }
 
 /*
- * True if the instruction sets rsp from another register or from memory. If this unit has saved rsp
- * in that register, *off is the CFA's offset from rsp when it was saved. Otherwise *off is
- * INT64_MAX (unknown), and any offset in the CFI table counts as a contradiction.
+ * True if the instruction sets rsp from another register or from memory. If this unit has copied
+ * rsp to that register, *off is the CFA's offset from the copy. Otherwise *off is INT64_MAX
+ * (unknown), and any offset in the CFI table counts as a contradiction.
  */
 static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
 				const struct pb_cfi_row *row, int64_t *off)

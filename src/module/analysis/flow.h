@@ -41,7 +41,7 @@ void pb_flow_flush(struct pb_flow *f);
 void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		  const struct pb_cfi_row *row);
 void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
-/* Ends the piece at `end`. The last instruction ends at addr and has this row. */
+/* Ends the piece at `end`. The last instruction ends at addr, and `row` is its CFI row. */
 void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row);
 /* Moves what one thread noted into the analysis. The caller calls this for the threads in the order
  * of their code. */

@@ -38,7 +38,8 @@ static int by_quality(const void *a, const void *b)
 	return memcmp(x->name, y->name, min);
 }
 
-/* True if the return address is on top of the stack at addr. Code without CFI counts as true. */
+/* True if the return address is on top of the stack at addr. Without CFI at addr, the result is
+ * true. */
 static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefined)
 {
 	long i = pb_cfi_find(&an->cfi, addr);
@@ -148,7 +149,8 @@ static void from_fde(struct pb_an *an, size_t i)
 		return;
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
-	/* in a stripped loader, the functions that bind calls can't be told from other functions */
+	/* in a stripped loader, the functions that bind calls can't be distinguished from other
+	 * functions */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);
@@ -199,7 +201,7 @@ static void make_barriers(struct pb_an *an)
 	an->barriers.n = n;
 }
 
-/* Sets the end of functions of unknown size to the next barrier. */
+/* If a function's size is unknown, the function ends at the next barrier. */
 static void bound_sizes(struct pb_an *an)
 {
 	for (size_t i = 0; i < an->fns.n; i++) {

@@ -30,7 +30,7 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* Notes that the loader will store the address `value` at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	/* a record tells the address of a call or a nop, but not that control reaches it */
+	/* a record has the address of a call or a nop; it doesn't show that a branch leads there */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	else
@@ -123,8 +123,8 @@ static void dynamic_relocations(struct pb_an *an)
 }
 
 /* Marks the addresses that the aligned words of a program at a fixed address may hold. An aligned
- * word may also be part of a switch's table, so it doesn't prove that the address is a
- * function's. */
+ * word may also be part of a switch's table, so it doesn't prove that a function begins at the
+ * address. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;

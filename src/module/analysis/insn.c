@@ -19,8 +19,8 @@
 #define PF2	8
 #define M	0x10		/* ModRM */
 #define I8	0x20
-#define I32	0x40		/* an immediate of 32 bits. Not allowed with prefix 66, which would
-				 * make it 16 bits */
+#define I32	0x40		/* an immediate of 32 bits. With prefix 66, which would make it 16
+				 * bits, the table isn't used */
 #define REL	0x80		/* the immediate is a relative target */
 #define GROUP	0x100		/* ModRM.reg is part of the opcode: look_at_group() */
 #define ZEXT	0x200		/* the immediate isn't sign-extended */

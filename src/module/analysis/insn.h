@@ -2,7 +2,7 @@
 /*
  * Decodes what the sweep needs to know of an instruction. That is less than a full decoder returns,
  * and takes a tenth of a full decoder's time. A table decodes the frequent opcodes, and Zydis
- * decodes all others. A test compares the table with Zydis.
+ * decodes all other opcodes. A test compares the table with Zydis.
  *
  * Context: any thread.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds tables of offsets from a label, for the sweep and for computed.c. Such tables serve the
- * computed gotos of position-independent code (glibc's vfprintf):
+ * Finds tables whose elements are offsets from a label, for the sweep and for computed.c. Such
+ * tables serve the computed gotos of position-independent code (glibc's vfprintf):
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
@@ -103,7 +103,7 @@ static void follow(struct pb_an *an, uint64_t label, uint64_t table)
 		pb_mark(an, target, false);
 }
 
-/* True if code or data contains the address of a place within the unit, after the unit's start. */
+/* True if code or data contains an address within the unit, after the unit's start. */
 static bool takes_label(struct pb_an *an, const struct pb_fde *unit)
 {
 	const struct pb_range *r = pb_range_find(an, unit->start);

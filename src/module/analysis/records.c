@@ -19,7 +19,8 @@
 
 #define ENDBR_LEN	4
 #define XRAY_ENTRY	0
-#define MAX_PREFIX	4096	/* nops before an entry that still belong to it */
+#define MAX_PREFIX	4096	/* how many bytes of nops before an entry may belong to that
+				 * entry */
 
 struct xray_sled {
 	uint64_t addr, func;

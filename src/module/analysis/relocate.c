@@ -91,8 +91,7 @@ static uint64_t next_addr(const struct state *s)
 	return s->in->addr + s->off + s->insn.length;
 }
 
-/* Copies the instruction's bytes, or a variant of them of the same length, and fixes up its
- * displacement. */
+/* Copies `bytes`: the instruction, or a variant of the same length. Fixes up the displacement. */
 static enum pb_refused copy(struct state *s, const uint8_t *bytes, unsigned length)
 {
 	unsigned at = s->len;
@@ -191,8 +190,8 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	} else if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && opcode >= 0xe0 && opcode <= 0xe3) {
 		static const uint8_t over[] = { 0x02, 0xeb, 0x05 };
 
-		put(s, bytes, i->length - 1u);	/* prefixes are kept: they can make it jecxz, or a
-						 * loop by ecx */
+		put(s, bytes, i->length - 1u);	/* prefixes are kept: prefix 67 makes it a jecxz, or
+						 * a loop that counts in ecx */
 		put(s, over, sizeof(over));
 		put_jump(s, target);
 	} else {
@@ -303,7 +302,7 @@ static enum pb_refused pad(struct state *s)
 }
 
 /* True if a branch of the window leads into the middle of the same window. A branch to the window's
- * start is allowed: in the copy, too, it is a jump to the function. */
+ * start is allowed: in the copy, it is a jump to the function, too. */
 static bool branches_inside(const struct state *s)
 {
 	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {

@@ -44,8 +44,8 @@ struct pb_range {
 	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
 	 * displaced code */
 	uint64_t *starts, *used;
-	/* a bitmap. Control may come to the byte by other means than a direct branch in code that
-	 * has an FDE or a symbol */
+	/* a bitmap. Its bit is set if control may come to the byte by other means than a direct
+	 * branch in code that has an FDE or a symbol */
 	uint64_t *otherwise;
 };
 
@@ -107,7 +107,7 @@ struct pb_cross_jump {
 };
 typedef PB_VEC(struct pb_cross_jump) pb_cross_jump_vec;
 
-/* Padding between functions that no code falls into. */
+/* Padding between functions. No code falls into this padding. */
 struct pb_gap {
 	uint64_t addr, end;
 };
@@ -135,7 +135,7 @@ struct pb_an {
 	pb_addr_vec ifuncs;	/* resolvers */
 	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
 	PB_VEC(struct pb_word) words;	/* the words that relocations write in record sections */
-	pb_addr_vec textrels;	/* addresses inside ranges that relocations change */
+	pb_addr_vec textrels;	/* addresses in code, where relocations change bytes */
 
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;
@@ -219,7 +219,8 @@ void pb_cross_jumps_sort(struct pb_an *an);
 /* Returns the index of the first jump whose target is >= to. */
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
 
-/* labels.c: marks the targets of tables of offsets from labels. */
+/* labels.c: finds jump tables whose elements are offsets from a label. Marks the targets of these
+ * tables as reached. */
 void pb_labels_follow(struct pb_an *an);
 
 /* padding_slots.c: prepares the padding. Must be called after all windows are known

@@ -29,7 +29,7 @@
 #define THREAD_FROM	(512u << 10)	/* two threads sweep a file with at least this many bytes of
 					 * code */
 
-/* A place where decoding restarts. Cuts are sorted by address. */
+/* An address where decoding restarts. Cuts are sorted by address. */
 struct cut {
 	uint64_t addr;
 	bool code;		/* a symbol or an FDE says that the bytes after the cut are code */
@@ -56,7 +56,7 @@ struct worker {
 				 * table */
 	bool syscalls;
 	bool vouched;		/* a symbol or an FDE says that the bytes are code */
-	bool flows;		/* notes are made for the search for exits */
+	bool flows;		/* the worker notes what the search for exits needs (flow.h) */
 	struct pb_flow flow;
 };
 
@@ -95,8 +95,8 @@ static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
-/* Marks numbers in an instruction that may be addresses of code. Code may use such labels for
- * computed gotos. */
+/* Marks the immediates and displacements of an instruction, since they may be addresses of code:
+ * for example, labels for computed gotos. */
 static void absolute_addresses(struct worker *w)
 {
 	const struct pb_insn *i = &w->insn;
@@ -435,10 +435,11 @@ static void collect(struct pb_an *an, struct worker *w)
 }
 
 /*
- * A switch in position-independent code uses a table of 4-byte offsets from the table itself (lea
- * table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum whose address is taken is
- * read as such a table. The table ends at the first offset that does not lead into code, or at the
- * next datum whose address is taken. If the datum is not a table, at worst a function is refused.
+ * A switch in position-independent code uses a table of 4-byte offsets. The target is the table's
+ * address plus an offset (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum
+ * whose address is taken is read as such a table. The table ends at the first offset that does not
+ * lead into code, or at the next datum whose address is taken. If the datum is not a table, at
+ * worst a function is refused.
  */
 static void follow_tables(struct pb_an *an)
 {

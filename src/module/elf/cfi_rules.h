@@ -17,10 +17,10 @@ enum pb_rule_kind {
 	PB_RULE_UNDEFINED,
 	PB_RULE_OFFSET,		/* the register is saved at CFA + value */
 	PB_RULE_VAL_OFFSET,	/* the register's value is CFA + value */
-	PB_RULE_REGISTER,	/* the register is in register `value`. If this is the CFA's rule,
-				 * the CFA is register `reg` + value */
-	PB_RULE_EXPR,		/* an expression gives the address; it has `value` bytes at
-				 * `block` */
+	PB_RULE_REGISTER,	/* the register's value is in register `value`. If this is the CFA's
+				 * rule, the CFA is register `reg` + value */
+	PB_RULE_EXPR,		/* an expression gives the address where the register is saved. The
+				 * expression has `value` bytes at `block` */
 	PB_RULE_VAL_EXPR,
 };
 

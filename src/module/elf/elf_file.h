@@ -48,7 +48,7 @@ struct pb_elf {
 };
 
 /* Opens an ELF file. Returns 0. On failure, sets *why and returns -ENOEXEC, -ENOMEM or the error of
- * read(). symbols_only: use only sections, not segments. The caller closes fd. */
+ * fstat(). symbols_only: use only sections, not segments. The caller closes fd. */
 int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why);
 /* Opens an ELF file in memory. `bytes` must come from malloc(). pb_elf_close() frees `bytes`. If
  * this call fails, it has freed `bytes`. */

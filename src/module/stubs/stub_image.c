@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file of abi/stubs.h from an analysis, for the recorder. Two passes go over functions
- * and windows of exits, in the order of their addresses. The first pass decides where each stub
- * lies, and writes symbols and unwind rows. It determines the file's size, and so the file's
- * address in memory. The second pass writes the code.
+ * Makes a module's file of stubs (abi/stubs.h) from its analysis, for the recorder. Two passes go
+ * over functions and windows of exits, in the order of their addresses. The first pass decides
+ * where each stub lies, and writes symbols and unwind rows. It determines the file's size, and so
+ * the file's address in memory. The second pass writes the code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -32,8 +32,8 @@ struct image {
 	uint32_t at;		/* the file's offset of the next stub */
 	uint32_t *funcs, *windows;
 	uint32_t func;		/* the function whose stub was laid out last */
-	uint32_t exit_name;	/* offset of the name of func's exits; 0: the name is not written
-				 * yet */
+	uint32_t exit_name;	/* the symbol name that func's exits share: its offset in `names`.
+				 * 0: the name is not written yet */
 	struct pb_rows rows;
 	PB_VEC(Elf64_Sym) symbols;
 	PB_VEC(char) names;
@@ -199,8 +199,8 @@ static void put_headers(struct image *im)
 	memcpy(im->file + im->head.sections, im->sections, sizeof(im->sections));
 }
 
-/* Chooses the address that the file is made for. The address is below the module, within reach of
- * jumps between the module and the file. */
+/* Chooses the address in memory for which the file's code is written. The address is below the
+ * module, within reach of jumps between the module and the file. */
 static void choose_place(struct image *im)
 {
 	uint64_t page = ~(uint64_t)(PB_STUBS_PAGE - 1);

@@ -15,8 +15,8 @@
 #define WORD		8
 #define PUSH_LEN	5	/* length of push $imm32, which pushes the return address' low
 				 * half */
-#define POP_LEN		4	/* length of pop -16(%rsp), which is before push $imm32 if the
-				 * target was pushed */
+#define POP_LEN		4	/* length of pop -16(%rsp). If a displaced call reads its target
+				 * from memory, this pop comes before push $imm32 (relocate.c) */
 
 static void put(struct pb_rows *t, const void *bytes, size_t n)
 {
@@ -76,8 +76,8 @@ void pb_rows_begin(struct pb_rows *t, const struct pb_cfi *cfi)
 	static const uint8_t cie[] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0,
 		1, 0x78, PB_DWARF_RA,	/* code_align is 1 and data_align is -8 */
-		1, 0x1b,		/* the FDEs' addresses have 4 bytes, and are relative to
-					 * their own place */
+		1, 0x1b,		/* the FDEs' addresses have 4 bytes, and are relative to the
+					 * field that holds them */
 		CFA_def_cfa, PB_DWARF_RSP, WORD, CFA_offset | PB_DWARF_RA, 1,
 	};
 
@@ -168,8 +168,8 @@ static void advance(struct pb_rows *t, uint32_t by)
 	put_byte(t, by >> 8);
 }
 
-/* Sets the row from the address `at`. If it is the stub's first row that differs from an entry's
- * row, opens the FDE. */
+/* Makes *r the row that is valid from the address `at` on. A stub gets an FDE of its own at the
+ * first row that differs from t->gone, the row of a function's entry. */
 static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 {
 	if (!memcmp(r, &t->now, sizeof(*r)))
@@ -223,8 +223,8 @@ static bool is_exit(const struct pb_place *p, unsigned off)
 	return false;
 }
 
-/* Sets the rows of a recipe's copy. `exits` is the place if the recipe contains exits; otherwise
- * NULL. */
+/* Sets the rows of a recipe's copy. `exits` is the struct pb_place if the recipe may contain exits;
+ * otherwise NULL. */
 static void recipe(struct pb_rows *t, uint32_t body, const struct pb_recipe *r, uint64_t window,
 		   const struct pb_place *exits)
 {

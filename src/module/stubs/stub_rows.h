@@ -23,8 +23,8 @@ struct pb_rows {
 	struct pb_rules gone;	/* the row of an entry and of an exit: the frame is gone */
 	/* the current stub: */
 	uint32_t start, end;
-	bool is_open;		/* the stub has its own FDE, in which the row `now` holds from the
-				 * address `at` */
+	bool is_open;		/* the stub has its own FDE, in which the row `now` is valid from
+				 * the address `at` on */
 	size_t fde;
 	uint32_t at;
 	struct pb_rules now;
