@@ -7,9 +7,12 @@
 #define PB_MODULE_DEMANGLE_H
 #include <stdbool.h>
 
-/* The styles. FULL makes _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv
- * ns::Box<std::vector<int, std::allocator<int> >, std::vector<double, std::allocator<double> > >
- * ::get(). (The name is cut here only because of its length.) */
+/*
+ * The styles. FULL demangles _ZN2ns3BoxISt6vectorIiSaIiEES1_IdSaIdEEE3getEv to:
+ *
+ *   ns::Box<std::vector<int, std::allocator<int> >,
+ *           std::vector<double, std::allocator<double> > >::get()
+ */
 enum pb_demangle {
 	PB_DEMANGLE_SIMPLE,	/* like SHORT, but "<...>" replaces each long list of template
 				 * arguments: ns::Box<...>::get */

@@ -49,8 +49,7 @@ struct pb_image {
 	uint64_t clock;
 	char *path;
 	size_t first_map, nr_maps;	/* the image's maps in data->maps, sorted by first_site */
-	uint32_t nr_sites;		/* all numbers of sites of the image are below this
-					 * number */
+	uint32_t nr_sites;		/* the numbers of the image's sites are below this number */
 };
 
 struct pb_exit {

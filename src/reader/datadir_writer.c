@@ -19,7 +19,8 @@
 #define META_RESERVE (128 << 10)
 #define NAME_ROOM 8		/* room for a suffix of the directory's name */
 
-/* True if the directory is a data directory: its meta file begins with our magic, or is empty. */
+/* True if the directory is a data directory: its meta file begins with our magic, or the directory
+ * is empty. */
 static bool is_datadir(const char *dir)
 {
 	struct pb_data_header h;

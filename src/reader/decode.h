@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decodes a thread's chunks to a stream of events. The cursor keeps one window of one chunk in
- * memory, and trusts none of its words. Any sequence of words gives a sequence of events, with at
- * most a few events for each word.
+ * Decodes a thread's chunks to a stream of events. The cursor keeps a part of one chunk in memory
+ * (the window), and trusts none of its words. Any sequence of words gives a sequence of events,
+ * with at most a few events for each word.
  *
  * How records become events (the format: abi/entries.h):
  *
  *   LEAF, LONG     LEAF
  *   ENTRY          ENTRY; the call is pushed on its stack
  *   EXIT           END (skipped) for each call that is open inside the exiting call, then
- *                  EXIT for that call. If the data doesn't have the beginning of the call,
- *                  only EXIT without `call`
+ *                  EXIT for that call. If the data doesn't have the call's beginning, there
+ *                  is only the EXIT event, and its `call` (struct pb_event) is NULL
  *   TAIL           like EXIT, with PB_EV_TAIL
  *   TAIL_LEAF      LEAF, with PB_EV_TAIL
  *   END            if the call has an ENTRY, the same events as for EXIT, but the last
- *                  event is END; otherwise one END without `call`
+ *                  event is END. Otherwise one END whose `call` is NULL
  *   CALL, FUNC     CALL, FUNC
  *   LOST           LOST
  *   OPEN           none, if no record is missing before the chunk. Otherwise the events
  *                  make the stack agree with the list of OPEN records: END (lost)
  *                  for a call that is no longer open, OPEN for an unknown call
- *   chunk leaf_*   LEAF_OPEN at the thread's end
  *   STACK, TIME, PAD, holes, unknown types: none
+ *
+ * After the thread's last record, the fields leaf_* of the last chunk's header may give a LEAF_OPEN
+ * event.
  *
  * If a call began in the process that forked this process, its ENTRY becomes an
  * OPEN event, and its LEAF becomes an EXIT event.
@@ -34,7 +36,7 @@
 #include "reader/data.h"
 
 /* X(kind, name in raw output). OPEN: an open call whose beginning isn't in the data. LEAF_OPEN: a
- * call without a traced callee that still runs when the data ends. */
+ * call that has no traced callee and still runs when the data ends. */
 #define PB_EVENTS(X) \
 	X(LEAF, "leaf") X(ENTRY, "entry") X(EXIT, "exit") X(END, "end") X(CALL, "call") \
 	X(FUNC, "function") X(OPEN, "open") X(LOST, "lost") X(LEAF_OPEN, "running")
@@ -53,8 +55,9 @@ enum pb_event_kind {
 /* OPEN, and EXIT or END without `call`: the call began in the process that forked this process, and
  * is counted there */
 #define PB_EV_INHERITED	4
-/* EXIT or END without `call`, if no chunk is missing: the call is counted where it began. It began
- * on a stack that the engine took for a different stack, or a STACK record is missing */
+/* EXIT or END without `call`, if no chunk is missing. The data has the call's beginning, but on
+ * another stack: the engine took the stack for a different one, or a STACK record is missing. The
+ * call is counted at its beginning, not at this event */
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */
@@ -96,8 +99,8 @@ struct pb_cursor {
 
 	uint64_t *window;		/* words of the chunk's records */
 	uint32_t window_words;		/* the window's size in words */
-	uint32_t pos, end;		/* indexes in the window: pos is that of the next word, end
-					 * is the index after the last word */
+	uint32_t pos, end;		/* pos: the index of the next word in the window. end: the
+					 * index after the window's last word */
 	uint64_t file_at, file_left;	/* the part of the chunk after the window: its offset in the
 					 * file, and its length */
 
@@ -111,8 +114,8 @@ struct pb_cursor {
 					 * the record's call may come after the list */
 	uint32_t base_due;		/* number of open calls that are outside of the listed
 					 * calls; nothing else is known of them */
-	uint32_t opened;		/* the list may have opened the calls on `opened_on` up to
-					 * this depth */
+	uint32_t opened;		/* if an ENTRY names a call on `opened_on` up to this depth,
+					 * the list may have opened that call already */
 	struct pb_call_stack *opened_on;
 	uint64_t lost_seen, lost_due;
 	bool gap_due;

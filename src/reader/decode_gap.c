@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Uses a chunk's list of open calls. If records are missing before the chunk, the stack may have
- * changed in the gap. The list tells which calls are open after the gap.
+ * changed in the gap. The list shows which calls are open after the gap.
  */
 #include <unistd.h>
 

@@ -2,11 +2,10 @@
 /*
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
- * There are three threads. The drain thread moves chunks. The heartbeat thread only shows waiting
- * engines that a reader lives, so that they don't mistake a slow disk for a dead recorder. The
- * reaper looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted.
- * Headers are copied, and then the copies are checked. The ring's geometry comes from the
- * recorder's own copy.
+ * There are three threads. The drain thread moves chunks. The heartbeat thread only shows that the
+ * recorder lives, so that waiting engines don't mistake a slow disk for a dead recorder. The reaper
+ * looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted. Headers are
+ * copied, and then the copies are checked. The ring's geometry comes from the recorder's own copy.
  *
  *   state      what the drain thread does                        when
  *   FULL       -> READING, write, -> FREE                        always; overwrite mode: at the end
@@ -49,14 +48,15 @@ struct pb_drain {
 	struct pb_datadir *datadir;
 	uint64_t max_size;		/* largest size of the chunks file; 0: no limit */
 	/* This function sets `alive` of each thread that lives or may live. It returns false if the
-	 * search was incomplete. After *stop is set, it must return soon. The reaper calls it, and
-	 * only for suspects. If the pointer is NULL, all suspects count as dead. */
+	 * search was incomplete. After *stop is set, it must return soon. Only the reaper calls it,
+	 * and only for threads that may be dead. If the pointer is NULL, all these threads count as
+	 * dead. */
 	bool (*threads_alive)(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			      const _Atomic bool *stop);
 	void *arg;
 
-	/* The results. Until the drain thread is joined, only that thread may use them, except the
-	 * atomics. */
+	/* The results. Until the drain thread is joined, other threads may use only the atomics
+	 * among them. */
 	_Atomic uint64_t bytes;		/* size of the chunks file */
 	_Atomic uint64_t records;
 	_Atomic bool full;		/* max_size reached */
@@ -89,6 +89,6 @@ struct pb_drain {
 };
 
 int pb_drain_start(struct pb_drain *d);	/* returns 0 or -errno */
-/* Ends the session: waiting engines give up, and everything that is left is written. */
+/* Ends the session: waiting engines give up, and all remaining chunks are written. */
 void pb_drain_finish(struct pb_drain *d);
 #endif

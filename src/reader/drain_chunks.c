@@ -222,8 +222,8 @@ void pb_drain_count(struct pb_drain *d)
 
 /* --- chunks of the dead ------------------------------------------------- */
 
-/* Takes the chunk only if its state and its serial are as expected; one step compares both. If
- * another thread has got the chunk since the reaper looked, the chunk isn't taken. */
+/* Takes the chunk only if its state and its serial are as expected. One atomic instruction compares
+ * both. If another thread has got the chunk since the reaper looked, the chunk isn't taken. */
 static bool take_from(struct pb_chunk *c, uint32_t state, uint32_t serial)
 {
 	uint64_t from = (uint64_t)serial << 32 | state,
@@ -314,8 +314,8 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* Take no more chunks than there can be when this function begins. Otherwise a thread that
-	 * continues to write could keep this loop running forever. */
+	/* Take at most d->high chunks: a chunk with a higher index was never used. Otherwise a
+	 * thread that continues to write could keep this loop running forever. */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The reaper finds the OPEN, HELD and TAKEN chunks of dead threads. Chunks may be taken only from
- * dead threads, because a living thread continues to write to its chunk.
+ * The reaper finds the OPEN, HELD and TAKEN chunks of dead threads. It goes over all chunks again
+ * and again; each pass is a look. Chunks may be taken only from dead threads, because a living
+ * thread continues to write to its chunk.
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if more than half of all chunks are open
@@ -11,8 +12,8 @@
  * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace
  * that the recorder isn't in. tgkill() then never finds the thread, although it lives. After
  * threads_alive() has found such a thread, it is searched for only at every eighth look. A new
- * thread may also have got the number of a dead thread. Its start time shows this: if a thread
- * started after a chunk was first seen, that thread doesn't own the chunk.
+ * thread may also have got the number of a dead thread. The new thread's start time shows this: if
+ * a thread started after a chunk was first seen, that thread doesn't own the chunk.
  *
  * If there are many processes, the search may take long. So the reaper is a separate thread, which
  * sleeps twenty times as long as it works. The reaper only reads the ring. The drain thread takes
@@ -72,8 +73,8 @@ static uint64_t now_ns(clockid_t clock)
 /* --- a look --------------------------------------------------------------- */
 
 /* Returns the serial of the thread that holds the chunk, and its pid and tid. Returns 0 if no
- * thread holds the chunk, or if its numbers aren't known. The numbers come from the ring's table,
- * because the header of a TAKEN chunk may still name the previous owner. */
+ * thread holds the chunk, or if the thread's numbers aren't known. The numbers come from the ring's
+ * table, because the header of a TAKEN chunk may still name the previous owner. */
 static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *tid)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);

@@ -51,7 +51,7 @@ void pb_drain_count(struct pb_drain *d);
 /* Takes a chunk from a dead thread, if that thread still holds it. */
 void pb_drain_take_from(struct pb_drain *d, uint32_t chunk, uint32_t serial);
 void pb_drain_flush(struct pb_drain *d);
-/* At the end of the session: writes everything that is left. */
+/* At the end of the session: writes all remaining chunks. */
 void pb_drain_rest(struct pb_drain *d);
 
 /* A chunk that is READING, and its state before that. */
@@ -79,7 +79,7 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);
 bool pb_drain_ahead(struct pb_drain *d);
 /* Gives back the memory of free chunks that are no longer needed. */
 void pb_drain_trim(struct pb_drain *d);
-/* Makes this thread the ring's owner. If this thread dies, engines see it at once. */
+/* Makes this thread the ring's owner. If this thread dies, engines notice its death at once. */
 void pb_drain_own(struct pb_drain *d);
 void pb_drain_disown(struct pb_drain *d);
 

@@ -83,8 +83,8 @@ bool pb_drain_ahead(struct pb_drain *d)
 	return true;
 }
 
-/* Frees the memory of nr chunks, which are READING. The freed memory reads as zero, and zero is a
- * FREE chunk that was never used. */
+/* Frees the memory of nr chunks, which are READING. The freed memory reads as zero. A chunk of
+ * zeroes is FREE and was never used. */
 static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 {
 	off_t at = (off_t)(d->geometry.chunks_offset + (uint64_t)first * PB_CHUNK_SIZE);

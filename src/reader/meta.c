@@ -206,8 +206,8 @@ static int by_site(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Gives each image its modules and the number of its sites. The image of every module is known,
- * because the recorder writes an image before the image's modules. */
+/* Gives each image its modules, and sets nr_sites. The image of every module is known, because the
+ * recorder writes an image before the image's modules. */
 static void assign_maps(struct pb_data *d)
 {
 	size_t i = 0;
@@ -232,8 +232,7 @@ static void assign_maps(struct pb_data *d)
 	}
 }
 
-/* Keeps the first of equal elements in a sorted array. Returns the number of elements that are
- * left. */
+/* Keeps the first of equal elements in a sorted array. Returns the new number of elements. */
 static size_t unique(void *array, size_t nr, size_t size,
 		     int (*compare)(const void *, const void *), void (*drop)(void *))
 {

@@ -178,7 +178,7 @@ static const char *func_name(const struct pb_symbols *s, struct module *m, uint3
 	return m->names[index] = pretty ? pretty : raw;
 }
 
-/* Returns the module table's entry that holds a site of an image, or NULL. */
+/* Returns the mapping of the module to which an image's site belongs, or NULL. */
 static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t image, uint32_t site)
 {
 	const struct pb_image *im = &d->images[image];
@@ -231,7 +231,7 @@ static bool map_holds(const struct pb_module_map *map, const struct module *m, u
 }
 
 /* Finds the mapping that held the address at the time `clock`. The modules of a forked child are
- * listed under its parent's pid, so a mapping with this pid is preferred but not required. */
+ * listed under its parent's pid, so a mapping under `pid` is preferred but not required. */
 static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t image, uint32_t pid,
 						  uint64_t clock, uint64_t address)
 {

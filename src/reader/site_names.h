@@ -19,7 +19,8 @@ struct pb_function {
 	const char *module;	/* the module's soname, or "[unknown]" */
 	const char *raw;	/* the name in the symbol table; if it is unknown, the same as
 				 * `name` */
-	uint64_t id;		/* a number of the function that is the same in all images */
+	uint64_t id;		/* a number that identifies the function; it is the same in all
+				 * images */
 };
 
 struct pb_symbols *pb_symbols_new(struct pb_data *d);

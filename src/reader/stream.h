@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The events of all threads as one stream. They are merged by time, or come one thread after the
- * other. One thread after the other is faster. But the sums are then correct only if no call stack
- * moves between threads. If a stack moves, `shared` becomes true, and the caller must start again
- * with by_time. The stream's memory is one window for each thread that lives at the same time, and
- * the open calls.
+ * The events of all threads as one stream. With by_time, the events are merged by time. Without
+ * by_time, each thread's events come together, and then the next thread's. This is faster. But sums
+ * over the events are then correct only if no call stack moves between threads. If a stack moves,
+ * `shared` becomes true, and the caller must start again with by_time. The stream needs memory for
+ * the open calls, and for one window (decode.h) of each thread that lives at the same time.
  *
  * Context: the observer, one thread.
  */

@@ -148,8 +148,8 @@ uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
 {
 	uint64_t low = 0, high = UINT64_MAX;
 
-	/* A binary search works, because pb_clock_ns() never decreases. Only values after the end
-	 * of any trace wrap. */
+	/* A binary search works, because pb_clock_ns() never decreases. A value can wrap only long
+	 * after the end of a trace. */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		const struct pb_clock_line *l = find_line(c, mid);

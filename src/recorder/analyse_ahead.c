@@ -12,12 +12,12 @@
  *   DONE     its analysis is open and can be taken
  *   OVER     the main thread took the analysis or makes it itself, or the analysis failed
  *
- * A look at a file starts the file's read-ahead. The thread that lists the files then looks at all
- * files, so that the disk gets all requests at once. A look may block until the disk has served
- * earlier requests. So a worker looks at a file only if no file is ready to be analysed. The main
- * thread waits for a job that is BUSY. If no worker has begun the job, the main thread analyses the
- * file itself, so it never waits for a free worker. If an analysis failed, the main thread repeats
- * it to get the reason.
+ * A look at a file starts the file's read-ahead. One thread, the lister, lists the files. After
+ * that, the lister looks at all files, so that the disk gets all requests at once. A look may block
+ * until the disk has served earlier requests. So a worker looks at a file only if no file is ready
+ * to be analysed. The main thread waits for a job that is BUSY. If no worker has begun the job, the
+ * main thread analyses the file itself, so it never waits for a free worker. If an analysis failed,
+ * the main thread repeats it to get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,8 +51,8 @@ enum state { NEW, LOOKED, BUSY, DONE, OVER };
 struct job {
 	char *path;
 	enum state state;
-	struct stat st;		/* from the state LOOKED: the status of the file when it was last
-				 * opened */
+	struct stat st;		/* the file's status when it was last opened; valid from the state
+				 * LOOKED on */
 	uint64_t weight;	/* BUSY: the bytes that the job adds to at_work */
 	int fd;			/* DONE: descriptor of the analysis */
 	int stubs_fd;		/* DONE: descriptor of the file of stubs, or -1 */

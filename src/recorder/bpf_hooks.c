@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the functions that eBPF programs attach to. Some errors are reported before the traced
- * program starts: a missing file, or a function that the file doesn't have. A module with a
- * function to attach to gets sites even if the module isn't traced. set_ftrace_notrace then keeps
- * the module's functions out of the trace.
+ * program starts: a missing file, or a function that the file doesn't have. If an eBPF program
+ * attaches to a function, the function's module gets sites even if the module isn't traced.
+ * set_ftrace_notrace then keeps the module's functions out of the trace.
  *
- * Only this file decides which modules a hook belongs to. With a module's analysis, an agent
- * receives the module's links. They have a bit for each hook that belongs to the module
- * (record_hooks_links). If a hook names a path, device and inode are compared, so the program may
- * load the file by another name. Hooks that never attached are reported at the end, with the
- * reason.
+ * Only this file decides which modules a hook (struct record_hook) belongs to. With a module's
+ * analysis, an agent receives the module's links. They have a bit for each hook that belongs to the
+ * module (record_hooks_links). If a hook names a path, device and inode are compared, so the
+ * program may load the file by another name. Hooks that never attached are reported at the end,
+ * with the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
