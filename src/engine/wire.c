@@ -20,7 +20,7 @@
 #define SLICE_NS	10000000ull	/* time between two looks at the heartbeat */
 #define RETRY_NS	2000000ull	/* time between two connects, because a full backlog can't
 					 * be polled */
-#define SUSPENDED_NS	100000000ull	/* if a slice took this long, we were stopped, too */
+#define SUSPENDED_NS	100000000ull	/* if a slice took this long, the agent was stopped */
 #define FRESH_NS	100000000ull	/* a recorder with a younger heartbeat is alive */
 
 bool pb_recording_ended(void)
@@ -92,7 +92,7 @@ static uint32_t peer_pid(int fd)
 	return (uint32_t)cred.pid;
 }
 
-/* One slice of a wait for events on fd, or for time only (fd -1). */
+/* Waits for events on fd, for one slice at most. If fd is -1, waits for the whole slice. */
 static void poll_slice(int fd, short events, uint64_t ns)
 {
 	struct { long sec, nsec; } ts = { 0, (long)ns };

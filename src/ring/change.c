@@ -3,18 +3,18 @@
  * A writer's change of chunks. An *activation* is one call of this code. A signal
  * handler may interrupt an activation at any instruction and run other activations to
  * their end. Then the handler may return to the interrupted activation, or leave it
- * for ever by a jump (longjmp, an exception, cancellation). So an activation may
- * leave no work that only this activation could finish. These members of a writer
- * ensure that:
+ * for ever by a jump (longjmp, an exception, cancellation). So a later activation
+ * must be able to finish the work of an activation that is gone. These members of a
+ * writer ensure that:
  *
  *   pos       determines the chunk in force: pb_chunk_of(pos). One cmpxchg moves pos
  *             from a full chunk to the next one. An activation whose cmpxchg fails
  *             gives its chunk back.
- *   taken     names the chunk that an activation has taken and is filling, with the
- *             activation's place on the thread's own stack. If a later activation
- *             runs at or above that place, the earlier one is gone, and the later one
- *             takes the chunk over. The writer has only one such word. A nested
- *             activation therefore doesn't note its chunk.
+ *   taken     names the chunk that an activation has taken and is filling. It also says
+ *             where on the thread's own stack the activation runs (place()). If a
+ *             later activation runs there or above, the earlier one is gone, and the
+ *             later one takes the chunk over. The writer has only one such word. A
+ *             nested activation therefore doesn't note its chunk.
  *   left[]    the full chunks that are not handed over yet. An activation enters a
  *             full chunk here before pos moves. Once pos is in another chunk, any
  *             activation hands the full chunk over (tidy()).
@@ -46,7 +46,7 @@
 uint64_t pb_no_chunk;
 uint64_t pb_no_leaf[2];
 
-/* --- words that are reserved and may never be written ---------------------- */
+/* --- reserved words that may stay unwritten -------------------------------- */
 
 static uint64_t *words_at(uint64_t chunk, uint64_t offset)
 {
@@ -68,7 +68,7 @@ static void mark_end(struct pb_owner o, uint64_t chunk)
 			     pb_ext_word(PB_EXT_PAD, 1, 0, 0));
 }
 
-/* If the last reserved record isn't written yet, it may never be written. Stores a PAD after such a
+/* If the last reserved record isn't written yet, it may stay unwritten. Stores a PAD after such a
  * record. The PAD shows that the record was reserved. */
 static void mark_reserved(struct pb_writer *w)
 {
@@ -183,8 +183,8 @@ static uint32_t listed(const uint64_t *data)
 	return n;
 }
 
-/* Returns true if no record is missing in a chunk that was left. Such a chunk was
- * reserved to its limit. If its data ends before the limit, there is a hole at the
+/* Returns true if no record is missing in a chunk that the writer has left. Such a chunk
+ * was reserved to its limit. If its data ends before the limit, there is a hole at the
  * end. No record begins after the limit. UNDONE records are only found if `walk` is
  * set. */
 static bool is_whole(const struct pb_chunk *c, bool walk)
@@ -212,7 +212,7 @@ static bool must_hold(const struct pb_writer *w, const struct pb_chunk *c)
 	return !is_whole(c, w->nr_pending);
 }
 
-/* --- chunks that were left ------------------------------------------------- */
+/* --- chunks that the writer has left --------------------------------------- */
 
 static bool change_own(struct pb_owner o, struct pb_chunk *c, uint32_t from, uint32_t to)
 {
@@ -244,7 +244,7 @@ static void forget_left(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0);
 }
 
-/* Enters c in left[]. False: left[] has no free place. */
+/* Enters c in left[]. False: left[] is full. */
 static bool enter_left(struct pb_writer *w, struct pb_chunk *c)
 {
 	if (is_left(w, c))
@@ -265,7 +265,7 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
-/* Hands over chunks that were left. The cmpxchg that removes a chunk from left[] lets only one
+/* Hands over the chunks in left[]. The cmpxchg that removes a chunk from left[] lets only one
  * activation hand the chunk over: this activation, or an activation of a handler that interrupts
  * this activation. */
 static void tidy(struct pb_writer *w, struct pb_owner o)
@@ -288,8 +288,8 @@ static void tidy(struct pb_writer *w, struct pb_owner o)
 
 /* --- the next chunk -------------------------------------------------------- */
 
-/* The place of this activation on the thread's own stack, in words from the stack's upper end. All
- * ones: the activation is on another stack. */
+/* Returns where on the thread's own stack this activation runs: the number of words between the
+ * hit's return slot and the stack's upper end. All ones: the activation is on another stack. */
 static uint32_t place(const struct pb_writer *w)
 {
 	uint64_t words = (w->own_hi - w->slot) / 8;
@@ -349,9 +349,9 @@ static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 }
 
-/* Returns the number of the chunk that follows `full`. The number depends on `full` alone, and
- * `full` is left only once. So the numbers have no gap. This holds even if a handler's chunk comes
- * into force instead, or if a jump ends this activation. */
+/* Returns the number of the chunk that follows `full`. The number depends on `full` alone, and the
+ * writer leaves `full` only once. So the numbers have no gap, even if a handler's chunk comes into
+ * force instead, or if a jump ends this activation. */
 static uint64_t next_number(const struct pb_writer *w, uint64_t full)
 {
 	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
@@ -364,7 +364,7 @@ static void put_pair(struct pb_owner o, uint32_t *low, uint32_t a, uint32_t b)
 }
 
 /* Fills the header and the list of open calls of a chunk that is TAKEN, and makes it OPEN. Returns
- * the address of the first record. Doesn't change a chunk that isn't o's. */
+ * the address of the first record. Doesn't change a chunk that doesn't belong to o. */
 static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c, uint64_t full,
 		      const void *ending)
 {
@@ -396,8 +396,9 @@ static bool still_full(uint64_t pos, uint64_t chunk)
 	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;
 }
 
-/* Sets base and leaf by cmpxchg from the values that mean "none". If a handler interrupts this code
- * and leaves the chunk, this code doesn't store the base and leaf of the left chunk afterwards. */
+/* Sets base and leaf by cmpxchg, which expects the values that mean "none". If a handler interrupts
+ * this code and changes chunks, the cmpxchg fails. So the old chunk's base and leaf aren't
+ * stored. */
 void pb_change_mend(struct pb_writer *w)
 {
 	struct pb_owner o = pb_writer_owner(w);

@@ -30,7 +30,7 @@ bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, cons
 /* Sets base and leaf for the chunk in force. A handler that left by a jump may have
  * interrupted the code that sets them. */
 void pb_change_mend(struct pb_writer *w);
-/* Hands over, as FULL, the chunk in force and all chunks that were left. After this call the writer
- * has no chunk. */
+/* Makes the chunk in force and all chunks in left[] FULL. After this call the writer has no
+ * chunk. */
 void pb_change_close(struct pb_writer *w);
 #endif

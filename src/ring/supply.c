@@ -46,8 +46,8 @@ static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(o, at * 64 + bit, PB_CHUNK_FREE);
-	/* the reader may have cleared the bit since, if this thread was stopped before it had taken
-	 * the chunk */
+	/* if this thread was stopped before it took the chunk, the reader may have cleared the bit
+	 * meanwhile */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	return c;

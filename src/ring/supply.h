@@ -13,7 +13,7 @@
 /* Returns the TSC, or 0 where the TSC mustn't be read. The engine registers this function. */
 extern uint64_t (*pb_supply_ticks)(void);
 
-/* Takes a FREE chunk for its owner, and makes it TAKEN. If no chunk is FREE, the ring's mode
+/* Takes a FREE chunk for the owner o, and makes it TAKEN. If no chunk is FREE, the ring's mode
  * decides: give up, take over a FULL chunk, or wait for the recorder. The wait ends when the
  * recorder has sent no heartbeat for ring->wait_ticks. NULL: no chunk. */
 struct pb_chunk *pb_supply_take(struct pb_owner o);

@@ -5,11 +5,11 @@
  * because chunks are aligned to PB_CHUNK_SIZE. A position in the last
  * PB_CHUNK_DEAD_ZONE bytes means that the chunk is full.
  *
- * If a handler leaves by a jump between the xadd and its test, the reservation is
- * abandoned. Many abandoned reservations must not carry the position across the dead
- * zone. So pb_writer_stay() sets a position in the dead zone back to the zone's
- * beginning. The slow path calls it first, and so does every handler that interrupts
- * the agent's code.
+ * A handler may interrupt the code just after the xadd, and leave by a jump. The
+ * reservation is then abandoned. Many abandoned reservations must not carry the
+ * position across the dead zone. So pb_writer_stay() sets a position in the dead zone
+ * back to the zone's beginning. The slow path begins with this call. So does every
+ * handler that interrupts the agent's code.
  *
  * A handler may change chunks after the reservation. `base` tells the assembly
  * whether a position is in the chunk in force. While `base` is 0, every record takes
@@ -187,7 +187,8 @@ static bool time_fits(const struct pb_writer *w, uint64_t time, unsigned bits)
 }
 
 /* Marks n words at p as UNDONE before they are written. If a handler leaves by a jump before the
- * words are complete, no reader takes them for a record. Returns end_words()'s `before`. */
+ * words are complete, no reader takes them for a record. Returns the value that end_words() gets as
+ * `before`. */
 static uint64_t begin_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, unsigned n)
 {
 	uint64_t before = w->undone;
@@ -199,8 +200,8 @@ static uint64_t begin_words(struct pb_writer *w, struct pb_owner o, uint64_t *p,
 	return before;
 }
 
-/* Stores the first word, which makes the words a record. If certainly no code is interrupted, no
- * other words are undone, and `before` is ignored. */
+/* Stores the first word, which makes the words a record. If it is certain that no code is
+ * interrupted, no other words are undone, and `before` is ignored. */
 static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint64_t first,
 		      uint64_t before)
 {
@@ -209,8 +210,8 @@ static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint6
 }
 
 /* For a forked child: the record is the parent's, so the child doesn't write it. p: the reserved
- * words, or NULL. If the fork came before the reservation, the words are the child's, else the
- * parent's. Even the parent's words may be in a chunk that is the child's by now. So a PAD is
+ * words, or NULL. If the fork came before the reservation, the child has reserved the words, else
+ * the parent. Even in the latter case their chunk may belong to the child by now. So a PAD is
  * stored only into words that the child has reserved and not written. */
 static void leave_words(struct pb_writer *w, const uint64_t *p, unsigned n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The engine's side of the ring: a thread's place in its chunk, and how the thread
+ * The engine's side of the ring: a thread's position in its chunk, and how the thread
  * gets the next chunk. The format is abi/ring.h and abi/entries.h.
  *
  * Context of all functions: hit path, that is, any thread, also inside signal
- * handlers and nested in themselves. The functions make no system call, take no lock
+ * handlers. The functions make no system call, take no lock
  * and don't use libc. A writer belongs to one thread. Only signal handlers of that
  * thread run concurrently, so xadd and cmpxchg without a lock prefix are atomic
  * enough. A handler may interrupt any of these functions at any instruction, and run
@@ -21,8 +21,8 @@
 
 #define PB_WRITER_LEFT		8	/* largest number of chunks that a writer has left and not
 					 * handed over yet */
-#define PB_WRITER_PENDING	16	/* largest number of interrupted activations that are
-					 * tracked one by one */
+#define PB_WRITER_PENDING	16	/* largest number of interruptions that are tracked one by
+					 * one */
 
 /* Agent code that a signal handler has interrupted. It may still write into the
  * chunk. When its thread has a hit at or above `limit` on the thread's own stack, the
@@ -52,8 +52,8 @@ struct pb_writer {
 	uint32_t backoff;	/* number of reservations to let fail before the next search for a
 				 * chunk */
 	struct pb_chunk *left[PB_WRITER_LEFT];
-	uint64_t taken;		/* the chunk that is being filled, and the place of the activation
-				 * that fills it: see change.c */
+	uint64_t taken;		/* the chunk that change.c is filling, and where on the stack that
+				 * code runs: see change.c */
 	uint64_t undone;	/* the chunk in which C code writes a record of several words */
 	uint64_t nr_pending;
 	struct pb_pending pending[PB_WRITER_PENDING];
@@ -73,7 +73,8 @@ struct pb_ring_map {
 extern struct pb_ring_map pb_ring_map;
 
 /* Bits of pb_ring_unseen: reasons why signal handlers may run without a call of
- * pb_writer_interrupted(). While a bit is set, each chunk that is left is searched for holes. */
+ * pb_writer_interrupted(). While a bit is set, a writer searches each chunk that it has left for
+ * holes. */
 #define PB_UNSEEN_PROGRAM	1	/* the program may install handlers without sigaction() */
 #define PB_UNSEEN_LIBC		2	/* libc's own handlers (thread cancellation, setxid) make
 					 * traced calls */
@@ -92,8 +93,8 @@ static inline bool pb_writer_is(struct pb_owner o)
 	return *(const volatile uint32_t *)o.now == o.serial;
 }
 
-/* Writes PB_EXT_OPEN records of the open calls to out[], which has room for max words and lies in a
- * chunk of o's. Fills the rest of out[] with zeros. Returns the number of words that are records.
+/* Writes PB_EXT_OPEN records of the open calls to out[], which has room for max words and lies in
+ * one of o's chunks. Fills the rest of out[] with zeros. Returns the number of words of records.
  * *depth: the number of all open calls. ending: NULL, or the call of pb_writer_put_end(), which
  * counts as open. The engine registers this function. */
 extern size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *out,
@@ -116,7 +117,7 @@ void pb_writer_close(struct pb_writer *w);
 
 /* Called at the start of a signal handler that has interrupted the agent's code. sp:
  * the stack pointer of the interrupted code. slot: the address of the handler's
- * return address. At whatever instruction it interrupted the code, the handler may
+ * return address. The handler may have interrupted the code at any instruction. It may
  * write records, and may leave by a jump. If the handler returns, the caller passes
  * the result to pb_writer_resumed(). */
 uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot);
@@ -128,8 +129,8 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
  * and a call is counted as lost. */
 bool pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		   const uint64_t *payload, unsigned nr_payload);
-/* Like pb_writer_put(), but for the ENTRY of a call. If there is no room, nothing is counted. The
- * call's next callee, or the call's end, tries again. */
+/* Like pb_writer_put(), but for the ENTRY of a call. If there is no room, nothing is counted. When
+ * the call makes another call, or ends, the engine tries to write the ENTRY again. */
 bool pb_writer_put_entry(struct pb_writer *w, uint64_t word, uint64_t time);
 /* Like pb_writer_put(), but for the end of a call whose ENTRY is written. If the record is the
  * first of a chunk, the chunk's list of open calls includes the call. If there is no room, a record
@@ -140,8 +141,9 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint64_t end);
 /* Writes a PB_EXT_STACK, which has no time. If there is no room, a record is counted as missed. */
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
-/* Keeps the position in a full chunk's dead zone. The assembly may try again any number of times,
- * and any number of handlers may leave between a reservation and its test. */
+/* Keeps the position in a full chunk's dead zone. Each reservation moves the position, even if a
+ * jump out of a handler ends the code that made it. So without this function, many reservations
+ * would move the position past the zone. */
 void pb_writer_stay(struct pb_writer *w);
 /* Notes in the chunk which call began last. */
 void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start);

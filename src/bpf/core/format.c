@@ -21,7 +21,7 @@ struct spec {
 
 struct out {
 	char *to;
-	uint32_t size, room;		/* room: bytes that are left for arguments, counted as the
+	uint32_t size, room;		/* room: remaining bytes for arguments, counted as the
 					 * kernel counts them */
 	uint64_t len;
 };

@@ -54,8 +54,8 @@ struct pb_bpf_host {
 	uint64_t (*cgroup)(struct pb_bpf_run *run, uint32_t level);
 	/* NULL: output is discarded */
 	void (*trace)(struct pb_bpf_run *run, const char *text, uint32_t len);
-	/* Writes the symbol of an address, with +offset/size if `offset`. Returns the number of
-	 * written bytes, at most n with the final 0. 0: the symbol is unknown. NULL: 0 */
+	/* Writes the symbol of an address, with +offset/size if `offset` is set. Returns the number
+	 * of written bytes, at most n with the final 0. 0: the symbol is unknown. NULL: 0 */
 	uint32_t (*symbol)(struct pb_bpf_run *run, char *to, uint32_t n, uint64_t addr,
 			   bool offset);
 	/*

@@ -21,8 +21,8 @@
 #define BPF_MEMSX	0x80
 #endif
 #ifndef BPF_JCOND
-#define BPF_JCOND	0xe0	/* a jump whose condition src selects; 0 (may_goto) is the only
-				 * condition */
+#define BPF_JCOND	0xe0	/* a jump; `src` selects its condition. The only condition is 0
+				 * (may_goto) */
 #endif
 
 #define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* the limit of iterations of one loop: of bpf_loop,
@@ -38,7 +38,7 @@ enum pb_bpf_form {
 	PB_BPF_MOVSX,		/* dst = src, sign-extended from `width` bytes */
 	PB_BPF_END,		/* changes the byte order of dst's low `width` bytes; the rest
 				 * becomes 0 */
-	PB_BPF_LD64,		/* dst = imm | next instruction's imm << 32; src tells the kind of
+	PB_BPF_LD64,		/* dst = imm | next instruction's imm << 32; src is the kind of
 				 * value */
 	PB_BPF_LD_ABS,		/* r0 = packet[imm], network byte order; r6 is the context */
 	PB_BPF_LD_IND,		/* r0 = packet[src + imm] */
@@ -64,10 +64,10 @@ enum pb_bpf_form {
 
 /*
  * X(name, form, opcode, value, width, symbol). value: the content of the field that distinguishes
- * operations of the same opcode. This field is off for arithmetic, imm for byte order and atomics,
- * and src for calls and may_goto. For all other operations value is 0. width: bytes of an operand.
- * For moves with sign extension, and for byte order: bytes of the register that are used. symbol:
- * the operator in bpftool's output.
+ * operations of the same opcode. This field is `off` for arithmetic, `imm` for byte order and
+ * atomics, and `src` for calls and may_goto. The value is 0 if no other operation has the opcode.
+ * width: bytes of an operand. For moves with sign extension, and for byte order: bytes of the
+ * register that are used. symbol: the operator in bpftool's output.
  */
 #define PB_BPF_ALU4(X, name, op, symbol) \
 	X(name##64_K, ALU_K, BPF_ALU64 | BPF_K | (op), 0, 8, symbol) \

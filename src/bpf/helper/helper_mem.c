@@ -80,7 +80,7 @@ PB_BPF_HELPER(strncmp)
 	return 0;
 }
 
-#define DIGITS	63		/* the largest number of characters of a number that are read */
+#define DIGITS	63		/* at most this many characters of a number are read */
 
 static int digit(char c)
 {

@@ -6,9 +6,9 @@
  *
  * DO: src/bpf has a function for the helper. NO: src/bpf has no function for it. Either
  * pb_bpf_resolve() replaces the call (tail_call), or only the kernel can do the helper's work.
- * Programs that call such a kernel-only helper can be verified, but not run. No program may call a
- * helper without a set; only the name of such a helper is known. Prototypes and sets are those of
- * Linux 6.1. helper.c defines the words that the rows use.
+ * Programs that call such a kernel-only helper can be verified, but not run. If a row's sets are 0,
+ * no program may call the helper, and only the helper's name is known. Prototypes and sets are
+ * those of Linux 6.1. helper.c defines the words that the rows use.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
 #define PB_BPF_HELPER_HELPER_TABLE_H
@@ -330,8 +330,8 @@
 	X(user_ringbuf_drain, NO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING))
 
-/* Prototypes for program types in which a helper's prototype differs. For these types they replace
- * the rows of PB_BPF_HELPERS. */
+/* For some program types a helper has another prototype. These rows have such prototypes. For the
+ * types in a row's sets, the row replaces the helper's row in PB_BPF_HELPERS. */
 #define PB_BPF_HELPER_VARIANTS(X) \
 	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \

@@ -149,7 +149,7 @@ PB_BPF_HELPER(get_stackid)
 					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
 }
 
-/* There are no branch records, because only the kernel can read those of the processor. */
+/* Only the kernel can read the processor's branch records. So the helpers find no records. */
 PB_BPF_HELPER(get_branch_snapshot)
 {
 	memset(PB_BPF_PTR(r1), 0, (uint32_t)r2);

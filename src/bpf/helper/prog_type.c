@@ -20,7 +20,7 @@
 #define RN	(PB_BPF_FIELD_READ | PB_BPF_FIELD_NARROW)
 #define SIZE(shape, member)	sizeof(((struct shape *)0)->member)
 
-/* A field that is at the same place in the structure and in the shape. */
+/* A field that is at the same offset in Patchbay's structure and in the shape (prog_type.h). */
 #define FIELD(shape, member, width_, flags_, ...) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = SIZE(shape, member), \
 	  .at = offsetof(struct shape, member), .width = (width_), .flags = (flags_), __VA_ARGS__ }

@@ -23,9 +23,9 @@ struct pb_bpf_jit_frame {
 struct pb_bpf_jit {
 	/* in */
 	const struct pb_bpf_prog *prog;
-	uint32_t *addr;		/* room for nr + 1 elements; on return, the offset of each
+	uint32_t *addr;		/* room for prog->nr + 1 elements; on return, the offset of each
 				 * instruction's code */
-	uint8_t *notes;		/* room for nr elements; used only inside the JIT */
+	uint8_t *notes;		/* room for prog->nr elements; used only inside the JIT */
 	uint8_t *out;		/* NULL: the call only computes lengths */
 	uint32_t size;		/* bytes of `out` */
 	uint64_t base;		/* the address at which the code will run; 0: not known */

@@ -5,7 +5,7 @@
  *	return address
  *	rbp of the caller      <- rbp, which is r10: frames form a chain
  *	the program's stack
- *	saved registers, which the function changes
+ *	saved values of the registers that the function changes
  *
  * The main program's frame also saves the caller's r12, and sets r12 to the run. If a subprogram's
  * address is taken, the subprogram has a second entry, for calls from C. The second entry saves and
@@ -22,8 +22,8 @@ static bool is_call(uint8_t op)
 	return op == PB_BPF_OP_CALL || op == PB_BPF_OP_CALL_PC || op == PB_BPF_OP_TAIL_CALL;
 }
 
-/* Returns the register that an instruction changes if the register is one of r6 ... r9. Otherwise
- * returns any other number. */
+/* If an instruction changes one of r6 ... r9, returns this register's number. Otherwise returns any
+ * other number. */
 static unsigned changed(const struct bpf_insn *i, uint8_t op)
 {
 	if (op >= PB_BPF_NR_OPS)

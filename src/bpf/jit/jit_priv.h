@@ -25,8 +25,7 @@ extern const uint8_t pb_jit_regs[12];
 
 /* The native function of a subprogram. */
 struct pb_jit_sub {
-	uint32_t entry;		/* offset of the entry for calls from native code, from the previous
-				 * pass */
+	uint32_t entry;		/* latest known offset of the entry for calls from native code */
 	uint32_t callback;	/* offset of the entry for calls from C */
 	uint8_t saved;		/* registers that the function changes and therefore saves: SAVE_
 				 * bits */

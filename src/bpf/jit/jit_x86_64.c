@@ -21,8 +21,8 @@
  * path.
  *
  * Fusion (jit_fuse.c). Two or three eBPF instructions may become one instruction of the processor.
- * A comparison with 0 may use the flags of the instruction before. Neither is done if a jump leads
- * to another of these instructions than the first.
+ * A comparison with 0 may use the flags of the instruction before. Both are done only if no jump
+ * leads to the second or third of these instructions.
  *
  * Blinding. If constants are blinded, executable memory contains no value that the program chooses.
  */

@@ -7,7 +7,7 @@
 #define PB_BPF_JIT_UNWIND_H
 #include "bpf/jit/jit.h"
 
-/* Returns the largest number of bytes that the .eh_frame of so many functions can take. */
+/* Returns the largest number of bytes that the .eh_frame of `functions` functions can take. */
 static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 {
 	return 24 + functions * 48 + 4;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A hash's elements that are in no list. Allocates and frees elements, and finds the elements that
- * dead processes left. */
+/* Manages the elements of a hash that are in no list. Allocates and frees elements, and finds the
+ * elements that dead processes have left behind. */
 #include "bpf/map/map_hash.h"
 
-/* ---- stacks of free elements: hints -------------------------------------------- */
+/* ---- stacks of free elements (the stacks are only hints) ----------------------- */
 
 static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 {
@@ -158,7 +158,7 @@ uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m)
 	return m->attr.max_entries - all_room(m);
 }
 
-/* ---- what dead processes left ----------------------------------------------------- */
+/* ---- what dead processes have left behind ----------------------------------------- */
 
 struct lives {
 	const struct pb_bpf_map *m;
@@ -203,7 +203,7 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 		break;
 	case MARK:
 		/* If the element is in no list, a thread has unlinked it, but doesn't own it yet.
-		 * If this thread still lives, its cmpxchg to own the element will fail. */
+		 * If that thread still lives, its cmpxchg to own the element will fail. */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;
@@ -252,7 +252,7 @@ bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
 /*
  * Counts the elements that hold room, or may hold room. These are the elements in lists, deleted
  * elements that aren't free yet, and new elements that aren't in a list yet. *sum: a checksum of
- * all words. *quiet: set if all counted elements are in lists.
+ * the `next` words of all elements. *quiet: set if all counted elements are in lists.
  */
 static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {

@@ -23,7 +23,7 @@
  * the word that leads to the element. The tag changes when a free element is taken, and whenever
  * the link changes. Stacks of free elements are only hints. A thread may take an element off a
  * stack, but owns the element only once it has changed the element's word to `owned`. The word and
- * e->owner show what a dead process left (map_elem.c).
+ * e->owner show which elements a dead process has left behind (map_elem.c).
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H
@@ -46,14 +46,15 @@
 #define MAX_WALKS	1000	/* number of walks before an operation gives up; each walk was
 				 * disturbed by a thread that made progress */
 
-enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never leaves
-					 * a corrupt list */
+enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never
+					 * corrupts a list */
 
 struct hash_top {
 	uint32_t fresh;		/* this element and all later elements were never used */
 	uint32_t hand;		/* LRU: the next element that is considered for eviction */
 	uint32_t scan;		/* the element at which the next search for free elements begins */
-	uint32_t deaths;	/* number of elements that dead processes left and repairs found */
+	uint32_t deaths;	/* number of elements that repairs have freed after deaths of
+				 * processes */
 	uint32_t doubt;		/* the last count of keys may be wrong, because operations were
 				 * under way */
 	uint32_t guard;		/* hash_of_maps: the lock of its writers */
@@ -77,8 +78,8 @@ struct elem {
 	uint8_t ref;		/* LRU: the element was looked up since the hand passed it */
 	uint8_t room;		/* while a thread owns the element: the thread has taken room for a
 				 * key, or is about to take it */
-	char key[];		/* the key, rounded up to 8 bytes; except in per-CPU types, a value
-				 * of more than SMALL bytes follows */
+	char key[];		/* the key, rounded up to 8 bytes. A value of more than SMALL bytes
+				 * follows, but not in per-CPU types */
 } __attribute__((aligned(16)));
 
 static inline struct hash_top *hash_top(const struct pb_bpf_map *m)
@@ -141,8 +142,8 @@ bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
 void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard);
 /* Returns the number of keys. The number isn't exact while operations are under way. */
 uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m);
-/* Finds what dead processes left, and counts the keys anew if no thread is changing them. dead:
- * as in pb_bpf_map_ops.repair. */
+/* Frees the elements that dead processes have left behind. Counts the keys anew if no thread is
+ * changing them. dead: as in pb_bpf_map_ops.repair. */
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
 /* Asks the kernel, but not often, whether a process that has the map died. If a process died, or if

@@ -15,7 +15,7 @@ struct seen {
 	uint64_t tag[MOST];
 };
 
-/* Collects the elements of a bucket that follow element `after`. If after is 0, collects all
+/* Collects the elements of a bucket that follow element `after`. If `after` is 0, collects all
  * elements. Returns 0, LOST, SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {

@@ -6,7 +6,7 @@
  *   head | struct lpm_top | nodes
  *
  * A lock serialises writers. A change takes effect by one store into a slot, which is a parent's
- * child or the root. So the tree is consistent at every instruction. If a writer dies, the next
+ * `child` or `root`. So the tree is consistent at every instruction. If a writer dies, the next
  * owner of the lock does the rest of the dead writer's work. Readers take no lock. `gone` changes
  * before a node that has left the tree may be reused. If `gone` has changed during a reader's walk,
  * the reader restarts.

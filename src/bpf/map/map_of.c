@@ -4,10 +4,10 @@
  *
  *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
- * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object with
- * an id. A process that puts an id into a map takes a reference to the object. A process that
- * removes an id drops a reference. Each does so only in its own process. If only another process
- * has the object, a lookup finds nothing, as if the entry were empty.
+ * The block holds ids of objects; 0: none. struct pb_bpf_objects finds the object that has an id in
+ * this process. A process that puts an id into a map takes a reference to its object. A process
+ * that removes an id drops a reference to its object. If only another process has the object, a
+ * lookup finds nothing, as if the entry were empty.
  */
 #include "bpf/map/map_hash.h"
 
@@ -191,7 +191,7 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 	return 0;
 }
 
-/* Writers are serialised, so that each writer drops the reference of the id that it has
+/* Writers are serialised, so that each writer drops the reference to the map whose id it has
  * replaced. */
 static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {

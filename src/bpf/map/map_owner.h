@@ -13,8 +13,8 @@
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr);
 
 /* Takes an owner number for this process. The process keeps the number as long as the open file
- * description of fd lives. Repairs what a previous owner of the number left undone. If map->alive,
- * claim and unclaim are used, the caller must have set them. Returns 0 or -errno; -EUSERS: no more
- * processes can have the map. */
+ * description of fd lives. If a previous owner of the number has died, repairs the map. A caller
+ * that uses map->alive, claim and unclaim sets them before this call. Returns 0 or -errno; -EUSERS:
+ * no more processes can have the map. */
 int pb_bpf_become_owner(struct pb_bpf_map *map, int fd);
 #endif

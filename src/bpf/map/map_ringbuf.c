@@ -25,7 +25,7 @@
  *
  * A record's header has its owner's number. If the owner dies before it submits the record, a
  * repair discards the record. A repair runs when a producer finds the buffer full, or when the
- * consumer waits for the record. Submitting exchanges the length with a full barrier. So either the
+ * consumer waits for the record. A submission writes the length with a full barrier. So either the
  * consumer sees the record, or the producer sees the consumer's position and wakes the consumer. A
  * signal handler may reserve a record between any two steps. The handler finishes the interrupted
  * claim first.
@@ -121,8 +121,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* this check comes after the read of the header. If the position is still the claim's, the
-	 * header was read before step 2, or is already this claim's own */
+	/* this check comes after the read of the header. If the position is still the claim's, `old`
+	 * is the word before step 2, or already the claim's own header */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
