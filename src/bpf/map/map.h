@@ -122,7 +122,7 @@ struct pb_bpf_map_ops {
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	/* Cleans up after processes that died during an operation. Asks the kernel which processes
 	 * live. dead: an owner number whose former process has certainly died, although another
-	 * process has this number now; 0: there is no such number. If the member is NULL, the type
+	 * process has this number now; 0: there is no such number. If `repair` is NULL, the type
 	 * needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is

@@ -121,8 +121,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* this check comes after the read of the header. If the position is still the claim's, `old`
-	 * is the word before step 2, or already the claim's own header */
+	/* this check comes after the read of the header. If the position is still the claim's,
+	 * `old` is the word before step 2, or already the claim's own header */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |

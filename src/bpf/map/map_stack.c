@@ -8,8 +8,8 @@
  * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
  * fills the bucket. If the word has changed during a read, the reader discards what it has read. A
  * thread may find a bucket BUSY with the hash of its own stack. It then only returns the id,
- * because most likely another thread is storing the same stack: several threads may reach a place
- * for the first time at once. If the owner of a BUSY bucket has died, the bucket is filled again.
+ * because most likely another thread is storing the same stack. If the owner of a BUSY bucket has
+ * died, the bucket is filled again.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
@@ -86,7 +86,7 @@ static uint32_t key_of(const void *key)
 	return id;
 }
 
-/* ---- programs put stacks in ---------------------------------------------------------- */
+/* ---- stores by programs -------------------------------------------------------------- */
 
 static uint32_t hash_of(const uint64_t *ips, uint32_t nr)
 {

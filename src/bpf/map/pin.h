@@ -47,8 +47,8 @@ int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char 
 		   uint32_t flags);
 
 /* The functions from here on act as in the kernel's file system, with one difference. All names of
- * a map are links to one file, so a rename from one of these names to another leaves both names. In
- * the kernel a rename leaves both names only if they were made by link(). */
+ * a map are links to one file, so a rename from one of these names to another keeps both names. In
+ * the kernel a rename keeps both names only if they were made by link(). */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

@@ -167,7 +167,7 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	/* like the kernel, store the low half of a negative constant */
+	/* a negative constant is below the limit; as in the kernel, its low half is stored */
 	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
 		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
 	else if (write && a.below && info->form != PB_BPF_ST)
@@ -422,7 +422,7 @@ static int emit_all(struct out *o)
 	return 0;
 }
 
-/* Sets the distances of jumps and calls from the places of their targets. */
+/* Sets the distance of each jump and call, which follows from the place of its target. */
 static int aim(struct out *o)
 {
 	for (uint32_t i = 0; i < o->nr; i++) {

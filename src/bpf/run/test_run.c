@@ -127,7 +127,7 @@ static void run_all(struct pb_bpf_test_run *t, void *ctx)
 
 /* ---- sk_buff ------------------------------------------------------------------------ */
 
-/* Returns whether all fields that are set are fields that a caller may set. */
+/* Returns false if the caller has set a field that callers may not set. */
 static bool may_be_set(const struct __sk_buff *s)
 {
 	return is_zero(s, 0, LOW_OF(mark)) && is_zero(s, END_OF(mark), LOW_OF(priority)) &&

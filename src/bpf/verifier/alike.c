@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks whether a kept state covers the current state. If it does, everything that is safe after
- * the kept state is safe after the current state. The kept state needs some registers and slots.
- * For each of them, the current state must have a value that the kept state allows. If a number's
- * value matters, the number must lie within the kept number's bounds. A pointer must point into the
- * same object. Values that an id links in the kept state must be linked in the current state.
+ * Checks whether a kept state (an earlier state at this instruction) covers the current state. If
+ * it does, everything that is safe after the kept state is safe after the current state. The paths
+ * from the kept state read some of its registers and slots. For each of them, the current state
+ * must have a value that the kept state allows. If a number's value matters, the number must lie
+ * within the kept number's bounds. A pointer must point into the same object. Values that an id
+ * links in the kept state must be linked in the current state, too.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -99,7 +100,7 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
-/* Returns whether cur is safe wherever `old` was safe. The kept state needs the register `old`. */
+/* Returns whether cur is safe wherever `old` was safe. A path from the kept state reads `old`. */
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
 	if (env->exact)
@@ -139,7 +140,7 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 }
 
 /*
- * Returns the number that a load of the whole slot gives. It is the spilled number, or any number
+ * Returns the number that a load of the whole slot gives: the spilled number, or an unknown number
  * if all bytes are S_MISC. Uninitialised bytes count as S_MISC if programs may read them. NULL: the
  * load doesn't give a number.
  */

@@ -152,8 +152,8 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 
 /*
  * Narrows two scalars that are compared. dst2 and src2 are the same scalars on the path that takes
- * the jump; this path was pushed last. Messages about that path stay in the path's log: if the path
- * is refused, they may be the reason.
+ * the jump; this path was pushed last. Messages about that path stay in the path's log, because
+ * they may explain why the path is refused.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
 			 struct reg *src2, unsigned op, int bits)
