@@ -14,19 +14,20 @@ struct record_conn {
 	int fd;
 	pid_t pid;			/* the peer's PID, as the kernel reports it */
 	uint32_t image;			/* number of the image; 0 until HELLO has come */
-	bool ready;			/* sent READY */
-	bool brings;			/* has sent a MODULE that is new to its image */
+	bool ready;			/* the agent has sent READY */
+	bool brings;			/* the agent has sent a MODULE that is new to its image */
 	bool dead;			/* conns_sweep() will close it */
 
 	/* For `patchbay control`: a client sends a request, and the recorder forwards the request
-	 * to an agent's connection. An agent gets one request at a time, and the other clients
+	 * to an agent's connection. An agent gets one request at a time. Meanwhile, other clients
 	 * wait. */
 	bool client;
 	bool waiting;			/* a client: its request is queued, or was forwarded and has
 					 * no answer yet */
 	pid_t target;			/* a client: the process that it controls */
-	struct record_conn *asker;	/* an agent: the client that gets the agent's next REPLY. If
-					 * that client has left, the agent itself */
+	struct record_conn *asker;	/* an agent: the client to which the agent's next REPLY is
+					 * forwarded. If that client has left, this field points to
+					 * the agent itself */
 	void *request;			/* a client: the whole queued message */
 	size_t request_len;
 };

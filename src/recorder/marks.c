@@ -88,7 +88,7 @@ void record_marks_free(struct record_options *o)
 /* --- the marks of a module ----------------------------------------------- */
 
 struct marking {
-	uint64_t *marks;	/* for each function, a bit for each mark of the options */
+	uint64_t *marks;	/* for each function: a bit for each element of o->marks */
 	uint64_t bit;
 };
 
@@ -120,8 +120,8 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 }
 
 /* Writes the new alias strings, "a\nb\n". A string has a function's aliases and the texts of its
- * marks. Most functions without aliases have the same marks. So if a function without aliases has
- * the same marks as the previous marked function without aliases, both share one string. */
+ * marks. Functions without aliases often have the same marks. If such a function has the same marks
+ * as the previous marked function of this kind, both share one string. */
 static bool put_aliases(FILE *f, const struct record_options *o, const struct pb_analysis *a,
 			struct pb_func *funcs, const uint64_t *marks)
 {

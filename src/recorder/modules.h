@@ -27,8 +27,8 @@ struct record_module {
 	uint64_t stubs_size;
 	bool traced;			/* the module is traced in at least one image */
 	bool marked;			/* record_marks_apply() was called for the module */
-	int marked_fd;			/* descriptor of the analysis that agents get instead of fd;
-					 * -1: no pattern matches */
+	int marked_fd;			/* descriptor of the copy with marks (marks.c), which agents
+					 * get instead of the analysis; -1: no pattern matches */
 	uint64_t marked_size;
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that belongs to this module but
 					 * doesn't name a module */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A process is traced while it maps the ring. File locks tell exactly whether any process maps the
+ * A process is traced while it maps the ring. File locks show exactly whether any process maps the
  * ring, even if the recorder may not look at that process.
  *
  * For each agent, the recorder opens the ring's file once more and takes a shared flock() on that
@@ -117,9 +117,9 @@ static bool hidden_starts(const struct starting *v, pid_t pid)
 }
 
 /* Sets v->found if the process is starting. A process is starting if its initial environment has
- * the session's line, because the agent removes the line after it has mapped the ring. While exec
- * makes the new image, a process has no environment, so that process also counts as starting.
- * Processes that are older than the recorder are left out. */
+ * the session's variable PATCHBAY_SESSION. The agent removes this variable after it has mapped the
+ * ring. While exec makes the new image, a process has no environment, so that process also counts
+ * as starting. Processes that are older than the recorder are left out. */
 static bool visit_starting(void *arg, pid_t pid)
 {
 	struct starting *v = arg;

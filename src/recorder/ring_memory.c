@@ -62,7 +62,7 @@ static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t reserve, 
 	measure_wait(g);
 }
 
-/* Sets the file's size. If this exceeds the limit of file sizes, the result is an error, not a
+/* Sets the file's size. If `size` exceeds the limit of file sizes, the result is an error, not a
  * signal. */
 static int set_size(int fd, uint64_t size)
 {

@@ -5,8 +5,8 @@
  *
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
  * on. The recorder only stays to write the data that it has. A signal that another process sends to
- * the recorder is passed on to the program. If the program has ended and only its children are
- * left, ^C ends the recording.
+ * the recorder is passed on to the program. If the program has ended and only its children still
+ * run, ^C ends the recording.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The observer's side of abi/messages.h. It serves many agents at once, and trusts none of them. If
- * a message is malformed, its connection ends, and nothing else is harmed. Nothing in this file
- * waits for an agent.
+ * The recorder's side of the protocol in abi/messages.h. This file serves many agents at once, and
+ * trusts none of them. If a message is malformed, its connection ends, and nothing else is harmed.
+ * Nothing in this file waits for an agent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 }
 
 /* Returns the first of the image's site numbers for a module. If the agent asks for the module
- * again, it gets the same number. Returns 0 if no numbers are left. */
+ * again, it gets the same number. Returns 0 if all site numbers are used, if the module has no
+ * functions, or if memory is short. */
 static uint32_t image_first_site(struct record_server *s, struct record_image *im,
 				 const struct record_module *m)
 {

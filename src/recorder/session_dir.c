@@ -36,8 +36,8 @@
 
 #define TMP "/tmp"		/* not $TMPDIR, because `patchbay control` may have a different
 				 * $TMPDIR */
-#define MAX_TRIES 16		/* how often to try to make a directory, if another recorder removes
-				 * each one */
+#define MAX_TRIES 16		/* limit of the attempts to make a directory, because another
+				 * recorder may remove it each time */
 
 /* --- directories that hold sessions --------------------------------------- */
 
@@ -172,8 +172,8 @@ static int lock_dir(int base, const char *name)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Removes what killed recorders left. If the PID in a directory's name is in use, the directory
- * stays, because the file system may not support locks. */
+/* Removes the directories of killed recorders. If the PID in a directory's name is in use, the
+ * directory stays, because the file system may not support locks. */
 static void remove_stale(const char *base)
 {
 	DIR *d = opendir(base);
@@ -240,9 +240,9 @@ static int listen_at(const char *path)
 }
 
 /* Finds the agent. In a build directory, the agent is beside the executable `patchbay`. Otherwise
- * it is in the library directory of the executable's tree, even if the tree was moved. The loader
- * splits LD_PRELOAD at blanks and colons. If the agent's path has a blank or a colon, a link in the
- * session's directory is used. */
+ * the agent is in the library directory of the installation tree, even if the tree was moved. The
+ * loader splits LD_PRELOAD at blanks and colons. If the agent's path has a blank or a colon, a link
+ * in the session's directory is used. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];

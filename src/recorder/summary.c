@@ -56,7 +56,7 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 }
 
 /* Returns the number of agents that gave up before they had the ring. Each of them wrote one byte
- * to the file. */
+ * to PB_MISSED_FILE. */
 static uint64_t missed_in_file(const struct record_session *s)
 {
 	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1];
