@@ -55,9 +55,9 @@ struct pb_owner {
 	uint32_t serial;
 };
 
-/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. They also do nothing if the
- * header of the chunk that holds `at` doesn't have the owner's serial. pb_own_store() returns
- * whether it stored. */
+/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. Both do nothing in a child. They
+ * also do nothing if the chunk that holds `at` has another serial in its header than the owner's.
+ * pb_own_store() returns whether it stored. */
 bool pb_own_store(struct pb_owner o, uint64_t *at, uint64_t value)
 	__attribute__((visibility("hidden")));
 void pb_own_zero(struct pb_owner o, uint64_t *at, size_t n) __attribute__((visibility("hidden")));
@@ -108,7 +108,7 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len);
  * stopped thread could need.
  */
 extern uint32_t pb_agent_tid;		/* the thread that every stop leaves running; 0: none */
-extern uint32_t pb_observer_pid;	/* the process that reaps those helpers that are its
+extern uint32_t pb_observer_pid;	/* the recorder, which reaps the helpers that are its
 					 * children; 0: unknown */
 extern uint64_t pb_stop_longest_ns;
 extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
@@ -127,8 +127,8 @@ struct pb_stop {
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
-	/* During each stop, the thread that requested the stop calls stopped() with those places
-	 * for which ours() is true. If stopped() returns -errno, nothing is written. */
+	/* During each stop, the thread that requested the stop calls stopped() with those stopped
+	 * PCs for which ours() is true. If stopped() returns -errno, nothing is written. */
 	bool (*ours)(uint64_t pc);
 	int (*stopped)(const struct pb_stopped *at, size_t nr);
 };
@@ -155,10 +155,11 @@ long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg
  * emit: start, the agent's thread, the recorder. Context of the other functions in this part: any.
  */
 
-/* The body of a place is the code that replaces the place's displaced instructions. First comes the
- * code of the place's recipe, in which the exits are hooked. If there is a second recipe, its code
- * follows. pb_body_size() returns the body's size in bytes. pb_body_second() returns the offset of
- * the second recipe's code. */
+/* A place (abi/analysis_place.h) is a function's entry or a window of exits. Its body is the code
+ * that replaces its displaced instructions. First comes the code of the place's recipe, which is
+ * the relocated copy of these instructions. In this copy the exits are hooked. If there is a second
+ * recipe, its code follows. pb_body_size() returns the body's size in bytes. pb_body_second()
+ * returns the offset of the second recipe's code. */
 size_t pb_body_size(const struct pb_place *p);
 unsigned pb_body_second(const struct pb_place *p);
 /* Returns the offset of the code that conditional exits jump to. That code ends at
@@ -204,8 +205,8 @@ static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t targ
 
 /* ---- instructions -------------------------------------------------------- */
 
-/* from: the address in an exit's stub to which pb_open_jump() jumps back. True: the exit at that
- * address pops arguments, so it leaves a higher stack pointer than a plain return. */
+/* from: the address in an exit's stub to which pb_open_jump() jumps back. True: the exit that
+ * follows there pops arguments, so it leaves a higher stack pointer than a plain return. */
 static inline bool pb_exit_pops(const void *from);
 /* Returns whether `code` is a jump through a word in memory, and contains the address of that word.
  * The jump may have prefixes. */
@@ -356,9 +357,9 @@ bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc);
 
 /* ---- registers that eBPF programs see ------------------------------------ */
 
-/* struct pt_regs is the one that the kernel exports to user space (<asm/ptrace.h>): the context
- * of a kprobe program. fp is the frame pointer, by which the pair {caller's frame pointer, return
- * address} is found. */
+/* struct pt_regs is the one that the kernel exports to user space (<asm/ptrace.h>): the context of
+ * a kprobe program. fp is the frame pointer. It points to the pair {caller's frame pointer, return
+ * address}. */
 static inline uint64_t pb_regs_pc(const struct pt_regs *r);
 static inline uint64_t pb_regs_sp(const struct pt_regs *r);
 static inline uint64_t pb_regs_fp(const struct pt_regs *r);

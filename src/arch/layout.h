@@ -19,12 +19,13 @@
 #define PB_ENTRY_SILENT		5	/* neither this call nor any call below it is recorded */
 #define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
 					 * return */
-#define PB_ENTRY_FOOT		7	/* not a call but the foot of a segment. The foot stands for
-					 * a call; that call's state counts. */
+#define PB_ENTRY_FOOT		7	/* the foot of a segment, that is, its first entry. It
+					 * stands for the last call of the segment before. That
+					 * call's state counts. */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
-#define PB_MAX_WATCHED		6	/* at most so many calls wait for the same return */
+#define PB_MAX_WATCHED		6	/* largest number of calls that wait for the same return */
 
 /* struct pb_thread */
 #define T_LO			0

@@ -16,9 +16,9 @@
  * hit path. */
 static inline long pb_cpu_syscall(long nr, long a, long b, long c, long d, long e, long f);
 
-/* The counter that times records. It counts at one rate on all processors, and no thread sees it
- * go backwards. The recorder measures its rate. prctl(PR_SET_TSC) may forbid reading the counter:
- * see engine/clock.h. */
+/* The counter whose values are the times of records. It counts at one rate on all processors, and
+ * no thread sees it go backwards. The recorder measures this rate. prctl(PR_SET_TSC) may forbid
+ * reading the counter: see engine/clock.h. */
 static inline uint64_t pb_cpu_counter(void);
 
 /* To be called in each iteration of a loop that waits for another processor. */

@@ -3,7 +3,7 @@
  * The layout of a stack's open calls, for assembly and C. doc/design/open-calls.md
  * explains the states, and what a signal handler may see at each instruction.
  *
- * An open call is 32 bytes in an array. Its first word is the state:
+ * An open call is an entry of 32 bytes in an array. The first word of the entry is the state:
  *
  *     slot         live: this stack slot holds the call's return address
  *     ~slot        claimed: the entry's stub is filling it

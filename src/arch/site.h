@@ -29,8 +29,8 @@ _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
 struct pb_returns {
 	uint64_t ret;		/* serves a plain ret: the code at this address executes the ret.
 				 * When the stub jumps, all registers have the program's values. */
-	uint64_t jump;		/* serves any other exit: the code at this address jumps back to
-				 * r11. The program's r11 is at -8(%rsp). */
+	uint64_t jump;		/* serves any other exit: the code at this address jumps back to the
+				 * address in r11. The program's r11 is at -8(%rsp). */
 };
 
 /* The kernel's classic layout: a count of callbacks, and flags. */
@@ -49,8 +49,9 @@ struct pb_returns {
 #define FTRACE_FL_CALLER	(1ul << 50)	/* selected by graph_callers */
 #define FTRACE_FL_SLOT		(1ul << 51)	/* its trampoline slot holds the jump to the stub */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* eBPF programs need its returns to be hooked */
-#define FTRACE_FL_GOES_ON	(1ul << 53)	/* the function's code may reach an entry without an
-						 * exit: its own, or the next function's */
+#define FTRACE_FL_GOES_ON	(1ul << 53)	/* control may continue to the function's own entry,
+						 * or to the next function's entry, without passing
+						 * an exit */
 #define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends the call */
 #define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: the original's exits end the call */
 #define FTRACE_FL_REASON_SHIFT	56

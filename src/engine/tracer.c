@@ -163,7 +163,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 
 		if (!pb_streq(tracers[i].name, text))
 			continue;
-		/* returns are hooked as long as either tracer opens calls */
+		/* returns stay hooked as long as the old or the new tracer opens calls */
 		if (tracers[i].ops == &graph_ops || current != &graph_ops)
 			apply_returns(tracers[i].ops);
 		apply_depth(tracers[i].ops ? tracers[i].ops : current);

@@ -50,7 +50,8 @@ bool pb_reads_off(void)
 	never = true;
 	__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
-	/* if a handler left a section by a jump, the section counts as a reader for ever */
+	/* if a handler has interrupted a read and has left by a jump, the read counts as under way
+	 * for ever */
 	for (int i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++) {
 		if (i == WAIT_ITERATIONS)
 			return false;

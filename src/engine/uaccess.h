@@ -23,8 +23,8 @@ struct pb_hit {
 #define PB_SITE_PROGRAM	(~0u)	/* no site: the program called a function of the engine */
 
 /* If pb_reads_begin() returns true, loads may fault (pb_fault_load()) until pb_reads_end() is
- * called. A signal handler may interrupt this section and leave it by a jump. pb_may_read() returns
- * whether pb_reads_begin() could return true. */
+ * called. A signal handler may interrupt the code between the two calls, and leave by a jump.
+ * pb_may_read() returns whether pb_reads_begin() could return true. */
 bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h);
 void pb_reads_end(void);
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);

@@ -23,8 +23,8 @@ SAME(orig_rax, R_ORIG_RAX); SAME(rip, R_RIP); SAME(cs, R_CS); SAME(eflags, R_FLA
 SAME(rsp, R_RSP); SAME(ss, R_SS);
 
 #define STATUS_FLAGS	0x8d5l
-/* The first bytes of a stub's own instructions (frame.h): all but the jmp begin with REX_W_R. The
- * last one, the reload of r11, is the only MOV_LOAD. */
+/* These bytes tell a stub's own instructions (frame.h) apart. All but the jmp begin with REX_W_R.
+ * Only the last instruction, which reloads r11, has MOV_LOAD as its second byte. */
 #define REX_W_R		0x4c
 #define MOV_LOAD	0x8b
 
@@ -146,7 +146,7 @@ void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own)
 {
 	const uint8_t *code = (const uint8_t *)c->real[REG_RIP];
 
-	/* after the lea, r11 isn't the program's any more */
+	/* after the lea, r11 no longer has the program's value */
 	if (own && (code[0] != REX_W_R || code[1] == MOV_LOAD))
 		show_saved(c, REG_R11, F_R11);
 	c->g[REG_RIP] = (greg_t)pc;

@@ -16,8 +16,8 @@
 #define PB_LOOK_ROOM		384
 
 /*
- * The stub of a site (made by stub.c). It is entered with the program's
- * registers and with rsp at the slot:
+ * The stub of a site (made by stub.c). It is entered with the program's registers and with rsp at
+ * the slot. The slot is the word of the stack that holds the return address:
  *
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  site(%rip),%r11
@@ -35,9 +35,9 @@
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
- * Any other unconditional exit is preceded by the code shown here. A conditional exit jumps to a
- * copy of the code shown here. In the copy, which comes after the recipe's code, the exit is an
- * unconditional jump:
+ * Any other unconditional exit is preceded by the code shown here. For a conditional exit, this
+ * code comes after the copy of the window, and the exit's copy jumps to it. Its last instruction is
+ * then an unconditional jump to the exit's target:
  *
  *    0  mov  %r11,-8(%rsp)
  *    5  lea  1f(%rip),%r11

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Describes the hit path (section pb_hot) for C code that interprets program counters.
- * In [start, start + end) rsp is at the slot, and `of` says what r11 holds. From
- * start + saved on, the red-zone frame (frame.h) has the program's values of the
- * registers that the code uses. Before start + saved, the frame has only rax, and that only from
- * the second instruction on.
+ * Describes the hit path (section pb_hot) for C code that interprets program counters. In [start,
+ * start + end) rsp points to the return address, and `of` says what r11 holds. From start + saved
+ * on, the red-zone frame (frame.h) has the program's values of the registers that the code uses.
+ * Before start + saved, the frame has only rax, and that only from the second instruction on.
  */
 #ifndef PB_ARCH_HOT_H
 #define PB_ARCH_HOT_H

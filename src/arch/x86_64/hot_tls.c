@@ -24,7 +24,7 @@
 #define LOAD_LEN	11
 #define PAGE		4096ul
 
-/* Each element is the offset of a pair of loads from the element's own address. */
+/* Each element is an offset: the address of a pair of loads minus the element's own address. */
 extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
 extern const int32_t __stop_pb_hot_tls[] __attribute__((visibility("hidden")));
 

@@ -10,7 +10,7 @@
 	.error "site and state are stored at once, and EMITTED is set by bts"
 	.endif
 
-	/* Jumps to `to` if a call made by the call at rcx is too deep; rax and rdx are lost. */
+	/* Jumps to `to` if a callee of the call at rcx would be too deep; rax and rdx are lost. */
 	.macro open_depth to
 	mov	%rcx, %rax
 	and	$-PB_OPEN_SEGMENT, %rax

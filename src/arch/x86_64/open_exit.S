@@ -27,8 +27,8 @@
 	.endm
 
 	/* jump: r11 is where the exit's stub goes on, and the record is a TAIL or TAIL_LEAF.
-	 * Returns of calls that aren't open are frequent. So the registers that only a record
-	 * needs are saved after the call was found. */
+	 * Returns of calls that aren't open are frequent. So the registers that only a record needs
+	 * are saved later, when the open call is found. */
 	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name

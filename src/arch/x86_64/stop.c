@@ -60,7 +60,7 @@
 #define FRAME_BYTES	256		/* bytes from a signal frame's start to beyond its saved
 					 * PC */
 #define ERESTARTNOHAND	514
-#define MAX_PLACES	4096		/* largest number of places for stopped(); if there are
+#define MAX_PLACES	4096		/* largest number of stopped PCs for stopped(); if there are
 					 * more, the stop is retried */
 #define MAX_RESTORERS	8
 
@@ -242,8 +242,8 @@ static void release_all(void)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Returns whether pc is strictly inside the bytes that a patch of this group replaces. In a slot,
- * the first byte counts, too. */
+/* Returns whether pc is strictly inside the bytes that a patch of this group replaces. If the patch
+ * is in a trampoline slot, its first byte counts as inside, too. */
 static bool inside(const struct job *job, uint64_t pc)
 {
 	size_t lo = 0, hi = job->nr;
@@ -363,7 +363,7 @@ static void fix_thread(const struct job *job, const struct task *t)
 	if (changed)
 		trace(PTRACE_SETREGSET, t->tid, (void *)NT_PRSTATUS, &iov);
 	note_place(job, regs.rip, regs.rsp);
-	/* a patient stop has found no handler inside */
+	/* if the stop is patient, no handler has interrupted bytes to be replaced */
 	if ((job->nr && !job->patient) || job->s->ours)
 		fix_frames(job, regs.rsp, true);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The code of stubs, for the agent and for the recorder, which makes the file of stubs. A stub has
- * a fixed head and a body. The head jumps to the site's handler. The body has the displaced
- * instructions, as their recipe relocates them. In the body, each exit is replaced by a jump to the
- * exit's handler. The code depends on its position: it is written to a buffer, for the address that
- * the caller gives.
+ * a fixed head and a body. The head jumps to the site's handler. The body has a relocated copy of
+ * the displaced instructions. The analysis has this copy as a recipe: code, and the fixups that the
+ * code needs at its final address. In the body, each exit is replaced by a jump to the exit's
+ * handler. The code depends on its position: it is written to a buffer, for the address that the
+ * caller gives.
  */
 #include <asm/errno.h>
 #include "arch/arch.h"
@@ -96,7 +97,7 @@ size_t pb_body_size(const struct pb_place *p)
 _Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX,
 	       "arch.h");
 
-/* Applies a fixup to the code in `out`, which is for the address `at`. */
+/* Applies a fixup to the code in `out`. The code will run at the address `at`. */
 static int fix(uint8_t *out, uint64_t at, const struct pb_fixup *f, uint64_t bias)
 {
 	uint64_t value = bias + f->value;

@@ -2,16 +2,16 @@
 /*
  * The slow path of the function graph, for the assembly of entries and exits and for hooks. It
  * opens and closes calls, and writes their records. It handles the cases that the assembly leaves
- * to C: changes of the stack, calls that a jump left, limits of depth and time, records that need
- * their parent's ENTRY.
+ * to C: changes of the stack, calls that are skipped by a longjmp or an exception, limits of depth
+ * and time, and records that need the parent's ENTRY.
  *
  * The idea is that a call is identified by its return slot and return address. All calls with slots
  * below the slot of a hit are over, because the stack pointer is above their slots.
  *
- * A signal handler may interrupt each function of this file at any instruction. It may make calls
- * of its own on the same stack, and then return or leave by a jump. So each change of a call
- * becomes visible by one instruction. This is a store or a compare-and-swap on the call's word or
- * on its state.
+ * A signal handler may interrupt each function of this file at any instruction. The handler may
+ * make calls of its own on the same stack, and then return or leave by a jump. So each change of a
+ * call becomes visible by one instruction. This is a store or a compare-and-swap on the call's word
+ * or on its state.
  */
 #include "engine/graph/calls.h"
 #include "arch/arch.h"
@@ -54,8 +54,8 @@ static bool unemitted(const struct pb_open_call *c)
 	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
 }
 
-/* Writes the ENTRY of c, and writes it only once even if a handler tries the same meanwhile. False:
- * there was no room. The call's next callee, or the call's end, will try again. */
+/* Writes the ENTRY of c. If a handler tries to write this ENTRY meanwhile, only one ENTRY is
+ * written. False: there was no room. The call's next callee, or the call's end, will try again. */
 static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 {
 	uint8_t state = c->state;
@@ -169,7 +169,7 @@ static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_
 			      now, PB_LEAF_BITS, NULL, 0);
 }
 
-/* Handles a call that was left without a return. */
+/* Handles a call that ended without a return, for example by a longjmp. */
 static void on_skipped(void *context, const struct pb_open_call *call)
 {
 	struct pb_thread *t = context;
@@ -188,8 +188,8 @@ static void on_skipped(void *context, const struct pb_open_call *call)
 		pb_writer_lost(&t->w);
 }
 
-/* Handles a call whose exit was abandoned by a jump. If the exit has reserved a word for the call's
- * record but not written it, the word stays empty. */
+/* Handles a call whose exit stub was interrupted by a signal handler that then left by a jump. If
+ * the exit has reserved a word for the call's record but not written it, the word stays empty. */
 static void on_cut(void *context, const struct pb_open_call *c)
 {
 	struct pb_thread *t = context;
@@ -229,9 +229,9 @@ void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot
 	pb_stack_leave(t, s, back);
 }
 
-/* Closes the stack's calls of former periods, which may have ended unseen. If interrupted code is
- * in the middle of changing one of these calls, the stack keeps its old period. Each further hit
- * calls this function again until that code has finished. */
+/* Closes the stack's calls of former periods (period.h), which may have ended unseen. If
+ * interrupted code is in the middle of changing one of these calls, the stack keeps its old period.
+ * Each further hit calls this function again until that code has finished. */
 static void begin_period(struct pb_thread *t, uint64_t slot)
 {
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
@@ -319,8 +319,8 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 }
 
 /* Called when a call begins in the slot of an open call. If the open call's function can go on in
- * another function without an exit, the open call ends here, by a tail call. If not, a jump or an
- * exception has left the open call, and the new call has reused the slot. */
+ * another function without an exit, the open call ends here, by a tail call. If not, the open call
+ * was skipped by a jump or an exception, and the new call has reused the slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
@@ -329,12 +329,13 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock(), true);
-	/* c's eBPF programs see no return, because a jump may have left c, too */
+	/* c's eBPF programs see no return, because c may also have been skipped by a jump */
 	go_on(t, c, slot, false);
 }
 
-/* Ends those calls of the site that wait for the return through the slot. A jump may have left the
- * functions for which these calls wait. In this case the site's new call has reused the slot. */
+/* Ends those calls of the site that wait for the return through the slot. These calls wait for
+ * another function, in which their own function went on. If that function was skipped by a jump,
+ * the site's new call has reused the slot. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -344,7 +345,8 @@ static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 		go_on(t, c, slot, false);
 }
 
-/* Counts the calls directly before c in the array that wait for the return through the slot. */
+/* Counts the calls that wait for the return through the slot. In the array, they come directly
+ * before c. */
 static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 {
 	unsigned nr = 0;
@@ -409,8 +411,8 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	c->start = pb_clock();
 	if (state == PB_ENTRY_LEAF)
 		pb_writer_leaf(&t->w, site->id, c->start);
-	/* the foot of a later segment stands for the last call of the segment before it, so the
-	 * foot has that call's state */
+	/* if c is the first call of a later segment, the entry before c is the segment's foot. The
+	 * foot stands for the last call of the segment before, so it gets that call's state */
 	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
 	    !unemitted(parent))
 		c[-1].state = parent->state;
@@ -502,8 +504,8 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 
 /* ---- calls that the compiler's hooks report -------------------------------------- */
 
-/* A call that a hook reports has no return slot of its own. Instead it gets the word just above the
- * return slots of the calls that its frame makes. */
+/* The return slot of a call that a hook reports isn't known. Instead, the call gets the word just
+ * above the return slot of its call to the hook. */
 static uint64_t *hooked_slot(uint64_t at)
 {
 	return (uint64_t *)(at + 8);

@@ -63,10 +63,10 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 
 /* The assembly calls this function when a call begins. mode: PB_ENTER_*. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
-/* The assembly calls this function when a call ends. call: the call if its exit is under way, else
- * NULL. from: the address at which the exit's stub goes on; NULL at a plain return. Returns the
- * first call through this slot that has eBPF programs at its return, for pb_prog_returned(); NULL:
- * there is none. */
+/* The assembly calls this function when a call ends. call: the open call that ends, if the assembly
+ * has marked it as leaving, else NULL. from: the address at which the exit's stub goes on; NULL at
+ * a plain return. Returns the first call through this slot that has eBPF programs at its return,
+ * for pb_prog_returned(); NULL: there is none. */
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
 #endif

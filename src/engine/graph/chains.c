@@ -37,8 +37,9 @@ static struct kept {
 	uint32_t epoch;		/* the epoch of the process that uses it; 0: free */
 } kept[PB_MAX_STACKS];
 
-/* The segment of all stacks that have no memory for calls. The segment's foot stands for a call
- * around all calls of the stack. The entry after the foot is the end. */
+/* All stacks without memory for calls share this segment. Its first entry is the root
+ * (pb_open_is_root()), which stands for the caller of the stack's outermost call. The second entry
+ * is the end, so the segment has no room for calls. */
 static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT))) = {
 	.final = true,
 	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
@@ -123,8 +124,9 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 }
 
 /* Marks calls that were open at a fork, because the parent counts them. The child lists them as
- * open, and records their ends. If a handler forked after it had interrupted the exit of a call,
- * the same holds for this call: the words that the exit has reserved are in the parent's chunk. */
+ * open, and records their ends. The fork may have come from a handler that had interrupted a call's
+ * exit. The words that this exit reserved are in the parent's chunk. So the child records the end
+ * of such a call anew. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;

@@ -17,8 +17,8 @@ struct pb_thread;
  * Context: start, one thread. */
 void pb_chains_start(void);
 
-/* Gives a stack without open calls memory for its first calls. If no memory is left, the stack's
- * calls are recorded without their returns. */
+/* Gets memory for the first calls of a stack that has no open calls. If no memory is left, the
+ * stack's calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
 /* Called in a forked child. s is a new stack, and holds the slot. If calls were open on the same
  * memory before the fork, s takes these calls over. */

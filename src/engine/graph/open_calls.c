@@ -12,9 +12,10 @@
 #include "base/base.h"
 
 /* A handler may leave calls open by a jump to a place inside the handler. If this happens at each
- * instruction of the code that closes calls, handlers leave calls faster than the code closes them.
- * So the code gives up after it has closed MOST_LEFT more calls than were open. It also gives up
- * after handlers have MOST_TRIES times taken the entry that it was about to claim. */
+ * instruction of the code that closes calls, handlers leave calls open faster than the code closes
+ * them. So the code gives up after it has closed MOST_LEFT more calls than were open. A handler may
+ * also take the entry that the code is about to claim. After MOST_TRIES attempts to claim an entry,
+ * the code gives up. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of one stack: an array that grows and shrinks with the stack,
- * in segments. The assembly pushes and pops calls in the usual cases. These functions handle the
- * other cases: skipped calls, interrupted entries and exits, the ends of segments, and threads
- * whose state was wiped by a fork.
+ * The open calls of one stack: an array that grows and shrinks with the stack, in segments. The
+ * first entry of each segment is its foot. It stands for the call before this segment. In the
+ * stack's first segment, it stands for the caller of the outermost call. The assembly pushes and
+ * pops calls in the usual cases. These functions handle the other cases: skipped calls, interrupted
+ * entries and exits, the ends of segments, and threads whose state was wiped by a fork.
  *
  * The array's words are the truth. The address of the innermost call (`top`) is
  * a hint, which may be wrong after an interruption; each function searches from it.
  *
- * Context: hit path. Signal handlers may interrupt every function anywhere, run
- * all of them, and return, or leave by a jump.
+ * Context: hit path. A signal handler may interrupt each of these functions at any instruction. The
+ * handler may run any of them itself, and then return or leave by a jump.
  */
 #ifndef PB_ENGINE_GRAPH_OPEN_CALLS_H
 #define PB_ENGINE_GRAPH_OPEN_CALLS_H
@@ -60,8 +61,8 @@ struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
 	void (*skipped)(void *context, const struct pb_open_call *call);
-	/* The call's exit was abandoned by a jump out of a handler. (If an entry was
-	 * abandoned, its call was never made.) */
+	/* A handler that had interrupted the call's exit left by a jump. (If a handler leaves a
+	 * call's entry in this way, the call was never made.) */
 	void (*cut)(void *context, const struct pb_open_call *call);
 	/* Returns a segment, of zeros or with old contents; NULL: none is left. */
 	struct pb_open_segment *(*segment)(void *context);
@@ -96,7 +97,7 @@ static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_ca
 {
 	return (struct pb_open_segment *)((uint64_t)c & ~(PB_OPEN_SEGMENT - 1ul));
 }
-/* Whether c is a stack's foot. */
+/* Whether c is a stack's foot, that is, the foot of the stack's first segment. */
 static inline bool pb_open_is_root(const struct pb_open_call *c)
 {
 	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Periods. While no tracer uses returns, the exits' stubs lead to idle code, and the ends of calls
- * aren't seen. When returns are hooked again, a new period begins. Calls that were open before may
- * be over. So at the first hit on a stack, its calls of former periods are closed. See
- * doc/design/open-calls.md, "Periods".
+ * Periods. While no tracer uses returns, the stubs of exits lead to code that records nothing. So
+ * the ends of calls aren't seen. When returns are hooked again, a new period begins. Calls that
+ * were open before may be over. So at the first hit on a stack, its calls of former periods are
+ * closed. See doc/design/open-calls.md, "Periods".
  */
 #ifndef PB_ENGINE_GRAPH_PERIOD_H
 #define PB_ENGINE_GRAPH_PERIOD_H

@@ -312,7 +312,8 @@ struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint6
 	return NULL;
 }
 
-/* Notes the innermost call on t's own stack whose slot is above s. */
+/* Looks at the calls on t's own stack that have slots above s. Notes the innermost of these calls
+ * in s. */
 static void set_within(const struct pb_thread *t, struct pb_stack *s)
 {
 	struct pb_open_call *c = t->stack == &t->own ? t->top : t->own.top;

@@ -15,8 +15,9 @@ static inline bool pb_stack_is_filled(const struct pb_stack *s)
 	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= PB_STACK_FILLED;
 }
 
-/* Returns the lowest address that the stack may use; 0: its bounds are guessed. The first page of a
- * reported stack may still be a guard page. */
+/* Returns the lowest address that the stack may use; 0: its bounds are guessed. For a stack that
+ * the program reported, this is the stack's low end, although the first page may be a guard
+ * page. */
 static inline uint64_t pb_stack_bottom(const struct pb_stack *s)
 {
 	return !s->exact ? 0 : s->id >> 63 ? s->lo + s->guard : s->lo;
@@ -31,9 +32,9 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
  * pb_thread_no_stack() was called. *gone gets NULL, or a stack that no longer exists. The caller
  * must close and drop that stack. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
-/* Returns the stack that holds `slot`, whichever stack t is on. If there is none, makes it. NULL:
- * the table has no place for it. If a stack no longer exists, *gone is set to that stack; otherwise
- * *gone stays unchanged. See stack_find.c. */
+/* Returns the stack that holds `slot`, whichever stack t is on. If the table has no such stack,
+ * adds one. NULL: the table is full. If a stack no longer exists, *gone is set to that stack;
+ * otherwise *gone stays unchanged. See stack_find.c. */
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);

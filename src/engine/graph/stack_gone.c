@@ -7,7 +7,8 @@
  * calls that this call made are over, too. A stack that has no open calls is dropped if its bounds
  * were guessed, or if it is unmapped.
  *
- * The slots are read by a system call. If a system call may end the program, nothing is done.
+ * The slots are read by a system call. If a seccomp filter may end the program because of this
+ * call, nothing is done.
  */
 #include <sys/uio.h>
 #include "base/base.h"

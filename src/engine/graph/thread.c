@@ -4,7 +4,7 @@
  * free, and BUSY while the state is being freed. Otherwise it is the TCB of the state's thread. A
  * thread takes a state by a compare-and-swap of that word. Nothing reports the end of a thread. The
  * state of a dead thread is freed when another thread with the same TCB has a hit, or by
- * free_dead(). That function looks at all states when there are many more states than at its last
+ * free_dead(). That function looks at all states when many more states are in use than at its last
  * look.
  *
  * In a forked child all states are free, because they lie in wiped memory. But the thread that
@@ -319,9 +319,10 @@ static struct pb_thread *thread_start(uint64_t slot)
 	process_begin(current_tid(tcb));
 	epoch = *(volatile uint32_t *)&pb_process->epoch;
 	tid = current_tid(tcb);
-	/* An earlier run of this function, at the slot `starting`, wasn't finished. If this hit
-	 * is well below that slot, a handler has interrupted the earlier run. Otherwise a handler
-	 * has left the earlier run by a jump, and the state is made anew. */
+	/* If t already has this TCB, an earlier run of this function, at the slot `starting`,
+	 * wasn't finished. If this hit is well below that slot, a handler has interrupted the
+	 * earlier run. Otherwise a handler has left the earlier run by a jump, and the state is
+	 * made anew. */
 	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
 		pb_ring_call_lost();
 		return NULL;

@@ -31,8 +31,8 @@ int pb_threads_start(uint64_t stack_top);
  * traced. slot: any address on the thread's stack. Context: hit path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* Returns whether the calling thread has had no hit. In a forked child, hits of the thread that
- * forked count, too. */
+/* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
+ * too. */
 bool pb_thread_is_new(void);
 
 /* Whether the address is known to lie on the calling thread's own stack. */

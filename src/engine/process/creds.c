@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * There is one slot for requests to the agent's thread:
+ * A request asks the agent's thread to make a system call that changes credentials (creds.h). The
+ * agent has memory for one request, which has these states:
  *
  *   FREE --(asking thread)--> FILLED --> ASKED --(agent's thread)--> DONE --(asking thread)--> FREE
  *
  * The asking thread waits for DONE, but not forever, because the agent's thread may be in the
- * middle of a batch. If the asking thread gives up, the agent's thread makes the system call late,
- * but before it acts on another message. Under a seccomp filter the asking thread makes no system
- * call to wait: it spins, and the agent's thread looks at the slot every 20 ms.
+ * middle of a batch. If the asking thread gives up, the agent's thread makes the requested system
+ * call later. But it makes the call before it acts on the recorder's next message. Under a seccomp
+ * filter the asking thread makes no system call to wait: it spins, and the agent's thread looks at
+ * the request every 20 ms.
  */
 #include <linux/capability.h>
 #include <linux/futex.h>
@@ -72,7 +74,8 @@ static struct patience begin(void)
 	return (struct patience){ .start = pb_sandboxed ? 0 : pb_now_ns(), .spin = pb_sandboxed };
 }
 
-/* Waits a moment while the slot has this state. False: the request has waited for long enough. */
+/* Waits a moment while the request has this state. False: the request has waited for long
+ * enough. */
 static bool wait_while(uint32_t state, struct patience *p)
 {
 	struct { long sec, nsec; } ms = { 0, 1000000 };
@@ -87,8 +90,8 @@ static bool wait_while(uint32_t state, struct patience *p)
 	return true;
 }
 
-/* Waits until the slot is FREE or DONE, and takes it. The slot stays DONE if the thread that asked
- * has given up waiting. */
+/* Waits until the request is FREE or DONE, and takes its memory. The request stays DONE if the
+ * thread that asked has given up waiting. */
 static bool take_slot(struct patience *p)
 {
 	uint32_t state = FREE, pid = p->spin ? pb_process->pid : (uint32_t)pb_sys(SYS_getpid);

@@ -9,7 +9,7 @@
 #include "engine/text/text.h"
 
 extern bool pb_creds_wanted;	/* there will be an agent's thread; set before modules are hooked */
-/* In the open batch, replaces setuid and related functions if m has them. */
+/* Replaces setuid and related functions if m has them, as a part of the open batch (text.h). */
 void pb_creds_hook(struct pb_module *m);
 /* Called after prctl() with these arguments has succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows the dynamic loader, for the session: the modules at the start, and later those that
- * dlopen adds and dlclose removes. The loader calls a function for debuggers before and after each
- * change. The agent replaces this function. The replacement compares the loader's list with the
- * agent's own list. A new module is patched before any thread can run its code. The text's lock is
- * held from the start of a removal to its end, so nothing writes to text that is being unmapped.
+ * Follows the dynamic loader. Adds the modules that are loaded at the start, and later those that
+ * dlopen loads. Removes the modules that dlclose unloads. Tells the recorder of each change. The
+ * loader calls a function for debuggers before and after each change. The agent replaces this
+ * function. The replacement compares the loader's list with the agent's own list. A new module is
+ * patched before any thread can run its code. The text's lock is held from the start of a removal
+ * to its end, so nothing writes to text that is being unmapped.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -211,7 +212,8 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 	}
 }
 
-/* The connection for one event, opened when the first message is sent. */
+/* The connection to the recorder during one call of look_for_changes(). It is opened when the first
+ * message is sent. */
 struct talk {
 	struct pb_session s;
 	bool open, failed;

@@ -2,7 +2,7 @@
 /*
  * Follows the loader's list of modules: those present at start, and those that come and go. The
  * loader's debug hook reports changes, in the thread that loads. When the hook reports a new
- * module, it is mapped but not relocated, so no thread runs its text yet.
+ * module, the module is mapped but not relocated, so no thread runs its text yet.
  */
 #ifndef PB_ENGINE_PROCESS_LOADER_H
 #define PB_ENGINE_PROCESS_LOADER_H
@@ -10,7 +10,7 @@
 
 /* Adds all modules. Returns 0, or -errno if the session broke. Context: start. */
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic);
-/* In the open batch, replaces the loader's debug hook. */
+/* Replaces the loader's debug hook, as a part of the open batch (text.h). */
 void pb_loader_hook(const char *session_path);
 /* Called when the debug hook is the loader's own again. Context: with the lock of the text. */
 void pb_loader_unhooked(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replaces functions by functions of the agent, wherever they are called. A replaced function is
- * traced like any other function: its replacement ends the call as the function's own exits do.
+ * Replaces functions of the program by functions of the agent, for all callers. A replaced function
+ * is traced like any other function: its replacement ends the call as the function's own exits do.
  * Context: start, the loader's hook; in the open batch.
  */
 #ifndef PB_ENGINE_PROCESS_REPLACE_H

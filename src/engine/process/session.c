@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's messages to the recorder, and the answers. The connection gives up on a
- * recorder that doesn't live (wire.h): any call may return -ETIMEDOUT. After one call has returned
- * it, all calls return it at once.
+ * The agent's messages to the recorder, and the answers. The connection gives up on a recorder that
+ * doesn't live (wire.h): any call may return -ETIMEDOUT. After one call has returned this error,
+ * all later calls return it at once.
  */
 #include <asm/errno.h>
 #include <fcntl.h>

@@ -199,8 +199,8 @@ static bool must_see_the_end(void)
 	return pb_ftrace_regs && !pb_calls_are_safe();
 }
 
-/* Returns the address at which the thread goes on. In a handler nothing is known of the mask,
- * because it may be the mask of a sigsuspend(). */
+/* Returns the address at which the thread goes on. In a handler nothing is known of the signal
+ * mask, because the handler may have interrupted a sigsuspend(), which sets another mask. */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
 	uint64_t done = (uint64_t)pb_signal_done;

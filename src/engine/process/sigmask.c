@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tracks each thread's signal mask, for reads that may fault. Such a read is only tried if SIGSEGV
- * and SIGBUS are known to be unblocked. It replaces the functions of libc that change a mask, start
- * a thread, or may change a mask unseen. The knowledge of a mask is cleared before the mask
- * changes, and set afterwards. So if a change is interrupted, the agent knows too little of the
- * mask, but nothing false. pb_note_setcontext() is an exception.
+ * and SIGBUS are known to be unblocked. This file replaces the functions of libc that change a
+ * mask, start a thread, or may change a mask unseen. The knowledge of a mask is cleared before the
+ * mask changes, and set afterwards. So if a change is interrupted, the agent knows too little of
+ * the mask, but nothing false. pb_note_setcontext() is an exception.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static pthread_create_fn *original_create;
 void *pb_original_setcontext, *pb_original_swapcontext, *pb_original_syscall,
      *pb_original_pthread_exit, *pb_original_pthread_cancel, *pb_original_vfork;
 
-/* For the assembly of hooks (arch/arch.h). */
+/* The assembly of pb_our_*() and pb_thread_entry() (arch/arch.h) calls these functions. */
 void pb_note_setcontext(const ucontext_t *to);
 void pb_note_swapcontext(ucontext_t *from, const ucontext_t *to);
 void pb_note_syscall(long nr, long a, long b, long c);

@@ -2,8 +2,8 @@
 /*
  * Attaches eBPF programs to sites, and runs them on hits. The tables are filled at the start and
  * when modules come. The hit path only reads them: a link or a site is complete before it is
- * published. The memory of a site is never freed, because a thread may still use it. Instead the
- * site is marked as gone, and a later site gets the memory.
+ * published. A struct prog_site is never freed, because a thread may still use it. Instead it is
+ * marked as gone, and is used again for a later site.
  */
 #include <errno.h>
 #include <link.h>
@@ -346,8 +346,8 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 }
 
 /* Called in a forked child. Frees the per-CPU slots of threads that exist only in the parent, and
- * maps the maps again. In a sandbox the maps stay as they are, because the sandbox may kill the
- * program for opening files. */
+ * maps the memory of the eBPF maps again. Under a seccomp filter the old mappings stay, because the
+ * filter may kill the program for opening files. */
 static void after_fork(void)
 {
 	uint32_t was = our_pid;

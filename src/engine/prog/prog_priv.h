@@ -25,7 +25,7 @@ struct pb_prog_run {
 	uint64_t frame;			/* pb_prog_call() sets it */
 	struct pb_bpf_run run;
 	const struct prog_site *at;	/* the site that was hit */
-	uint64_t value;			/* of bpf_override_return() */
+	uint64_t value;			/* the value that bpf_override_return() has set */
 	bool overridden;
 	bool at_entry;			/* the hit is at an entry: the stack pointer points to the
 					 * return address */
@@ -49,8 +49,8 @@ struct pb_prog_file {
 	uint64_t size;
 };
 bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
-/* From now on native code goes into the agent's own image as long as there is room. In this image,
- * unwinders find the frames of the code. */
+/* From now on native code goes into the agent's own image as long as there is room. Unwinders can
+ * unwind through native code in this image. */
 void pb_prog_use_pages(void);
 /* Verifies and makes the program with number nr in the file. Returns 0 or -errno. */
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,

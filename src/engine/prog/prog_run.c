@@ -4,11 +4,12 @@
  *
  * In the kernel no signal handler runs in the middle of a program. In the agent, a signal may
  * interrupt a run. If the signal isn't a fault, it is queued again with all signals masked. It is
- * delivered when the run is over. Some signals can't be queued: faults, signals in a sandbox, and
- * signals whose handler was installed past sigaction. The handler of such a signal may leave the
- * run by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU
- * slot, a record reserved in a ring buffer, or a lock. These are given back at the thread's next
- * hit from a higher slot on the same stack, or at a hit of the next thread with the same state.
+ * delivered when the run is over. Some signals can't be queued: faults, all signals under a seccomp
+ * filter, and signals whose handler was installed past sigaction. The handler of such a signal may
+ * leave the run by a jump, or end the thread. In this case the run never goes on. But it may hold a
+ * per-CPU slot, a record reserved in a ring buffer, or a lock. These are given back at the thread's
+ * next hit from a higher slot on the same stack, or at a hit of the next thread with the same
+ * state.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -86,7 +87,7 @@ static void give_cpu_slot(struct pb_prog_open *o)
 		__atomic_store_n(&cpu_slot_taken[cpu_slot - 1], 0, __ATOMIC_RELEASE);
 }
 
-/* Gives back everything that is held by a run that was left. */
+/* Gives back everything that an abandoned run holds. */
 static void abandon(struct pb_prog_open *o)
 {
 	while (o->nr_held) {
@@ -102,8 +103,8 @@ static void abandon(struct pb_prog_open *o)
 	give_cpu_slot(o);
 }
 
-/* Returns whether the run was left. The hits of a handler that interrupted the run have lower
- * slots, or are on another stack. */
+/* Returns whether the run was abandoned by a jump. As long as a handler that interrupted the run is
+ * running, its hits have lower slots, or are on another stack. */
 static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t slot)
 {
 	return o->stack == t->stack && slot >= o->slot;
@@ -131,11 +132,11 @@ static bool blocked(void)
 	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
 }
 
-/* Queues the signal again. First blocks all signals but faults in our handler, because with
- * SA_NODEFER the handler's mask lacks the handler's own signal. Fault signals aren't queued, even
- * if a process has sent them. They stay unblocked, so they would come again at once, forever. With
- * SA_RESETHAND the kernel has forgotten the handler, so the signal isn't queued either. Without
- * SA_SIGINFO there is no siginfo to queue. */
+/* Queues the signal again. First blocks all signals but faults until our handler returns, because
+ * with SA_NODEFER the kernel doesn't block the handler's own signal. Fault signals aren't queued,
+ * even if a process has sent them. Fault signals stay unblocked, so a queued one would come again
+ * at once, forever. With SA_RESETHAND the kernel has forgotten the handler, so the signal isn't
+ * queued either. Without SA_SIGINFO there is no siginfo to queue. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;

@@ -145,7 +145,7 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-/* Done before the sites of any module are prepared, because functions share windows. */
+/* Called before the sites of any module are prepared, because functions share windows. */
 static void want_returns(struct pb_module *m)
 {
 	for (uint32_t i = 0; m->present && m->exits && i < m->analysis->nr_funcs; i++) {

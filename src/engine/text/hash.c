@@ -36,8 +36,8 @@ static bool name_matches(const struct pb_pattern *p, const char *name)
 	return p->exact ? pb_streq(p->function, name) : pb_glob_match(p->function, name);
 }
 
-/* Whether the pattern matches the function's name or one of its aliases. Only an exact pattern
- * matches a pattern alias, which the recorder adds. */
+/* Whether the pattern matches the function's name or one of its aliases. The recorder adds pattern
+ * aliases to these names. Only an exact pattern matches a pattern alias. */
 static bool matches(const struct pb_pattern *p, const struct pb_module *m, uint32_t func)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis) + func;

@@ -77,8 +77,8 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 	return m;
 }
 
-/* No thread can be in the module's stubs: it would come from, and return to, text that is about to
- * be unmapped. */
+/* No thread can be in the module's stubs: such a thread would return to text that is about to be
+ * unmapped. */
 void pb_text_remove(struct pb_module *m)
 {
 	struct pb_module gone = *m;

@@ -15,8 +15,8 @@
 
 #define PB_MAX_MODULES	1024
 
-/* A window of exits. If it is also the window of an entry, the stub of the entry's site contains
- * these exits. */
+/* A window of exits: bytes that a patch may overwrite, with one or more exits. If the window is
+ * also the window of an entry, the stub of the entry's site contains these exits. */
 struct pb_exit_site {
 	uint32_t stub;		/* as in struct pb_site */
 	uint32_t flags;		/* PB_EXIT_FL_*, and PB_HAS_* (text_priv.h) */
@@ -34,8 +34,8 @@ struct pb_module {
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link (abi/progs.h) that
 					 * is for this module */
 	struct pb_site *sites;		/* [nr_funcs], or NULL */
-	struct pb_returns *returns;	/* where the stubs of exits jump; lies next to the sites in
-					 * memory */
+	struct pb_returns *returns;	/* the addresses that the stubs of exits jump to; lies next
+					 * to the sites in memory */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
 	bool exits_used;		/* an exit was to be patched at least once */
 	const struct pb_stubs *stub_file; /* mapped together with the sites */
@@ -128,12 +128,12 @@ void pb_text_want_returns(struct pb_module *m, const struct pb_site *s);
 void pb_text_want_tails(struct pb_module *m, const struct pb_site *s);
 /* Whether the exit whose stub goes on at `from` is a tail jump. Context: hit path. */
 bool pb_text_is_tail(uint64_t from);
-/* Whether the tail jump whose stub goes on at `from` leads to a function all of whose returns are
+/* Whether the tail jump whose stub goes on at `from` leads to a function whose returns are all
  * hooked. Context: hit path. */
 bool pb_text_tail_returns_on(uint64_t from);
-/* Returns whether marked exits need the jump at the site's entry. They do if they lie in the
- * entry's window, or if their jump shares bytes with the entry's jump. In both cases the site must
- * be patched, too. */
+/* Returns whether exits that are marked to be patched need the jump at the site's entry. They do if
+ * they lie in the entry's window, or if their jump shares bytes with the entry's jump. In both
+ * cases the site must be patched, too. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
 /* Called once all windows are marked (pb_text_want_returns()). Adds to the batch those windows
  * whose text differs from the marks. Begins with the window at index *from, and goes up to the
@@ -147,12 +147,12 @@ extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
 /* If pc is at the copy of an instruction in a stub, returns the original address of that
  * instruction. If pc is in code that the stub has inserted before an exit (*own = true), returns
- * the exit's address. If pc is before the body of a site's stub (*own = true), or at a jump on the
- * way from the window to the stub, returns the window's address: no instruction of the window has
- * run yet. Otherwise returns 0. */
+ * the exit's address. If pc is before the body of a site's stub (*own = true), returns the window's
+ * address, because no instruction of the window has run yet. The same address is returned if pc is
+ * at a jump that leads from the window to the stub. Otherwise returns 0. */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at
- * the jump of a slot, returns the address of the stub. Otherwise returns 0. */
+ * the jump in a trampoline slot, returns the address of the stub. Otherwise returns 0. */
 uint64_t pb_text_moved_pc(uint64_t pc);
 #endif

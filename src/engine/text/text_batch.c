@@ -13,15 +13,15 @@
  *
  *   plain       the program's bytes
  *   stub        the stub exists, with an idle handler; the text is as before
- *   slot        PB_HAS_SLOT: the jump from the trampoline slot to the stub stands
- *   patched     PB_HAS_WINDOW: the jump stands in the window
+ *   slot        PB_HAS_SLOT: the jump from the trampoline slot to the stub is in place
+ *   patched     PB_HAS_WINDOW: the jump is in the window
  *
- * One rule makes any sequence of these states safe: a jump stands only while everything that it
- * leads to stands. So a stub is executable before any jump leads to it, and is never freed while
- * its module is mapped. A slot is written before the window that jumps to it, and restored after
- * that window. The displacement of the first of two shared jumps consists of bytes of the second
- * jump. So the first jump is written after the second, and taken out before the second. The parts
- * below put this rule into practice.
+ * One rule makes any sequence of these states safe: a jump is in place only while everything that
+ * it leads to is in place. So a stub is executable before any jump leads to it, and is never freed
+ * while its module is mapped. A slot is written before the window that jumps to it, and restored
+ * after that window. The displacement of the first of two shared jumps consists of bytes of the
+ * second jump. So the first jump is written after the second, and taken out before the second. The
+ * parts below put this rule into practice.
  *
  * Waiting. At the start there is only one thread, so text is written at once. Text that the loader
  * has just mapped is also written at once, because no thread runs it. In live text the owner is the
@@ -31,20 +31,20 @@
  * for the text's lock meanwhile; such a thread is stopped while it waits. Neither the owner nor the
  * helper needs anything that a stopped thread holds.
  *
- * What a thread sees. It never runs while bytes are written, so it sees each patch whole. A large
- * part takes several stops, and between stops the thread may run anywhere. It finds each patch
- * either written or not yet written. By the rule, the code is correct in both states. A thread that
- * was stopped inside bytes that a patch replaces goes on at the copy of its instruction in the
- * stub. If it was stopped at the first byte it stays there, and executes the new bytes. (In a slot
- * the first byte counts as inside, because the slot's jump goes away.) A thread in a stub runs on
- * and leaves it by itself. The kernel's return to a stopped thread serializes its instruction
- * stream, so that the thread fetches the new bytes.
+ * What a thread sees. A thread never runs while bytes are written, so it sees each patch whole. A
+ * large part takes several stops, and between stops the thread may run anywhere. It finds each
+ * patch either written or not yet written. By the rule, the code is correct in both states. A
+ * thread that was stopped inside bytes that a patch replaces goes on at the copy of its instruction
+ * in the stub. If it was stopped at the first byte it stays there, and executes the new bytes. (In
+ * a slot the first byte counts as inside, because the slot's jump goes away.) A thread in a stub
+ * runs on and leaves the stub by itself. The kernel's return to a stopped thread serializes its
+ * instruction stream, so that the thread fetches the new bytes.
  *
  * What a signal handler sees. A handler runs in a thread, so all of this holds for the handler,
  * too. Its signal frame may hold a program counter inside replaced bytes. So the helper searches
- * the stacks for such frames. If it finds one, it first asks for another stop, because the handler
- * may return meanwhile. In the end it moves the program counter (doc/design/text.md, "Stop the
- * world").
+ * the stacks for such frames. If it finds one, the stop is given up and tried again, because the
+ * handler may return meanwhile. After many such tries, the helper moves the program counter in the
+ * frame (doc/design/text.md, "Stop the world").
  *
  * Failure. Before a part is written, each of its patches saves the old bytes; `done` counts the
  * patches that may be in the text. If the threads can't be stopped, the parts are taken back in
@@ -67,11 +67,11 @@ uint64_t pb_text_ns;
  *
  *   SLOTS_ON	slots get their jump; no jump leads to these slots yet
  *   SHARED_OFF	windows with the first of two shared jumps get their bytes back; the second
- *		jump still stands
+ *		jump is still in place
  *   WINDOWS	all other windows, and the compiled-in calls, are written. A patch that contains
  *		two shared jumps is in this part
  *   SHARED_ON	windows with the first of two shared jumps get that jump; the second jump
- *		already stands
+ *		is already in place
  *   SLOTS_OFF	slots get their bytes back; no jump leads to these slots any more
  */
 enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
@@ -511,7 +511,7 @@ int pb_text_commit(bool live)
 		err = write_part(&batch[i], live);
 	if (err)
 		take_back(live);
-	/* a stub is announced even if its jump was taken back, because a thread may be in the
+	/* debuggers learn of a stub even if its jump was taken back, because a thread may be in the
 	 * stub */
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
 		if (m->present && m->stubs_used && !m->jit)

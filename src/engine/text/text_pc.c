@@ -6,7 +6,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* A place with a jump, and where its stub is. */
+/* A place that has a jump, with the addresses of its stub and of the stub's body. */
 struct found {
 	struct pb_place place;
 	uint64_t stub;		/* 0: there is none */

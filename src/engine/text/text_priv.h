@@ -43,7 +43,7 @@ bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
 /* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
-/* text_batch.c: the jumps of a place that the text has, or will have after the batch. */
+/* text_batch.c: says which jumps of a place are in the text, or will be there after the batch. */
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_SLOT	2u
 

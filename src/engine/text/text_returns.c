@@ -155,10 +155,10 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* Returns the target of the jump of a window of exits. If this jump is the second of two shared
- * jumps, its target was chosen together with that of the first jump. In this case, if the window's
- * stub is new, this function makes the first jump's stub, too. Otherwise the target is the window's
- * own stub. */
+/* A window of exits gets a jump. Returns the address that this jump leads to. Usually this is the
+ * window's own stub. If the jump is the second of two shared jumps, both targets are chosen
+ * together, and the jump leads to its target. In this case, if the window's stub is new, the
+ * function makes the first jump's stub, too. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

@@ -9,10 +9,11 @@
  *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
- * One displacement determines both targets. So each target is in a page of its own. d3 and d2 give
- * the distance of the targets from the module. As in map_near() (text_stubs.c), the targets lie
- * below the module, where only the loader maps files. If there is no room below the module, the
- * targets lie far above it.
+ * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. They
+ * are far from each other, so each of them gets a page of its own. d3 and d2 give the distance of
+ * the targets from the module. As in map_near() (text_stubs.c), the targets lie below the module,
+ * where only the loader maps files. If there is no room below the module, the targets lie far above
+ * it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
@@ -23,8 +24,9 @@
 #define PAGE		4096ul
 #define MAX_SHARED	2048
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
-#define NEAREST		0x10u		/* the nearest target, as d3 and d2: a quarter of a gigabyte
-					 * away */
+#define NEAREST		0x10u		/* d3 and d2 of the nearest targets, which are a quarter of
+					 * a gigabyte above the module. Below the module, both bytes
+					 * have the negative value */
 #define FARTHEST	0x7eu
 
 static struct shared {
@@ -45,8 +47,8 @@ static bool in_one_page(uint64_t at)
 	return page_of(at) == page_of(at + PB_JUMP_LEN - 1);
 }
 
-/* Finds a displacement of the second jump with d as its two higher bytes, so that neither target
- * crosses the end of a page. */
+/* Chooses the displacement of the second jump: d3 and d2 both are d, d1 is 0. Tries values of d0
+ * until neither target crosses the end of a page. False: no value of d0 fits. */
 static bool place(struct shared *r, uint64_t first, uint32_t d)
 {
 	for (uint32_t d0 = 0; d0 < 16; d0++) {

@@ -90,7 +90,7 @@ static bool map_region(struct region *r, uint64_t at)
 	return false;
 }
 
-/* Finds another place for the file if the place that it was made for is taken (abi/stubs.h). */
+/* Finds another address for the file if the address that it was made for is taken (abi/stubs.h). */
 static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 {
 	bool up = lo < PB_STUBS_LOW;

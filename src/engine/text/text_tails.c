@@ -34,7 +34,7 @@ static bool find(uint64_t from, struct exit *e)
 }
 
 /* Returns the address to which the displacement of the exit's instruction leads. The instruction is
- * the last one of its window, or a JCC. 0: the instruction has no displacement. */
+ * the last one of its window, or a conditional jump. 0: the instruction has no displacement. */
 static uint64_t address_in(const struct exit *e)
 {
 	const struct pb_recipe *r = e->place.recipe;
@@ -108,7 +108,8 @@ bool pb_text_tail_returns_on(uint64_t from)
 	return pb_site_exits_itself(s) ? pb_site_returns_on(m, s) : s->flags & FTRACE_FL_ENDS;
 }
 
-/* Asks for the returns of s, and of each function that its tail jumps lead to. */
+/* Marks the exits of s to be patched, and the exits of each function that its tail jumps lead
+ * to. */
 static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
 {
 	const uint32_t *window;
