@@ -103,7 +103,8 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* Patchbay's structure may have the field at another place, with another width */
+	/* sign-extending loads are refused, because Patchbay's structure may have the field at
+	 * another place, with another width */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
 		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
 			      o->width);
@@ -248,7 +249,8 @@ int pbv_check_return(struct env *env)
 	if (r0->type != SCALAR)
 		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where,
 			      type_name(r0));
-	/* another path that ends at this instruction may have a value out of range */
+	/* r0 must be precise, because another path that ends at this instruction may return a value
+	 * out of range */
 	err = pbv_precise_reg(env, 0);
 	if (err || (r0->wide.smin >= 0 && r0->wide.smax <= most))
 		return err;

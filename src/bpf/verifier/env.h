@@ -7,9 +7,9 @@
  * copy of the state is pushed on a stack (struct waiting), for the side that isn't followed yet. At
  * prune points, which are instructions where paths may meet, a copy of the state is kept (struct
  * explored). If a path arrives at a prune point and a kept state covers the path's state, the path
- * need not be followed. Kept states form a tree by `parent`. Reads, and values that must be
- * precise, are marked from a state up to its ancestors. So a kept state records exactly the values
- * that a later state must match.
+ * need not be followed. Kept states form a tree by `parent`. When a path reads a register or slot,
+ * or needs its precise value, the register or slot is marked in the path's state and in the state's
+ * ancestors. So a kept state records exactly the values that a later state must match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
  * changed in place. All other states are at rest (kept.c): their frames point to values, and states
@@ -68,7 +68,7 @@ struct ref {
 	uint32_t callback;	/* the frame of the callback that acquired the reference */
 };
 
-#define PIECE	19		/* number of values in a values_piece, the unit that frames share */
+#define PIECE	19		/* number of values in a values_piece; frames share whole pieces */
 #define PIECES	((11 + MAX_SLOTS + PIECE - 1) / PIECE)
 
 struct frame {
@@ -80,8 +80,8 @@ struct frame {
 	uint32_t budget;	/* number of the budget of the frame's may_gotos */
 	uint32_t passed;	/* iterations of the frame's may_gotos on the path so far */
 	uint32_t series;	/* number of the budget for callbacks from the frame's helper call.
-				 * A new budget begins if the path reaches the call, except by
-				 * return from the callback */
+				 * A new budget begins whenever the path reaches the call, unless it
+				 * returns from the callback */
 	uint32_t iterations;		/* number of calls that the budget `series` has spent so
 					 * far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;

@@ -216,8 +216,8 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	callee = new_callee(env, env->cur, (uint32_t)sub);
 	if (!callee)
 		return no_callee(env->cur);
-	/* parents are copied, too, so that a read in the callee is marked in the caller's
-	 * registers */
+	/* the parents of the callee's registers are the caller's registers, so that a read in the
+	 * callee is marked there */
 	for (unsigned i = 1; i <= 5; i++)
 		pbv_reg_hand_over(callee, i, cur_frame(env), i);
 	caller = cur_frame(env);

@@ -2,7 +2,7 @@
 /*
  * Loops whose number of iterations is bounded at run time. The verifier accepts an iteration that
  * begins in the same state as an earlier iteration. Each bound is a budget. Iterations consume a
- * budget, and it is never refilled. These have a budget:
+ * budget. A budget is never refilled. These have a budget:
  *
  *   a frame                          for all iterations of its may_gotos together
  *   a call of bpf_loop or another
