@@ -283,7 +283,7 @@ static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32
 }
 
 /* Prints the waiting entries whose calls have lasted long enough. A call has lasted longer than its
- * callees. So the first entry that is too short ends the search. */
+ * callees. So the search ends at the first call that is still too short. */
 static void flush_waiting(struct printer *p, const struct pb_event *ev)
 {
 	struct pb_call_stack *s = ev->stack;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Buffered output of the views to a file descriptor. The functions for text and numbers are fast
- * enough for a billion lines. If an error occurs (the disk is full, the user has quit the pager),
- * `error` keeps its number and the output ends.
+ * Buffered output of the views to a file descriptor. pb_out_str() and pb_out_u64() are fast enough
+ * for a billion lines. If an error occurs (the disk is full, the user has quit the pager), `error`
+ * keeps its number and the output ends.
  *
  * The pager starts with the first output. So the pager doesn't hold the terminal before the view
  * has something to show. Before the first output, the terminal may show a progress line.

@@ -2,7 +2,8 @@
 """Shared by the end-to-end, torture and real-program tests: runs programs bare (untraced)
 and under Patchbay, reads recordings, and prints results.
 
-No other test depends on the form of the command line or of the views' text."""
+Most tests depend on the form of the command line and of the views' text only through this
+module."""
 import collections
 import csv
 import functools
@@ -119,8 +120,8 @@ def tail(data, lines=8):
 # --- the tool ---------------------------------------------------------------
 
 def shell_status(status):
-    """The exit statuses with which `record` may report how a program ended. For SIGSEGV: -11 or
-    139."""
+    """Returns the exit statuses with which `record` may report how a program ended. For SIGSEGV:
+    -11 and 139."""
     return (status, 128 - status) if status < 0 else (status,)
 
 
@@ -496,7 +497,7 @@ def text_differences(pid):
                     f.seek(offset)
                     want = f.read(end - start)
             except OSError:
-                continue        # the mapping is of a memfd or a deleted file
+                continue        # a memfd or a deleted file is mapped here
             mem.seek(start)
             got = mem.read(end - start)[:len(want)]
             compared += len(want)
@@ -555,8 +556,8 @@ def scratch(prefix):
 
 
 def same_end(bare, traced):
-    """Returns whether the traced program ended as the bare one. A signal may be reported as a shell
-    reports it."""
+    """Returns whether the traced program ended in the same way as the bare program. A signal may be
+    reported as a shell reports it."""
     return traced.status in shell_status(bare.status)
 
 

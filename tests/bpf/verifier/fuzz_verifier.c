@@ -15,10 +15,10 @@
  *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <REPORT
  *
  * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but
- * the programs don't run in the kernel (run_exec runs them). -k: without the kernel. -o: appends
- * findings to FILE, with reduced programs. -x: tests a reported program again. Without -s, uses the
- * seed of the report. Programs are made and tested in child processes. Exit status 1: something was
- * found. 77: the kernel can't be asked, but -k isn't given.
+ * the programs don't run in the kernel. -k: without the kernel. -o: appends findings to FILE, with
+ * reduced programs. -x: tests a reported program again. Without -s, uses the seed of the report.
+ * Programs are made and tested in child processes. Exit status 1: something was found. 77: the
+ * kernel can't be asked, but -k isn't given.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -59,7 +59,7 @@ static void fill_stack(int32_t first)
 		PUT(STORE(-8 * s, first + s));
 }
 
-/* Makes an access depend on the value of each slot. */
+/* For each slot, makes an access that depends on the slot's value. */
 static void use_stack(void)
 {
 	for (int s = 1; s <= 64; s++)
@@ -110,8 +110,8 @@ static void deep_branches(void)
 	deep(many_branches, 64);
 }
 
-/* Makes one path with the maximal number of states. The verifier keeps a state for each eight
- * instructions with two jumps. */
+/* Makes one path with the maximal number of states. The verifier keeps a state if eight
+ * instructions and two jumps have come since the last state. */
 static void long_path(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
@@ -244,7 +244,7 @@ static void size(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* The JIT makes several instructions of each instruction. */
+/* The JIT makes several native instructions from each eBPF instruction. */
 static void size_of_calls(void)
 {
 	while (nr < MOST_INSNS - 2)

@@ -47,9 +47,9 @@ static bool is_branch(const struct bpf_insn *i)
 }
 
 /* before[]: for each instruction, the registers before its last visit. narrowed[]: for each branch
- * and each of its two paths, the registers that the path narrows, but that the branch doesn't
- * compare. returns[]: for each call, the registers that the call narrows, because the callee has
- * branches. */
+ * and each of its two paths, the registers whose bounds the path narrows although the branch
+ * doesn't compare them. returns[]: for each call, the registers whose bounds the call narrows,
+ * because the callee has branches. */
 static struct reg before[GEN_MOST][11];
 static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 
@@ -119,7 +119,7 @@ static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 	for (const char *p = text, *end = text + len; p < end; p++) {
 		if (strncmp(p, key, n) || p[n] != '=' || (p > text && p[-1] != ',' && p[-1] != '='))
 			continue;
-		/* a value may have several names; it follows the last name */
+		/* a value may have several names; the value follows the last name */
 		for (const char *q = p; q < end && *q != ','; q++)
 			p = *q == '=' ? q + 1 : p;
 		*v = *p == '-' ? (uint64_t)strtoll(p, NULL, 0) : strtoull(p, NULL, 0);
@@ -272,8 +272,8 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
  * A branch also narrows registers that are linked to an operand of the branch. But the log shows
  * only the operands. It shows a linked register only when an instruction reads the register. So
  * links[] has two facts about each register. `id` is the register's last link in the log.
- * `compared` says whether a branch has compared another register of this link since that line of
- * the log.
+ * `compared` says whether a branch has compared another register with this id, since the log last
+ * showed the register.
  */
 static struct link {
 	unsigned long id;
@@ -444,8 +444,8 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
 			continue;
 		}
-		/* the state after an instruction is on a separate line, because the kernel wrote
-		 * other text before it */
+		/* if the kernel writes other text after an instruction, the state after the
+		 * instruction is on a separate line */
 		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
 			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)

@@ -5,9 +5,10 @@
  * must allow the result. A comparison must not go to a path that the verifier has excluded. The
  * deductions on the comparison's path must hold for both operands.
  *
- * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything with all pairs of
- * descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random() checks everything with random
- * descriptions around random numbers. It reads SEED and ROUNDS from the environment.
+ * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything
+ * with descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random()
+ * checks everything with random descriptions of random numbers. It reads SEED and ROUNDS from the
+ * environment.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -105,7 +105,8 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	struct own_prog p;
 	int fd, differ = 0;
 
-	/* the verifier checks the range of the results of CGROUP_SKB programs */
+	/* the verifier checks the range of a CGROUP_SKB program's result, so only one bit is
+	 * compared */
 	if (t->type == BPF_PROG_TYPE_CGROUP_SKB) {
 		insns[nr - 1] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_AND | BPF_K, .imm = 1 };
 		insns[nr++] = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };

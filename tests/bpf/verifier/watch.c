@@ -642,7 +642,7 @@ bool watch_run(struct watch *w)
 	m.strict = !(w->v->caps & PB_BPF_CAP_PERFMON);
 	memset(stack, 0x11 + 0x66 * (int)(w->layout & 1), sizeof memory[0]);
 	memset(&m.frames[0], 0, sizeof m.frames[0]);
-	/* 4088, 2912, 1736, ... bytes before the end */
+	/* with layout 0, 1, 2 ..., fp is 4088, 2912, 1736 ... bytes before the end */
 	m.frames[0].fp = stack + sizeof memory[0] - ((511 + w->layout * 365) & 511) * 8;
 	m.frames[0].size = size_of_sub(&m, 0);
 	for (int i = 0; i < 12; i++)

@@ -34,8 +34,8 @@ struct watch {
 bool watch_run(struct watch *w);
 
 /* These two functions are for look(). watch_frame() returns the index of the running frame; the
- * outermost frame has index 0. watch_reg() returns a register of a frame. For outer frames, it has
- * only r6 to r10. */
+ * outermost frame has index 0. watch_reg() returns a register of a frame. For outer frames, it
+ * returns only r6 to r10. */
 int watch_frame(const struct machine *m);
 uint64_t watch_reg(const struct machine *m, int frame, int reg);
 #endif

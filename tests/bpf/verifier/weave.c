@@ -46,7 +46,8 @@ int64_t weave_imm(struct weave *w)
 	}
 }
 
-/* Loads a 64-bit constant. The upper half is an edge value. The lower half often is one. */
+/* Loads a 64-bit constant. The upper half is an edge value. The lower half often is an edge value,
+ * too. */
 static void load_wide(struct weave *w, int r)
 {
 	static const uint32_t high[] = { 0, 0, 1, 0xffffffff, 0xffffffff, 0x7fffffff, 0x80000000 };
@@ -191,8 +192,8 @@ static unsigned jump_class(struct weave *w)
 	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
 }
 
-/* Leaves the function if the condition holds. At random, it instead leaves the function if the
- * condition doesn't hold: a jump on the condition skips a jump to the end. */
+/* Makes a jump that leaves the function if the condition holds. At random, makes two jumps instead,
+ * which leave the function if the condition doesn't hold: the first jump skips the second. */
 static void leave_if(struct weave *w, unsigned code, int r, int src, int64_t imm)
 {
 	if (w->stay || chance(w, 60)) {
@@ -220,7 +221,7 @@ static void guard(struct weave *w)
 	}
 }
 
-/* Makes a branch around some items. The paths meet after the items. */
+/* Makes a branch around some items (see item()). The paths meet after the items. */
 static void around(struct weave *w)
 {
 	int r = weave_number(w), other = weave_number(w), at, jump;

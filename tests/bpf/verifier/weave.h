@@ -23,8 +23,8 @@ typedef bool weave_ask(const struct gen_program *p, int at, struct weave_bounds 
 /* Makes a random program. If the verifier finds the same bounds, the same seed gives the same
  * program. */
 void weave(struct gen_program *p, uint64_t seed, weave_ask *ask);
-/* Changes an accepted program a little: changes a bound by one, changes a branch's kind or a width,
- * or removes an instruction. */
+/* Changes an accepted program a little. For example, changes a constant by one, changes a branch's
+ * kind, a width or a register, or removes an instruction. */
 void weave_change(struct gen_program *p, uint64_t seed);
 /* Collects constants of the program and numbers near these constants. Inputs with these numbers
  * often pass the program's branches. Returns the count of the numbers, at most `room`. */

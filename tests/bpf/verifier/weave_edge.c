@@ -85,7 +85,7 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* Adds m to base, in one of several forms. Also adds *shift, which it chooses. Returns the
+/* Adds m to base, in one of several forms. May also add a constant, which *shift gets. Returns the
  * pointer's register. May overwrite the number in m->r. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {

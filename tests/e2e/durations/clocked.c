@@ -133,7 +133,7 @@ KEEP long nap_after(long us)
 	return r;
 }
 
-/* Makes a tail call of landed(). The first reading in landed() is also the `after` of this call. */
+/* Makes a tail call to landed(). The first reading in landed() is also the `after` of this call. */
 KEEP long tail_of(long n)
 {
 	struct call *from = &calls[nr_calls - 1];
@@ -228,8 +228,8 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* the tracer ends a call that a jump left when it notices the jump, at the latest
-		 * at the end of the outer call */
+		/* longjmp() has left the call of out(); the tracer ends this call when it notices
+		 * the jump: at the latest when jumps() returns */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();

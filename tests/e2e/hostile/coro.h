@@ -55,8 +55,8 @@ static inline void coro_start(struct coro *c, char *stack, int depth)
 	*c = (struct coro){ .sp = sp, .want = depth + 1 };
 }
 
-/* Maps memory for a stack. Takes a new address for each stack, so the memory of the last stacks
- * stays unmapped. */
+/* Maps memory for a stack. Takes a new address for each stack, so the addresses of recent stacks
+ * stay unmapped. */
 static inline char *coro_map(void)
 {
 	static __thread char *area;

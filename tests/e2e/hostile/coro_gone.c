@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Coroutines whose stacks are unmapped while calls are open on these stacks. The processes have all
- * kinds of dispositions and masks of SIGSEGV. When the agent looks for what is left of these
- * stacks, it must neither end the program nor run the program's handlers. The program's own faults
+ * kinds of dispositions and masks of SIGSEGV. When the agent checks whether these stacks still
+ * exist, it must neither end the program nor run the program's handlers. The program's own faults
  * must have the same effect as in an untraced run. Also tests stacks that can't be read for a
  * while.
  * @markers 42 main/one_process
@@ -220,8 +220,8 @@ static KEEP void in_threads(void)
 	coro_churn(NR);
 }
 
-/* One stack has no permissions for a while. Its calls must return all the same. Another stack is in
- * a file that is truncated. */
+/* One stack has no permissions for a while. Even so, its calls must return later. Another stack is
+ * in a file that is truncated. */
 static KEEP void hidden(void)
 {
 	char *closed = coro_map(), name[] = "/tmp/coro_gone.XXXXXX", *file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A call is made many times. Each time, a signal handler throws at the next instruction: in the
+ * A call is made many times. Each time, a signal handler throws at a later instruction: in the
  * entry, the body and the exit, on fast and on slow paths. A function takes a slow path if it reads
  * its return address or begins a new stack of open calls. Each time, the caller must catch this
  * exception and no other exception.
@@ -37,8 +37,8 @@ static KEEP int parent(int x) { return opaque(leaf(x)) + opaque(leaf(x + 1)); }
 static KEEP int looks(int x) { return opaque(x) + (__builtin_return_address(0) != NULL); }
 static KEEP int both(int x) { return opaque(looks(x)) + opaque(parent(x)); }
 
-/* Calls f(x). The handler throws at step `step`; if it is 0, the handler doesn't throw. Returns the
- * number of steps. */
+/* Calls f(x). The handler throws at step `step`; if `step` is 0, the handler doesn't throw. Returns
+ * the number of steps. */
 __attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x, int want, long step)
 {
 	sigset_t set;

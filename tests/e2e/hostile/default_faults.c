@@ -126,7 +126,8 @@ static KEEP void die_traced(int k)
 	check_eq(info.si_code, deaths[k].code);
 	if (deaths[k].addr) {
 		check(info.si_addr == *deaths[k].addr);
-		/* if the signal is blocked or was ignored, the agent has no handler that could correct rip */
+		/* if the signal is blocked or was ignored, the agent has no handler that could
+		 * correct rip */
 		if (deaths[k].run != blocked && deaths[k].run != set_again)
 			check_eq(regs.rip, (uintptr_t)load_insn);
 		check_eq(regs.rdi, (uintptr_t)*deaths[k].addr);

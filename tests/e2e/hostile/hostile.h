@@ -23,8 +23,8 @@
  *			(see may_end())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
  *			seconds count as a hang. A traced run may take four times that time
- *   @stdin wait S	it ends when it gets a byte. run_hostile sends the byte S seconds after
- *			the program has printed "ready"
+ *   @stdin wait S	the program ends when it gets a byte. run_hostile sends the byte S seconds
+ *			after the program has printed "ready"
  *   @buffer SIZE	record's -b
  *   @quick F...	compiler flags of quick runs
  *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out. Without
