@@ -3,8 +3,11 @@
  * The analysis of one module (ELF file). For each function it says where and how the function can
  * be patched, or why it can't. The observer makes the analysis (src/module) and caches it by
  * build-id. The agent maps it read-only. Data directories have a copy of the analysis, as the
- * symbol table. An analysis is a pure function of the file. The agent has no decoder: recipes
- * contain all that the agent needs to know of the instructions.
+ * symbol table. An analysis is a pure function of the file.
+ *
+ * A window is the code that a jump to a stub replaces. The stub runs a copy of this code. The agent
+ * has no decoder: a window's recipe (struct pb_recipe) contains all that the agent needs to know of
+ * the instructions.
  *
  * The file is struct pb_analysis, followed by tables, whose offsets are in the structure. All
  * offsets are from the file's start. All addresses are link-time addresses, without the load bias.
@@ -35,7 +38,7 @@ struct pb_analysis {
 	uint64_t strings_size;
 	uint32_t soname;		/* string: DT_SONAME or the file's base name */
 	uint32_t path;			/* string: the file that was analysed */
-	/* For the check that the file in memory is the analysed file. */
+	/* the next seven members serve to check that the file in memory is the analysed file */
 	uint64_t text_start, text_end;	/* extent of the executable PT_LOADs */
 	uint64_t image_start, image_end;/* extent of all PT_LOADs */
 	uint64_t data_start, data_end;	/* extent of the last PT_LOAD that stays writable */
@@ -47,8 +50,8 @@ struct pb_analysis {
 	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
 	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the order of the
 					 * windows */
-	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: for each function the index in
-					 * left_by of its first window */
+	uint64_t leaves_offset;		/* uint32_t[nr_funcs + 1]: function i's windows begin at
+					 * left_by[leaves[i]] */
 	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
 	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
 	uint32_t nr_windows, nr_exits, nr_left_by;
@@ -76,7 +79,7 @@ struct pb_nop {
 
 /* How the site was found, which tells what its window contains. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
-#define PB_SITE_NOP		1	/* nops left by the compiler: no instruction to keep */
+#define PB_SITE_NOP		1	/* nops from the compiler: no instruction to keep */
 #define PB_SITE_FENTRY		2	/* call of __fentry__ at the entry, in any form */
 /* The function calls mcount after it has set up its frame. Even so, the function's window is at its
  * entry. The call of mcount is in the table of nops. */
@@ -121,8 +124,8 @@ enum pb_refused {
 					 * pb_recipe) */
 #define PB_FUNC_SHARES		32	/* the function has one byte; its jump shares bytes with the
 					 * next function's jump (struct pb_recipe) */
-#define PB_FUNC_EXITS		64	/* the function's window also holds exits, and is in the
-					 * table of windows of exits too */
+#define PB_FUNC_EXITS		64	/* the function's window also holds exits; a struct
+					 * pb_exit_window describes it too */
 /* The function is complete (see "Exits" below). But control may continue to the function's own
  * entry, or to the next function's entry, without passing an exit. */
 #define PB_FUNC_GOES_ON	128
@@ -131,7 +134,7 @@ struct pb_func {
 	uint64_t addr;		/* function's entry */
 	uint32_t size;		/* in bytes; 0 if unknown */
 	uint32_t name;		/* string: the best of the function's names, mangled */
-	uint16_t window;	/* offset from addr of the first displaced byte (4 after endbr64) */
+	uint16_t window;	/* offset of the first displaced byte from addr (4 after endbr64) */
 	uint8_t window_len;	/* count of displaced bytes, which are whole instructions:
 				 * pb_func_jump_len() .. PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
@@ -264,12 +267,12 @@ struct pb_window_exit {
 /*
  * The code that runs in a stub in place of the displaced bytes. It has `len` bytes, which are
  * copied to any address in reach. After copying, the fixups are applied. The code ends with a jump
- * to addr + window + window_len, unless its last instruction never falls through. The code omits
- * nops, and calls that are in the table of nops.
+ * to addr + window + window_len, unless its last instruction never falls through. The window's nops
+ * are not copied. Calls that are in the table of nops are not copied either.
  *
- * orig[] has the window's bytes in the file, for the check before patching. rest[] has the window's
- * bytes after the table of nops was applied. Unpatching the site restores rest[]. rest[] nearly
- * always equals orig[].
+ * orig[] has the window's bytes in the file, for the check before patching. rest[] has the same
+ * bytes, but with nops in place of the calls in the table of nops. Unpatching the site restores
+ * rest[]. rest[] nearly always equals orig[].
  *
  * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
  * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC in [copy_k, copy_k+1)
@@ -279,8 +282,8 @@ struct pb_window_exit {
  *
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
  * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.
- * Usually these are the slot's bytes in the file (PB_JUMP_LEN). With PB_FUNC_CODE_SLOT they are a
- * second recipe, of the code that the slot displaces.
+ * Usually this data is the slot's bytes in the file (PB_JUMP_LEN). With PB_FUNC_CODE_SLOT it is a
+ * second recipe, for the code that the slot displaces.
  *
  * If five bytes can't be displaced, two jumps lead to the stub. The second jump is in a trampoline
  * slot:
@@ -309,8 +312,8 @@ struct pb_window_exit {
  *   first    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second   e9 d0 d1 d2 d3	jmp rel32
  *
- * So the target of one jump determines the target of the other. The agent needs memory at
- * both targets.
+ * So the second jump's displacement also determines the first jump's target. The agent needs
+ * memory at both targets.
  */
 struct pb_recipe {
 	uint8_t len, nr_fixups, nr_pairs, window_len;

@@ -171,8 +171,8 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 }
 
 /* Finds the original instruction for a PC at code + offset. Returns the instruction's offset from
- * the window's start. The jump that ends a recipe stands for the first instruction after the
- * window. */
+ * the window's start. If the PC is at the jump that ends the recipe, this is the first instruction
+ * after the window. */
 static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
@@ -317,7 +317,7 @@ static inline uint64_t pb_window_slot(const struct pb_exit_window *w)
 	return w->start + (uint64_t)(int64_t)w->via;
 }
 
-/* Whether f is the fixup for the target of e's copy. e must be a conditional exit. */
+/* Whether fixup f sets the jump target in the copy of exit e. e must be a conditional exit. */
 static inline int pb_exit_target(const struct pb_recipe *r, const struct pb_window_exit *e,
 				 const struct pb_fixup *f)
 {

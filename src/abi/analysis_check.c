@@ -302,8 +302,9 @@ struct area {
 	uint64_t start, end;
 };
 
-/* Returns the second area of a window of exits. This is its slot, with the code that the slot
- * displaces, or the code that its second shared jump displaces. Empty if there is neither. */
+/* Returns the area that a window of exits needs in addition to its own bytes. This is the slot with
+ * the code that the slot displaces, or the code that the second shared jump displaces. The area is
+ * empty if the window has neither. */
 static struct area second_area(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	uint64_t slot = pb_window_slot(w);
@@ -327,7 +328,7 @@ static bool apart(struct area x, struct area y)
 	return x.end <= y.start || y.end <= x.start;
 }
 
-/* No window or slot of an entry may overlap x. The search is that of slot_ok(). */
+/* No window or slot of an entry may overlap x. Searches in the same way as slot_ok(). */
 static bool apart_from_entries(const struct pb_analysis *a, struct area x)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
@@ -358,7 +359,8 @@ static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct a
 	return true;
 }
 
-/* No other site may use the second area of window i. The area must be in reach. */
+/* No other site may use the area that second_area() returns for window i. The area must be in
+ * reach. */
 static bool second_apart(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a) + i;

@@ -55,7 +55,7 @@ static inline bool pb_place_in_code(const struct pb_place *p)
 	return p->via && p->second;
 }
 
-/* Whether this place has both of two shared jumps. If so, the two jumps are one patch. */
+/* Whether both shared jumps belong to this place. If so, the two jumps are one patch. */
 static inline bool pb_place_with_second(const struct pb_place *p)
 {
 	return p->shares && p->second;
@@ -69,8 +69,8 @@ static inline unsigned pb_place_jump_len(const struct pb_place *p)
 	return p->via ? PB_JUMP_SHORT : PB_JUMP_LEN;
 }
 
-/* Returns pb_place_jump_len(). If the place has both of two shared jumps, adds the second jump's
- * size. */
+/* Returns the size of the jump in the window. If both shared jumps belong to the place, adds the
+ * second jump's size. */
 static inline unsigned pb_place_patch_len(const struct pb_place *p)
 {
 	return pb_place_jump_len(p) + (pb_place_with_second(p) ? PB_JUMP_LEN : 0u);

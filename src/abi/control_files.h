@@ -5,7 +5,7 @@
  *
  * X(path, id, owner, mode, type, most, summary)
  *   owner  AGENT: the agent holds the state, and observers forward reads and writes.
- *          OBSERVER: the observer makes the file's text from ring and data
+ *          OBSERVER: the observer makes the file's text from the ring and the recorded data
  *   mode   R, W or RW
  *   type   what may be written to the file. The observer checks a value before it sends it:
  *            NUMBER    from 0 to `most`. In the agent a file of this type is one word;
@@ -13,7 +13,7 @@
  *            PATTERNS  patterns of functions
  *            TIME      microseconds, with decimals
  *            TRACER, CLOCK  one of the names below
- *            TEXT      only the owner checks it
+ *            TEXT      only the owner checks the value
  */
 #ifndef PB_ABI_CONTROL_FILES_H
 #define PB_ABI_CONTROL_FILES_H

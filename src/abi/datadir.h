@@ -8,7 +8,7 @@
  *               any order; readers sort a thread's chunks by (serial, seq). If the last
  *               chunk is truncated, readers use all of its complete words.
  *   meta        struct pb_data_header, then struct pb_meta records in the order of
- *               their arrival: the session, images, modules, threads, ends.
+ *               their arrival: about the session, images, modules, threads and exits.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
  * The recorder only appends to these files. If the recorder is killed, all that it wrote remains.
@@ -35,8 +35,8 @@ enum pb_meta_type {
 		1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
 				 * clock, mode, version, started (ISO time), buffer, cpus; an
 				 * "option=PATH OP VALUE" for each control write) */
-	PB_META_CLOCK,		/* struct pb_meta_clock: two at the start, one at the end, others in
-				 * between */
+	PB_META_CLOCK,		/* struct pb_meta_clock: two records at the start, one at the end,
+				 * and more in between */
 	PB_META_IMAGE,		/* struct pb_meta_image + exe path */
 	PB_META_MODULE,		/* struct pb_meta_module + path */
 	PB_META_MODULE_GONE,	/* struct pb_meta_module + path */
@@ -56,7 +56,7 @@ struct pb_meta {
 				 * multiple of 8 */
 };
 
-/* One instant on several clocks. tsc is in ticks, all others are in ns. */
+/* One instant on several clocks. tsc is in ticks, the other four times are in ns. */
 struct pb_meta_clock {
 	uint64_t tsc, monotonic, monotonic_raw, boottime, realtime;
 };
@@ -68,7 +68,7 @@ struct pb_meta_image {
 
 struct pb_meta_module {
 	uint32_t image, module, pid;
-	uint32_t first_site;	/* the site of funcs[i] in the image is first_site + i; 0: the
+	uint32_t first_site;	/* in the image, funcs[i] has site number first_site + i; 0: the
 				 * module isn't traced and gives only names */
 	uint64_t bias, clock;
 	uint32_t nr_funcs, flags;	/* PB_MODULE_* */
@@ -95,8 +95,8 @@ struct pb_meta_end {
 	/* Old recorders don't write the members `overwritten` and `chunks_overwritten`. */
 	uint64_t overwritten;	/* overwrite mode: count of calls in chunks for which --max-size had
 				 * no room */
-	uint64_t chunks_overwritten;	/* overwrite mode: count of overwritten chunks of the ring,
-					 * also of threads that have no chunk left */
+	uint64_t chunks_overwritten;	/* overwrite mode: count of overwritten chunks of the ring;
+					 * includes threads whose chunks were all overwritten */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped because of --max-size */
 #define PB_END_DISK_FULL	2

@@ -19,8 +19,8 @@
  *
  * A record's time is the low bits of the clock. The decoder keeps `last`, the full time of the
  * previous record. At the chunk's first record, `last` is chunk->start. The decoder takes the full
- * time nearest to `last` that has the record's low bits. This time may be before `last`: a signal
- * handler's record may be out of order if it lies inside another record's reservation. If a time is
+ * time nearest to `last` that has the record's low bits. This time may be before `last`, since a
+ * signal handler may write a record into space that another record has reserved. If a time is
  * too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of a LEAF
  * it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an EXIT or a
  * LEAF is the end of the call. After each record `last` is the record's time.
@@ -29,11 +29,11 @@
  * don't know. If a type doesn't use `site` or `time`, the field is zero.
  *
  * X(name, number, words, has_site, has_time, event, count, text, payload fields...)
- *   event  EVENT: the record is an event of the trace. AFTER_GAP: it is one only after a gap.
- *          NOTHING: it is never one
+ *   event  EVENT: the record is an event of the trace. AFTER_GAP: it is an event only after a gap.
+ *          NOTHING: it is never an event
  *   count  LEAF: the record counts as a whole call. END: it counts as the end of a call whose ENTRY
  *          was counted. An END with a payload counts only if the payload is PB_END_ENTRY. NOTHING:
- *          the record counts as nothing
+ *          the record isn't counted
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H

@@ -20,7 +20,7 @@
  *   REFUSED* (what the agent refused)
  *   READY  ---------------------------> (later connections: only new modules; GONE for each
  *                                       unloaded module)
- *   then the agent closes; with SERVE it stays, and answers WRITE and READ.
+ *   then the agent closes the connection; with SERVE it stays, and answers WRITE and READ.
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
  * heartbeat changes. PB_PATIENCE_NS after the last change it gives up. The heartbeat is in the
@@ -130,8 +130,8 @@ struct pb_msg_refused {
 								 * PB_REFUSED_* */
 };
 
-/* Counts. On the first connection they cover all modules. On a later connection they cover the
- * modules that the agent asked for. */
+/* These counts cover all modules if the message is sent on the agent's first connection. On a later
+ * connection they cover the modules that the agent asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;
@@ -160,9 +160,9 @@ struct pb_msg_gone {
 };
 
 /* Body of WRITE: this structure, "PATH\0", then `size` bytes. Body of READ: this structure, then
- * "PATH\0". Body of REPLY: this structure. After a READ, bytes of the file follow, from `offset`
- * on: at most `size`, and no more than fit into PB_MSG_MAX. If result < 0, an error text for users
- * may follow instead. */
+ * "PATH\0". Body of REPLY: this structure. In the REPLY to a READ, bytes of the file follow, from
+ * `offset` on: at most `size`, and no more than fit into PB_MSG_MAX. If result < 0, an error text
+ * for users may follow instead. */
 struct pb_msg_file {
 	int32_t result;		/* REPLY: count of bytes, or -errno */
 	uint32_t size;

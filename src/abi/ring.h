@@ -13,13 +13,13 @@
  * maps the ring. The engine only trusts its own copy of the sizes. The reader trusts nothing that
  * it reads.
  *
- * States of a chunk, and the owner of each transition:
+ * States of a chunk, and the side that makes each transition:
  *
  *        engine         engine               engine
  *   FREE ------> TAKEN ------> OPEN ----------------------------> FULL
  *    ^             |           |  \                               ^ |
  *    |             |           |   `--> HELD ---------------------' |
- *    |   reader: its thread    |         |  engine: left with holes; |
+ *    |   reader: its thread    |         |  engine: chunk has holes; |
  *    |   is dead   |           |         |  FULL when they are filled|
  *    |             v           v         v                          v
  *    `------------------- READING <------'--------------------------'
@@ -36,6 +36,7 @@
  * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no more data
  *   than `used`, and no leaf_start, it counts as empty. Its thread may never have used it, and
  *   another chunk may have the same `seq`.
+ * - A HELD chunk has holes: words that interrupted code has reserved, and may still fill.
  * - An engine zeroes a TAKEN chunk, unless the chunk was never used (`uses` == 0).
  * - If a reader dies, its READING chunks are never used again. Nothing else is lost.
  *
@@ -109,7 +110,7 @@ struct pb_chunk {
 };
 _Static_assert(sizeof(struct pb_chunk) == PB_CHUNK_HEADER, "chunk header");
 
-/* Kept for each thread that ever recorded. Only the thread itself writes it. */
+/* One for each thread that has ever recorded. Only the thread itself writes it. */
 struct pb_ring_thread {
 	uint32_t serial;	/* 0 = unused */
 	uint32_t pid, tid;

@@ -31,14 +31,14 @@
 #define PB_STUBS_NR_SECTIONS 8
 
 /*
- * The file's place begins PB_STUBS_BELOW bytes below the image's start. Usually nothing is mapped
- * at this place. The stubs of two images are as far apart as the images, so they don't overlap. An
- * image at a low fixed address has no room for stubs below it. Its stubs are above the image, as
- * far as a rel32 reaches, since the heap grows right above the image. If the place is taken, the
- * agent searches downwards, from PB_STUBS_GAP bytes below the image. Only the loader maps memory in
- * this area.
+ * The file is made for one address, `place`. If it is mapped there, the front bytes begin
+ * PB_STUBS_BELOW bytes below the image's start. Usually nothing else is mapped there. The stubs of
+ * two images are as far apart as the images, so they don't overlap. An image at a low fixed address
+ * has no room for stubs below it. Its stubs are above the image, as far as a rel32 reaches, since
+ * the heap grows right above the image. If something else is mapped at `place`, the agent searches
+ * downwards, from PB_STUBS_GAP bytes below the image. Only the loader maps memory in this area.
  */
-#define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, less room for the ends */
+#define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32 minus room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul
 #define PB_STUBS_END	0x1000000ul
 #define PB_STUBS_LOW	0x10000000ul
@@ -61,9 +61,10 @@ struct pb_stubs {
 	uint8_t build_id[PB_BUILD_ID_MAX];
 	uint64_t recipes_size;
 	uint32_t nr_funcs, nr_windows;
-	/* Offsets in the file of two tables, uint32_t[nr_funcs] and uint32_t[nr_windows]. An
-	 * element is the offset of a stub in .text. 0 in the first table: the function has no stub.
-	 * The values in the second table rise. A window of an entry has no stub of its own. */
+	/* Both members are offsets of tables in the file: uint32_t[nr_funcs] and
+	 * uint32_t[nr_windows]. Each element of a table is the offset of a stub in .text. In the
+	 * first table, 0 means that the function has no stub. The values in the second table rise.
+	 * A window of an entry has no stub of its own. */
 	uint32_t funcs,
 		windows;
 	uint32_t sections;		/* offset of the section headers in the file */

@@ -23,8 +23,8 @@ struct pb_bpf_machine {
 	struct pb_bpf_host host;
 	uint32_t cpu_slots;
 	bool *asked;			/* programs that pb_bpf_machine_load() has loaded */
-	bool locks;			/* a map has spin locks, so that each run needs its thread's
-					 * id */
+	bool locks;			/* a map has spin locks, so each run needs the id of its
+					 * thread */
 	uint64_t busy[CPU_SLOT_WORDS];	/* a bit for each per-CPU slot that a run owns */
 };
 

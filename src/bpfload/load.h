@@ -50,8 +50,8 @@ struct pb_bpf_object_map {
 					 * NULL: zeros */
 	const struct pb_bpf_object_slot *slots;
 	uint32_t nr_slots;
-	struct pb_bpf_map_types types;	/* kptrs have type ids of the target's BTF, all others have
-					 * type ids of the object's BTF */
+	struct pb_bpf_map_types types;	/* type ids of kptrs refer to the target's BTF; all other
+					 * type ids refer to the object's BTF */
 	const char *why;		/* NULL, or the reason why the map can't be made */
 };
 
@@ -164,8 +164,8 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 
 /*
  * If a failed CO-RE relocation made the verifier reject the program, returns the relocation; else
- * NULL. The function recognises the failure by the log's line on function PB_BPF_POISON: "12: (85)
- * call unknown#195896080".
+ * NULL. The log then has a line with the call of function PB_BPF_POISON, for example "12: (85) call
+ * unknown#195896080".
  */
 const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const char *log);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record and
- * name is inside the bytes, and every type number is below `nr`. But chains of types may form
- * circles, so code that follows a chain must count its steps. The functions of this file do so.
+ * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record is
+ * inside the bytes, and every type number is below `nr`. A name outside of the bytes is read as an
+ * empty name. But chains of types may form circles, so code that follows a chain must count its
+ * steps. The functions of this file do so.
  * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
@@ -22,7 +23,7 @@ struct pb_bpf_btf {
 	uint32_t strings_size;
 	uint32_t nr;			/* number of types; type 0 is void */
 	const struct btf_type **types;
-	uint32_t *first, *next;		/* lists of types by essential name; see
+	uint32_t *first, *next;		/* lists of types by name without flavour; see
 					 * pb_bpf_btf_index() */
 	uint32_t mask;
 };

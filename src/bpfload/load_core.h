@@ -18,8 +18,8 @@
 #define CORE_DEPTH 64
 
 struct core_step {
-	uint32_t type, index;		/* type: a structure or an element's type; index: of the
-					 * member or element */
+	uint32_t type, index;		/* type: a structure or an element's type; index: number of
+					 * the member or element */
 	const char *name;		/* NULL: an array's element */
 };
 

@@ -25,7 +25,7 @@ struct place {
 					 * bits */
 };
 
-/* Finds the smallest aligned word that holds the whole bit field. */
+/* Finds the smallest aligned word of at least `unit` bytes that holds the whole bit field. */
 static int bitfield_place(const struct core_path *p, uint32_t unit, struct place *at)
 {
 	if (!unit || unit > 8 || (unit & (unit - 1)))
@@ -68,7 +68,7 @@ static int member_value(const struct core_path *p, uint32_t kind, struct core_va
 		at = (struct place){ p->bits / 8, (uint32_t)size, (uint32_t)size * 8 };
 		ret = size < 0 ? -EINVAL : 0;
 	}
-	/* for a bit field, the compiler may have chosen another word */
+	/* for a bit field, the compiler may have chosen another word than bitfield_place() */
 	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED ||
 		     kind == BPF_CORE_FIELD_RSHIFT_U64;
 	switch (kind) {

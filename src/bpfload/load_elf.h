@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the sections, names and symbols of an ELF file. The bytes are not trusted. Whatever these
- * functions return lies inside the bytes.
+ * Reads the sections, names and symbols of an ELF file. The bytes are not trusted. All data and
+ * names that these functions return lie inside the bytes; a name outside is read as "".
  *
  * Context: any thread, libc. The caller must keep the bytes until pb_bpf_elf_close().
  */

@@ -92,8 +92,8 @@ static uint64_t kernel_version(const struct load *l)
 	return a << 16 | b << 8 | (c > 255 ? 255 : c);
 }
 
-/* Copies the text after "NAME=" in the caller's lines to `text`. Returns false if no line has
- * it. */
+/* Copies the text after "NAME=" in the caller's lines to `text`. Returns false if no line begins
+ * with "NAME=". */
 static bool config_text(const struct load *l, const char *name, char *text, size_t size)
 {
 	size_t n = strlen(name);
@@ -164,9 +164,8 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
 		if (!strcmp(e->name, machine[i]))
-			return store_text(l, e, "y", at);	/* the variable may be a boolean, or
-								 * a type that serves as a
-								 * boolean */
+			return store_text(l, e, "y", at);	/* the variable may be a bool, a
+								 * char or an enumeration */
 	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
 		return store(at, e->size, kernel_version(l));
 	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") ||

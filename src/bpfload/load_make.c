@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes an object's maps and fills them. Then makes its programs, and the programs that these
- * tail-call. */
+/* Makes an object's maps and fills them. Makes each program that the caller asks for, and the
+ * programs that it may reach by tail calls. */
 #include "bpfload/load_make.h"
 
 #include <errno.h>
@@ -116,8 +116,8 @@ static int make_map(struct making *m, uint32_t nr)
 	return 0;
 }
 
-/* Stores the only value of a map of variables. If the map's value has another size, the contents
- * are cut, or padded with zeros. */
+/* Fills a map of variables, which has one element. If the element's value has another size than the
+ * contents, the contents are cut, or padded with zeros. */
 static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
 {
 	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
@@ -351,8 +351,8 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-/* Puts the program into its slots in maps. Ignores errors: fill_slot() reports them when a program
- * that uses the map is made by pb_bpf_make_chain(). */
+/* Puts the program into each map element that the object reserves for it (a slot). Ignores errors:
+ * fill_slot() reports them when pb_bpf_make_chain() makes a program that uses the map. */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;
@@ -437,8 +437,8 @@ static void batch_add(struct batch *b, uint32_t nr)
 	b->list[b->nr++].number = nr;
 }
 
-/* Adds the program in the slot of an array that program `from` uses. Returns 0 or -errno. After an
- * error, the first program's `why` has the reason. */
+/* Adds the slot's program to the batch. The slot is in map `nr`, an array that program `from` uses.
+ * Returns 0 or -errno. After an error, the first program's `why` has the reason. */
 static int add_slot(struct batch *b, uint32_t from, uint32_t nr,
 		    const struct pb_bpf_object_slot *slot)
 {
@@ -473,7 +473,7 @@ static int fill_slot(struct batch *b, uint32_t from, uint32_t nr,
 	return err;
 }
 
-/* Calls fn for each slot of each array that the program uses. Stops when fn fails. */
+/* Calls fn for each slot of each program array that the program uses. Stops when fn fails. */
 static int each_slot(struct batch *b, uint32_t nr,
 		     int (*fn)(struct batch *b, uint32_t from, uint32_t map,
 			       const struct pb_bpf_object_slot *slot))

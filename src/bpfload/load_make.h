@@ -2,10 +2,11 @@
 /*
  * Makes the maps and programs of an opened object. All maps are made and filled at once. Each
  * program is verified and made when the caller asks for it. If a map or program can't be made, its
- * `why` has the reason. All others are still made.
+ * `why` has the reason. All other maps and programs can still be made.
  *
- * Context: libc. Not to be called in a run or in a signal handler. Only one thread at a time may
- * use a made object. The caller keeps the object and the options until pb_bpf_made_free().
+ * Context: libc. Not to be called while the thread runs an eBPF program, or in a signal handler.
+ * Only one thread at a time may use a made object. The caller keeps the object and the options
+ * until pb_bpf_made_free().
  */
 #ifndef PB_BPFLOAD_LOAD_MAKE_H
 #define PB_BPFLOAD_LOAD_MAKE_H
@@ -49,8 +50,9 @@ struct pb_bpf_make_opts {
 		       struct pb_bpf_map_spec *spec);
 	/*
 	 * Looks for an existing map, pinned by name or shared with another object. Fills *found as
-	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents. It is closed
-	 * with all other maps. PB_BPF_MAP_IS_NEW is like 0, but the map gets its initial contents.
+	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents.
+	 * pb_bpf_made_free() closes it with all other maps. PB_BPF_MAP_IS_NEW is like 0, but the
+	 * map gets its initial contents.
 	 * -ENOENT means that no map exists, so a map is made. After any other error the map can't
 	 * be used. NULL: no callback.
 	 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads the maps of the legacy section, and makes maps of variables. */
+/* Reads the maps that section `maps` declares (the legacy form), and makes maps of variables. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>

@@ -159,8 +159,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 	load_map_types(l, map);
 }
 
-/* Returns the map's offset. If the map has no symbol, the offset is from BTF. A symbol is better,
- * since bpftool's linker leaves some offsets in BTF 0. */
+/* Returns the map's offset in the section, from the map's symbol. If the map has no symbol, returns
+ * `off`, which is from BTF. A symbol is better: bpftool's linker may write offset 0 to BTF. */
 static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
 {
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
@@ -244,7 +244,7 @@ static uint32_t map_over(const struct load *l, uint32_t section, uint64_t off)
 	return UINT32_MAX;
 }
 
-/* Finds the map or the program that a slot names. */
+/* Finds the map or the program that symbol s names, and puts it into the slot. */
 static bool slot_of(struct load *l, const Elf64_Sym *s, bool prog, struct pb_bpf_object_slot *slot)
 {
 	struct load_func *f;

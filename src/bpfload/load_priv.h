@@ -28,7 +28,7 @@ struct load_func {
 					 * section's start; nr: count of instructions */
 	struct bpf_insn *insns;		/* a copy, which relocation changes */
 	bool global, hidden;		/* hidden: verified like a static function */
-	bool entry;			/* a program */
+	bool entry;			/* the function is a program */
 	const char *why;		/* NULL, or the reason why the function and its callers
 					 * can't be used */
 	int err;			/* if `why` is set: the kernel's -errno, or 0 */
@@ -77,7 +77,7 @@ struct load {
 	struct pb_bpf_elf elf;
 	struct load_func *funcs;	/* sorted by section, then by start */
 	uint32_t nr_funcs;
-	struct map_place {		/* the place of a map's declaration */
+	struct map_place {		/* the bytes that declare a map, or that hold variables */
 		uint32_t section;
 		uint64_t off, size;
 	} *places;			/* indexed by the map's number */
@@ -120,8 +120,8 @@ void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t
 void load_error(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Takes n steps of the work that an object may cost. The limit matters for files whose parts refer
- * to each other without end. Returns false if all steps are spent; *why then says so. */
+/* Counts n steps of work. The steps for one object are limited, since a file's parts may refer to
+ * each other without end. Returns false if all steps are spent; *why then says so. */
 bool load_work(struct load *l, uint64_t n, const char **why);
 
 /* Sets those fields of prog that follow from the name of its section. After an error, sets

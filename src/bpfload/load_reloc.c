@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Resolves the references of instructions to maps, variables and functions. Maps and variables have
- * the same numbers in all programs, so the numbers are put into the instructions now. A function's
- * place depends on the program, so references to functions are kept in load_func.refs.
+ * the same numbers in all programs, so the numbers are put into the instructions now. Each program
+ * has its own copy of a function, so references to functions are kept in load_func.refs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -192,9 +192,9 @@ static int near_calls(struct load *l, struct load_func *f)
 }
 
 /*
- * Rejects loads of maps that have no relocation. Their operand is a descriptor, or an index into an
- * array of descriptors, from the program's source. The loader has no descriptors, and must not take
- * the operand for a map's number. The messages are the kernel's.
+ * Rejects an instruction that loads a map but has no relocation. Its operand is a descriptor, or an
+ * index into an array of descriptors, from the program's source. The loader has no descriptors, and
+ * must not take the operand for a map's number. The messages are the kernel's.
  */
 static void own_descriptors(struct load *l, struct load_func *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The control tree's client library. It has the table of control files, checks values, and writes
- * and reads the files. All clients use these functions, so that they can't disagree.
+ * and reads the files. All clients use these functions, so two clients can't disagree about a file.
  *
  * Context: an observer's ordinary thread. No locks, no global state. Texts come from users or
  * files, and are not trusted. The parsers are fuzzed (tests/fuzz/fuzz_control.c).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds names that are like a pattern. If a pattern matches nothing, the user may have meant one of
- * them. */
+ * these names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

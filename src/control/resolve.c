@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Looks patterns up in analyses. Finds the functions that a pattern means, or the reason why it
- * means none. */
+/* Looks patterns up in analyses. Finds the functions that match a pattern. If none can be traced,
+ * finds the reason. */
 #include "control/resolve.h"
 
 #include <errno.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Turns users' patterns for functions into patterns that the agent understands. The agent matches
- * globs against the names of the symbol table. These functions match regular expressions, plain
- * text and demangled names against the analyses. The agent gets exact names for them. Context: an
- * observer's ordinary thread.
+ * Turns users' patterns for functions into patterns that the agent understands. The agent can only
+ * match globs against the names of the symbol table. So the observer itself looks up regular
+ * expressions, plain text and demangled names in the analyses. The agent then gets the exact names
+ * of the matching functions.
+ *
+ * Context: an observer's ordinary thread.
  */
 #ifndef PB_CONTROL_RESOLVE_H
 #define PB_CONTROL_RESOLVE_H
@@ -23,8 +25,8 @@ struct pb_resolved {
 				 * itself */
 	unsigned matched;	/* count of functions that match */
 	unsigned usable;	/* count of matching functions that can be traced */
-	int refused;		/* why one of the other matching functions can't be traced:
-				 * PB_REFUSED_* */
+	int refused;		/* if matching functions can't be traced: the reason for one of them
+				 * (PB_REFUSED_*) */
 	bool module_known;	/* :mod: matches one of the modules, or there is no :mod: */
 };
 

@@ -2,12 +2,12 @@
 /*
  * States at rest: kept states and waiting branches. There may be a hundred thousand such states. An
  * unpacked state may take 82 KB, but little changes from one state to the next. So a frame at rest
- * is a list of pointers to values. A value describes a register or a slot. Equal values are stored
- * once. If nothing changed in a frame, states share the frame.
+ * is a list of pointers to values. A value describes a register or a stack slot (8 bytes). Equal
+ * values are stored once. If nothing changed in a frame, states share the frame.
  *
  * Values and frames at rest have reference counts, and don't change while they are shared. For each
- * frame, each state has its own struct marks of 80 bytes. This structure has the marks of reads and
- * precision, and the place from which each register came.
+ * frame, each state has its own struct marks of 80 bytes. This structure says which values are read
+ * and which are precise. It also says where the parent state has each register.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -177,8 +177,8 @@ static bool only_bytes(const struct slot *s)
 	return !s->reg.type;
 }
 
-/* Returns the register part of the value of register n (n < 11) or of slot n - 11. *types: the
- * types of the slot's bytes; 0: there are none. */
+/* Returns what is known of register n (n < 11), or of a register that was spilled to slot n - 11.
+ * *types: the types of the slot's bytes; 0: a register, or a slot that the frame doesn't have. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
@@ -355,7 +355,8 @@ static bool says_something(const struct step *s)
 }
 
 /* Copies the steps. No step is ever added to a kept state, so a kept state needs only the steps
- * that a walk needs. The first step stays, because the walk recognises `first` by this step. */
+ * that a walk needs. The first step stays, because the walk recognises the path's first instruction
+ * by this step. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;

@@ -205,7 +205,8 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 	char types[SLOT + 1] = { 0 };
 	bool any = false, spilled = slot_spilled(s);
 
-	/* before a number of fewer than 8 bytes: the types of the slot's other bytes */
+	/* if a spilled number has fewer than 8 bytes, the types of the slot's other bytes precede
+	 * it */
 	for (int i = 0; i < SLOT && !(spilled && s->type[i] == S_SPILL); i++)
 		types[i] = letters[s->type[i]];
 	for (int i = 0; i < SLOT; i++)

@@ -141,8 +141,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 /* ---- the end of the wait ---------------------------------------------------------------- */
 
-/* One round over the jumps of the paths from `top`. Each state that jumped takes over the needs of
- * its target. */
+/* Visits once each recorded jump that a path from `top` made. Each state that jumped takes over the
+ * needs of its target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {
 	int err = 0;
@@ -202,7 +202,7 @@ int pbv_pending_done(struct env *env, struct state *st)
 	int err;
 
 	if (st->until < st->number) {
-		/* states that waited for this state still wait */
+		/* states that waited for this state now wait for state st->until, too */
 		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
 			if (env->pending[i]->number > st->number &&
 			    env->pending[i]->until > st->until)

@@ -13,8 +13,8 @@ struct pool_slab {
 	size_t size, unused;
 };
 
-/* The sizes of classes are the multiples of 16 up to 256. Above 256, four sizes lead from each
- * power of two to the next. *bytes is the class's size. */
+/* The sizes of classes are the multiples of 16 up to 256. The next sizes are 320, 384, 448, 512,
+ * 640, 768 and so on, four for each power of two. *bytes is the class's size. */
 static unsigned class_of(size_t size, size_t *bytes)
 {
 	unsigned k, part;
@@ -131,7 +131,7 @@ static bool more(struct pool *p)
 	return true;
 }
 
-/* Called if no slab has room. Takes a larger free block, and cuts off what isn't needed. */
+/* Called if no slab has room. Takes a larger free block, and frees the bytes that aren't needed. */
 static void *cut(struct pool *p, unsigned class, size_t bytes)
 {
 	for (unsigned c = class + 1; c < POOL_CLASSES; c++) {

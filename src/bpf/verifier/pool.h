@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The memory of one verification. Blocks come in classes of sizes. The sizes are the multiples of
- * 16 up to 256 bytes. Above 256, four sizes lead from each power of two to the next. A freed block
- * goes to the free list of its class. A freed large block goes back to its allocator. At the end
- * all slabs are freed at once. A program that needs more than MAX_POOL isn't verified. When memory
- * gets short (pool_is_short), the verifier drops kept states.
+ * 16 up to 256 bytes. The next sizes are 320, 384, 448, 512, 640, 768 and so on, four for each
+ * power of two. A freed block goes to the free list of its class. A freed large block goes back to
+ * its allocator. At the end all slabs are freed at once. A program that needs more than MAX_POOL
+ * isn't verified. When memory gets short (pool_is_short), the verifier drops kept states.
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H
@@ -27,15 +27,15 @@ struct pool {
 	bool failed;		/* a request that was not optional has failed */
 };
 
-/* Returns a block of at least size bytes, not zeroed, or NULL if no memory is left. Sets *room to
- * the block's size, unless room is NULL. */
+/* Returns a block of at least `size` bytes, or NULL if no memory is left. The bytes aren't zeroed.
+ * Sets *room to the block's size, unless room is NULL. */
 void *pbv_pool_get(struct pool *p, size_t size, size_t *room);
-/* Returns size zeroed bytes. */
+/* Returns `size` bytes, all of them zero, or NULL if no memory is left. */
 void *pbv_pool_zero(struct pool *p, size_t size);
 void pbv_pool_put(struct pool *p, void *block, size_t size);
 void pbv_pool_end(struct pool *p);
 
-/* A mark: pbv_pool_back_to() frees all slabs that were taken after it. */
+/* Remembers which slabs and large blocks the pool has, for pbv_pool_back_to(). */
 struct pool_mark { struct pool_slab *slabs, *large; };
 static inline struct pool_mark pool_mark(const struct pool *p)
 {

@@ -13,7 +13,7 @@
  *   r1 = 5             r1 is a constant: no longer wanted
  *   r1 = r2            r2 is wanted
  *   r1 += r2           r1 and r2 are wanted
- *   r1 = *(fp - 8)     slot -8 is wanted, if the step says that it held a spilled scalar
+ *   r1 = *(fp - 8)     slot -8 is wanted, if it held a spilled scalar (the path has recorded this)
  *   *(fp - 8) = r1     r1 is wanted, if slot -8 was wanted
  *   if r1 < r2         if one of them was wanted, both are: each bounds the other
  *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
@@ -354,8 +354,8 @@ void pbv_precise_forget(struct state *st)
 }
 
 /* Walks back over the path from the parent state to `st`, up to the first instruction of that path.
- * Returns 0 if something is still wanted in the parent state, ALL_FOUND if nothing is left, GAVE_UP
- * or an error. */
+ * Returns 0 if something is still wanted in the parent state, and ALL_FOUND if nothing is wanted
+ * any more. Otherwise returns GAVE_UP or a negative error. */
 #define ALL_FOUND 2
 static int walk_state(struct env *env, const struct state *st, uint32_t at, uint32_t *next,
 		      struct wanted *w)
@@ -427,7 +427,7 @@ static int walk(struct env *env, struct wanted *w)
 {
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
-	uint32_t next = UINT32_MAX;	/* no instruction: the walk doesn't cross the present one */
+	uint32_t next = UINT32_MAX;	/* none: the walk doesn't cross the present instruction */
 	int err;
 
 	for (;;) {

@@ -4,8 +4,8 @@
 #define PB_BPF_VERIFIER_PRECISE_H
 #include "bpf/verifier/env.h"
 
-/* Registers and slots whose values matter, for each frame of the call chain. `frame` is the
- * innermost. */
+/* Registers and stack slots whose values matter, for each frame of the call chain. `frame` is the
+ * number of the innermost frame. */
 struct wanted {
 	uint32_t frame;
 	uint32_t regs[PB_BPF_MAX_FRAMES];

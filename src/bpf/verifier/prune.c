@@ -12,15 +12,15 @@
  * A kept state's life:
  *
  *   branches > 0    paths from it are still followed: its needs are not complete. A path that
- *                   comes back to it is a loop. If the state is equal, the loop may never end. If
- *                   the loop is bounded and the whole state is covered, one more iteration
- *                   is safe
+ *                   comes back to its instruction is a loop. If the path's state equals the kept
+ *                   state, the loop may never end. If the loop is bounded and the kept state
+ *                   covers the path's whole state, one more iteration is safe
  *   branches == 0   its needs are complete, and it may prune other states
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
  *   until           its own paths were pruned by a state with incomplete needs: its needs are
  *                   complete when state number `until` is done
- *   unlisted        in no list and never compared again, but needed as a parent: usually only
- *                   its marks are left
+ *   unlisted        in no list and never compared again, but needed as a parent: usually it
+ *                   keeps only its marks
  *
  * The choice of kept states decides how fast the verifier is, but not its verdict. So a state may
  * be dropped if no other state waits for it. A state is dropped if it misses too often
@@ -44,9 +44,9 @@
 
 /* ---- the present path takes over the needs of the kept state that covers it ---------------- */
 
-/* Returns the first of the frame's registers whose marks count: usually r0. While the frame waits
- * for a callee, it is r6, since the call loses r0 to r5. If the callee is a helper's callback, it
- * is r0. */
+/* Returns the number of the frame's first register whose marks matter. While the frame waits for a
+ * callee, this is r6, since the call overwrites r0 to r5. Otherwise this is r0, even if the frame
+ * waits for a helper's callback. */
 static uint32_t first_kept(const struct state *st, uint32_t frame)
 {
 	return frame < st->cur && !st->frames[frame + 1]->in_callback ? 6 : 0;
@@ -190,7 +190,7 @@ static void give_up(struct env *env, uint32_t before, bool all)
  */
 bool pbv_prune_make_room(struct env *env)
 {
-	/* drops the oldest `part` sixteenths of all states */
+	/* each round drops the oldest states: `part` sixteenths of all states */
 	static const struct { uint8_t part; bool all; } rounds[] = {
 		{ 4, false }, { 8, false }, { 15, false }, { 8, true }, { 15, true },
 	};

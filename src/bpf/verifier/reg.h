@@ -5,8 +5,8 @@
  * A scalar is described three times: by its known bits (tnum), by the range of all 64 bits, and by
  * the range of the low 32 bits. Each description sharpens the others. The bounds of the low 32 bits
  * are kept as 64-bit numbers, so that the same functions work on both ranges. For a pointer, the
- * three descriptions are of its variable part: the unknown number that was added to it, in addition
- * to `off`.
+ * three descriptions describe its variable part: the sum of the unknown numbers that were added to
+ * it. The sum of the known numbers is in `off`.
  */
 #ifndef PB_BPF_REG_H
 #define PB_BPF_REG_H
@@ -105,7 +105,7 @@ struct reg {
 		struct {			/* for a slot with an iterator; `ref` is the
 						 * iterator's reference */
 			uint32_t iter, depth;	/* iter: the iterator's budget (iterations.c);
-						 * depth: count of elements given so far */
+						 * depth: count of elements returned so far */
 			bool drained;
 		};
 		uint64_t raw[2];

@@ -62,7 +62,9 @@ int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn)
 	return explain(env, insn, PATHS, true);
 }
 
-/* Sets *limit to how far the pointer may move: to the left (down), or to the right (up). */
+/* Sets *limit to the pointer's distance from the top of the stack frame, or from the start of the
+ * map's value. If the distance isn't known, takes the least possible distance if the pointer moves
+ * to the left (down), else the greatest. */
 static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 {
 	uint32_t most, l;
@@ -130,7 +132,7 @@ static enum reason plan(struct env *env, const struct bpf_insn *insn, const stru
 	return 0;
 }
 
-/* Sets the final limit: the distance that the operation has moved the pointer. */
+/* Sets the final limit: the distance by which the operation has moved the pointer. */
 static enum reason commit_plan(struct env *env, const struct reg *ptr, const struct mask_window *w)
 {
 	uint32_t limit;

@@ -16,8 +16,8 @@ struct mask_window {
 int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
 		     const struct reg *off,
 		 struct reg *dst, struct mask_window *w, bool commit);
-/* Notes that the instruction adds or subtracts numbers. No path may then use the instruction to
- * move a pointer. */
+/* Notes that both operands of this addition or subtraction are numbers. No path may then use the
+ * instruction to move a pointer. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
 /* Pushes the path that continues at `to` after a misprediction. Returns false if there is no
  * memory, or if there are too many branches. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stack, in slots of eight bytes. A slot keeps all that is known of a spilled register. All
- * other bytes are known to be never written, written, or zero. The address of slot n is
+ * The stack, in slots of eight bytes. If a register is spilled in a slot, the slot keeps all that
+ * is known of the register. A dynptr takes two slots, an iterator one. Each byte of the rest of the
+ * stack is in one of three states: never written, written, or zero. The address of slot n is
  * fp - 8(n + 1). type[7] describes the byte at this address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"
@@ -94,7 +95,7 @@ static void fence(struct env *env, const struct slot *s, int off, int size, cons
 		env->aux[env->insn].fact.fence = true;
 }
 
-/* If a register was spilled in the slot, its bytes become plain bytes. */
+/* If the slot holds a spilled register or an iterator, the slot's bytes become plain bytes. */
 static void forget_spilled(struct slot *s)
 {
 	s->reg.type = NOT_INIT;
@@ -350,8 +351,8 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 		return read_mixed(env, f, s, off, size, value);
 	pbv_reg_copy(value, &s->reg);
 	value->live |= LIVE_WRITTEN;
-	/* the caller truncates the value to the bytes that are read: it is no copy of the spilled
-	 * number */
+	/* the caller truncates the value to the bytes that are read, so the value may differ from
+	 * the spilled number */
 	if (wider_than(value, size))
 		reg_unlink(value);
 	return pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT);

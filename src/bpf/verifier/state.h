@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Unpacked states and frames: makes, copies and frees them. Also references, steps, and branches.
+ * Makes, copies and frees unpacked states and frames. Also handles the present state's references,
+ * its recorded steps, and the branches that wait.
  *
  * Circle: states and pruning need each other. If memory is short, a function that makes a state
  * drops kept states (prune.h). Pruning compares, logs and marks states.

@@ -43,7 +43,7 @@ struct pb_bpf_line {
 };
 
 struct pb_bpf_mem {
-	/* Returns size zeroed bytes, or NULL if no memory is left. */
+	/* Returns `size` bytes, all of them zero, or NULL if no memory is left. */
 	void *(*alloc)(struct pb_bpf_mem *mem, size_t size);
 	void (*free)(struct pb_bpf_mem *mem, void *p, size_t size);
 };
@@ -76,8 +76,8 @@ struct pb_bpf_verify {
 	 * nonzero, verification ends with this value. NULL: no hook. */
 	int (*visit)(struct pb_bpf_verify *v, const struct env *env);
 	void *visitor;			/* data for visit() */
-	bool whole;			/* prune a path only if a kept state covers all of its
-					 * state, even values that are never read */
+	bool whole;			/* a path is pruned only if a kept state covers the path's
+					 * whole state, even values that are never read */
 	/* output, if pb_bpf_verify() returns 0 */
 	struct pb_bpf_facts *facts;	/* allocated from mem */
 	/* output, always */
@@ -98,8 +98,8 @@ void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts);
 enum pb_bpf_access {
 	PB_BPF_ACCESS_NONE,		/* not an access, or never reached */
 	PB_BPF_ACCESS_PLAIN,		/* not rewritten */
-	PB_BPF_ACCESS_CTX,		/* a field of the context: rewritten to the field's real
-					 * place */
+	PB_BPF_ACCESS_CTX,		/* a field of the context: rewritten to access the real
+					 * field */
 	PB_BPF_ACCESS_SOCK,		/* a field of struct bpf_sock or a related structure: not
 					 * rewritten */
 	PB_BPF_ACCESS_PROBE,		/* may fault; a load that faults returns 0 */
@@ -122,9 +122,9 @@ struct pb_bpf_fact {
 	uint8_t mask;			/* enum pb_bpf_mask */
 	bool poisoned;			/* a helper gets different maps on different paths: the map
 					 * must be found at run time */
-	bool loop_fits;			/* a bpf_loop, on all paths with the same callback and with
-					 * flags 0 */
-	bool key_seen, key_known;	/* for a tail call. key_seen: a path has reached it;
+	bool loop_fits;			/* a call of bpf_loop that has flags 0 and the same callback
+					 * on all paths */
+	bool key_seen, key_known;	/* for a tail call. key_seen: a path reaches the call;
 					 * key_known: its index is the same constant on all paths */
 	uint32_t map;			/* 1 + index into maps: the map that an LD_IMM64 loads, or
 					 * the map that a helper gets on all paths */

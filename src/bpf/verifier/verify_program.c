@@ -11,7 +11,7 @@
 #include "bpf/verifier/iterations.h"
 
 /* Whether a program of the type sees the network or other processes' memory, and so needs the
- * privilege. */
+ * capability `cap`. */
 static bool needs(uint32_t type, uint32_t cap)
 {
 	switch (type) {
@@ -128,8 +128,8 @@ static int check_function(struct env *env, uint32_t sub)
 	return 0;
 }
 
-/* A global function is verified once a call of it has been seen. It may call further global
- * functions. */
+/* A global function is verified only if the verifier has seen a call of it. The function may call
+ * further global functions. */
 static int check_functions(struct env *env)
 {
 	int err = check_function(env, 0);

@@ -28,8 +28,8 @@
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* Makes PINS/OBJECT-PID, a directory for maps. In agents, the path of a map's file has at most
- * PB_PROGS_PATH bytes. */
+/* Makes PINS/OBJECT-PID, a directory for maps. The file for agents stores the path of each map's
+ * file in PB_PROGS_PATH bytes, so the directory's path must be short enough. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);

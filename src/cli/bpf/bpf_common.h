@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The common code of the subcommands of `patchbay bpf`. It opens programs and maps, verifies
- * programs, and keeps the objects that maps refer to in this process.
+ * programs, and finds the maps and programs that the elements of maps refer to.
  */
 #ifndef PB_CLI_BPF_BPF_COMMON_H
 #define PB_CLI_BPF_BPF_COMMON_H
@@ -14,7 +14,7 @@
 #include "bpfload/load_make.h"
 #include "cli/cli.h"
 
-/* Exit statuses of verify and run. A test tool that asks the kernel has the same statuses
+/* Exit statuses of verify and run. A test tool that asks the kernel uses the same statuses
  * (bpf_run.c). */
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 

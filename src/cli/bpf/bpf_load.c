@@ -60,8 +60,8 @@ static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint3
 	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
 }
 
-/* Puts the map's initial elements into the map. They are ids of programs or maps, since other
- * processes find these by their ids. */
+/* Puts the map's initial elements into the map. Each element is the id of a program or map, since
+ * other processes find programs and maps by their ids. */
 static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids)
 {
 	const struct pb_bpf_object_map *o = &s->object->maps[nr];

@@ -340,8 +340,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 
 /* ---- what maps refer to -------------------------------------------------------------- */
 
-/* Loads the pinned program with this id. If the program is gone, its slot counts as empty. The slot
- * of a map that is gone counts as empty too. */
+/* Loads the pinned program with this id. If the program is gone, a map element with its id counts
+ * as empty. An element with the id of a map that is gone counts as empty too. */
 static int load_id(struct bpf_session *s, uint32_t id)
 {
 	struct bpf_pin_prog *file;

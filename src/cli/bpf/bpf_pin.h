@@ -46,7 +46,7 @@ struct bpf_pinned {
 /* Opens the tree. If the tree doesn't exist, makes it. After an error, prints a message, sets
  * errno, and returns NULL. */
 struct pb_bpf_pins *bpf_pins(const char *command);
-/* Stores the absolute path of a pin's name. Returns 0, or 1 after a message. */
+/* Stores the absolute path of the pin `name`. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
 /* Calls fn for each pin in the tree. If fn returns a value that isn't 0, stops and returns this
  * value. If the tree can't be opened, returns 1 after a message. */
@@ -72,7 +72,7 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
  * message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
-/* Called before a run. Loads the programs, and opens the maps, that the session's maps hold. Does
- * the same for the maps that it opens. Returns 0, or 1 after a message. */
+/* Called before a run. The session's maps may hold ids of programs and maps. Loads these programs,
+ * opens these maps, and continues with the opened maps. Returns 0, or 1 after a message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

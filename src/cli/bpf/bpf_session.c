@@ -21,7 +21,7 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	for (uint32_t i = 0; kind == PB_BPF_OBJECT_PROG && i < s->nr_progs; i++)
 		if (s->progs[i]->id == id)
 			return s->progs[i];
-	/* an event: no object, only its number */
+	/* an event has no object, only a number */
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 

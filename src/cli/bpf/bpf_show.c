@@ -49,8 +49,8 @@ static bool is_zero(const uint8_t *p, uint32_t n)
 	return !n;
 }
 
-/* Prints the value of each per-CPU slot. If values are printed by type, leaves out slots of zeros,
- * since there are more slots than processors. */
+/* Prints the value of each per-CPU slot. If values are printed by type, skips slots whose value is
+ * zero, since there are more slots than processors. */
 static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words *w,
 			   const uint8_t *value)
 {
@@ -68,8 +68,8 @@ static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words 
 	putchar('\n');
 }
 
-/* Prints a stack, the innermost address first. All other addresses are return addresses, and point
- * right after a call. */
+/* Prints a stack, the innermost address first. Each address after the first is a return address,
+ * which is right after a call. So it gets the name of the address one byte before. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {

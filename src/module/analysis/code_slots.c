@@ -2,7 +2,8 @@
 /*
  * Makes trampoline slots in code, for short jumps that reach no padding. Instructions that together
  * have at least ten bytes are displaced into a copy. Five bytes become a jump to the copy, and five
- * bytes become the slot. The comment on struct pb_recipe (abi/analysis.h) has a drawing.
+ * bytes become the slot. The comment on struct pb_recipe (abi/analysis.h) explains windows and
+ * slots, and has a drawing.
  *
  * The displaced code may be far from an entry. The analysis must know for certain where the
  * instructions begin, and that no jump leads into the middle of the ten bytes. So displaced code
@@ -27,7 +28,7 @@
 #define ABOVE		(INT8_MAX + PB_JUMP_SHORT - PB_JUMP_LEN)
 #define MAX_HOST	(64u << 10)	/* limit on the size of a function whose code may be
 					 * displaced */
-#define MAX_WORK	(16u << 20)	/* limit on steps; real files need thousands */
+#define MAX_WORK	(16u << 20)	/* limit on steps; real files need only thousands */
 
 static bool decode(const struct pb_range *r, uint64_t addr, ZydisDecodedInstruction *insn)
 {

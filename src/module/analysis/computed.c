@@ -7,12 +7,12 @@
  * from the jump to the instruction that defines the jump's register. From this instruction it goes
  * back to the instructions that define the operands:
  *
- *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     offsets from their own table
+ *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     a table of offsets from its own address
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
  *                                               the same in unoptimised code
  *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
- *                                               offsets from a label
- *   jmp *table(,%i,8), mov (%b,%i,8),%x         pointers
+ *                                               a table of offsets from a label
+ *   jmp *table(,%i,8), mov (%b,%i,8),%x         a table of pointers
  *   mov (...),%x, or nothing near               a pointer from elsewhere
  *   any other sum                               unknown
  */
@@ -97,7 +97,7 @@ static uint64_t offset_from(struct slice *s, uint64_t addr, ZydisRegister x, str
 	       !d->op[1].mem.disp.value ? addr : 0;
 }
 
-/* Whether x has, before addr, an offset that was read from the table at `base`. */
+/* Whether register x, before addr, holds an offset that was read from the table at `base`. */
 static bool is_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	struct slice t = *s;
@@ -122,8 +122,8 @@ static uint64_t address_in(struct slice *s, uint64_t addr, ZydisRegister reg)
 	return addr + d.insn.length + (uint64_t)d.op[1].mem.disp.value;
 }
 
-/* Whether x has, before addr, an offset that was read from a table, and `base` has a label's
- * address. */
+/* Whether register x, before addr, holds an offset that was read from a table, and register `base`
+ * holds a label's address. */
 static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	uint64_t label = address_in(s, addr, base), at;
@@ -139,7 +139,8 @@ static bool is_label_sum(struct slice *s, uint64_t addr, ZydisRegister x, ZydisR
 }
 
 /* Like is_offset(), but for unoptimised code. `base` has the table's address, and another register
- * has the index times 4. x was loaded from the sum of the two, and then sign-extended. */
+ * has the index times 4. The sum of the two is the address from which x was loaded. Then x was
+ * sign-extended. */
 static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, ZydisRegister base)
 {
 	uint64_t table = address_in(s, addr, base), at;
@@ -161,7 +162,8 @@ static bool is_plain_offset(struct slice *s, uint64_t addr, ZydisRegister x, Zyd
 	       address_in(s, at, whole(m->index)) == table;
 }
 
-/* Whether the target is the sum of an offset from a table and a base. If so, sets *s->out. */
+/* Whether the target is the sum of a base and an offset that was read from a table. If so, sets
+ * *s->out. */
 static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegister b)
 {
 	a = whole(a);
@@ -263,7 +265,8 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr)
 	return false;
 }
 
-/* Whether the data at ea are offsets from ea to code, and one of them leads into the unit. */
+/* Whether the data at ea is a table of offsets from ea to code, and one offset leads into the code
+ * that the FDE `unit` covers. */
 static bool is_table(struct pb_an *an, uint64_t ea, const struct pb_fde *unit)
 {
 	for (unsigned i = 0; i < 64; i++) {
