@@ -120,7 +120,7 @@ struct pb_stopped {
 };
 
 struct pb_stop {
-	const struct pb_patch *p;	/* sorted; a large number takes several stops */
+	const struct pb_patch *p;	/* sorted by address; many patches take several stops */
 	size_t nr;
 	size_t done;		/* number of patches that were written. After an error, some of them
 				 * may be unwritten. */
@@ -208,8 +208,8 @@ static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t targ
 /* from: the address in an exit's stub to which pb_open_jump() jumps back. True: the exit that
  * follows there pops arguments, so it leaves a higher stack pointer than a plain return. */
 static inline bool pb_exit_pops(const void *from);
-/* Returns whether `code` is a jump through a word in memory, and contains the address of that word.
- * The jump may have prefixes. */
+/* Returns whether `code` is a jump that loads its target from a word at a fixed address. The jump
+ * may have prefixes. */
 static inline bool pb_jumps_through_word(const uint8_t *code);
 /* If `code` is the linker's stub for a function of another module, returns the word that holds the
  * function's address; else NULL. PB_LINKER_STUB bytes of `code` must be readable. */

@@ -9,10 +9,11 @@
 #define PB_ARCH_LAYOUT_H
 
 /* The state of an open call. */
-#define PB_ENTRY_LEAF		0	/* no ENTRY record yet, but its parent has one */
+#define PB_ENTRY_LEAF		0	/* the call has no ENTRY record yet, but its parent has
+					 * one */
 #define PB_ENTRY_EMITTED	1	/* its ENTRY record is written */
-/* it has no ENTRY yet, and its parents may have none; the call's exit decides whether to record
- * it */
+/* the call has no ENTRY yet, and its parents may have none; the call's exit decides whether the
+ * call is recorded */
 #define PB_ENTRY_LAZY		2
 #define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but there was no room
 					 * to write it */

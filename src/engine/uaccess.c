@@ -93,8 +93,8 @@ static bool routine_runs(void)
 }
 
 /* Returns whether no handler is known to run. A handler is over if a hit has a higher slot on the
- * same stack, or is on another stack. A handler that changes stacks sets a mask, and this is
- * noticed. */
+ * same stack, or is on another stack. If a handler itself changes stacks, it also sets a mask,
+ * which the agent notices (sigmask.c). */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;

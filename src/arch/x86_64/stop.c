@@ -181,9 +181,9 @@ static int wait_task(struct task *t, uint64_t deadline)
 	return 0;
 }
 
-/* Waits for a thread until the deadline, and until `most` while the thread is runnable. A runnable
- * thread stops as soon as it gets a processor. A thread that waits in the kernel, for example for
- * its vfork child, may not stop for a long time. */
+/* Waits for a thread until the deadline. If the thread is runnable then, goes on waiting until
+ * `most` at the latest. A runnable thread stops as soon as it gets a processor. A thread that waits
+ * in the kernel, for example for its vfork child, may not stop for a long time. */
 static int wait_runnable(const char *dir, struct task *t, uint64_t deadline, uint64_t most)
 {
 	int err;

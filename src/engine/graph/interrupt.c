@@ -57,8 +57,8 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 	if (!i->stack || !t->top || is_child(i) || pb_latched)
 		return;
-	t->w.slot = slot - 8;	/* a slot of the handler: with it, the interrupted code doesn't
-				 * count as gone */
+	t->w.slot = slot - 8;	/* this slot belongs to the handler, so the writer doesn't count the
+				 * interrupted code as gone */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
 	/* a slot on an alternate stack doesn't show which calls of t's stack are over */

@@ -117,8 +117,9 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
-/* Returns whether calls after c may have the same slot as c. There are two cases: c's function has
- * jumped to another function, which returns in its place; or c has no slot of its own. */
+/* Returns whether calls after c in the array may have the same slot as c. There are two cases: c's
+ * function has jumped to another function, which returns in its place; or c has no slot of its
+ * own. */
 static bool is_shared(const struct pb_open_call *c)
 {
 	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||

@@ -11,8 +11,8 @@
 /* A site with programs. It is found by its address, without a lock. */
 struct prog_site {
 	struct pb_site *site;		/* stored last; GONE (prog.c): the site's module is gone */
-	uint64_t ip, next, idle;	/* ip: address of the function; next: of the handler after
-					 * pb_prog_entry(); idle: of the idle handler */
+	uint64_t ip, next, idle;	/* ip: the function's address; next: the handler after
+					 * pb_prog_entry(); idle: the idle handler */
 	uint32_t number;		/* the site's number in records */
 	uint16_t watch;			/* the ID of this struct, which open calls have as their
 					 * `watch`; > 0 and < PB_WATCH_BELOW */

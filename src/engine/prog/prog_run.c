@@ -45,8 +45,8 @@ struct pb_prog_open {
 
 static struct thread_runs {
 	uint32_t tid, depth;
-	uint32_t deferred;		/* signals wait for the end of the run at this depth; 0:
-					 * none wait */
+	uint32_t deferred;		/* signals wait for the end of the run at this depth; 0: no
+					 * signal waits */
 	uint64_t mask;			/* the thread's mask, restored when that run is over */
 	struct pb_prog_open runs[MOST_NESTED];
 } *thread_runs;

@@ -37,7 +37,7 @@ struct pb_module {
 	struct pb_returns *returns;	/* the addresses that the stubs of exits jump to; lies next
 					 * to the sites in memory */
 	struct pb_exit_site *exits;	/* [nr_windows], or NULL */
-	bool exits_used;		/* an exit was to be patched at least once */
+	bool exits_used;		/* set once a batch has marked exits to be patched */
 	const struct pb_stubs *stub_file; /* mapped together with the sites */
 	uint8_t *stubs;			/* the code of stub_file, within reach of text and sites */
 	size_t stubs_size;
