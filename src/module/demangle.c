@@ -51,8 +51,8 @@ static size_t operator_length(const char *start, const char *p)
 }
 
 /* Returns an array with an element for each character. For a '<' that is not part of an operator's
- * name, the element is the index after the '>' that closes it. All other elements are 0, and so is
- * the element of a '<' that is not closed. The caller frees the array. */
+ * name, the element is the index after the '>' that closes it. The element of any other character
+ * is 0. The element of a '<' that is never closed is 0, too. The caller frees the array. */
 static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));

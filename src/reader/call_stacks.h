@@ -35,8 +35,8 @@ struct pb_call_stack {
 	uint32_t base;		/* number of open calls that are outside of calls[0]; nothing else
 				 * is known of these calls */
 	bool base_inherited;	/* the calls in `base` began in the process that forked this one */
-	uint32_t user;		/* for the view (graph_text.c: the index of the first entry that
-				 * waits) */
+	uint32_t user;		/* for the view (graph_text.c: the index of the first call whose
+				 * entry is not shown yet) */
 	uint32_t counted;	/* for the view (report.c: the index of the first call that it
 				 * counts) */
 	uint32_t shift;		/* for the view (select.h: a number that is added to the depth of
@@ -77,8 +77,8 @@ bool pb_stack_is_own(const struct pb_call_stack *s);
 /* The thread leaves stack `prev` and continues on stack `to`. */
 void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to);
 
-/* Pushes a call when the array is full. If the stack is too deep or there is no memory, returns
- * NULL, and the call isn't followed. */
+/* Makes room for more calls when the array is full. If the stack is too deep or there is no memory,
+ * returns NULL, and the new call isn't followed. */
 struct pb_open_call *pb_stack_push_slow(struct pb_call_stack *s);
 
 static inline struct pb_open_call *pb_stack_push(struct pb_call_stack *s, uint32_t site,

@@ -28,9 +28,9 @@ struct pb_counts_thread {
 };
 
 struct pb_counts {
-	uint64_t leaves;	/* records LEAF, LONG, CALL and FUNC */
+	uint64_t leaves;	/* records LEAF, TAIL_LEAF, LONG, CALL and FUNC */
 	uint64_t begins;	/* records ENTRY, and records END of calls without an ENTRY */
-	uint64_t ends;		/* EXIT, END */
+	uint64_t ends;		/* records EXIT, TAIL and END */
 	uint64_t opened;	/* calls that a thread's first chunk lists, and whose ENTRY is
 				 * missing */
 	uint64_t running;	/* leaves that ran at their thread's end */

@@ -6,7 +6,7 @@
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if more than half of all chunks are open
- *   missing   threads_alive(), which looks everywhere, hasn't found the suspect
+ *   missing   threads_alive() searches all pid namespaces, and hasn't found the suspect
  *   dead      the next look hasn't found the missing thread, either
  *
  * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace

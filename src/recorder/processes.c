@@ -5,13 +5,13 @@
  *
  * For each agent, the recorder opens the ring's file once more and takes a shared flock() on that
  * open file. A mapping holds the open file, and the open file holds the lock. Neither fork nor
- * closing the descriptor ends the lock. It ends when each process with the mapping has ended, has
- * unmapped the ring, or has called exec. So the exclusive lock can be taken exactly when no process
- * maps the ring.
+ * closing the descriptor ends the lock. The lock ends when each process with the mapping has ended,
+ * has unmapped the ring, or has called exec. So the exclusive lock can be taken exactly when no
+ * process maps the ring.
  *
  * /proc is used only for names, to find processes that are starting, and to search for mappings of
- * the ring if an agent got no lock. It hides the mappings of other users' processes, of processes
- * that aren't dumpable, and of a main thread that has exited.
+ * the ring if an agent got no lock. /proc hides the mappings of other users' processes, of
+ * processes that aren't dumpable, and of a main thread that has exited.
  */
 #include <errno.h>
 #include <fcntl.h>

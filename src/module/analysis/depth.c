@@ -25,7 +25,7 @@
 #define NO_REG		255
 
 /* The state before an instruction: CFA = rsp + .rsp, and CFA = the register .reg + .copy. Each byte
- * of code has a state, because an instruction may begin at each byte. */
+ * of code has a state, because an instruction may begin at any byte. */
 struct state {
 	int32_t rsp, copy;
 	uint8_t reg;

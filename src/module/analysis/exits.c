@@ -89,8 +89,9 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* True if f is not a function, but a part of the unit that the compiler moved away. Such a part has
- * no name and no frame left, and only jumps of the unit lead to the part. */
+/* True if f is not a function, but a part of the unit: the compiler has moved this part away from
+ * the rest. Such a part has no name, no call leads to it, and all jumps to it come from the
+ * unit. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);

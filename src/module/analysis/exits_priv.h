@@ -39,9 +39,10 @@ void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct
 /* True if the instruction writes to the return slot or takes its address. The caller knows that the
  * instruction touches the slot. */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
-/* True if the unit takes the address of a table of offsets that lead into the unit. */
+/* True if the unit takes the address of a jump table (PB_COMPUTED_OFFSETS) that has a target in the
+ * unit. */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
-/* labels.c: true if all offsets of the table lead into the unit. */
+/* labels.c: true if all targets of the jump table (PB_COMPUTED_LABELS) lie in the unit. */
 bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table);
 /* Returns the address of the last instruction that begins before addr, at floor or later. Returns 0
  * if there is none. */

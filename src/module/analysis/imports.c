@@ -2,9 +2,9 @@
 /*
  * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, which code
  * has its address taken, and which functions resolve IFUNCs. They also show what the record
- * sections contain after the file is loaded, and which text the loader rewrites. A program at a
- * fixed address contains its pointers without relocations. So every aligned word that could be a
- * pointer counts as a pointer.
+ * sections (records.c) contain after the file is loaded, and which text the loader rewrites. A
+ * program at a fixed address contains its pointers without relocations. So every aligned word that
+ * could be a pointer counts as a pointer.
  */
 #include <errno.h>
 #include <string.h>

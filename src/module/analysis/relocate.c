@@ -190,8 +190,9 @@ static enum pb_refused relative(struct state *s, const uint8_t *bytes)
 	} else if (i->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && opcode >= 0xe0 && opcode <= 0xe3) {
 		static const uint8_t over[] = { 0x02, 0xeb, 0x05 };
 
-		put(s, bytes, i->length - 1u);	/* prefixes are kept: prefix 67 makes it a jecxz, or
-						 * a loop that counts in ecx */
+		put(s, bytes, i->length - 1u);	/* prefixes are kept: with prefix 67, the
+						 * instruction is a jecxz, or a loop that counts in
+						 * ecx */
 		put(s, over, sizeof(over));
 		put_jump(s, target);
 	} else {

@@ -141,7 +141,8 @@ struct pb_an {
 	pb_gap_vec gaps;
 	pb_cross_jump_vec cross_jumps;	/* sorted by target */
 	pb_addr_vec tables;	/* each data address that code takes */
-	pb_addr_vec ra_reads;	/* addresses of instructions that use their return slot */
+	pb_addr_vec ra_reads;	/* addresses of instructions that use their function's return
+				 * slot */
 
 	PB_VEC(struct pb_fn) fns;
 	uint64_t slot_work;	/* number of steps that the search for slots in code has made */

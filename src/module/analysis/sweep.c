@@ -7,7 +7,7 @@
  *     whose address is an immediate or a displacement;
  *   - calls of the compiler's hooks;
  *   - jumps from the code of one FDE into the code of another FDE;
- *   - instructions that touch their return slot, according to the CFI;
+ *   - instructions that touch their function's return slot, according to the CFI;
  *   - whether there is any system call;
  *   - padding that no code falls into. It comes after a piece of known code whose last instruction
  *     is a return or a jump.

@@ -2,8 +2,8 @@
 /*
  * Executes the instructions of an FDE up to an address, for the unwind table of stubs. The result
  * is the rules for the CFA and for all registers. (cfi.h keeps only what the analysis needs.) The
- * cursor goes forward. If an address is below the address before it, the cursor restarts at the
- * FDE's beginning.
+ * cursor goes forward. If pb_rules_at() gets a lower address than in the previous call, the cursor
+ * restarts at the FDE's beginning.
  */
 #include "module/elf/cfi_rules.h"
 #include <string.h>
