@@ -46,7 +46,7 @@ static int give_up(struct pb_wire *w)
 }
 
 /* Returns whether it makes sense to wait longer. spent: the time since the last look. If the whole
- * process group was stopped and goes on (a terminal's job), the recorder had no time to send a
+ * process group was stopped and continued (a terminal's job), the recorder had no time to send a
  * heartbeat either. So a slice in which the agent was stopped counts as a slice of the usual
  * length. */
 static bool may_wait(struct pb_wire *w, uint64_t spent)
@@ -255,8 +255,8 @@ bool pb_wire_missed(const struct pb_wire *w)
 	return w->gave_up && !pb_recording_ended();
 }
 
-/* If the recorder is in another time namespace the clocks differ, and each exec waits for a
- * heartbeat. */
+/* If the recorder is in another time namespace, its clock differs. In this case each exec waits for
+ * a heartbeat. */
 bool pb_recorder_lives(void)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -125,8 +125,8 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 		forget_pending(w, nr);
 }
 
-/* This hit may show that interrupted code is gone. Drops the elements of that code. Interruptions
- * are nested: if one is gone, all later ones are gone, too. */
+/* The current hit may show that interrupted code is gone. If it does, drops the elements of that
+ * code. Interruptions are nested: if one is gone, all later ones are gone, too. */
 static void prune_pending(struct pb_writer *w)
 {
 	if (pb_likely(!w->nr_pending) || !on_own_stack(w, w->slot))

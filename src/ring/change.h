@@ -14,7 +14,7 @@
 #define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before this
 								 * offset */
 
-/* Stands for the chunk of a thread that has none: always full, never written. */
+/* Stands for a chunk while a thread has none: always full, never written. */
 extern uint64_t pb_no_chunk;
 extern uint64_t pb_no_leaf[2];
 

@@ -101,7 +101,7 @@ void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start)
 	pb_own_store(o, leaf, start);
 }
 
-/* Counts for threads that have no entry in the ring's table. Its value means nothing. */
+/* The counter of all threads that have no entry in the ring's table. Its value isn't used. */
 static uint64_t no_entry;
 
 void pb_writer_lost(struct pb_writer *w)

@@ -7,7 +7,7 @@
  * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
  * callback runs in an interpreter of its own. If a subprogram makes a tail call, the target runs in
  * an interpreter of its own, too, because the subprogram's caller continues afterwards. If the
- * first subprogram makes a tail call, the target replaces the program in the same interpreter.
+ * main program makes a tail call, the target replaces the program in the same interpreter.
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"

@@ -57,8 +57,8 @@ struct pb_bpf_map_spec {
 #define PB_BPF_MAX_OWNERS	1024	/* 1 + the number of processes that can have a map at the
 					 * same time */
 
-/* The header at the start of a block. Except for frozen, next_owner and owners, it is written once,
- * before another process maps the block. */
+/* The header at the start of a block. The header is written before another process maps the block.
+ * Later only frozen, next_owner and owners change. */
 struct pb_bpf_map_head {
 	uint64_t magic, size;
 	struct pb_bpf_map_spec spec;

@@ -53,7 +53,7 @@ static bool own(struct pb_bpf_map *m, struct elem *e, uint64_t word)
 	return pb_replace(&e->next, &word, owned_by(m, (word & TAGS) + TAG_ONE));
 }
 
-/* Searches all elements for a free element. The free element may be in no stack. */
+/* Searches all elements for a free element, which need not be in a stack. */
 static uint32_t scan(struct pb_bpf_map *m)
 {
 	struct hash_top *t = hash_top(m);
@@ -297,7 +297,7 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * Counts the held room anew. The room may be wrong only because processes died while they held some
+ * Counts the held room anew. The room can be wrong only if processes died while they held some
  * room. A count is valid if a second count finds the same number, the same words and the same room.
  * In this case no operation is under way, or the operations under way make no progress. An
  * operation without progress counts as holding room, so there is never too much room. If there is

@@ -38,7 +38,8 @@
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))
 #define STATE(word)	((word) & (MARK | OUT))
-#define FREE		(MARK | OUT)	/* the state of a free element, whose link isn't END */
+#define FREE		(MARK | OUT)	/* the state of free and of owned elements; the link of an
+					 * owned element has END */
 #define SPARE		64	/* number of additional elements, for updates that are under way */
 #define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */

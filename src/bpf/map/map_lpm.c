@@ -7,9 +7,9 @@
  *
  * A lock serialises writers. A change takes effect by one store into a slot, which is a parent's
  * `child` or `root`. So the tree is consistent at every instruction. If a writer dies, the next
- * owner of the lock does the rest of the dead writer's work. Readers take no lock. `gone` changes
- * before a node that has left the tree may be reused. If `gone` has changed during a reader's walk,
- * the reader restarts.
+ * owner of the lock does the rest of the dead writer's work. Readers take no lock. After a node has
+ * left the tree, `gone` changes before the node can be reused. If `gone` has changed during a
+ * reader's walk, the reader restarts.
  */
 #include "bpf/map/map_priv.h"
 
@@ -166,8 +166,8 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return found;
 }
 
-/* Returns the first node with a value in the subtree of `link`. The order puts a node's descendants
- * before the node. */
+/* Returns the first node with a value in the subtree of `link`. In the order of nodes, a node's
+ * descendants come before the node. */
 static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 {
 	struct node *n, *last = NULL;

@@ -48,7 +48,7 @@ struct pb_bpf_test_run {
 	uint32_t redirect_ifindex;
 };
 
-/* Returns 0 or -errno. -ENOSPC: an output buffer is too small. It contains as much of the result as
- * fits. */
+/* Returns 0 or -errno. -ENOSPC: an output buffer is too small. In this case the buffer contains the
+ * beginning of the result. */
 int pb_bpf_test_run(struct pb_bpf_test_run *t);
 #endif

@@ -9,7 +9,8 @@
  * explored). If a path arrives at a prune point and a kept state covers the path's state, the path
  * need not be followed. Kept states form a tree by `parent`. When a path reads a register or slot,
  * or needs its precise value, the register or slot is marked in the path's state and in the state's
- * ancestors. So a kept state records exactly the values that a later state must match.
+ * ancestors. The marked values are the state's *needs*: exactly the values that a later state must
+ * match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
  * changed in place. All other states are at rest (kept.c): their frames point to values, and states
@@ -140,8 +141,9 @@ struct state {
 				 * numbers */
 	uint32_t budgets;	/* for an explored state: env->budgets at the time when it was
 				 * kept */
-	uint32_t until;		/* for a whole state: its needs are known when the state with number
-				 * `until` is done; 0: its needs never become known (pending.c) */
+	uint32_t until;		/* if `whole` is set: this state's needs are known when the state
+				 * with number `until` is done; 0: they never become known
+				 * (pending.c) */
 	bool speculative;	/* only a mispredicted branch leads to this state */
 	bool head;		/* for an explored state: an iteration of a loop with a budget
 				 * begins at this state */
