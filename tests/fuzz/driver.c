@@ -46,7 +46,7 @@ static struct shared *shared;
 static const char *program, *name, *keep = ".";
 static uint64_t seed = 1, end_ns, max_rounds = UINT64_MAX;
 
-/* A function of LeakSanitizer. NULL in builds without it. */
+/* A function of LeakSanitizer. It is NULL in builds without LeakSanitizer. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 static uint64_t now_ns(void)

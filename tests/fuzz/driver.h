@@ -77,7 +77,7 @@ struct fuzz_input {
 	size_t left;
 };
 uint64_t fuzz_take(struct fuzz_input *in, unsigned bytes);
-/* Takes a block. Before the block, its length is stored in `bytes` bytes. If fewer bytes than the
- * length are left, *size is the number of bytes left. Otherwise it is the length. */
+/* Takes a block. The block's length precedes it in `bytes` bytes. If fewer bytes than the length
+ * are left, *size is the number of bytes left. Otherwise it is the length. */
 const uint8_t *fuzz_take_block(struct fuzz_input *in, unsigned bytes, size_t *size);
 #endif

@@ -5,7 +5,8 @@
  * end soon and free all its memory. The resolver must turn an accepted program into a program whose
  * jumps and calls stay inside the program.
  *
- * An input: struct head, nr_maps of struct map, nr_funcs of struct func, instructions.
+ * An input is a struct head, nr_maps times struct map, nr_funcs times struct func, and
+ * instructions.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,8 @@
  * readable meta file.
  *
  * The input is a sequence of steps. A step has a byte for its kind and a byte for the connection.
- * If the step is a message, the message's type, the way of sending it, and its body follow.
+ * If the step is a message, the message's type, a byte that may falsify its length, and its body
+ * follow.
  */
 #include <err.h>
 #include <errno.h>
@@ -210,9 +211,9 @@ static void listen_to(int peer)
 	}
 }
 
-/* Sends a message. Its type, the way of sending it, and its body come from the input. The way is a
- * byte. 239: the message is cut off. 240 to 254: the length field is changed. 255: the message has
- * the longest allowed length or a byte more. Other values change nothing. */
+/* Sends a message. Its type, a byte `length` and its body come from the input. If `length` is 239,
+ * the message is cut off. From 240 to 254, it changes the length field. If it is 255, the message
+ * has the longest allowed length or a byte more. Other values change nothing. */
 static void send_message(int peer, struct fuzz_input *in)
 {
 	static char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 64];

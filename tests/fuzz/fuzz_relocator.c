@@ -2,8 +2,8 @@
 /*
  * Checks that a patched function does the same as before. First runs the original bytes of the
  * function's window. Then runs the window as the agent patches it, with a jump, a stub, a copy of
- * the instructions, and perhaps a slot (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs
- * start with the same random registers, flags and memory. They must leave the same state.
+ * the instructions, and perhaps a trampoline slot (module/analysis/relocate.c, arch/x86_64/stub.c).
+ * Both runs start with the same random registers, flags and memory. They must leave the same state.
  *
  * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, and the code.
  *
@@ -36,7 +36,8 @@
 #define CHOOSE_SHORT	1	/* the jump has two bytes, and leads to a slot */
 #define CHOOSE_HOOK	2	/* the first call of 5 or 6 bytes is a compiler's hook */
 #define CHOOSE_BIAS	4	/* the load address isn't the link-time address */
-#define CHOOSE_CODE_SLOT	8	/* another function's code slot replaces the window */
+#define CHOOSE_CODE_SLOT	8	/* the window's instructions are displaced, to make room for
+					 * another function's code slot */
 #define SHORT_MS	2	/* a run that takes longer counts as endless */
 #define LONG_MS		900
 #define CODE_BYTES	32
@@ -175,9 +176,9 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 
 /* --- one window --------------------------------------------------------- */
 
-/* Returns whether the window jumps to its own start. This code can't be compared: it enters the
- * stub a second time, and the stub leaves r11 below the stack pointer. For the first entry,
- * sandbox.c stores r11 there in both runs. */
+/* Returns whether the window jumps to its own start. Such a window can't be compared. In the patched
+ * run, each entry of the stub stores r11 in the word below the stack pointer. The original code
+ * doesn't store r11. sandbox.c stores it for both runs, but only once, before the first entry. */
 static bool enters_itself(uint64_t link)
 {
 	for (unsigned k = 0; k < window.head.nr_fixups; k++)
@@ -205,7 +206,7 @@ static int choose_slot(uint64_t link, uint64_t random)
 }
 
 /* A place for the stub. stub: the stub's address. via: the distance from the function to its slot;
- * 0: there is no slot. code_slot: another function's code slot replaces the window. */
+ * 0: there is no slot. code_slot: another function's code slot is at the window's place. */
 struct place {
 	uint64_t stub;
 	int via;
@@ -394,7 +395,8 @@ static void try(const uint8_t *code, unsigned choices, uint64_t random)
 	sandbox_set_up();
 	sandbox_random_start(random);
 	enum verdict v = run_both(bias, &places[0]);
-	/* a random pointer may hit the stub or the slot at one place, but not at both places */
+	/* A random pointer may hit the stub or the slot. In this case the results differ with
+	 * places[0], but not with places[1]. */
 	if (v == DIFFERS && run_both(bias, &places[1]) == DIFFERS && !differs_from_itself()) {
 		run_both(bias, &places[1]);
 		explain(&places[1]);

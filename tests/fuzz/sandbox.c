@@ -133,8 +133,8 @@ __attribute__((noreturn, noinline)) static void go(uint64_t pc)
 		"mov 112(%%rbp), %%r14\n	mov 120(%%rbp), %%r15\n"
 		"mov 40(%%rbp), %%rbp\n"
 		"popf\n"
-		/* stores r11 below the stack pointer as the stub does, so that the original code
-		 * finds the same */
+		/* stores r11 below the stack pointer as the stub does, so that both runs find the
+		 * same word there */
 		"mov %%r11, -8(%%rsp)\n"
 		"jmp *%[target]\n"
 		: : "a"(&start), [target] "m"(target), [fp] "i"(offsetof(struct start, fp)),

@@ -77,7 +77,7 @@ PROGRAMS = {
                       [Part("it", "unwind", ORDINARY)],
                       [["gcc", "-O1", "-g", "-o", "unwind", source("unwind.c"), "-lunwind"]], seconds=120),
     # No share is required: if a coroutine takes another coroutine's place on the stack, the calls
-    # of that coroutine end without a return.
+    # of the other coroutine end without a return.
     "shared_stack": Program(["{}/shared_stack", "200"], {"gcc": "gcc"}, [],
                             [["gcc", "-O2", "-o", "shared_stack", source("shared_stack.c")]], quick="20"),
     "node": Program(["node", "--expose-gc", source("gc.js"), "20"], {"nodejs": "node"},
@@ -228,7 +228,7 @@ class Bench:
 
 
 def run_all(names, work, args, tally):
-    """Returns a test for each program and each way of tracing."""
+    """Runs a test for each program and each way of tracing."""
     for name in names:
         program = PROGRAMS[name]
         if args.quick and not program.quick:

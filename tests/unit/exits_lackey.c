@@ -56,7 +56,7 @@ static void map_line(const char *line)
 }
 
 /* Is called if a return doesn't go to the site of the innermost call, because a longjmp or an
- * exception has left calls. Finds the call to whose site the return goes, and sets sp to that
+ * exception has skipped calls. Finds the call to whose site the return goes, and sets sp to that
  * call's stack pointer. */
 static void put_right(uint64_t to)
 {

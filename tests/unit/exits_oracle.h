@@ -8,6 +8,7 @@
  *   - When a listed return is executed, the top of the stack is the return slot of
  *     an open call.
  *   - Control enters a window or a code slot only at its start, and never enters a slot in padding.
+ *     (doc/glossary.md explains windows and slots.)
  *   - A jump that is listed as an exit doesn't land inside its own function. It may land at an
  *     entry.
  *
@@ -33,7 +34,7 @@
 #define MAX_SHOWN	20
 
 struct function {
-	uint64_t addr, unit_start, unit_end;
+	uint64_t addr, unit_start, unit_end;	/* unit: the code of one FDE */
 	uint32_t first, n;	/* the range of the function's exits in module.exits[] */
 	char name[48];
 };
@@ -277,7 +278,7 @@ static void drop(uint64_t sp, uint64_t ip)
 	while (nr_slots && slots[nr_slots - 1] < sp)
 		nr_slots--;
 	while (nr_calls && calls[nr_calls - 1].slot < sp) {
-		/* the call was left by longjmp, by an exception, or by an exit that the analysis
+		/* the call ended by longjmp, by an exception, or at an exit that the analysis
 		 * doesn't know */
 		count.lost++;
 		nr_calls--;
@@ -323,7 +324,7 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 	nr_calls--;
 }
 
-/* Is called after the instruction at ip was executed. Notes a call, or a jump that left its
+/* Is called after the instruction at ip was executed. Notes a call, or a jump that leaves its
  * function. */
 static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to, uint64_t to_sp)
 {
@@ -331,7 +332,7 @@ static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint
 
 	if (is_call(a) && to_sp == sp - 8 && nr_slots < MAX_DEPTH)
 		slots[nr_slots++] = to_sp;
-	/* a conditional jump that wasn't taken leaves no function */
+	/* a conditional jump that wasn't taken doesn't leave the function */
 	if (!a->exit || is_ret(a) || (a->exit == PB_EXIT_JCC + 1 && to == ip + a->len) || !c || !listed(c, m, ip))
 		return;
 	if (c->slot != sp) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The functions of test_open_calls.c. At its entry and return, each function does what the agent
- * does at hooked ones. They use the transitions of arch/x86_64/open_call.inc, and write one word
- * for each record.
+ * does at hooked entries and returns. The functions use the transitions of
+ * arch/x86_64/open_call.inc, and write one word for each record.
  */
 #include "arch/x86_64/open_call.inc"
 

@@ -4,10 +4,11 @@
  *
  *   stub_rows_check [-v] FILE...
  *
- * At the copy of each displaced instruction, unwinding must find the frame, the return address and
- * the callee-saved registers. The places must be those that the module's own table gives for the
- * original instruction. At an entry, and before an exit, the places must be those directly after a
- * call. Prints a line for each file. The exit status is 1 if any row differs.
+ * A row says where the CFA, the return address and the callee-saved registers are found. At the
+ * copy of each displaced instruction, the stub's row must equal the row that the module's own table
+ * has for the original instruction. At an entry, and before an exit, the row must be that of the
+ * state directly after a call. Prints a line for each file. The exit status is 1 if any row
+ * differs.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>

@@ -288,7 +288,8 @@ static void listed_first(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* Idle threads hold chunks. Until the reserve is used up, CHUNKS other chunks remain usable. */
+/* Idle threads hold chunks. Until the reserve is used up, CHUNKS chunks remain usable besides
+ * these. */
 static void idle_threads(void **state)
 {
 	struct pb_ring *ring = drain.ring;
@@ -426,7 +427,8 @@ static void misleading_number(void **state)
 	found = true;
 	look(100, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
-	assert_int_equal(asked, 1);		/* later looks search again only if `all` is set */
+	assert_int_equal(asked, 1);		/* later, a look searches again only if `all` is
+						 * set */
 	look(2, true);
 	assert_int_equal(asked, 3);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);

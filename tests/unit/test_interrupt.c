@@ -221,8 +221,8 @@ static void the_program_is_interrupted(void **state)
 	assert_null(pb_interrupt_begin(&uc, OWN + 0x3000).inside);
 }
 
-/* Closing the calls that the handler left open may change chunks. Meanwhile, the agent must still
- * know which record the interrupted code has yet to write. */
+/* At its end, a handler may have open calls. To close them, the agent may have to change chunks.
+ * Meanwhile, the agent must still know which record the interrupted code has yet to write. */
 static void what_is_closed_knows_the_interrupted(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
@@ -279,7 +279,7 @@ static void a_change_of_stack_is_left(void **state)
 	stacks[2] = (struct pb_stack){ 0 };
 }
 
-/* Two threads on one stack would damage the stack's calls. Another thread may have left calls open
+/* Two threads on one stack would damage the stack's calls. Another thread may still have open calls
  * on a stack whose end is only guessed. A thread may take this stack only if the thread's return
  * slot shows that it continues inside these calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)

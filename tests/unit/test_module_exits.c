@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests which exits the analysis finds in small functions in assembly, how each exit is hooked, and
+/*
+ * Tests which exits the analysis finds in small functions in assembly, how each exit is hooked, and
  * which functions are refused. For whole modules, tests that windows, exits and recipes are
- * consistent. */
+ * consistent. A window is the bytes that a patch may overwrite. A recipe describes the relocated
+ * copy of a window's instructions.
+ */
 #include "exits_expect.h"
 
 static void check_written(struct pb_an *an, void *arg);
@@ -101,7 +104,7 @@ static const char *const exits_s = MACROS
 	"F itself\n body\n test %eax,%eax\n jne itself\n body\n ret\nE itself\n.p2align 4\n"
 	"F after_endbr\n endbr64\n6: body\n test %eax,%eax\n jne 6b\n body\n ret\nE after_endbr\n.p2align 4\n"
 	"F not_itself\n body\n6: test %eax,%eax\n jne 6b\n body\n ret\nE not_itself\n.p2align 4\n"
-	/* two functions in one unit */
+	/* two functions in one unit, that is, under one FDE */
 	"F one_of_two\n body\n.globl two_of_two\n.type two_of_two,@function\ntwo_of_two: body\n body\n ret\n"
 	"E one_of_two\n.size two_of_two,.-two_of_two\n.p2align 4\n"
 	"F switch\n body\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n notrack jmp *%rax\n"
@@ -112,8 +115,8 @@ static const char *const exits_s = MACROS
 	"F plain_switch\n body\n lea 0(,%rdi,4),%rdx\n lea table3(%rip),%rax\n mov (%rdx,%rax),%eax\n cltq\n"
 	" lea table3(%rip),%rdx\n add %rdx,%rax\n jmp *%rax\n29: body\n body\n ret\nE plain_switch\n.p2align 4\n"
 	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\nE gotos\n.p2align 4\n"
-	/* a table of offsets from a label. Code to which only the table leads isn't dead, and
-	 * windows don't cover its jump targets */
+	/* a table of offsets from a label. Code to which only the table leads isn't dead. Windows
+	 * don't cover the table's jump targets */
 	"F label\n body\n lea 6f(%rip),%rdx\n lea bases(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n"
 	" jmp *%rax\n6: body\n body\n ret\n7: body\n mov %ecx,%eax\n mov %eax,%edx\n8: nopl (%rax)\n ret\nE label\n.p2align 4\n"
 	/* the target is computed first, and then a jump leads to the indirect jump */

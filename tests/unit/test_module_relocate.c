@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares recipes byte by byte. Comments before the bytes have their assembly. All windows are at
- * 0x1000. */
+/* Compares recipes byte by byte. A recipe describes the relocated copy of a window's instructions.
+ * Comments before the bytes have their assembly. All windows are at 0x1000. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static const struct golden golden[] = {
 	  "833d1000000005", 7,
 	  "833d0000000005 e900000000", "1@2=1017+1 1@8=1007+0", "0>0 7>7" },
 	{ "rip-relative with a 4-byte immediate",
-	  /* movq $-1,-8(%rip)			# 0x1003 would be in the window, so -0x80: 0xf8b */
+	  /* movq $-1,-0x80(%rip)		# 0xf8b; the target of -8(%rip) would be in the window */
 	  "48c70580ffffffffffffff", 11,
 	  "48c70500000000ffffffff e900000000", "1@3=f8b+4 1@12=100b+0", "0>0 11>11" },
 	{ "jcc rel8 widened",
@@ -252,7 +252,7 @@ static const struct {
 	{ "no padding after ret", "c3 31c0 c3 9090", FAR, PB_REFUSED_SHORT },
 	/* push %rbp; push %rbx | next entry */
 	{ "falls into the next", "55 53 4889e5 c3", 2, PB_REFUSED_CROSSES },
-	/* an instruction that reaches over the next entry */
+	/* an instruction crosses the start of the next function */
 	{ "reaches over the next", "55 b801000000", 5, PB_REFUSED_CROSSES },
 	{ "undecodable", "06 0606060606", FAR, PB_REFUSED_DECODE },
 	{ "cut off", "55 48", FAR, PB_REFUSED_DECODE },

@@ -61,8 +61,8 @@ static const char *const reasons_s =
 	/* a cold part that begins with the frame that its function has made */
 	".p2align 4\n.type plain.cold,@function\nplain.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 32\n ud2\n nop\n nop\n nop\n .cfi_endproc\n.size plain.cold,.-plain.cold\n"
-	/* cold parts without a frame, which begin like functions. The part that is called is a
-	 * function */
+	/* cold parts without a frame, which begin like functions. Only the part that a call
+	 * instruction calls counts as a function */
 	".p2align 4\n.type noframe.cold,@function\nnoframe.cold: .cfi_startproc\n"
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold,.-noframe.cold\n"
 	".p2align 4\n.type noframe.cold.3,@function\nnoframe.cold.3: .cfi_startproc\n"

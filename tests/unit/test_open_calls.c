@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests the protocol of open calls under single-stepping. Traced functions
- * (open_calls_step.S) run with the trap flag set. The test runs once for each step k.
- * At step k, a signal handler makes traced calls, jumps away, or forks. It may also
- * make calls and then jump away. Another test has two handlers: the second one
- * interrupts the first one. It runs for pairs of steps.
+ * Tests the protocol of open calls under single-stepping. Traced functions (open_calls_step.S) run
+ * with the trap flag set. The test runs once for each step k. At step k, a signal handler makes
+ * traced calls, jumps away, or forks. It may also make calls and then jump away. In another test, a
+ * second handler interrupts the first handler. This test runs for pairs of steps.
  *
  * The program counts its calls itself. The records must agree with that count.
  * They may differ by one call for each entry or exit that a jump abandons.
@@ -271,7 +270,7 @@ static void handler_acts(enum act what)
 static bool leaves_calls, hangs;
 static struct pb_open_call *enter(uint64_t slot);
 
-/* Enters a call and never ends it, as if a jump inside of the handler had left the call. */
+/* Enters a call and never ends it, as if a jump inside of the handler had abandoned the call. */
 static void leave_call(ucontext_t *uc)
 {
 	step_pos = words;
@@ -334,15 +333,15 @@ static void begin(void)
 	step_top = &segments[0].call[0];
 }
 
-/* Makes two more calls. After them, only calls that a jump left may be in the array. */
+/* Makes two more calls. After them, only calls that a jump has abandoned may be in the array. */
 __attribute__((noipa)) static void finish(pid_t parent)
 {
 	doing = NOTHING;
 	step_at = 0;
 	step_outer(1);
 	step_outer(2);
-	/* A jump may have left a call above the top. If no later call has taken that call's entry,
-	 * this loop finds it. */
+	/* A jump may have abandoned a call above the top. If no later call has taken that call's
+	 * entry, this loop finds the call. */
 	for (unsigned i = 0; i < nr_segments && i < NR_SEGMENTS; i++) {
 		for (unsigned k = 1; k <= PB_OPEN_CALLS; k++) {
 			struct pb_open_call *c = &segments[i].call[k];
@@ -423,7 +422,7 @@ static void test_two_handlers(void **state)
 	assert_true(n > 200);
 }
 
-/* A call that isn't traced returns through the return slot of a call that a jump has left. */
+/* A call that isn't traced returns through the return slot of a call that a jump has abandoned. */
 static void test_another_call_returns(void **state)
 {
 	struct pb_open_call *c;
@@ -449,8 +448,8 @@ static struct pb_open_call *enter(uint64_t slot)
 	return c;
 }
 
-/* A jump left a call above the innermost call. A new call takes the abandoned call's entry. The
- * abandoned call must not become the new call's parent. */
+/* A jump abandoned a call, whose entry is above the innermost call's entry. A new call takes the
+ * abandoned call's entry. The abandoned call must not become the new call's parent. */
 static void test_left_above(void **state)
 {
 	struct pb_open_call *c, *left, *parent;

@@ -234,9 +234,9 @@ static void test_tail_calls(void **state)
 			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
 }
 
-/* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs as a jump out of
- * a handler leaves them, longer records of a later version, records without a length, and a cut-off
- * last record. */
+/* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs (after a jump out
+ * of a handler), longer records of a later version, records without a length, and a cut-off last
+ * record. */
 static void test_tail_words(void **state)
 {
 	begin_chunk(0x1000);
@@ -418,8 +418,8 @@ static void test_inherited_later(void **state)
 }
 
 /* A thread's first chunk may also list calls that its own process made. These are calls of a
- * coroutine that another thread left, or a call that a handler interrupted before the call's ENTRY
- * was written. */
+ * coroutine that ran on another thread before, or a call that a handler interrupted before the
+ * call's ENTRY was written. */
 static void test_listed_not_inherited(void **state)
 {
 	begin_chunk(1000);
@@ -576,7 +576,8 @@ static void test_truncated(void **state)
 	}
 }
 
-/* A record may cross the end of the reader's window. Windows of all sizes give the same events. */
+/* The reader reads a chunk in pieces, through a window. A record may cross the window's end.
+ * Windows of all sizes give the same events. */
 static void test_windows(void **state)
 {
 	char err[5000], *first = NULL;
@@ -695,7 +696,7 @@ static void test_clock(void **state)
 	assert_int_equal(pb_clock_ns(&c, 3003), 10001);
 	assert_int_equal(pb_clock_ns(&c, 6000), 11000);
 	assert_int_equal(pb_clock_ns(&c, 6001), 11010);
-	assert_int_equal(pb_clock_ns(&c, 8000), 31000);		/* goes on */
+	assert_int_equal(pb_clock_ns(&c, 8000), 31000);		/* the last rate continues */
 	assert_int_equal(pb_clock_ns(&c, 0), 9000);
 	assert_int_equal(pb_clock_ticks(&c, 10001), 3003);
 	assert_int_equal(pb_clock_ticks(&c, 0), 0);

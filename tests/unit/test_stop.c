@@ -88,8 +88,8 @@ static int nothing(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* A thread may get no processor for longer than a stop waits for the thread. Even then it sees no
- * EINTR. */
+/* A stop waits for each thread, but not without limit. A thread may get no processor for a longer
+ * time. Even then, its system calls don't fail with EINTR. */
 static void starved_thread_sees_no_stop(void **state)
 {
 	struct pb_stop s = { .moved = stays, .stopped = nothing };

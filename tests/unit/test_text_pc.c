@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the translation of program counters (engine/text/text_pc.c). PCs in stubs and slots become
- * PCs of the original code. PCs in displaced code become PCs in the code's copy. The modules have
- * sites of each kind. */
+/* Tests the translation of program counters (engine/text/text_pc.c). PCs in stubs and trampoline
+ * slots become PCs of the original code. PCs in displaced code become PCs in the code's copy. The
+ * modules have sites of each kind. */
 #include "module_files.h"
 
 #include "abi/stubs.h"

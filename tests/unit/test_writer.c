@@ -115,7 +115,7 @@ static void fill_chunk(void)
 		put(SHORT);
 }
 
-/* Forks. The child's thread gets a new state, as the engine does it at the end of a handler. */
+/* Forks. The child's thread gets a new state, as the engine makes it at the end of a handler. */
 static void fork_here(ucontext_t *uc)
 {
 	char c;
@@ -311,8 +311,8 @@ static void all_steps(enum nested how, bool by_jump)
 			n++;
 		}
 		assert_true(k > 100);
-		/* the thread holds its current chunk; at a few instructions, a jump leaves one or
-		 * two chunks more */
+		/* the thread holds its current chunk; after a jump at a few of the instructions, it
+		 * holds one or two more chunks */
 		assert_true(worst <= 3);
 		if (many > n / 8)
 			fail_msg("%d of %ld jumps left a chunk behind", many, n);
@@ -351,8 +351,9 @@ static void jumps_after_a_change(void **state)
 	all_steps(CHANGE, true);
 }
 
-/* Returns whether a written word is at or after the last reserved word, so that a reader sees the
- * end. */
+/* Returns whether a reader sees how many words of the current chunk were reserved. A reader takes
+ * the chunk's last word that isn't zero for the end. So such a word must be at or after the last
+ * reserved word. */
 static bool shows_its_end(void)
 {
 	uint64_t chunk_now = pb_chunk_of(w.pos);
@@ -416,7 +417,8 @@ static void what_is_never_written_is_seen(void **state)
 }
 
 /* No chunk is free, and a jump may abandon each attempt right after its reservation. Even after
- * many attempts, the position must stay in the dead zone. */
+ * many attempts, the position must stay in the chunk's last PB_CHUNK_DEAD_ZONE bytes, in which no
+ * record begins. */
 static void many_jumps_at_the_limit(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
@@ -496,7 +498,8 @@ static void a_handler_gets_the_last_chunk(void **state)
 }
 
 /* Returns the number of records in the chunk. The interrupted record doesn't count: the child or
- * the parent may have written it. Counts words that are no record of this test in *others. */
+ * the parent may have written it. Adds the number of words that aren't records of this test to
+ * *others. */
 static uint32_t records_in(const struct pb_chunk *c, uint32_t interrupted, uint32_t *others)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -568,8 +571,8 @@ static void check_child(long k, enum kind kind)
 	check_all(numbers);
 }
 
-/* Forks at step k of a record. first: the thread has no chunk yet. left: number of bytes that are
- * left in the thread's chunk. Returns false if the record takes fewer than k steps. */
+/* Forks at step k of a record. first: the thread has no chunk yet. left: number of free bytes in
+ * the thread's chunk. Returns false if the record takes fewer than k steps. */
 static bool forked_at_step(long k, enum kind kind, bool zeroing, bool first, uint64_t left)
 {
 	uint32_t interrupted;

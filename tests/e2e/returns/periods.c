@@ -2,10 +2,11 @@
 /*
  * Makes calls while `run_returns periods` unhooks and hooks returns again.
  *
- *   spans N     makes 2 * N calls that begin while returns are hooked and end while returns are
- *               unhooked. Then makes N calls that begin unhooked and end hooked. Prints "0" to
- *               request unhooked returns, or "1" to request hooked returns. Continues after it has
- *               read a byte from stdin
+ *   spans N     makes 2 * N calls. One call begins while returns are hooked and ends while they
+ *               are unhooked. The next call begins unhooked and ends hooked, and so on. Then makes
+ *               N more calls that begin hooked and end unhooked. Prints "0" to request unhooked
+ *               returns, or "1" to request hooked returns. Continues after it has read a byte from
+ *               stdin
  *   rounds      makes 1,000 rounds of calls at the start and after each byte on stdin
  *   storm       handlers interrupt the calls of threads, and some of the handlers leave by jumps.
  *               One thread forks. After a '1' on stdin, all calls are recorded. After a '0', calls
@@ -49,8 +50,9 @@ KEEP void span(char c)
 	__asm__ volatile("");
 }
 
-/* Isn't traced. Its frame is large, so its calls have lower return slots than an earlier call of
- * span(), which may have been left open. By the slots alone, span() could be their caller. */
+/* Isn't traced. Its frame is large, so the calls that it makes have lower return slots than an
+ * earlier call of span(). If the agent takes that call of span() for open, the slots alone make
+ * span() look like their caller. */
 KEEP long deeper(long i)
 {
 	volatile char room[512];

@@ -18,8 +18,8 @@
 static uint64_t image, image_end, top, sum, looks, words;
 static long calls, most, other = -1;
 
-/* Makes addresses in the program and on the stack relative. Other large numbers are addresses in
- * libraries, which differ from run to run, so they count as 0. */
+/* Replaces an address in the program or on the stack by an offset. Other large numbers are
+ * addresses in libraries, which differ from run to run, so they count as 0. */
 NOTRACE static uint64_t normal(uint64_t v, uint64_t sp)
 {
 	if (v - image < image_end - image)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Prints the program counter and registers that a handler sees at each instruction of calls with
- * all kinds of exits. Prints a line whenever they change. Linked at a fixed address, so that runs
- * can be compared.
+ * A handler sees each instruction of calls with all kinds of exits. Whenever the program counter or
+ * the registers change, the program prints a line with them. The program is linked at a fixed
+ * address, so that runs can be compared.
  */
 #define _GNU_SOURCE
 #include <signal.h>

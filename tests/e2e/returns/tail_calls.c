@@ -14,8 +14,8 @@
 	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
 	X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
 
-/* The functions count their own calls and tail calls in these variables, also the functions in
- * assembly. */
+/* All functions, also the functions in assembly, count their own calls and tail calls in these
+ * variables. */
 #define X(name) unsigned long calls_##name, tails_##name;
 FUNCTIONS(X)
 #undef X
@@ -90,7 +90,7 @@ NOINLINE int by_pointer(int x)
 	return pointer(x);
 }
 
-/* A state machine. Its states call one another by tail calls, so all states have the first one's
+/* A state machine. Its states call one another by tail calls, so all states have the first state's
  * depth. */
 NOINLINE int machine_a(int x);
 

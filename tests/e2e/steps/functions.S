@@ -31,7 +31,8 @@
 	.cfi_adjust_cfa_offset -8
 	.cfi_restore \reg
 	.endm
-	/* code that is longer than any entry's window */
+	/* code that is longer than any entry's window, that is, than the bytes that a patch may
+	 * overwrite */
 	.macro far_away
 	.rept	6
 	lea	1(%rsi), %rsi
@@ -105,7 +106,7 @@ T t_mark, 7
 	ret
 E t_mark
 
-/* recurses as deep as earlier calls were. This closes the calls that a jump left open */
+/* recurses to the depth of earlier calls. So the agent closes the calls that a jump has skipped */
 T t_flush, 8
 	test	%edi, %edi
 	jz	1f
@@ -412,8 +413,8 @@ F call_pops
 	ret
 E call_pops
 
-/* If the handler is installed through libc, the kernel calls note_pc() at a step. It notes the real
- * PC that was interrupted, since the tracer shows handlers another PC. Then it jumps to the handler
+/* If the handler is installed through libc, the kernel calls note_pc() at a step. note_pc() notes
+ * the real interrupted PC, since the tracer shows handlers another PC. Then it jumps to the handler
  * that the kernel would have called. */
 F note_pc
 	mov	40 + 16 * 8(%rdx), %rax		/* uc_mcontext.gregs[REG_RIP] */

@@ -5,7 +5,7 @@
  * only counts instructions, and doesn't know which code runs. run_steps reads the program's output:
  *
  *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	what a handler sees at an instruction
- *   = FUNCTION STATE K REGISTERS			K: the call's steps; registers after it
+ *   = FUNCTION STATE K REGISTERS			K: number of steps; REGISTERS: after the call
  *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls of each function since the last mark
  *   c TID EXPECTED	the number of the thread's marks
  *   x ACTION FUNCTION STATE K STATUS	a child died
@@ -193,7 +193,7 @@ static void look(const greg_t *g)
 	print("o %s %s %ld %s %ld", function, state, step, at, (long)((uint64_t)g[REG_RSP] - first));
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		print(" %llx", (unsigned long long)g[numbers[i]]);
-	/* leaves out PF and AF, which depend on the counters */
+	/* leaves out PF and AF, which depend on the numbers in made[] */
 	print(" %llx |", (unsigned long long)(g[REG_EFL] & FLAGS & ~0x14));
 	for (int i = 0; i < f.nr; i++) {
 		print(" %s%lx", in_agent(f.pc[i]) ? "+" : "", in_agent(f.pc[i]) ? f.pc[i] - agent : f.pc[i]);
@@ -277,7 +277,7 @@ static void protect_parents(pid_t pid, pid_t tid)
 	memcpy(&threads, ring + 24, 8);
 	memcpy(&chunks, ring + 32, 8);
 	thread = (const uint32_t *)(ring + threads);
-	/* tids are used again, so the last row with pid and tid counts */
+	/* tids are used again, so the last row with this pid and tid is the valid one */
 	taken = (const uint64_t *)(ring + threads + nr_threads * 64ul);
 	for (uint32_t i = 0; i < nr_threads && thread[i * THREAD_WORDS]; i++)
 		if (thread[i * THREAD_WORDS + 1] == (uint32_t)pid && thread[i * THREAD_WORDS + 2] == (uint32_t)tid)
@@ -547,7 +547,7 @@ static void install(void)
 static uint64_t wanted[16];
 static bool known;		/* wanted[] has the values that registers have after the call */
 
-/* Calls f, and does action a at the k-th instruction of the call. */
+/* Calls f. At the k-th instruction of the call, the handler performs the action `a`. */
 __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act a, long k)
 {
 	volatile char deeper[8192];	/* later calls have return slots above this array, so they
@@ -602,8 +602,8 @@ __attribute__((noinline)) static void mark(const char *what, long k, int depth)
 	release_late_child();
 }
 
-/* States of the agent that usually exist only for an instant, while the tracer changes. The test
- * makes them by writing to the agent's memory. */
+/* States of the agent that usually exist only for an instant, while the tracer changes. The program
+ * makes these states by writing to the agent's memory. */
 enum poke { NO_POKE, NO_DEPTH, DEPTH, LIST, IDLE_RET, IDLE_JUMP, UNCOUNTED };
 
 struct scenario {
@@ -706,9 +706,9 @@ static void *in_thread(void *arg)
 	return NULL;
 }
 
-/* The bounds of the search for calls_to_fill: the number of calls of t_flush(0) that fill a chunk.
- * The call after them takes more steps. Each number is tried in a new thread, because a stepped
- * call may take more words than other calls. */
+/* calls_to_fill is the number of calls of t_flush(0) that fill a chunk. The next call takes more
+ * steps. LEAST_TO_FILL and MOST_TO_FILL are the bounds of the search for this number. Each number
+ * is tried in a new thread, because a stepped call may take more words than other calls. */
 #define LEAST_TO_FILL	1900
 #define MOST_TO_FILL	2000
 #define STEPS_TO_FILL	500

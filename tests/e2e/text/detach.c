@@ -4,7 +4,7 @@
  * handler, on an alternate stack, on a coroutine's stack, and in a thread that will be cancelled.
  * Meanwhile two threads make calls, and a thread loads and unloads a library. The program prints
  * "ready". At the next line on stdin all calls return. The program checks their results, and that
- * no part of the agent is left.
+ * nothing of the agent remains.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
