@@ -355,7 +355,7 @@ static void print(const struct bench *b, int rounds)
 		entering = share > entering ? share : entering;
 	}
 	if (entering > MOST_ENTERING) {
-		printf("%-24s no figure: entering a run is %.0f %% of it\n", b->name, entering * 100);
+		printf("%-24s no figure: entering the program takes %.0f %% of a run\n", b->name, entering * 100);
 		return;
 	}
 	for (int r = 0; r < rounds; r++) {

@@ -50,7 +50,7 @@ def disabled(bench, program, write):
         deadline = time.monotonic() + 20
         while not os.path.exists(os.path.join(place, "pid")):
             if process.returncode is not None or time.monotonic() > deadline:
-                raise Unavailable("the program did not come to its start")
+                raise Unavailable("the program did not write its PID file in time")
             time.sleep(0.01)
         with open(os.path.join(place, "pid")) as f:
             pid = f.read().strip()

@@ -99,7 +99,7 @@ struct pb_nop {
 	X(START,	"process or thread start, or a signal restorer") \
 	X(IFUNC,	"an IFUNC resolver") \
 	X(NOTRACE,	"marked notrace (no_instrument_function)") \
-	X(UNINSTRUMENTED, "not instrumented, in a module that is (see --all-sites)") \
+	X(UNINSTRUMENTED, "not instrumented, although its module is (see --all-sites)") \
 	X(AGENT,	"part of Patchbay") \
 	X(TEXTREL,	"its bytes are changed by relocations") \
 	X(OVERLAP,	"overlaps another site's displaced bytes") \

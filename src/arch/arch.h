@@ -383,6 +383,6 @@ extern char pb_prog_code[];
 #include "arch/x86_64/local.h"
 #include "arch/x86_64/registers.h"
 #else
-#error "no architecture that Patchbay knows: doc/design/porting.md"
+#error "unknown architecture: see doc/design/porting.md"
 #endif
 #endif

@@ -46,6 +46,6 @@ static inline void pb_cpu_zero_words(void *dst, size_t n);
 #if defined(__x86_64__)
 #include "arch/x86_64/cpu.h"
 #else
-#error "no architecture that Patchbay knows: doc/design/porting.md"
+#error "unknown architecture: see doc/design/porting.md"
 #endif
 #endif

@@ -29,7 +29,7 @@ static bool take(struct core *c, const struct core_path *to)
 	struct core_value v;
 
 	if (core_value_of(to, c->from.kind, &v)) {
-		core_error(c, "the target's member can't be read so");
+		core_error(c, "the target's member can't be read in this way");
 		return false;
 	}
 	if (!c->found) {

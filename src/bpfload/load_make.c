@@ -506,7 +506,7 @@ static int make_batch(struct batch *b, struct pb_bpf_text *log, uint32_t level)
 	for (uint32_t i = 0; i < b->nr && !err; i++)
 		err = each_slot(b, b->list[i].number, fill_slot);
 	if (err && nr != b->first && !progs[b->first].why)
-		say(&progs[b->first].why, "program %s, to which it comes by tail calls: %s",
+		say(&progs[b->first].why, "program %s, which it reaches by tail calls: %s",
 		    b->m->made.object->progs[nr].name, progs[nr].why ? progs[nr].why :
 		    strerror(-err));
 	return err;

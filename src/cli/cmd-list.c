@@ -227,7 +227,7 @@ static void print_totals(struct list *l)
 		if (!l->count_in[i])
 			continue;
 		if (!all++)
-			print_total_line(l, "", "of those that can be, by their entries only",
+			print_total_line(l, "", "of these, traced by their entries only",
 					 entry_only(l));
 		print_total_line(l, inexits[i].name, inexits[i].text, l->count_in[i]);
 	}

@@ -151,7 +151,7 @@ static int explained(int err)
 		return err;
 	pb_put_str(text, sizeof(text), &at,
 		   pb_stop_why ? pb_stop_why : "the program could not be stopped");
-	pb_put_str(text, sizeof(text), &at, "; nothing was changed, write it again");
+	pb_put_str(text, sizeof(text), &at, "; nothing was changed: repeat the write");
 	pb_file_error = text;
 	return err;
 }

@@ -62,8 +62,8 @@ static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 	}
 	if (!d->buffer || d->nr_chunks)
 		return 0;
-	snprintf(err, errlen, "%s: has no buffer %u; there %s %s", d->dir, d->buffer,
-		 strchr(known, ',') ? "are" : "is", known);
+	snprintf(err, errlen, "%s: has no buffer %u; the recording has %s", d->dir,
+		 d->buffer, known);
 	return -ENOENT;
 }
 
@@ -97,8 +97,8 @@ struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t
 				"nanoseconds");
 	if (!d->ended && !d->damaged)
 		pb_data_note(d,
-			     "the recording didn't end in order (the recorder was killed, or still "
-			     "runs): this is what it left");
+			     "the recording didn't end normally (the recorder was killed, or still "
+			     "runs): only the data that it wrote is shown");
 	return d;
 fail:
 	pb_data_close(d);

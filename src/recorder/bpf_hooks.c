@@ -113,8 +113,8 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 		return false;
 	if (f->usable) {
 		snprintf(text, len,
-			 "its return can't be hooked: not all of its exits can be patched "
-			 "(list --entry-only has the reason)");
+			 "the function's return can't be hooked: not all exits of the function can "
+			 "be patched (list --entry-only has the reason)");
 	} else if (f->matched) {
 		snprintf(text, len, "can't be probed: %s",
 			 f->refused ? record_refused_text(f->refused) :

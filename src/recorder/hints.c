@@ -81,7 +81,8 @@ void record_hint_modules(const struct record_server *s)
 		snprintf(text, sizeof(text),
 			 "--module %.200s: no library that matches was loaded; %s%s%s",
 			 o->modules[i], *near ? "did you mean " :
-			 "patchbay info lists those that were", near, *near ? "?" : "");
+			 "patchbay info lists the libraries that were loaded", near,
+			 *near ? "?" : "");
 		pb_text_clean(text, '?', 0);
 		record_error("%s", text);
 		pb_datadir_note(s->datadir, text);
@@ -153,8 +154,8 @@ static void name_libraries(struct record_module **list, unsigned nr)
 	}
 	pb_text_clean(names, '?', 0);
 	record_error("few calls in the program itself: its libraries weren't traced, %s%s; trace "
-		     "one with --module '%.100s', all with --all", names, nr > NAMED ? ", ..." : "",
-		     soname(list[0]));
+		     "one library with --module '%.100s', or all with --all", names,
+		     nr > NAMED ? ", ..." : "", soname(list[0]));
 }
 
 void record_hint_launcher(const struct record_server *s, uint64_t calls)

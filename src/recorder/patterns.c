@@ -91,8 +91,8 @@ static int use_mark(struct record_options *o, const struct record_pattern *p, st
 	if (r->value)
 		return 0;
 	return record_error("-%c %s: %s", p->option, p->text, errno == E2BIG ?
-			    "more than 64 patterns of demangled names; join them by --match=regex "
-			    "and |" :
+			    "more than 64 patterns of demangled names; join patterns with | and "
+			    "use --match=regex" :
 			    "out of memory");
 }
 

@@ -236,7 +236,7 @@ static void report_limits(struct run *r)
 	if (r->drain.full && !r->reported_full && r->o->mode != PB_RING_OVERWRITE) {
 		r->reported_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
-		snprintf(text, sizeof(text), "%s recorded (--max-size); the program goes on, "
+		snprintf(text, sizeof(text), "%s recorded (--max-size); the program continues, and "
 			 "further calls are only counted", bytes);
 		clear_progress(r);
 		record_error("%s", text);
@@ -245,8 +245,8 @@ static void report_limits(struct run *r)
 	if (r->drain.error && !r->reported_error) {
 		r->reported_error = true;
 		clear_progress(r);
-		record_error("%s/chunks: %s; what was written is kept, the program goes on. -F, -t "
-			     "or --overwrite record less",
+		record_error("%s/chunks: %s; the written data is kept, and the program continues. "
+			     "With -F, -t or --overwrite, less is recorded",
 			     r->datadir.dir, strerror(-r->drain.error));
 	}
 }
@@ -307,14 +307,16 @@ static void report_others(struct run *r, uint64_t since)
 	r->other = pid;
 	clear_progress(r);
 	if (!pid)
-		record_error("the program ended, a process goes on and is recorded; which one "
-			     "can't be seen (another user's, or not dumpable); ^C ends that");
+		record_error("the program ended, but another process continues and is recorded; "
+			     "its name is hidden (another user's process, or not dumpable); ^C "
+			     "ends the recording");
 	else if (p.nr + p.hidden > 1)
-		record_error("the program ended, %s (%d) and %u more processes go on and are "
-			     "recorded; ^C ends that", comm, (int)pid, p.nr + p.hidden - 1);
+		record_error("the program ended, but %s (%d) and %u more processes continue and "
+			     "are recorded; ^C ends the recording", comm, (int)pid,
+			     p.nr + p.hidden - 1);
 	else
-		record_error("the program ended, %s (%d) goes on and is recorded; ^C ends that",
-			     comm, (int)pid);
+		record_error("the program ended, but %s (%d) continues and is recorded; ^C ends "
+			     "the recording", comm, (int)pid);
 }
 
 static unsigned poll_once(struct run *r, int timeout)

@@ -236,7 +236,7 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		pb_datadir_note(s->datadir, err);
 	}
 	if (first && record_marks_apply(s->options, mod)) {
-		snprintf(err, sizeof(err), "%.180s: patterns don't hold for it: out of memory",
+		snprintf(err, sizeof(err), "%.180s: no pattern is applied: out of memory",
 			 record_base_name(path));
 		pb_datadir_note(s->datadir, err);
 	}

@@ -113,8 +113,8 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	untraced_notes(s, &ring);
 	if (ring.waits_in_vain) {
 		snprintf(text, sizeof(text),
-			 "calls are lost though --no-loss was given: %u time%s the recorder was "
-			 "stopped, or had no processor, for 200 ms", ring.waits_in_vain,
+			 "calls are lost although --no-loss was given: %u time%s, the recorder was "
+			 "stopped or got no processor for 200 ms", ring.waits_in_vain,
 			 ring.waits_in_vain == 1 ? "" : "s");
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);

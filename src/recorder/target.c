@@ -84,15 +84,15 @@ static int check_privileges(int fd, const char *path, const struct stat *st)
 	char cap[64];
 
 	if (st->st_mode & S_ISUID && st->st_uid != getuid())
-		return refuse(NOT_TRACEABLE, path, "is setuid: the loader takes no agent there; "
-			      "run it as its owner, or trace a copy");
+		return refuse(NOT_TRACEABLE, path, "is setuid, so the loader ignores the agent; "
+			      "run the program as its owner, or trace a copy");
 	if ((st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st->st_gid != getgid())
-		return refuse(NOT_TRACEABLE, path, "is setgid: the loader takes no agent there; "
+		return refuse(NOT_TRACEABLE, path, "is setgid, so the loader ignores the agent; "
 			      "trace a copy");
 	if (getuid() && fgetxattr(fd, "security.capability", cap, sizeof(cap)) > 0)
 		return refuse(NOT_TRACEABLE, path,
-			      "has file capabilities: the loader takes no agent "
-			      "there; trace it as root, or a copy");
+			      "has file capabilities, so the loader ignores the agent; trace the "
+			      "program as root, or trace a copy");
 	return 0;
 }
 
@@ -109,12 +109,12 @@ static int check_elf(struct record_target *t, int fd, const char *path, const El
 		return refuse(NOT_TRACEABLE, path, "is not a program but an object file or a core");
 	if (!read_loader(fd, eh, t->loader))
 		return refuse(NOT_TRACEABLE, path,
-			      "is linked statically; the agent comes in through "
-			      "the dynamic loader, so link it without -static");
+			      "is linked statically, but the dynamic loader must load the agent; "
+			      "link the program without -static");
 	if (!strncmp(record_base_name(t->loader), "ld-musl", 7))
 		return refuse(NOT_TRACEABLE, path,
-			      "is linked with musl; only programs of glibc can be "
-			      "traced, so link it with that");
+			      "is linked with musl, but only programs with glibc can be traced; "
+			      "link the program with glibc");
 	if (access(t->loader, X_OK)) {
 		record_error("%s: its loader %s: %s", path, t->loader, strerror(errno));
 		return NOT_TRACEABLE;
@@ -160,7 +160,7 @@ static int look_at(struct record_target *t)
 
 	if (fd < 0)
 		return refuse(NOT_TRACEABLE, t->exe, errno == EACCES ?
-			      "can't be read, so what is in it can't be known" : strerror(errno));
+			      "can't be read, so it can't be checked" : strerror(errno));
 	ssize_t n = pread(fd, &u, sizeof(u) - 1, 0);
 
 	if (n < 0 || fstat(fd, &st)) {
@@ -179,8 +179,8 @@ static int look_at(struct record_target *t)
 			status = -1;
 	} else {
 		status = refuse(NOT_TRACEABLE, t->exe,
-				"is neither an ELF program nor a script with "
-				"a #! line; name what runs it, as in `record sh FILE'");
+				"is neither an ELF program nor a script with a #! line; name the "
+				"interpreter, for example `record sh FILE'");
 	}
 	close(fd);
 	return status;
@@ -196,7 +196,7 @@ int record_target_resolve(struct record_target *t, const char *prog)
 		if (!stat(t->path, &st) && S_ISDIR(st.st_mode))
 			return refuse(NOT_TRACEABLE, prog, "is a directory");
 		return refuse(NOT_TRACEABLE, prog,
-			      "isn't executable; chmod +x it, or name what runs it");
+			      "isn't executable; use chmod +x, or name the interpreter");
 	}
 	if (ret == -ENOENT)
 		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found; check its path" :

@@ -154,7 +154,7 @@ def unanswered(err):
 def gave_up(err):
     """Returns whether `record --no-loss` reports that calls are lost because the recorder was
     stopped or had no processor."""
-    return b"calls are lost though --no-loss was given" in err
+    return b"calls are lost although --no-loss was given" in err
 
 
 def closing_line(err):

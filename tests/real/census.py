@@ -44,7 +44,7 @@ def count(path, not_sites):
     named = {reason: n for name, reason, n in rows if not name}
     left_out = sum(n for name, _, n in rows if name in not_sites)
     return (named["functions"] - left_out,
-            named["can be traced"] - named.get("of those that can be, by their entries only", 0))
+            named["can be traced"] - named.get("of these, traced by their entries only", 0))
 
 
 def exits(programs, not_sites):

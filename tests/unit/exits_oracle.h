@@ -296,7 +296,7 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 		struct at *f = from ? at(find(from), from) : NULL;
 
 		if (from && ip - m->bias != start && (!f || f->window != a->window))
-			bad(&count.landed, "came to the inside of a window", m, ip, NULL);
+			bad(&count.landed, "jumped into a window", m, ip, NULL);
 	}
 	if (a->function) {
 		if (nr_calls && calls[nr_calls - 1].slot == sp) {
@@ -312,7 +312,7 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 	if (a->exit) {
 		count.listed++;
 		if (nr_slots && slots[nr_slots - 1] != sp && sp < slots[0])
-			bad(&count.wrong, "an exit, and the return address isn't on top", m, ip, NULL);
+			bad(&count.wrong, "at an exit, the return address isn't on top of the stack", m, ip, NULL);
 	}
 	c = nr_calls ? &calls[nr_calls - 1] : NULL;
 	if (!c || c->slot != sp)

@@ -290,7 +290,7 @@ __attribute__((constructor)) static void start(void)
 		pthread_join(threads[i], NULL);
 	if (option("daemon", 0) && !fork()) {
 		setsid();
-		for (int i = 0; i < 3000 && !is_printed("goes on and is recorded"); i++)
+		for (int i = 0; i < 3000 && !is_printed("continues and is recorded"); i++)
 			usleep(10000);
 		quota = 1;
 		flood_ms = 0;

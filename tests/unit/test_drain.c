@@ -130,7 +130,7 @@ int __wrap_pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int 
 		if (chunk(i)->state == PB_CHUNK_FREE)
 			fill(i, 1, 8);
 	if (writes && !--writes)
-		fail_msg("the end of the session doesn't come");
+		fail_msg("the session doesn't end");
 	return __real_pb_datadir_chunks(w, iov, nr, bytes);
 }
 

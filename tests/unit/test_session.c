@@ -235,7 +235,7 @@ static void daemon_is_waited_for(void **state)
 {
 	/* the daemon fills its chunk after the recorder has reported that the daemon goes on */
 	assert_int_equal(run("chunks=1,daemon=1", "/bin/true", NULL), 0);
-	assert_non_null(strstr(text, "goes on and is recorded"));
+	assert_non_null(strstr(text, "continues and is recorded"));
 	assert_int_equal(look().chunks, 2);
 }
 

@@ -392,7 +392,7 @@ static bool left_at_step(long k, enum kind kind, uint64_t left)
 		return false;
 	step_at = 0;
 	if (!shows_its_end())
-		fail_msg("the last words that were reserved aren't seen (step %ld, kind %d, %lu left)", k, kind, left);
+		fail_msg("a reader doesn't see the last reserved words (step %ld, kind %d, %lu bytes of room)", k, kind, left);
 	put(SHORT);
 	fill_chunk();
 	put(SHORT);

@@ -317,7 +317,7 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 	if (!u->funcs)
 		return pb_error(s->command, "%s: damaged", path);
 	if (!u->type)
-		return pb_error(s->command, "%s: of no type that is here", path);
+		return pb_error(s->command, "%s: programs of its type aren't supported", path);
 	u->id = (*file)->id;
 	u->maps = calloc((*file)->nr_maps + 1, sizeof(*u->maps));
 	u->nr_maps = (*file)->nr_maps;

@@ -126,14 +126,16 @@ static const struct argp_option verify_options[] = {
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp run_argp = {
 	run_options, bpf_run_parse, "[OBJECT [PROGRAM] | pinned PATH | HEX...]",
-	"Verifies a program and runs it with a packet or a context, as the kernel's "
-	"BPF_PROG_TEST_RUN: one of an object's, or instructions in hexadecimal digits.\vExit "
+	"Verifies a program and runs it with a packet or a context, like the kernel's "
+	"BPF_PROG_TEST_RUN. The program is one of an object's programs, or is given as "
+	"instructions in hexadecimal digits.\vExit "
 	"status: 0 it ran, 1 it was rejected, 2 the run failed, 3 nothing was tried.", children
 };
 static const struct argp verify_argp = {
 	verify_options, bpf_verify_parse, "[OBJECT [PROGRAM...] | HEX...]",
-	"Says whether programs may run, in the kernel's words: an object's, or instructions in "
-	"hexadecimal digits.\vExit status: 0 accepted, 1 rejected, 3 nothing was tried.", children
+	"Says, in the kernel's words, whether programs may run. The programs are an object's, or "
+	"one program is given as instructions in hexadecimal digits.\vExit status: 0 accepted, "
+	"1 rejected, 3 nothing was tried.", children
 };
 
 /* ---- output ------------------------------------------------------------------------- */

@@ -18,10 +18,10 @@ static const struct argp_option options[] = {
 		"The object's variable NAME has this value: a number, true, false, or "
 	  "text for an array of characters", 2 },
 	{ "btf", OPT_BTF, "FILE", 0,
-		"Where CO-RE looks for types before it looks for the kernel's: PROG itself, if it "
-	  "has BTF (gcc -gbtf), or BTF alone", 2 },
-	{ "hex", OPT_HEX, 0, 0, "The maps in bytes, not by their types", 4 },
-	{ "quiet", 'q', 0, 0, "Not the maps at the end", 4 },
+		"CO-RE looks for types in FILE first, then among the kernel's. FILE is PROG "
+	  "itself, if it has BTF (gcc -gbtf), or a file of only BTF", 2 },
+	{ "hex", OPT_HEX, 0, 0, "Print the maps as bytes, not by their types", 4 },
+	{ "quiet", 'q', 0, 0, "Don't print the maps at the end", 4 },
 	{ 0 }
 };
 

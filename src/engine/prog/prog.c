@@ -130,7 +130,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	*why = "the file of eBPF programs is damaged";
 	if (!pb_prog_file_check(&f, file, size))
 		return err;
-	*why = "a map can't be mapped";
+	*why = "the memory of an eBPF map can't be mapped";
 	err = pb_prog_runs_start();
 	if (!err)
 		err = open_maps(&f);

@@ -13,7 +13,7 @@ static int unprivileged_changed(uint32_t before, bool live)
 {
 	if (before != 1 || pb_bpf_settings.unprivileged_disabled == 1)
 		return 0;
-	pb_file_error = "1 stays until the program ends";
+	pb_file_error = "the value 1 can't be changed until the program ends";
 	return -EPERM;
 }
 

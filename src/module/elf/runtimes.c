@@ -12,7 +12,7 @@
  * a section. A star at the end of a name matches any rest. */
 enum sign { DEFINES, NEEDS, SECTION };
 
-#define COPIES "stacks are copied away and back: a call that is copied may end where another one " \
+#define COPIES "stacks are copied away and back: a copied call may seem to end when another call " \
 	       "takes its place"
 
 static const struct runtime {
@@ -22,8 +22,8 @@ static const struct runtime {
 				 * as C does */
 } runtimes[] = {
 	{ "V8",
-	  "compiled JavaScript isn't traced, V8's builtins by their entries only, as they have no "
-	  "unwind tables",
+	  "compiled JavaScript isn't traced; V8's builtins are traced by their entries only, "
+	  "because they have no unwind tables",
 	  { { DEFINES, "_ZN2v87Isolate3New*" }, { DEFINES, "v8_Default_embedded_blob_*" } }, true },
 	{ "HotSpot", "compiled Java isn't traced; the virtual machine's own code is",
 	  { { DEFINES, "gHotSpotVMStructs" } } },
@@ -33,16 +33,16 @@ static const struct runtime {
 	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" },
 	    { DEFINES, "runtime.goexit*" } }, true },
 	{ "OCaml",
-	  "its collector walks the stack, which tracing leaves as it is; functions that leave by "
-	  "an exception have no return",
+	  "its collector walks the stack, which tracing doesn't change; functions that end by an "
+	  "exception have no return",
 	  { { DEFINES, "caml_frametable" }, { DEFINES, "caml_startup*" } } },
 	{ "Mono",
-	  "compiled methods aren't traced; images that were compiled ahead by their entries only, "
-	  "as they have no unwind tables",
+	  "compiled methods aren't traced; images that were compiled ahead of time are traced by "
+	  "their entries only, because they have no unwind tables",
 	  { { DEFINES, "mono_jit_init" }, { DEFINES, "mono_aot_file_info" } }, true },
 	{ ".NET",
-	  "compiled methods aren't traced; those that were compiled ahead have durations where "
-	  "they have unwind tables",
+	  "compiled methods aren't traced; methods that were compiled ahead of time have durations "
+	  "if they have unwind tables",
 	  { { DEFINES, "coreclr_initialize" }, { DEFINES, "DotNetRuntimeDebugHeader" } } },
 	{ "LuaJIT", "compiled Lua isn't traced; errors leave functions without a return",
 	  { { DEFINES, "luaJIT_setmode" }, { DEFINES, "luaJIT_version_*" } } },
@@ -63,7 +63,8 @@ static const struct runtime {
 	{ "Guile", COPIES, { { DEFINES, "scm_call_with_current_continuation" } } },
 	{ "Ruby's callcc", COPIES, { { DEFINES, "Init_continuation" } } },
 	{ "AddressSanitizer",
-	  "its runtime must be the first library; what it replaces is traced as the program's",
+	  "its runtime must be the first library; functions that it replaces are traced "
+	  "as functions of the program",
 	  { { DEFINES, "__asan_init" }, { NEEDS, "__asan_init" } } },
 };
 _Static_assert(sizeof(runtimes) / sizeof(*runtimes) <= 32, "struct pb_analysis: runtimes");

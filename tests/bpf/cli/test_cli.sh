@@ -391,8 +391,8 @@ RUN retval=2 data_out=$zeros" run -q -r 2 "$tmp/chain.bpf.o" inside
 # a program is reached by tail calls, but it can't be loaded; libbpf gives the same errors for the
 # object
 bad="R1 invalid mem access 'scalar'"
-check 1 "near: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" near
-check 1 "farther: REJECT errno=13 program broken, to which it comes by tail calls: $bad" run -q "$tmp/chain.bpf.o" farther
+check 1 "near: REJECT errno=13 program broken, which it reaches by tail calls: $bad" run -q "$tmp/chain.bpf.o" near
+check 1 "farther: REJECT errno=13 program broken, which it reaches by tail calls: $bad" run -q "$tmp/chain.bpf.o" farther
 check 1 "types: REJECT errno=22 map to_other: slot 0: program other is of another type than types" \
 	run -q "$tmp/chain.bpf.o" types
 check 1 "wakes: REJECT errno=9 map to_sleeping: slot 0: program sleeping isn't loaded: its section \"?socket\" says so" \

@@ -290,7 +290,7 @@ static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 	if (p->why)
 		return p->why;
 	if (!p->type || !pb_bpf_type_of(p->type))
-		return "programs of no type that is run here";
+		return "programs of a type that Patchbay does not run";
 	if (pb_bpf_make(object, &opts, &made))
 		abort();
 	why[0] = 0;

@@ -77,7 +77,7 @@ def exit_steps(function, want, faults):
             return n
         if kept != want or "middle" not in names:
             where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))
-            faults.append("not the way to main, or not its registers, at " + where)
+            faults.append("gdb doesn't reach main, or finds wrong registers, at " + where)
         gdb.execute("stepi", to_string=True)
     faults.append("does not leave the exit's stub")
     return n
