@@ -118,9 +118,9 @@ struct pb_ring_thread {
 	uint64_t lost;		/* total of the thread's calls without any record */
 	uint64_t no_return;
 	uint64_t start;		/* time of the thread's first hit */
-	uint64_t parent;	/* always 0: engines don't record the parent thread */
-	uint64_t missed;	/* total of unwritten records whose calls don't count as lost */
 	uint64_t unused;
+	uint64_t missed;	/* total of unwritten records whose calls don't count as lost */
+	uint64_t unused2;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
 

@@ -33,7 +33,6 @@ struct pb_thread {
 	uint64_t start;		/* start time of the thread's first chunk. If the thread has no
 				 * chunks, time of its first hit */
 	uint64_t born;		/* time of the thread's first hit; 0: unknown */
-	uint64_t parent;	/* serial of the thread that created this thread; 0: unknown */
 	uint64_t lost, no_return, missed; /* these counts come from the thread itself */
 };
 

@@ -134,7 +134,7 @@ static void load_thread(struct loader *l, const char *body, size_t len)
 		return;
 	*t = (struct pb_thread){
 		.serial = m.serial, .pid = m.pid, .tid = m.tid, .start = m.start, .born = m.start,
-		.parent = m.parent, .lost = m.lost, .no_return = m.no_return, .missed = m.missed,
+		.lost = m.lost, .no_return = m.no_return, .missed = m.missed,
 	};
 	comm = text_of(body, len, sizeof(m));
 	snprintf(t->comm, sizeof(t->comm), "%s", comm ? comm : "");
