@@ -4,7 +4,7 @@
  * the kernel's tool of the same name. The section has the addresses of the object's calls of mcount
  * and __fentry__. The tool is for compilers without -mrecord-mcount.
  *
- * Each text section gets a table of its own. The table is linked to its text section and in the
+ * Each text section gets a table of its own. The table is linked to its text section, and is in the
  * same group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards both together. The tables are
  * writable, so that a PIE needs no text relocations. The object is replaced only when the new
  * object is complete.
@@ -81,8 +81,8 @@ static bool is_hook(struct object *o, size_t symbol)
 			!strcmp(name, "__fentry__"));
 }
 
-/* Finds a symbol in the section to which relocations can refer. It is the section's own symbol if
- * there is one. Otherwise it is a local symbol, or a global symbol that no other object can define.
+/* Finds a symbol that lies in the section and that relocations can use. It is the section's own
+ * symbol if there is one. Otherwise it is a local symbol, or a global symbol that isn't weak.
  * 0: there is none. */
 static size_t anchor(struct object *o, size_t section, uint64_t *value)
 {
@@ -104,7 +104,8 @@ static size_t anchor(struct object *o, size_t section, uint64_t *value)
 	return best;
 }
 
-/* Finds the start of the call whose operand is relocated at off. False: it is no call. */
+/* Finds the start of the call instruction whose relocated operand is at off. Returns false if the
+ * instruction is no call. */
 static bool call_at(const Elf_Data *text, uint64_t off, uint64_t *call)
 {
 	const uint8_t *p = text->d_buf;
@@ -135,8 +136,8 @@ static bool append(struct object *o, Elf_Scn *to, void *bytes, size_t size, Elf_
 	return true;
 }
 
-/* Adds the names of the table's section and of its relocations, once. The buffer must live until
- * the object is written. */
+/* Adds two section names, for the tables and for their relocations, if they aren't added yet. The
+ * buffer `names` must live until the object is written. */
 static bool add_names(struct object *o)
 {
 	static char names[] = TABLE "\0" TABLE_RELA;
@@ -156,7 +157,7 @@ static bool set_header(struct object *o, Elf_Scn *scn, GElf_Shdr sh)
 	return gelf_update_shdr(scn, &sh) ? true : failed(o, NULL);
 }
 
-/* Puts new sections into the group that a section belongs to. */
+/* Puts the new sections `table` and `rela` into the group that has `section`. */
 static bool join_group(struct object *o, size_t section, size_t table, size_t rela)
 {
 	for (size_t i = 1; i < o->nr_sections; i++) {

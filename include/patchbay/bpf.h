@@ -9,10 +9,10 @@
  * maps are identified by numbers from 0, in the order of the object.
  *
  * Functions return 0 or a negative errno. The comment of each function explains its errors. If a
- * number names no program or map, functions return -EINVAL. "Context: any" means: any thread,
- * several threads at once, signal handlers, and inside helpers that programs call. "Context: setup"
- * means: one thread at a time for one machine, not in a signal handler, and not while a program
- * runs in this thread.
+ * number names no program or map, functions return -EINVAL. "Context: any" means that any thread
+ * may call the function, also while other threads call it, in a signal handler, or in a helper that
+ * a program calls. "Context: setup" means: one thread at a time for one machine, not in a signal
+ * handler, and not while a program runs in this thread.
  */
 #ifndef PATCHBAY_BPF_H
 #define PATCHBAY_BPF_H
@@ -26,7 +26,7 @@ extern "C" {
 
 struct pb_bpf_machine;
 
-/* Sizes of a map, in place of the object's sizes, for example if the object leaves the sizes to
+/* Sizes of a map. They replace the object's sizes, for example if the object leaves the sizes to
  * user space. */
 struct pb_bpf_map_sizes {
 	const char *map;		/* its name */
@@ -95,22 +95,22 @@ struct pb_bpf_program_info {
 uint32_t pb_bpf_machine_programs(const struct pb_bpf_machine *machine);
 int pb_bpf_machine_program_info(const struct pb_bpf_machine *machine, uint32_t program,
 				struct pb_bpf_program_info *info);
-/* The number of the program of that name, or -ENOENT. */
+/* Returns the number of the program with this name, or -ENOENT. */
 int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *name);
 
 /*
  * Verifies a program and makes it ready to run. The object may put programs into prog arrays
  * (libbpf fills such arrays in the same way). If the program can reach other programs by tail calls
- * through these arrays, they are loaded, too. If one of all these programs can't be loaded, none is
- * loaded, and info.why names it.
+ * through these arrays, the other programs are loaded, too. If one of these programs can't be
+ * loaded, none of them is loaded, and info.why names the program that can't be loaded.
  * -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ...: the verifier's errors, the same as the kernel's.
- * -EBADF: the section of a program in an array begins with ?, and this program wasn't loaded
+ * -EBADF: the section name of a program in an array begins with ?, and this program wasn't loaded
  * before. -EINVAL: a program in an array has another type. -ENOMEM. -EALREADY: an earlier call has
  * loaded the program.
- * log: receives the verifier's log, at one of the kernel's levels (0: nothing, 1, 2; 4:
- * statistics). If `size` is too small, the oldest lines are left out. The verdict is the same. size
- * 0: no log. With a log, verification takes several times as long. Without a log, too, info.why has
- * the reason. Context: setup.
+ * log: receives the verifier's log. level: the kernel's log level (0: nothing, 1, 2; 4:
+ * statistics). If `size` is too small, the oldest lines are left out, and the verdict is the same.
+ * size 0: no log. With a log, verification takes several times as long. info.why has the reason
+ * even without a log. Context: setup.
  */
 int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32_t level, char *log,
 			size_t size);
@@ -166,11 +166,11 @@ struct pb_bpf_map_info {
 uint32_t pb_bpf_machine_maps(const struct pb_bpf_machine *machine);
 int pb_bpf_machine_map_info(const struct pb_bpf_machine *machine, uint32_t map,
 			    struct pb_bpf_map_info *info);
-/* The number of the map of that name, or -ENOENT. */
+/* Returns the number of the map with this name, or -ENOENT. */
 int pb_bpf_machine_map(const struct pb_bpf_machine *machine, const char *name);
 
 /*
- * The operations of bpf(2) on maps, with its errors. flags: BPF_ANY 0, BPF_NOEXIST 1, BPF_EXIST 2,
+ * bpf(2)'s operations on maps, with bpf(2)'s errors. flags: BPF_ANY 0, BPF_NOEXIST 1, BPF_EXIST 2,
  * BPF_F_LOCK 4. -ENOENT: there is no such key, or the map wasn't made. pb_bpf_machine_next_key()
  * with key NULL finds the first key. Context: any thread, not inside a run.
  */
