@@ -8,7 +8,7 @@
  *   in other namespaces          in each process that maps the ring and lives in another
  *                                namespace, each thread's status file has all its numbers
  *
- * If a thread is reported dead, its memory is reused. That is fatal if the thread still writes. If
+ * If a thread is reported dead, its chunks are reused. That is fatal if the thread still writes. If
  * a dead thread is reported alive, no harm is done. So a thread is reported alive in all cases of
  * doubt.
  */

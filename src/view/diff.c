@@ -14,8 +14,8 @@ typedef unsigned long long ull;
 struct difference {
 	const struct pb_report_row *base, *now;	/* never NULL: &none if the run lacks the
 						 * function */
-	int64_t key;				/* the differences are sorted by the absolute
-						 * value */
+	int64_t key;				/* the differences are sorted by this
+						 * number, without its sign */
 };
 
 static const struct pb_report_row none = { .name = "", .raw = "", .module = "" };

@@ -186,8 +186,8 @@ int pb_view_parse_time(const char *text, uint64_t *ns)
 		if (strcmp(text + number, units[i].name))
 			continue;
 		if (!*units[i].name && memchr(text, '.', number))
-			unit = 1000000000;	/* seconds; views print times in seconds, as
-						 * 12.345678 */
+			unit = 1000000000;	/* without a unit, a number with a point is in
+						 * seconds, as in the views' output */
 		for (fraction = text; *fraction >= '0' && *fraction <= '9'; fraction++)
 			if ((whole = whole * 10 + (unsigned)(*fraction - '0')) > UINT64_MAX / unit)
 				return -ERANGE;

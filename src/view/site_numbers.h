@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Gives each function of the session one number. Views use the numbers as indices of arrays of
- * sums. A function has the same number in every program image that maps its module. Numbers below
- * PB_MAX_SITES are unknown sites.
+ * sums. A function has the same number in every program image that maps its module. Unknown sites
+ * have the numbers below PB_MAX_SITES.
  *
  * Context: the observer, one thread.
  */

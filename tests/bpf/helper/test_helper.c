@@ -103,7 +103,7 @@ static void privileges(void **state)
 	assert_null(pb_bpf_helper_for(socket, 0, 0, BPF_FUNC_loop));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_loop));
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_trace_printk));
-	/* like the kernel: for these helpers, PERFMON alone isn't enough, CAP_BPF is needed, too */
+	/* like in the kernel, trace_printk needs CAP_BPF and CAP_PERFMON */
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_ALL, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_skc_to_tcp_sock));

@@ -46,7 +46,7 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Each thread writes the key to each word of a value. */
+/* Changes random keys. Each word of a value is the value's key. */
 static void *change_keys(void *arg)
 {
 	struct worker *w = arg;

@@ -3,8 +3,8 @@
  * Compares the verifier's deductions with a run of the program. While a program is verified, the
  * state before each instruction is recorded. While the program runs (watch.h), the registers and
  * the stack must fit one of the instruction's recorded states. So the check finds a wrong deduction
- * right after the instruction with the deduction. It finds the deduction even if there is no wrong
- * access.
+ * one instruction after the verifier has made the deduction. It finds the deduction even if no
+ * wrong access follows.
  */
 #ifndef PB_TEST_BELIEFS_H
 #define PB_TEST_BELIEFS_H

@@ -394,8 +394,8 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0, a->sum, sum);
 }
 
-/* Returns whether the helper has another result in the kernel: a clock, a random number, a name of
- * an object. */
+/* Returns whether the helper's result differs in the kernel: a time, a random number, or the name
+ * of an object. */
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {

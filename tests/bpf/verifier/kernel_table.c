@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Runs our verifier on the kernel's table of verifier tests, and compares verdicts and messages.
- * Each test runs with privileges. If the table says so, the test also runs without privileges.
+ * Each test runs with privileges. Tests of socket filters and CGROUP_SKB programs also run without
+ * privileges.
  *
  *   kernel_table [-v] [WORD-OF-A-NAME]
  *
@@ -125,7 +126,7 @@ static const struct pb_bpf_objects objects[2] = {
 	{ find, get, put, array_progs[0] }, { find, get, put, array_progs[1] },
 };
 
-/* Creates the maps and fills them like the kernel's runner of the table. */
+/* Creates the maps and fills them, as the kernel's test runner does. */
 static void open_maps(void)
 {
 	const struct test_val value = { .index = 7 * sizeof(int), .foo[6] = (int)0xabcdef12 };

@@ -167,7 +167,7 @@ static void deep_waiting(void)
 	deep(wait_body, 64);
 }
 
-/* Each slot has a different packet pointer. There are 8,100 comparisons, and all of them wait to be
+/* Each slot has a different packet pointer. After each of 8,100 comparisons, one path waits to be
  * walked. Each comparison updates the range of all pointers. This is the only kind that is refused
  * because of its memory. The kernel gives up with E2BIG. */
 static void packets(void)

@@ -85,8 +85,8 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* Adds m to base, in one of several forms. May also add a constant, which *shift gets. Returns the
- * pointer's register. May overwrite the number in m->r. */
+/* Adds m to base, in one of several forms. May also add a constant. *shift gets the constant, or 0.
+ * Returns the pointer's register. May overwrite the number in m->r. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {
 	*shift = 0;
@@ -292,8 +292,8 @@ static void edge_packet(struct weave *w)
 	w->locked &= ~(1u << data | 1u << p);
 }
 
-/* Accesses the slice in r0. The slice has `size` bytes, or r0 is NULL. If may_leave is false, no
- * path leaves the function. */
+/* r0 is NULL, or the address of a slice of `size` bytes. Accesses the slice. If may_leave is false,
+ * no path leaves the function. */
 static void touch_slice(struct weave *w, int size, struct mover *m, bool may_leave)
 {
 	int s = pick(w, 4), base = m->r == 7 ? 6 : 7;

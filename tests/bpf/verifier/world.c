@@ -35,8 +35,8 @@ static uint64_t next(void)
 static const uint64_t *words;		/* most memory is filled with these numbers */
 static unsigned nr_words;
 
-/* Returns a random number. If there are words, most numbers are words, halves of words, or two
- * halves put together. */
+/* Returns a random number. If there are words, most numbers are words, halves of words, or
+ * combinations of two halves. */
 static uint64_t content(void)
 {
 	uint64_t r = next(), v;

@@ -176,7 +176,7 @@ __attribute__((destructor)) static void v_destruct(void) { sink = v_add(1, 1); }
 /* --- functions that must not be traced if the compiler's output shows the attribute --- */
 __attribute__((no_instrument_function)) static KEEP long unhooked(long n) { return opaque(n) + 1; }
 
-/* A global function in a section of its own, so that its address is far from the other functions. */
+/* A global function in a section of its own, so that its address is far from other functions. */
 long v_far(long n);
 KEEP __attribute__((section(".text.far"))) long v_far(long n) { return opaque(v_add(n, 9)) + 1; }
 
