@@ -4,11 +4,10 @@
  * gets the next chunk. The format is abi/ring.h and abi/entries.h.
  *
  * Context of all functions: hit path, that is, any thread, also inside signal
- * handlers. The functions make no system call, take no lock
- * and don't use libc. A writer belongs to one thread. Only signal handlers of that
- * thread run concurrently, so xadd and cmpxchg without a lock prefix are atomic
- * enough. A handler may interrupt any of these functions at any instruction, and run
- * any of them to its end.
+ * handlers. The functions make no system call, take no lock and don't use libc. A
+ * writer belongs to one thread. Only signal handlers of that thread run concurrently,
+ * so xadd and cmpxchg without a lock prefix are atomic enough. A handler may interrupt
+ * any of these functions at any instruction, and run any of them to its end.
  */
 #ifndef PB_RING_WRITER_H
 #define PB_RING_WRITER_H

@@ -113,8 +113,8 @@ struct pb_bpf_ctx_access {
 					 * be read whole */
 	uint8_t width;			/* bytes to load or store at `at`; 8 for pointers */
 	uint16_t at;			/* place in Patchbay's structure */
-	uint8_t field_size;		/* the kernel's ctx_field_size; 0: the field must be read
-					 * whole */
+	uint8_t field_size;		/* if the field's flags allow narrow reads: its size (the
+					 * kernel's ctx_field_size); otherwise 0 */
 	uint32_t below;			/* a write of a value >= `below` has no effect; 0: no
 					 * limit */
 	const char *name;		/* the field's name; NULL: the field has no name */
