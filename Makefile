@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # A thin front end for meson. Sanitizer builds have their own build directories:
-#   make asan check-asan   everything but the agent with ASan and UBSan
-#   make tsan check-tsan   the same with TSan
+#   make asan check-asan   build and test everything except the agent, with ASan and UBSan
+#   make tsan check-tsan   the same, with TSan instead
 BUILD ?= build
 MESON ?= meson
 NINJA ?= ninja
@@ -26,7 +26,7 @@ setup:
 # the tests that must pass before a commit; they take a few minutes
 check: setup all
 	$(Q)BUILD=$(BUILD) scripts/check quick
-# all tests, with real programs and long runs
+# all tests, also with real programs and with long runs
 check-all: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all
 

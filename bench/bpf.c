@@ -3,8 +3,8 @@
  * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel (through
  * BPF_PROG_TEST_RUN). A run makes many operations, so that entering the program takes a small
  * part of the run's time. The time for entering is subtracted. If the time for entering is more
- * than a tenth of the run's time, there is no figure. The sides run in slices that alternate. A
- * figure is the median over the rounds. Needs the right to load programs.
+ * than a tenth of the run's time, there is no figure. Slices of JIT, interpreter and kernel
+ * alternate. A figure is the median over the rounds. Needs the right to load programs.
  *
  *	bench_bpf [ROUNDS]
  */
@@ -137,8 +137,8 @@ static void alu_loop(struct bench *b)
 	     BPF_JMP_IMM(BPF_JNE, 1, 0, -6), BPF_EXIT_INSN());
 }
 
-/* Writes a lookup in an array. In Patchbay's form, this function inlines the lookup, as resolve.c
- * does. In the kernel's form, the kernel's verifier inlines the call. */
+/* Writes a lookup in an array. Patchbay's form has the inlined code that run/fixup.c would write.
+ * The kernel's form has a call, which the kernel's verifier inlines. */
 static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
@@ -362,8 +362,8 @@ static void print(const struct bench *b, int rounds)
 		for (enum side e = 0; e < NR_SIDES; e++)
 			net[e][r] = (b->ns[e][r] - benches[0].ns[e][r]) / b->operations;
 		ratio[JIT][r] = net[JIT][r] / net[KERNEL][r];
-		/* the ratio of whole runs, which include the time for entering, because every run has
-		 * to enter the program */
+		/* This is the ratio of whole runs. It includes the time for entering, because every run
+		 * has to enter the program. */
 		ratio[INTERPRETER][r] = b->ns[INTERPRETER][r] / b->ns[JIT][r];
 	}
 	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name, median(net[KERNEL], rounds),
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
 			printf("%s can't be made: %s\n", b->name, strerror(errno));
 			return 1;
 		}
-		/* all sides must compute the same */
+		/* JIT, interpreter and kernel must compute the same result */
 		if (run(b, KERNEL, 1) != run(b, JIT, 1) || run(b, JIT, 1) != run(b, INTERPRETER, 1)) {
 			printf("%s: results differ\n", b->name);
 			return 1;

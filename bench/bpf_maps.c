@@ -2,21 +2,21 @@
 /*
  * Measures the time of an operation on a map: on Patchbay's maps, and on this kernel's maps from an
  * eBPF program. Operations run in one thread, in two threads, and in two processes that share a
- * map. Both sides make a thousand operations in a loop. The loop also prepares key and value for
- * each operation. This time is part of both figures.
+ * map. For Patchbay and for the kernel, a loop makes a thousand operations. The loop also prepares
+ * key and value for each operation. This time is part of both figures.
  *
  * There is no row for lookups in an array. The kernel and Patchbay inline such lookups, so this
  * program would measure little more than the loop. bench_bpf measures these lookups.
  *
- *   bpf_maps [ROUNDS [TYPE]]	nanoseconds, medians of interleaved rounds (9)
+ *   bench_bpf_maps [ROUNDS [TYPE]]	prints nanoseconds, as medians of ROUNDS (9) rounds
  *
- * In rows `same`, two threads change the same keys of a map. In all other rows, they
+ * In rows `same`, both threads or processes change the same keys of a map. In all other rows, they
  * use different keys.
  *
  * On shared machines, communication between the two processors becomes slower or faster for
  * seconds at a time. So before and after each measurement, a check measures how long two threads
- * take to count in one word. Only the third of the measurements that has the fastest checks is
- * used. The time of these checks is printed last.
+ * take to count in one word. Only a third of the measurements is used: those with the fastest
+ * checks. The time of these checks is printed last.
  */
 #include <err.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ struct job {
 	struct pb_bpf_map *map;
 	enum work work;
 	uint32_t cpu, first;
-	double ns;		/* ns for LOOP operations */
+	double ns;		/* ns for each operation */
 	pthread_barrier_t *start;
 };
 
@@ -169,8 +169,8 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		for (int i = 0; i < nr; i++)
 			pthread_join(threads[i], NULL);
 	}
-	/* For one job, this is its time. For two jobs, it is the harmonic mean of their times: the
-	 * time that belongs to the mean of their rates. */
+	/* For one job, ns is the job's time. For two jobs, it is the harmonic mean of their times.
+	 * This is the time of one operation at the mean of the two rates. */
 	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
 	return ns;
 }
@@ -375,7 +375,7 @@ static void show(struct row *r, int rounds)
 	       2 * v[1] / v[4], median(r->word, kept));
 }
 
-/* Each kind has a row for each work from `first` to `last`. */
+/* For each of these kinds, the table has one row for each value from `first` to `last`. */
 static const struct kind {
 	const char *type;
 	uint32_t number;

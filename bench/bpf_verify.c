@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Measures how long Patchbay's verifier and this machine's kernel take to verify programs of
- * compiled objects. tests/bpf/load compiles the kernel's own objects. Both sides alternate, and
- * figures are medians of the rounds. Patchbay's time is the time for verifying and resolving. The
- * kernel's time is the time that the kernel reports (BPF_LOG_STATS). It includes neither reading the
- * program, nor reading its types, nor the JIT. No log is written. Needs the right to load programs.
+ * Measures how long Patchbay's verifier and this machine's kernel take to verify the programs of
+ * objects. tests/bpf/load/run_objects compiles such objects from the kernel's sources. The two
+ * verifiers take turns, and figures are medians of the rounds. Patchbay's time is the time for
+ * verifying and resolving. The kernel's time is the time that the kernel reports (BPF_LOG_STATS).
+ * The kernel's time includes neither reading the program, nor reading its types, nor the JIT. No
+ * log is written. Needs the right to load programs.
  *
  *	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *
- * Takes the programs that both sides accept, and sorts them by the number of verified
- * instructions. Shows the first LARGEST programs (10 by default).
+ * Takes the programs that both verifiers accept, and sorts them by the number of instructions that
+ * Patchbay's verifier processed. Shows the first LARGEST programs (10 by default).
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -53,7 +54,8 @@ static void adjust(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf
 	spec->attr.max_entries = entries_of(spec->attr.type, spec->attr.max_entries);
 }
 
-/* Returns milliseconds. Returns a negative number if the kernel doesn't accept the program. */
+/* Returns the kernel's time in ms. If the kernel doesn't accept the program, returns a negative
+ * number. */
 static double kernel_ms(const char *path, const struct pb_bpf_object_prog *prog, unsigned long *insns)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log, .kernel_log_size = LOG_SIZE,

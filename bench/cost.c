@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that times its own loops. Traced functions are compared with a limit. Their loops
- * and the limit's loops run in one process, in slices that alternate.
+ * A program that times its own loops. Some loops call traced functions. Other loops call a limit:
+ * a function that reads the clock and writes a record, as every tracer has to. All loops run in one
+ * process, in slices that alternate.
  *
  *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
- *                         JSON. Before the slices, a loop of leaf fills a buffer of default size
- *                         once. Three values are CPU times per call: "first_8mb" of this loop's
- *                         first million calls (8 MB of records), "first_pass" of all calls of
- *                         this loop, and "later_passes" of calls after this loop. With DIR, the
- *                         program first writes its PID to DIR/pid and waits for DIR/go, so that
- *                         tracing can be changed before a slice runs
- *   cost threads K        K slices in one thread and in two threads: how limit, leaf and fib scale
- *   cost idle T CALLS     memory before and after T threads that make CALLS traced calls, then wait
+ *                         JSON. Before the slices, a loop of leaf fills the tracer's buffer (of
+ *                         default size) once. Three values are CPU times per call: "first_8mb" for
+ *                         this loop's first million calls (8 MB of records), "first_pass" for all
+ *                         calls of this loop, and "later_passes" for calls after this loop. With
+ *                         DIR, the program first writes its PID to DIR/pid and waits for DIR/go, so
+ *                         that tracing can be changed before a slice runs
+ *   cost threads K        K slices in one thread and in two threads; prints how limit, leaf and fib
+ *                         scale
+ *   cost idle T CALLS     starts T threads that make CALLS traced calls and then wait; prints the
+ *                         memory before and after the start
  *   cost leaf N           N calls of leaf, nothing else
  *   cost fib N            fib(N)
  *   cost mix N M          N calls of leaf, then fib(M)
  *
- * Functions to trace are leaf, fib, their loops, and other, which is never called. The
- * loops are traced so that a depth or a filter can reject the calls that they make. All
- * other functions have no patchable entry, whatever the compiler's options are. The two
- * limits are assembly: no tracer changes them.
+ * The functions to trace are leaf(), fib(), leaf_loop(), fib_loop() and other(). Nothing calls
+ * other(). The two loops are traced so that a depth or a filter can reject the calls that they
+ * make. UNTRACED functions have no patchable entry, whatever the compiler's options are. The two
+ * limits are assembly, so the compiler adds no patchable entry to them either.
  *
  * The program must be built with -O2 -fno-optimize-sibling-calls. Otherwise gcc turns
  * half of fib's calls into a loop.
@@ -40,12 +43,12 @@
 				 * L2 cache */
 #define SLICE_CALLS 200000
 #define SLICE_FIB   24		/* 150,049 calls */
-#define FIRST_8MB   1000000	/* 8-byte records */
-#define FIRST_PASS  9000000	/* more than 64 MiB of 8-byte records */
+#define FIRST_8MB   1000000	/* the number of 8-byte records in 8 MB */
+#define FIRST_PASS  9000000	/* this number of 8-byte records fills more than 64 MiB */
 #define MAX_SLICES  1001
 
-/* A thread's state for the limits: the address of the next record, and the buffer's bounds. At the
- * buffer's end, the address goes back to the start. */
+/* Where a thread's limits write: the address of the next record, and the bounds of their buffer. At
+ * the buffer's end, the address goes back to the start. */
 __thread struct limit_log {
 	char *next, *end, *start;
 } limit_log;
@@ -262,7 +265,8 @@ UNTRACED static void wait_in(const char *dir)
 		nanosleep(&pause, NULL);
 }
 
-/* CPU time per call of leaf in ns. The first pass includes allocating the buffer's pages. */
+/* CPU time per call of leaf in ns. In the first pass through the tracer's buffer, the kernel also
+ * allocates the buffer's pages. */
 static struct first {
 	double part, pass, later;
 } first;
@@ -308,7 +312,7 @@ UNTRACED static void slices(int k)
  * second of one worker. A barrier starts the work. It wakes the workers tens of microseconds
  * apart. So after the barrier, each worker spins until the other worker has arrived.
  */
-#define SPAN_NS 20e6		/* duration of a slice of one loop in one thread */
+#define SPAN_NS 20e6		/* how long one thread runs a loop in each slice */
 
 static pthread_barrier_t gate;
 static struct work {

@@ -2,9 +2,9 @@
 """The code that all parts of the bench share: running pinned processes, alternating between
 variants, the rows of the table, and the command lines of the two tracers.
 
-The parent measures the times. Wall time is the time of the monotonic clock. CPU time is
-user + sys time that wait4 reports. It includes all children that the process waited for, so
-it includes the recorder and the program.
+This process measures the times of its children. Wall time is the time of the monotonic clock.
+CPU time is the user + sys time that wait4 reports. If a child has waited for its own children,
+their time is included. So the CPU time of a recording is that of the recorder and the program.
 """
 import contextlib
 import json
@@ -26,10 +26,10 @@ class Unavailable(Exception):
     """A variant or a part can't be measured on this machine. The text gives the reason."""
 
 
-# ---- the tracers' command lines; no other code of the bench knows their options ----
+# ---- the tracers' command lines ----
 
 def pb(*args):
-    """Returns a command line of patchbay. No other code of the bench names the binary."""
+    """Returns a command line of patchbay, as a list. No other code of the bench names the binary."""
     binary = os.path.join(BUILD, "patchbay")
     if not os.access(binary, os.X_OK):
         raise Unavailable("build/patchbay is not built")
@@ -58,9 +58,9 @@ ANY, NONE = (1, float("inf")), (0, 0)
 
 
 def pb_traced(data, options, program, expect, same=None, **more):
-    """Records a run. Refuses its figures unless the run did what the bench wants to measure:
-    each key of `expect` has a value in (least, most) in `info`, and the output is
-    `same`."""
+    """Records a run. Raises Unavailable unless the run did what the bench wants to measure. For each
+    key of `expect`, the value that `info` reports must be within (least, most). If `same` is
+    given, the program's output must be equal to `same`."""
     done = run(pb_record(data, options, program), **more)
     if same is not None and done.out != same:
         raise Unavailable("the traced program's output differs from the bare one's")
@@ -84,7 +84,7 @@ def pb_calls(data):
     columns = lines[0].split(",")
     name, count = columns.index("function"), columns.index("calls")
     for line in lines[1:]:
-        # A C++ name may have commas inside quotes; the C names that are traced here don't.
+        # A C++ name may have commas inside quotes. But all names that are traced here are C names.
         field = line.split(",")
         calls[field[name].strip('"')] = calls.get(field[name].strip('"'), 0) + int(field[count])
     return calls
@@ -132,7 +132,8 @@ def environment(extra=None):
 
 
 class Aside(threading.Thread):
-    """A thread that does `work` while a process runs. If the work fails, the process is killed."""
+    """A thread that calls work(process) while the process runs. If `work` fails, the process is
+    killed."""
 
     def __init__(self, work, process):
         super().__init__()
@@ -143,7 +144,7 @@ class Aside(threading.Thread):
     def run(self):
         try:
             self.work(self.process)
-        except Exception as e:      # carried to finish()
+        except Exception as e:      # finish() raises it
             self.error = e
             end_group(self.process)
 
@@ -221,13 +222,14 @@ PATIENCE = 4    # at most PATIENCE times the wanted number of rounds are run
 class Rounds:
     """A round makes one measurement of each variant (A B C A B C ...). The first round warms up
     and is dropped. A variant that fails is left out, and the reason is kept. A recording
-    that is still being written to the disk would disturb the next variant. So tidy() is
-    called after each measurement. Without yardsticks, the last round doesn't need it.
+    that is still being written to the disk would disturb the next variant. So tidy(), which
+    removes the recording, is called after each measurement. If it is known that a round is
+    the last one (no yardsticks), its recording stays.
 
-    yardsticks names values of each measurement. These values don't depend on the variant
-    but only on how busy the machine was. If a yardstick took longer in a round than in
-    other rounds, the round is set aside, and another round is run. If too many rounds were
-    busy, the least busy rounds count."""
+    `yardsticks` is a list of keys. Each measurement has a value for each of these keys. The
+    value doesn't depend on the variant, but only on how busy the machine was. If a yardstick
+    took longer in a round than in other rounds, the round is set aside, and another round is
+    run. If too many rounds were busy, the least busy rounds are used."""
 
     def __init__(self, variants, runs, log, tidy, yardsticks=()):
         self.why, rounds = {}, []
@@ -259,14 +261,15 @@ class Rounds:
 
     @staticmethod
     def busy(rounds, yardsticks):
-        """Returns for each round the largest ratio of a yardstick's time in this round to its
-        fastest time."""
+        """Returns one number for each round: the largest ratio of a yardstick's time in this round
+        to the same yardstick's fastest time."""
         least = {y: min(v[y] for r in rounds for v in r.values()) for y in yardsticks if any(rounds)}
         return [max((v[y] / least[y] for v in r.values() for y in yardsticks), default=1) for r in rounds]
 
     def each(self, compute, *names):
-        """Returns the list of compute(value of a, value of b, ...) for all rounds. If a variant has
-        no value, returns [] and sets self.missing to the reason."""
+        """Calls `compute` for each round, with the round's values of the variants `names`. Returns
+        the list of results. If a variant has no value, returns [] and sets self.missing to the
+        reason."""
         self.missing = next((f"{n}: {self.why[n]}" for n in names if n in self.why), None)
         if self.missing:
             return []

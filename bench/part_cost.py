@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 7: the time of one traced call."""
+"""Criterion 7 of the bench's table: the time of one traced call."""
 import os
 import shutil
 import time
 from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_control, pb_traced, run,
                      uftrace_calls, uftrace_record)
 
-# Only these functions are traced, in each build. So the limits are never sites.
+# Only these functions of cost.c are traced, in each build. So limit() and entry_limit(), with
+# which they are compared, are never patched.
 PATTERNS = [word for name in ("leaf", "leaf_loop", "fib", "fib_loop", "other") for word in ("-P", name)]
 GRAPH = ["--tracer=function_graph"]
 
@@ -16,7 +17,7 @@ VARIANTS = {
     "function": (["--tracer=function"], {"records": ANY, "patched": ANY}),
     "no clock": ([*GRAPH, "--clock=none"], {"calls": ANY, "patched": ANY}),
     "idle agent": (["--tracer=nop"], {"records": NONE, "patched": NONE}),
-    "depth": ([*GRAPH, "-D", "1"], {"calls": (1, 1000), "patched": ANY}),   # leaf_loop and fib_loop are depth 1
+    "depth": ([*GRAPH, "-D", "1"], {"calls": (1, 1000), "patched": ANY}),   # calls of leaf_loop and fib_loop have depth 1
     "filter -F": ([*GRAPH, "-F", "other"], {"calls": NONE, "patched": ANY}),    # other is never called
     "filter -N": ([*GRAPH, "-N", "leaf_loop", "-N", "fib_loop"], {"calls": NONE, "patched": ANY}),
 }
@@ -40,8 +41,8 @@ def cost(bench):
 
 
 def disabled(bench, program, write):
-    """Runs a program whose sites are patched at its start. The program waits while `write` is
-    written to control files. After that, it runs its slices."""
+    """Runs a program whose sites are patched at its start. The program waits while the pairs
+    `write` (control file, value) are written. After that, it runs its slices."""
     place = bench.path("wait")
     shutil.rmtree(place, ignore_errors=True)
     os.makedirs(place)
@@ -63,8 +64,8 @@ def disabled(bench, program, write):
 
 
 def sliced(bench, build, program):
-    """The program alternates between its own loops and the limit, and times them. A round runs
-    the program bare and under each variant."""
+    """The program times its loops, in slices that alternate: loops of traced functions, and loops
+    of the limits (cost.c). A round runs the program bare and under each variant."""
     variants = {"bare": lambda: run(program, bench.one).json()}
     for name, (options, expect) in VARIANTS.items():
         variants[name] = lambda options=options, expect=expect: pb_traced(
@@ -98,9 +99,9 @@ def sliced(bench, build, program):
 
 
 def first_pass(bench, program):
-    """Measures the CPU time that tracing adds to a program that records little. The recorder's
-    CPU time doesn't count. The recorder allocates the buffer's memory before the program
-    needs it, and runs on another processor."""
+    """Compares the CPU time of the program's first calls with the CPU time of its later calls. A
+    short program makes only first calls. The recorder's CPU time isn't included: the recorder
+    runs on another processor, and allocates the buffer's memory before the program needs it."""
     modes = {"--overwrite": ["--overwrite"], "to a file": []}
     rounds = bench.rounds({name: lambda options=options: pb_traced(
         bench.path("data"), [*PATTERNS, *GRAPH, *options], [program, "slices", "1"], VARIANTS["graph"][1],
@@ -112,8 +113,8 @@ def first_pass(bench, program):
 
 
 def cpu_time(bench, program):
-    """Measures the CPU time per call: the time of recorder and program together, minus the bare
-    program's."""
+    """Measures the CPU time per call: the time of recorder and program together, minus the time
+    of the bare program."""
     leaf, fib = (2_000_000, 30) if bench.quick else (10_000_000, 34)
     for what, argv in (("leaf", [program, "leaf", str(leaf)]), ("fib", [program, "fib", str(fib)])):
         data, udata = bench.path("data"), bench.path("udata")

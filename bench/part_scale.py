@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 10: two threads, a thousand threads, fifty thousand sites, cc1."""
+"""Criterion 10 of the bench's table: two threads, deep recursion, a thousand threads, fifty thousand
+sites, and the start of large programs."""
 import os
 import re
 import shutil
@@ -62,7 +63,7 @@ def idle(bench):
 
 
 def generate(bench, functions, files=10):
-    """Makes a program with this number of functions. Each function may call the one before it."""
+    """Makes a program with `functions` functions. Each function may call the function before it."""
     sources = []
     for k in range(files):
         sources.append(bench.path(f"many{k}.c"))
@@ -102,7 +103,8 @@ def sites(bench):
         return pb_traced(data, ["--overwrite", *GRAPH], [program], expect, cpus=bench.two).info
 
     def live():
-        """While the program runs, all sites are restored, and after that patched again."""
+        """Records the program. While it runs, the original text of all sites is restored twice.
+        Each time, the sites are patched again."""
         pid, go = bench.path("pid"), bench.path("go")
         for path in (pid, go):
             if os.path.exists(path):
@@ -133,7 +135,7 @@ def sites(bench):
 
 def cc1(bench):
     """Measures the start of gcc's cc1, which is stripped and has 45,000 functions. cc1 compiles
-    an empty file. All its functions are patched. Only the outermost call is recorded."""
+    an empty file. All functions of cc1 are patched. Only the outermost call is recorded."""
     compiler = run(["gcc", "-print-prog-name=cc1"]).out.strip()
     if not os.path.isfile(compiler):
         raise Unavailable("gcc's cc1 is not here")
@@ -196,8 +198,8 @@ def large_start(bench, name, argv, first, cached):
 
 
 def large(bench):
-    """Measures the programs with the most functions: the first start, and a later start with a
-    filled cache."""
+    """Measures the start of two programs with very many functions: the first start, and a later
+    start with a filled cache."""
     empty = bench.path("empty.c")
     open(empty, "w").close()
     found = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Builds real programs with patchable entries, so that both tracers see the same functions.
-Sources come from the registries that this machine is set up for. Sources and programs
+Sources come from the registries for which this machine is set up. Sources and programs
 stay in build/bench.d."""
 import glob
 import os
@@ -69,7 +69,8 @@ def redis(bench):
         with tarfile.open(glob.glob(os.path.join(place, "*.orig.tar.*"))[0]) as tar:
             tar.extractall(place)
         source = glob.glob(os.path.join(place, "redis-*", "src"))[0]
-        # Uses libc's malloc as Debian does: jemalloc's functions must not be measured.
+        # Like Debian's redis, this build uses libc's malloc. Otherwise the functions of jemalloc
+        # would be traced, too.
         run(["make", "-C", source, f"-j{bench.nr_cpus}", "MALLOC=libc", "USE_SYSTEMD=no", "OPTIMIZATION=-O2",
              f"REDIS_CFLAGS={NOPS} -g", f"CFLAGS={NOPS} -O2 -g", "redis-server", "redis-benchmark"])
         built = glob.glob(os.path.join(source, "redis-benchmark"))
