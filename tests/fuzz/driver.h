@@ -78,6 +78,6 @@ struct fuzz_input {
 };
 uint64_t fuzz_take(struct fuzz_input *in, unsigned bytes);
 /* Takes a block. The block's length precedes it in `bytes` bytes. If fewer bytes than the length
- * are left, *size is the number of bytes left. Otherwise it is the length. */
+ * remain, *size is the number of remaining bytes. Otherwise it is the length. */
 const uint8_t *fuzz_take_block(struct fuzz_input *in, unsigned bytes, size_t *size);
 #endif

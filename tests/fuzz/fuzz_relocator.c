@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Checks that a patched function does the same as before. First runs the original bytes of the
- * function's window. Then runs the window as the agent patches it, with a jump, a stub, a copy of
- * the instructions, and perhaps a trampoline slot (module/analysis/relocate.c, arch/x86_64/stub.c).
- * Both runs start with the same random registers, flags and memory. They must leave the same state.
+ * function's window, that is, of the bytes that a patch may overwrite. Then runs the window as the
+ * agent patches it, with a jump, a stub, a copy of the instructions, and perhaps a trampoline slot
+ * (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start with the same random registers,
+ * flags and memory. They must leave the same state.
  *
  * The input: a byte of CHOOSE_*, 8 bytes that seed the random state, and the code.
  *
@@ -267,7 +268,7 @@ static void forgive(struct result *o, struct result *c)
 {
 	static const uint8_t jmp_below[] = { 0xff, 0x64, 0x24, 0xf8 };
 
-	/* the copy of `call *m` leaves the value of m 16 bytes below the original rsp */
+	/* the copy of `call *m` stores the value of m 16 bytes below the original rsp */
 	if (window.head.len > 4 && !memcmp(window.code + window.head.len - 4, jmp_below, 4)) {
 		result_forget(o, o->reg[REG_NR_RSP] - 8);
 		result_forget(c, c->reg[REG_NR_RSP] - 8);

@@ -6,7 +6,8 @@
  *
  *   chunks=N   fill N chunks, each with WORDS_FULL leaf records
  *   flood=MS   fill chunks for MS milliseconds, as fast as they become free
- *   open       leave one chunk OPEN with three leaves and a hole
+ *   open       leave one chunk OPEN with three leaves and a hole (a word that is
+ *              never written)
  *   held       like "open", but leave the chunk HELD
  *   threads=N  each of N threads fills chunks, and leaves one OPEN or HELD
  *   lost=N     report N lost records for each thread

@@ -232,8 +232,8 @@ static void stacks(const char *dir, uint64_t n)
 	end(&g, 3000);
 }
 
-/* The recorder was killed. There are open calls, a running leaf, holes and a cut-off chunk, and no
- * META_END. */
+/* The recorder was killed. There are open calls, a running leaf, words that were never written, and
+ * a cut-off chunk. There is no META_END. */
 static void killed(const char *dir, uint64_t n)
 {
 	static struct gen g;

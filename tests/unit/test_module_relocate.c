@@ -312,7 +312,8 @@ static void test_hook_call(void **unused)
 	assert_memory_equal(w.orig, bytes, 10);
 	assert_memory_equal(w.rest, rest, 10);
 
-	/* a call of __fentry__ takes the whole window of five bytes: no code is left */
+	/* a call of __fentry__ takes the whole window of five bytes, so the recipe has only the
+	 * jump back */
 	static const uint8_t fentry[] = { 0xe8, 1, 2, 3, 4, 0xc3 };
 	static const struct pb_nop one = { .addr = AT, .len = 5 };
 

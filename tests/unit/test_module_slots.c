@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions without room for the long jump. Tests which trampoline slots they get, in padding or in
- * code, and which functions share their jump with the next function. Also tests which damaged
- * analyses pb_analysis_check() refuses. */
+/*
+ * A function without room for the long jump gets a trampoline slot, or shares its jump with the
+ * next function. A slot is five bytes with a jump, which a short jump can reach. Tests which slots
+ * the functions get, in padding or in code, and which functions share a jump. Also tests which
+ * damaged analyses pb_analysis_check() refuses.
+ */
 #include "module_files.h"
 
 /* Mostly pairs: a function that needs a slot, and a gap that is within the function's reach. "far"

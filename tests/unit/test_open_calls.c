@@ -62,7 +62,7 @@ static const char *const act_names[] = { "nothing", "calls", "jump", "calls, jum
 static enum act act, second;
 static volatile enum act doing;		/* what the innermost handler does */
 
-/* Uses one instruction, because handlers count, too. */
+/* Uses one instruction, because handlers also increment these numbers. */
 static void count(long *n)
 {
 	__asm__ volatile("incq %0" : "+m"(*n) : : "memory", "cc");

@@ -685,8 +685,8 @@ static void test_clock(void **state)
 		{ 6000, 11000, 21000, 31000, 41000 },		/* before this reading, a tick is a
 								 * third of a ns */
 		{ 7000, 21000, 31000, 41000, 51000 },		/* from 6000 to 7000, a tick is ten ns */
-		{ 6500, 5, 5, 5, 5 },				/* goes backwards, so it is left
-								 * out */
+		{ 6500, 5, 5, 5, 5 },				/* goes backwards, so
+								 * pb_clock_init() ignores it */
 	};
 	struct pb_clock c;
 

@@ -45,7 +45,7 @@ struct call {
 	bool written;		/* the ENTRY was written, or got no chunk */
 };
 
-/* The calls that must be open at a leaf. `leaf` is the leaf's start, by which this row is found. */
+/* The calls that must be open at a leaf. find() finds this row by `leaf`, the leaf's start. */
 struct expected {
 	uint64_t leaf;
 	struct call open[MAX_DEPTH];

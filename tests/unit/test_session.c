@@ -307,7 +307,7 @@ static void programs_that_cant_be_traced(void **state)
 	copy_with(prog, 18, 183, 0755);
 	assert_int_equal(run("", prog, NULL), 126);
 	assert_non_null(strstr(text, "another machine"));
-	copy_with(prog, 56, 1, 0755);		/* e_phnum: only PT_PHDR is left */
+	copy_with(prog, 56, 1, 0755);		/* e_phnum: only PT_PHDR remains */
 	assert_int_equal(run("", prog, NULL), 126);
 	assert_non_null(strstr(text, "statically"));
 	copy_with(prog, 0, 'x', 0755);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests the translation of program counters (engine/text/text_pc.c). PCs in stubs and trampoline
  * slots become PCs of the original code. PCs in displaced code become PCs in the code's copy. The
- * modules have sites of each kind. */
+ * modules have sites of each kind. A window is the bytes that a patch may overwrite. */
 #include "module_files.h"
 
 #include "abi/stubs.h"

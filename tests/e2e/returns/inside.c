@@ -28,7 +28,8 @@ __asm__(
 	"F tail\n three\n divide\n jmp plus_one\nE tail\n.p2align 4\n"
 	"F cond\n three\n divide\n test $1,%dil\n jne plus_one\n divide\n ret\nE cond\n.p2align 4\n"
 	"far\n"
-	/* code_slot: the ret needs a code slot, and the slot displaces the division */
+	/* code_slot: the ret needs a code slot, that is, room for a second jump inside other code.
+	 * The slot displaces the division */
 	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
 	/* shared: the ret has a shared jump, whose second jump displaces the division */
 	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes calls while `run_returns periods` unhooks and hooks returns again.
+ * Makes calls while `run_returns periods` unhooks returns and hooks them again.
  *
  *   spans N     makes 2 * N calls. One call begins while returns are hooked and ends while they
  *               are unhooked. The next call begins unhooked and ends hooked, and so on. Then makes

@@ -28,7 +28,8 @@ __asm__(
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n .p2align 4\n.endm\n"
 	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n .cfi_offset %rbx,-16\n.endm\n"
 	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n .cfi_restore %rbx\n.endm\n"
-	/* code that is longer than an entry's window */
+	/* code that is longer than an entry's window, that is, than the bytes that a patch may
+	 * overwrite */
 	".macro pad\n .rept 6\n lea 1(%rsi),%rsi\n .endr\n.endm\n"
 	"F leaf\n lea 3(%rdi),%rax\n add $7,%r11\n cmp $5,%rax\n ret\nE leaf\n"
 	"F small\n mov %rdi,%rax\n ret\nE small\n"

@@ -117,7 +117,7 @@ NOINLINE int machine_a(int x)
 
 static jmp_buf out;
 
-/* Is left by longjmp. */
+/* longjmp ends the calls of this function. */
 NOINLINE void jumps_out(int x)
 {
 	calls_jumps_out++;
@@ -126,8 +126,8 @@ NOINLINE void jumps_out(int x)
 }
 
 /*
- * conditional() is left by a jcc. again() jumps to its own entry, x times. runs_on() runs on into the next function,
- * which has a separate entry in the unwind table.
+ * If x is odd, conditional() ends with a jcc to leaf(). again() jumps to its own entry, x times.
+ * runs_on() runs on into the next function, which has a separate entry in the unwind table.
  */
 __asm__(
 	".text\n"

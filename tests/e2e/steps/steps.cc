@@ -615,7 +615,7 @@ struct scenario {
 	long filled;		/* calls that are made first. -N: calls_to_fill - N calls; 1: those
 				 * of fill_cramped() */
 	void (*before)(void);
-	long room;		/* bytes that are left of the thread's stack; 0: the whole stack */
+	long room;		/* free bytes of the thread's stack; 0: the whole stack */
 	enum poke poke;
 };
 
@@ -697,7 +697,7 @@ static void *in_thread(void *arg)
 	for (long n = t->s->filled < 0 ? calls_to_fill + t->s->filled : 0; n > 0; n--)
 		t_flush(0);
 	attempt(t->s->f, t->s->x, t->a, t->k);
-	/* setting the alternate stack again closes the calls that handlers left open on it */
+	/* setting the alternate stack again closes the handlers' calls that are still open on it */
 	if (t->s->room)
 		begin_cramped(t->s);
 	mark(act_names[t->a], t->k, 6);
@@ -834,8 +834,8 @@ static void pause_100ms(void)
 	nanosleep(&t, NULL);
 }
 
-/* Leaves a call by a jump. Then an untraced call with the same return slot returns through the
- * first call's exit. */
+/* Makes a call that a jump skips. Then an untraced call with the same return slot returns through
+ * the first call's exit. */
 static long leave_and_return(long x)
 {
 	sigjmp_buf here;
