@@ -276,8 +276,8 @@ struct pb_window_exit {
  *
  * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
  * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC in [copy_k, copy_k+1)
- * belongs to the instruction orig_k. If one instruction became several, only a PC at the first of
- * them corresponds to the original instruction. An instruction that can fault always becomes one
+ * belongs to the instruction orig_k. If one instruction became several, a PC after the first of
+ * them has no exact counterpart in the program. An instruction that can fault always becomes one
  * instruction.
  *
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),

@@ -24,8 +24,8 @@
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
  * heartbeat changes. PB_PATIENCE_NS after the last change it gives up. The heartbeat is in the
- * ring, so the RING message itself must come within PB_PATIENCE_NS. A recorder that gets no
- * processor doesn't count as stopped. If one of its threads is runnable or waits for a disk, the
+ * ring, so the RING message itself must come within PB_PATIENCE_NS. A recorder without heartbeat
+ * may only be short of processor time. If one of its threads is runnable or waits for a disk, the
  * agent waits up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
@@ -38,7 +38,7 @@
 /* The documents promise that an agent waits at most 200 ms. PB_PATIENCE_NS is shorter, since an
  * agent on a busy machine may wake up late. */
 #define PB_PATIENCE_NS	150000000ull
-#define PB_STARVED_NS	2000000000ull	/* if the recorder gets no processor, or waits for a disk */
+#define PB_STARVED_NS	2000000000ull	/* the limit if the recorder waits for processor or disk */
 /* A file in the socket's directory. It has a byte for each image that gave up before it had the
  * ring, since the image couldn't be counted in the ring. */
 #define PB_MISSED_FILE	"missed"

@@ -132,8 +132,8 @@ struct pb_ring {
 	uint64_t threads_offset, chunks_offset, size;
 	uint64_t wait_ticks;			/* TSC ticks without a heartbeat after which the
 						 * reader counts as gone */
-	uint32_t wait_pauses;			/* the same time as a count of pauses, if the TSC
-						 * mustn't be read */
+	uint32_t wait_pauses;			/* the same limit, counted in pauses; for use if the
+						 * TSC mustn't be read */
 	uint32_t nr_buffer;
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* a thread's serial is 1 + the result of a
@@ -148,7 +148,7 @@ struct pb_ring {
 						 * why */
 	char latch_reason[100];
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
-	/* counts of threads that have no pb_ring_thread, or no state in their process */
+	/* calls of threads that have no pb_ring_thread, or no state in their process */
 	uint64_t calls_lost, calls_no_return;
 	uint64_t chunks_overwritten;	/* overwrite mode: count of FULL chunks that were taken
 					 * over */

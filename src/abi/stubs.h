@@ -15,7 +15,7 @@
  *
  *   front bytes: struct pb_site[nr_funcs], struct pb_returns	the file
  *
- * If the file is mapped at bias + place, most of its code can run unchanged. Stubs with absolute
+ * If the file is mapped at bias + `place`, most of its code can run unchanged. Stubs with absolute
  * addresses (PB_FIX_ABS64, LO32, HI32) can't, since the file has link-time addresses. A module at a
  * fixed address has no bias, so all of its stubs can run unchanged.
  */
@@ -53,8 +53,8 @@ struct pb_stubs {
 	uint64_t magic;
 	uint64_t size;			/* size of the file, a multiple of 8 */
 	uint64_t sum;			/* pb_stubs_sum() of the file, computed with sum = 0 */
-	uint64_t place;
-	uint64_t front;			/* whole pages */
+	uint64_t place;			/* the link-time address that the file is made for */
+	uint64_t front;			/* size of the front bytes, whole pages */
 	uint32_t text, text_size;	/* offset of .text in the file, and its size; both are whole
 					 * pages */
 	/* copies from the analysis */

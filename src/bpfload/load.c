@@ -18,7 +18,7 @@
 #define OBJECT_MAX	(256u << 20)
 #define CHUNK		65536
 #define WORK_MAX	(256u << 20)
-#define INSNS_MAX	(8u << 20)	/* limit on the instructions of all programs of an object */
+#define INSNS_MAX	(8u << 20)	/* limit on an object's instructions, over all programs */
 
 /* --- memory and text ------------------------------------------------------ */
 

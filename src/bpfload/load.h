@@ -120,8 +120,8 @@ struct pb_bpf_object_opts {
 					 * /sys/kernel/btf/vmlinux */
 	const struct pb_bpf_btf *target_btf;	/* used instead of `target`; the loader adds an
 						 * index to it */
-	const char *types;		/* file whose BTF is searched before the target's BTF,
-					 * usually the traced program; NULL: no file */
+	const char *types;		/* file with BTF, usually the traced program. Its BTF is
+					 * searched before the target's BTF. NULL: no file */
 	const char *kconfig;		/* lines CONFIG_X=value, for variables in .kconfig */
 	uint32_t kernel_version;	/* value of LINUX_KERNEL_VERSION; 0: the running kernel's */
 	uint32_t type;			/* type of programs whose section names no type */
@@ -163,9 +163,9 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 
 
 /*
- * If a failed CO-RE relocation made the verifier reject the program, returns the relocation; else
- * NULL. The log then has a line with the call of function PB_BPF_POISON, for example "12: (85) call
- * unknown#195896080".
+ * Returns the CO-RE relocation that failed and so made the verifier reject the program. Finds it by
+ * the log's line with a call of function PB_BPF_POISON, for example "12: (85) call
+ * unknown#195896080". NULL: the log has no such line.
  */
 const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const char *log);
 

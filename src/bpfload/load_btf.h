@@ -2,8 +2,8 @@
 /*
  * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record is
  * inside the bytes, and every type number is below `nr`. A name outside of the bytes is read as an
- * empty name. But chains of types may form circles, so code that follows a chain must count its
- * steps. The functions of this file do so.
+ * empty name. Chains of types may form circles, so code that follows a chain must count its steps.
+ * The functions of this file do so.
  * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
@@ -101,7 +101,7 @@ uint64_t pb_bpf_btf_enum(const struct pb_bpf_btf *btf, const struct btf_type *t,
 			 const char **name);
 /* Returns the number of the type with this name and kind; 0: there is no such type. */
 uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_t kind);
-/* "struct", "typedef", ... */
+/* Returns the name of the type's kind: "struct", "typedef", ... */
 const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 
 /* Returns the length of a name without its flavour. The flavour is the last "___" with all

@@ -39,8 +39,8 @@ struct core_path {
 /* The value that a path yields for an instruction. */
 struct core_value {
 	uint64_t value;
-	bool checked;			/* check that the instruction has the old value before
-					 * patching it */
+	bool checked;			/* before the instruction is patched, check that it has the
+					 * old value */
 	bool poison;			/* nothing matches */
 	uint32_t size, type;		/* if `value` is a member's offset: the member's size and
 					 * type; otherwise 0 */

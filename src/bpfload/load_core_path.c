@@ -8,8 +8,8 @@
 
 #include "bpfload/load_core.h"
 
-/* Whether the array has length 0 and is a structure's last member. If so, it may have any number of
- * elements. */
+/* Whether the array has length 0 and is a structure's last member. If so, the array may have any
+ * number of elements. */
 static bool flexible(const struct core_path *p, const struct btf_type *array)
 {
 	const struct core_step *last = p->nr ? &p->steps[p->nr - 1] : NULL;

@@ -13,7 +13,7 @@
 
 struct def {
 	uint32_t type, key_size, value_size, max_entries, map_flags, numa_node, pinning, map_extra;
-	uint32_t key, value;		/* types */
+	uint32_t key, value;		/* numbers of types */
 	bool has_type, has_key, has_value;
 };
 
@@ -77,7 +77,8 @@ static bool read_type(struct load *l, const struct btf_member *m, bool key, stru
 static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_object_map *map,
 		     bool inner);
 
-/* __array(values, ...): an array of pointers to a map's structure or to functions. */
+/* Reads __array(values, ...), an array whose elements point to a map's structure or to
+ * functions. */
 static bool read_values(struct load *l, const struct btf_type *t, uint32_t i,
 			struct pb_bpf_object_map *map, uint32_t type)
 {

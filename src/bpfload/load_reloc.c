@@ -44,8 +44,8 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	}
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
-	/* A call of a missing weak function stays. If a path reaches the call, the verifier rejects
-	 * the program. */
+	/* A call of a missing weak function stays in the program. If a path reaches the call, the
+	 * verifier rejects the program. */
 	if (!e->weak && !e->kfunc)
 		load_error(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
 			   "%s calls %s, which isn't defined", f->name, e->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the type and attributes of a program in its SEC("..."), as libbpf does. */
+/* Derives a program's type and attributes from its SEC("..."), as libbpf does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

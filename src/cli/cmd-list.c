@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay list`: prints the functions of a program or library that can be traced. For functions
- * that can't be traced, prints the reason. Runs no code of the file. */
+/* `patchbay list`: prints those functions of a program or library that can be traced. With
+ * --refused, prints the functions that can't be traced, each with the reason. Runs no code of the
+ * file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

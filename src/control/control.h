@@ -38,8 +38,8 @@ enum pb_control_file pb_control_find(const char *path);
 
 /*
  * One pattern of a write. The syntax is the kernel's. White space separates patterns. If a pattern
- * begins with '!', the matching functions are removed. "PAT:mod:GLOB" means only functions of
- * modules that match GLOB. Any other "PAT:COMMAND" is an error.
+ * begins with '!', the write removes the matching functions from the file. "PAT:mod:GLOB" means
+ * only functions of modules that match GLOB. Any other "PAT:COMMAND" is an error.
  */
 struct pb_control_pattern {
 	const char *text;		/* not NUL-terminated */

@@ -53,8 +53,8 @@ struct nearest {
 	char name[NEAREST][PB_EDIT_MAX + 1];
 };
 
-/* If the name is one of the nearest names, keeps it. If a name contains the text, it counts as near
- * even with many other characters. */
+/* Keeps the name if it is one of the nearest names. A name that contains the text counts as near,
+ * even if it has many other characters. */
 static void consider(struct nearest *n, const char *name)
 {
 	unsigned d = pb_edit_distance(n->text, name, n->max), i;

@@ -29,7 +29,7 @@ struct jump {
 	struct jump *next;
 	struct state from;	/* at rest */
 	struct state *to;
-	uint32_t number;	/* count of states kept before the jump */
+	uint32_t number;	/* count of states that were kept before the jump */
 };
 
 static void free_jump(struct env *env, struct jump *j)

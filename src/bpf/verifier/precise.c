@@ -166,7 +166,7 @@ static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, str
 	if (next != at + 1) {
 		if (pbv_helper_calls_back(i->imm))
 			return back_out(w, false);
-		/* after a tail call another program returned in place of the subprogram */
+		/* after a tail call: another program has returned instead of the subprogram */
 		return *regs & ARGS ? GAVE_UP : back_in(w, false);
 	}
 	*regs &= ~1u;

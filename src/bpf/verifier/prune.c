@@ -27,9 +27,10 @@
  * (patience()). If memory runs short, the oldest states are dropped. Some states are not kept at
  * all: at a prune point soon after the last kept state, and in most iterations of a loop.
  *
- * Two rules keep backward walks short: a state is kept once a path exceeds LONG_PATH instructions,
- * and at each visit of a loop's head. If memory is too short for one of these states, all scalars
- * of the states above are marked as precise. Backward walks then end at this point of the path.
+ * Two rules keep backward walks short. A state is kept as soon as a path exceeds LONG_PATH
+ * instructions. A state is also kept at each visit of a loop's head. If memory is too short for one
+ * of these states, all scalars of the states above are marked as precise. Backward walks then end
+ * at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -290,7 +291,7 @@ static int keep(struct env *env, bool compare)
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* marks of precise values begin anew at each kept state */
+	/* the marks of precise values are cleared in the present state at each kept state */
 	if (env->capable)
 		pbv_precise_forget(cur);
 	e = take_state(env);

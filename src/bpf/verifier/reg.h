@@ -79,8 +79,8 @@ struct reg {
 			uint32_t map_uid;	/* identifies an inner map, if the map's identity
 						 * matters */
 		};
-		int32_t range;			/* for a packet pointer: count of bytes after its
-						 * variable part that are surely in the packet */
+		int32_t range;			/* for a packet pointer: this many bytes after its
+						 * variable part are surely in the packet */
 		struct {
 			uint32_t mem_size;
 			uint32_t slice_of;	/* for a pointer from bpf_dynptr_data: the dynptr's

@@ -25,8 +25,8 @@ static void any_unsigned(struct range *r, int bits)
 	r->umax = all.umax;
 }
 
-/* If the unsigned bounds are in order as signed numbers too, they become the signed bounds.
- * Otherwise the signed bounds are reset. */
+/* If the unsigned bounds are still in order when they are read as signed numbers, they become the
+ * signed bounds. Otherwise the signed bounds are reset. */
 static void signed_as_unsigned(struct range *r, int bits)
 {
 	int64_t min = sign_extend(r->umin, bits), max = sign_extend(r->umax, bits);
@@ -179,8 +179,8 @@ static void rsh(struct reg *d, unsigned by, int bits)
 	r->umax >>= by;
 	d->var = tnum_rsh(bits == 64 ? d->var : tnum_low(d->var), by);
 	if (bits == 64) {
-		/* bits of the upper half move into the low half; the low range says nothing of
-		 * them */
+		/* bits of the upper half move into the low half; the range `low` says nothing about
+		 * these bits */
 		d->low = range_all(32);
 		pbv_reg_learn_bits(d);
 	} else {

@@ -114,7 +114,8 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	if (size == SLOT)
 		s->reg.live |= LIVE_WRITTEN;
 	if (zero && value) {
-		/* marks the number as precise now, since no later walk goes through a zero byte */
+		/* marks the number as precise now, since no later walk can go from a zero byte back
+		 * to the number */
 		err = pbv_precise_reg(env, (unsigned)n);
 		if (err)
 			return err;

@@ -147,7 +147,7 @@ struct pb_bpf_subprog {
 
 struct pb_bpf_facts {
 	size_t size;			/* size of this structure and of the arrays after it */
-	struct pb_bpf_fact *insns;	/* nr */
+	struct pb_bpf_fact *insns;	/* one for each of the program's instructions */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
 	uint32_t stack;			/* bytes that the deepest call chain needs, with all

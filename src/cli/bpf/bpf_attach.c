@@ -50,8 +50,8 @@ static int make_dir(struct bpf_attach *a)
 	return 0;
 }
 
-/* Makes two more maps: a ring buffer and an array. eBPF programs print into the ring buffer. In the
- * array, agents count, for example, output that found no room in the ring buffer. */
+/* Makes two more maps: a ring buffer and an array. eBPF programs print into the ring buffer. Agents
+ * keep counts in the array, for example of output for which the ring buffer had no room. */
 static int make_output(struct bpf_attach *a)
 {
 	struct pb_bpf_map_spec output = {

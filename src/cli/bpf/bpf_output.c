@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints the output of attached programs. Lines look as in trace_pipe, and records as bpftool shows
- * them. */
+/* Prints the output of attached programs: texts in the format of trace_pipe, and records in the
+ * format of bpftool. */
 #include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>

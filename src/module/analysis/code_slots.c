@@ -11,9 +11,9 @@
  *
  *   - in a function that an FDE covers and that can be decoded completely. The displaced code lies
  *     between the function's entry and its first instruction that does not fall through;
- *   - in a function that has no computed jump, and in which no address is taken except in tables of
- *     landing pads and of switches. So all targets are known, and only the first of the ten bytes
- *     may be a target;
+ *   - in a function that has no computed jump. Nothing takes the address of one of its
+ *     instructions, except for tables of landing pads and of switches. So all targets are known,
+ *     and only the first of the ten bytes may be a target;
  *   - outside of windows, slots, other displaced code and calls that become nops;
  *   - where there is no call, since a displaced call's return would be mispredicted each time.
  */
@@ -41,8 +41,8 @@ static bool decode(const struct pb_range *r, uint64_t addr, ZydisDecodedInstruct
 									   r->size - off, insn));
 }
 
-/* Whether the instruction is a jump through a register, or through memory other than one fixed
- * word. */
+/* Whether the instruction is a jump through a register or through memory. A jump through one fixed
+ * word (RIP-relative) doesn't count. */
 static bool is_computed_jump(const ZydisDecodedInstruction *i)
 {
 	bool fixed = i->raw.modrm.offset && i->raw.modrm.mod == 0 && i->raw.modrm.rm == 5;

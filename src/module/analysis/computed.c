@@ -27,7 +27,7 @@ struct decoded {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 };
 
-/* The search backwards from one jump, within the straight line of code that leads to it. */
+/* The search backwards from one jump, within the straight-line code that leads to the jump. */
 struct slice {
 	const struct pb_an *an;
 	const struct pb_range *r;
