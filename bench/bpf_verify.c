@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Measures how long Patchbay's verifier and this machine's kernel take to verify the programs of
- * objects. tests/bpf/load/run_objects compiles such objects from the kernel's sources. The two
+ * eBPF objects. tests/bpf/load/run_objects compiles such objects from the kernel's sources. The two
  * verifiers take turns, and figures are medians of the rounds. Patchbay's time is the time for
  * verifying and resolving. The kernel's time is the time that the kernel reports (BPF_LOG_STATS).
  * The kernel's time includes neither reading the program, nor reading its types, nor the JIT. No

@@ -4,7 +4,7 @@ variants, the rows of the table, and the command lines of the two tracers.
 
 This process measures the times of its children. Wall time is the time of the monotonic clock.
 CPU time is the user + sys time that wait4 reports. If a child has waited for its own children,
-their time is included. So the CPU time of a recording is that of the recorder and the program.
+their time is included. So the CPU time of a recording includes the recorder and the program.
 """
 import contextlib
 import json
