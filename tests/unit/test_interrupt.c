@@ -269,7 +269,7 @@ static void a_change_of_stack_is_left(void **state)
 	if (!setjmp(left))
 		pb_thread_use_stack(&thread, s, 0);
 	leaves = false;
-	assert_true(thread.lo > OWN + 0x7000);		/* lets the assembly leave the next hit to C
+	assert_true(thread.lo > OWN + 0x7000);		/* makes the assembly pass the next hit to C
 							 * code */
 	s = pb_thread_other_stack(&thread, OWN + 0x7000, &gone);
 	assert_ptr_equal(s, &thread.own);

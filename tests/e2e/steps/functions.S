@@ -273,8 +273,8 @@ T t_below, 23
 	ret
 E t_below
 
-/* is called near the end of the stack. Its first callee can't be recorded, and its own end is
- * irregular */
+/* is called near the end of the stack. Its first callee can't be recorded, and its own end can't be
+ * recorded in the usual way */
 T t_cramped, 24
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -292,8 +292,8 @@ T t_cramped_tail, 25
 	jmp	t_leaf
 E t_cramped_tail
 
-	/* saves the old stack pointer on the new stack, since handlers would see it in a register.
-	 * CFA = *rsp + 8 */
+	/* Saves the old stack pointer on the new stack. If a register held it, handlers would see
+	 * it. CFA = *rsp + 8 */
 	.macro to_cramped
 	mov	cramped_at(%rip), %rax
 	mov	%rsp, (%rax)
