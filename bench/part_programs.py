@@ -13,8 +13,8 @@ GRAPH = ["--tracer=function_graph"]
 
 
 def slow_down(bench, what, rounds):
-    """Adds rows. The values of the rounds are seconds of the variants bare, file, overwrite and
-    uftrace."""
+    """Adds rows. Each round has four times in seconds: of a run without a tracer (bare), of runs
+    under patchbay (file, overwrite), and of a run under uftrace."""
     def row(text, limit, compute, *names, **more):
         bench.table.add_rounds(9, f"{what}: {text}", limit, rounds, compute, *names, **more)
     row("bare", None, lambda b: b, "bare", unit="s", digits=3)

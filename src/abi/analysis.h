@@ -151,7 +151,7 @@ struct pb_func {
  * that holds exits is replaced by a jump to a stub. The stub lets the agent end the call before
  * each exit runs. A function is complete (PB_INEXIT_NOT) if all of its exits lie in such windows.
  * left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] are the windows of function i. Several functions
- * may have the same window. If no complete function needs a window, it isn't in the file. See
+ * may have the same window. The file has only the windows of complete functions. See
  * doc/design/returns.md.
  */
 enum pb_exit_kind {
@@ -275,18 +275,18 @@ struct pb_window_exit {
  * rest[]. rest[] nearly always equals orig[].
  *
  * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
- * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC in [copy_k, copy_k+1)
- * belongs to the instruction orig_k. If one instruction became several, a PC after the first of
- * them has no exact counterpart in the program. An instruction that can fault always becomes one
- * instruction.
+ * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC from pairs[k].copy up to
+ * pairs[k + 1].copy - 1 belongs to the instruction at pairs[k].orig. If one instruction became
+ * several, a PC after the first of them has no exact counterpart in the program. An instruction
+ * that can fault always becomes one instruction.
  *
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
  * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.
  * Usually this data is the slot's bytes in the file (PB_JUMP_LEN). With PB_FUNC_CODE_SLOT it is a
  * second recipe, for the code that the slot displaces.
  *
- * If five bytes can't be displaced, two jumps lead to the stub. The second jump is in a trampoline
- * slot:
+ * If five bytes can't be displaced, two jumps lead to the stub. The first jump is in the window. It
+ * leads to the second jump, which is in a trampoline slot:
  *
  *   window   jmp rel8 slot		2 bytes; the rest of the window stays
  *   slot     jmp rel32 stub		5 bytes of padding between functions

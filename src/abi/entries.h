@@ -20,10 +20,10 @@
  * A record's time is the low bits of the clock. The decoder keeps `last`, the full time of the
  * previous record. At the chunk's first record, `last` is chunk->start. The decoder takes the full
  * time nearest to `last` that has the record's low bits. This time may be before `last`, since a
- * signal handler may write a record into space that another record has reserved. If a time is
- * too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of a LEAF
- * it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an EXIT or a
- * LEAF is the end of the call. After each record `last` is the record's time.
+ * signal handler's record may stand before or after the record that the handler interrupted. If a
+ * time is too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of
+ * a LEAF it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an
+ * EXIT or a LEAF is the end of the call. After each record `last` is the record's time.
  *
  * EXT records: len is the count of all 64-bit words of the record. Readers skip types that they
  * don't know. If a type doesn't use `site` or `time`, the field is zero.

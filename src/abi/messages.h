@@ -39,8 +39,8 @@
  * agent on a busy machine may wake up late. */
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* the limit if the recorder waits for processor or disk */
-/* A file in the socket's directory. It has a byte for each image that gave up before it had the
- * ring, since the image couldn't be counted in the ring. */
+/* A file in the socket's directory. An image that gave up before it had the ring can't be counted
+ * in the ring, so it adds a byte to this file. */
 #define PB_MISSED_FILE	"missed"
 
 enum pb_msg_type {

@@ -63,8 +63,8 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 	pb_ext_word(PB_EXT_##name, PB_EXT_##name##_WORDS, site, time)
 
 /* Encodes an address or a duration, so that the word never looks like the beginning of another
- * record. The hit path writes this word before the record's first word. A signal handler may jump
- * away before the first word is written. */
+ * record. The hit path writes this word before the record's first word. If a signal handler jumps
+ * away between the two, a reader finds only this word. */
 #define PB_EXT_ADDRESS_SHIFT 16
 #define PB_EXT_ADDRESS_BITS  48
 static inline uint64_t pb_ext_address(uint64_t address)

@@ -34,8 +34,8 @@
  * - The change to FULL is a release, which publishes the data. The reader finds the end of the data
  *   itself: the last word that isn't zero.
  * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no more data
- *   than `used`, and no leaf_start, it counts as empty. Its thread may never have used it, and
- *   another chunk may have the same `seq`.
+ *   than `used`, and its leaf_start is 0, it counts as empty: its thread may never have used it,
+ *   and may have used another chunk with the same `seq` instead.
  * - A HELD chunk has holes: words that interrupted code has reserved, and may still fill.
  * - An engine zeroes a TAKEN chunk, unless the chunk was never used (`uses` == 0).
  * - If a reader dies, its READING chunks are never used again. Nothing else is lost.
@@ -191,8 +191,8 @@ static inline uint64_t pb_ring_taken_words(uint32_t nr_chunks)
 	return ((uint64_t)nr_chunks + 63) / 64;
 }
 
-/* Returns how many chunks may be in use, at most nr. `usable` has the count; each thread that was
- * created since the count adds one chunk. */
+/* Returns how many chunks may be in use, at most nr. The low half of `usable` is a number of
+ * chunks. Each thread whose serial was given after the observer read next_serial adds one chunk. */
 static inline uint32_t pb_ring_usable(const struct pb_ring *ring, uint32_t nr)
 {
 	uint64_t word = __atomic_load_n(&ring->usable, __ATOMIC_RELAXED);

@@ -69,10 +69,11 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 }
 
 /*
- * Lists the candidates for the relocation's type. The traced program's types are searched first.
- * The target's types are searched only if the program has no type with this name. struct pt_regs is
- * an exception: it is the eBPF program's context, which has the kernel's layout. So its candidates
- * are always the target's types. Returns NULL after an error; f->why is set.
+ * Lists the candidates for the relocation's type. The types of the traced program are searched
+ * first. If they have no type with this name, the types that load_target() returns are searched,
+ * which usually are the kernel's. struct pt_regs is an exception: it is the eBPF program's context,
+ * which has the kernel's layout. So its candidates are always from load_target(). Returns NULL
+ * after an error; f->why is set.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {

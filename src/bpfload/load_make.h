@@ -72,8 +72,8 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
  * Makes a program, and puts it into the maps that have a slot for it. Returns 0, the verifier's
  * -errno (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM. After an error, progs[number].why has the
  * reason. `log` receives the verifier's log of this `level`. If `log` is NULL, a log is made only
- * after a rejection, to find the reason. A program that was made before isn't made again. It is
- * only verified again, if `log` isn't NULL.
+ * after a rejection, to find the reason. A program that was made before isn't made again. But if
+ * `log` isn't NULL, the program is verified again, so that `log` receives the verifier's log.
  */
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		     uint32_t level);

@@ -4,6 +4,7 @@
 #ifndef PB_ENGINE_TRACER_H
 #define PB_ENGINE_TRACER_H
 void pb_tracer_register_files(void);
-/* Called once the eBPF programs, if there are any, are attached, perhaps at returns. */
+/* Called at the start, after the eBPF programs were attached. Sets anew whether returns are hooked,
+ * because a program may be attached to the return of a function. */
 void pb_tracer_programs(void);
 #endif

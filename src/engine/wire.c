@@ -67,8 +67,8 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 }
 
 /* Returns whether the recorder was silent for too long because it had no processor, or waited for a
- * disk. PB_STARVED_NS limits this case, because the thread that has to answer may hang while
- * another thread of the recorder works. */
+ * disk. After PB_STARVED_NS the result is false in any case, because the thread that has to answer
+ * may hang while another thread of the recorder works. */
 static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
@@ -255,8 +255,9 @@ bool pb_wire_missed(const struct pb_wire *w)
 	return w->gave_up && !pb_recording_ended();
 }
 
-/* If the recorder is in another time namespace, its clock differs. In this case each exec waits for
- * a heartbeat. */
+/* Called before an exec. If the last heartbeat is recent, returns at once. If the recorder is in
+ * another time namespace, its clock differs, so its heartbeats look old. Then the function waits
+ * for the next heartbeat. */
 bool pb_recorder_lives(void)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

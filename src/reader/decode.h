@@ -52,12 +52,13 @@ enum pb_event_kind {
 #define PB_EV_GAP	2	/* END: the record of the call's end was lost. LOST: the number of
 				 * lost calls is unknown */
 
-/* OPEN, and EXIT or END without `call`: the call began in the process that forked this process, and
- * is counted there */
+/* OPEN, and EXIT or END whose `call` is NULL: the call began in the process that forked this
+ * process, and is counted there */
 #define PB_EV_INHERITED	4
-/* EXIT or END without `call`, if no chunk is missing. The data has the call's beginning, but on
- * another stack: the engine took the stack for a different one, or a STACK record is missing. The
- * call is counted at its beginning, not at this event */
+/* EXIT or END whose `call` is NULL, although no chunk is missing. The data has the call's
+ * beginning, but on another stack. There are two possible reasons: the engine took the stack for a
+ * different one, or a STACK record is missing. The call is counted at its beginning, not at this
+ * event */
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */
@@ -113,9 +114,10 @@ struct pb_cursor {
 	uint64_t open_unwritten[2];	/* a bit for each record of the list: set if the ENTRY of
 					 * the record's call may come after the list */
 	uint32_t base_due;		/* number of open calls that are outside of the listed
-					 * calls; nothing else is known of them */
-	uint32_t opened;		/* if an ENTRY names a call on `opened_on` up to this depth,
-					 * the list may have opened that call already */
+					 * calls; only their number is known */
+	uint32_t opened;		/* on the stack `opened_on`, the calls up to this depth may
+					 * have OPEN events from the list. If the ENTRY of such a
+					 * call comes later, the call is open already */
 	struct pb_call_stack *opened_on;
 	uint64_t lost_seen, lost_due;
 	bool gap_due;

@@ -23,9 +23,10 @@ struct pb_drain_batch {
 
 /* --- moving chunks ------------------------------------------------------ */
 
-/* Counts the calls that are lost with a chunk. All later chunks will be discarded, too. So the
- * calls that began in this chunk are lost. In overwrite mode, all older chunks will be discarded
- * instead, so the calls that ended in this chunk are lost. */
+/* Counts the calls that are lost with a chunk. After a chunk is discarded, all later chunks are
+ * discarded, too. So a call is lost if it began in a discarded chunk. In overwrite mode, chunks are
+ * written newest first, so all older chunks are discarded. There, a call is lost if it ended in a
+ * discarded chunk. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
 	struct pb_counts c = { 0 };
@@ -124,8 +125,9 @@ static bool holds_nothing(const struct pb_chunk *c)
 	return !c->leaf_start && used_of_data(c) <= c->used;
 }
 
-/* Adds a chunk to the batch. The chunk is READING, and `state` is its previous state. If a chunk
- * names no thread, its calls are only counted: readers would take its header for the file's end. */
+/* Adds a chunk to the batch. The chunk is READING, and `state` is its previous state. A chunk that
+ * names no thread isn't written, since readers would take its header for the file's end. Its calls
+ * count as lost. */
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
 {
 	struct pb_drain_batch *b = d->batch;
@@ -314,8 +316,8 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* Take at most d->high chunks: a chunk with a higher index was never used. Otherwise a
-	 * thread that continues to write could keep this loop running forever. */
+	/* Take at most d->high chunks. Without a limit, a thread that continues to write could keep
+	 * this loop running forever. */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);

@@ -6,14 +6,16 @@
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if more than half of all chunks are open
- *   missing   threads_alive() searches all pid namespaces, and hasn't found the suspect
- *   dead      the next look hasn't found the missing thread, either
+ *   missing   one look hasn't found the suspect
+ *   dead      the next look hasn't found the missing thread, either. This look also calls
+ *             threads_alive(), which searches all pid namespaces
  *
  * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace
- * that the recorder isn't in. tgkill() then never finds the thread, although it lives. After
- * threads_alive() has found such a thread, it is searched for only at every eighth look. A new
- * thread may also have got the number of a dead thread. The new thread's start time shows this: if
- * a thread started after a chunk was first seen, that thread doesn't own the chunk.
+ * that the recorder isn't in. tgkill() then never finds the thread, although the thread lives.
+ * After threads_alive() has found such a thread, further looks skip it, except the looks at which
+ * every thread is a suspect. Thread numbers are used again, so a new thread may have the number of
+ * a dead thread. The new thread's start time shows this: if a thread started after a chunk was
+ * first seen, that thread doesn't own the chunk.
  *
  * If there are many processes, the search may take long. So the reaper is a separate thread, which
  * sleeps twenty times as long as it works. The reaper only reads the ring. The drain thread takes
@@ -153,8 +155,8 @@ static void look_at(struct pb_drain *d, uint32_t i, bool all)
 		return;
 	gone = is_missing(pid, tid);
 	if (!all && !s->missing) {
-		/* If the thread is gone, ask only at the next look. Most chunks of such threads are
-		 * closed before that look. */
+		/* If tgkill() finds no thread, ask threads_alive() only at the next look. Most
+		 * chunks of threads that end are handed over before that look. */
 		s->missing = gone;
 		return;
 	}

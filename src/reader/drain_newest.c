@@ -4,10 +4,10 @@
  * end of the session, newest first. So if --max-size or a full disk leaves no room, the oldest
  * chunks are dropped, as in the ring itself.
  *
- * A chunk is as new as its last record. A thread's chunk ends when the thread's next chunk starts.
- * Only a thread's last chunk has to be decoded to find its last record. The thread may have opened
- * that chunk long ago and still write to it. With this order, each thread keeps its newest chunks
- * without a gap. The kept chunks of all threads begin at about the same time.
+ * A chunk is as new as its last record. The thread's next chunk has the time of that record: it is
+ * the next chunk's start. Only a thread's last chunk has no next chunk. It has to be decoded, since
+ * the thread may have opened it long ago and still write to it. With this order, each thread keeps
+ * its newest chunks without a gap. The kept records of all threads begin at about the same time.
  *
  * With --clock=none there are no times, and each thread keeps the same number of chunks.
  */
@@ -88,7 +88,8 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)
 {
-	/* if all chunks fit, their order doesn't matter, unless the disk is full */
+	/* if all chunks fit under --max-size, the last chunks needn't be decoded: the order matters
+	 * only if the disk is full */
 	bool exact = d->max_size &&
 		     d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
 	struct aged *aged = calloc(nr + 1ul, sizeof(*aged));

@@ -69,8 +69,10 @@ struct pb_drain_round {
 	uint32_t held;		/* number of chunks that threads hold: TAKEN, OPEN or HELD */
 };
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
-/* Notes how many threads have started. Called every 250 ms. A thread that has just started may hold
- * no chunk yet. So engines count new threads in addition to the chunks that threads hold. */
+/* Notes how many threads have started so far. Called every 250 ms. Engines may use one more chunk
+ * for each chunk that a thread holds (pb_drain_supply()). A new thread may not hold a chunk yet, so
+ * it would have none to use. So the engines get the number noted 250 to 500 ms ago, and may use one
+ * more chunk for each thread that has started since then (pb_ring_usable()). */
 void pb_drain_serials(struct pb_drain *d);
 /* Moves a chunk from READING to next_state. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Serves control files to `patchbay control`. Functions with a result return 0. They return a
- * negative value if the connection must end. Context: the main thread. */
+/* Serves control files to `patchbay control`. A function with a result returns a negative value if
+ * the connection must end, and 0 otherwise. Context: the main thread. */
 #ifndef PB_RECORDER_SERVE_CONTROL_H
 #define PB_RECORDER_SERVE_CONTROL_H
 

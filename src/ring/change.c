@@ -53,9 +53,9 @@ static uint64_t *words_at(uint64_t chunk, uint64_t offset)
 	return (uint64_t *)(chunk + offset);
 }
 
-/* The chunk is reserved to its limit. If the last words before the limit aren't written, mark_end()
- * stores a PAD in the chunk's very last word, which no record reaches. The PAD shows a reader that
- * the unwritten words were reserved. */
+/* All words of the chunk up to PB_CHUNK_LIMIT are reserved. If the last words before the limit
+ * aren't written, mark_end() stores a PAD in the chunk's very last word, which no record reaches.
+ * The PAD shows a reader that the unwritten words were reserved. */
 static void mark_end(struct pb_owner o, uint64_t chunk)
 {
 	const uint64_t *end = words_at(chunk, PB_CHUNK_LIMIT);
@@ -183,10 +183,10 @@ static uint32_t listed(const uint64_t *data)
 	return n;
 }
 
-/* Returns true if no record is missing in a chunk that the writer has left. Such a chunk
- * was reserved to its limit. If its data ends before the limit, there is a hole at the
- * end. No record begins after the limit. UNDONE records are only found if `walk` is
- * set. */
+/* Returns true if no record is missing in a chunk that the writer has left. All words of
+ * such a chunk up to PB_CHUNK_LIMIT were reserved. If its data ends before the limit,
+ * there is a hole at the end. No record begins after the limit. UNDONE records are only
+ * found if `walk` is set. */
 static bool is_whole(const struct pb_chunk *c, bool walk)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -317,8 +317,8 @@ static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 		return NULL;
 	}
-	/* if the interrupted code is still live, it is more than a red zone above this
-	 * activation */
+	/* as long as the activation that took the chunk may resume, its place is more than a red
+	 * zone above the place of this activation */
 	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
 	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))
@@ -389,8 +389,8 @@ static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c
 	return data;
 }
 
-/* Returns true if the position is still in the full chunk's dead zone or just after it. In that
- * case no handler has moved the position. */
+/* Returns true if no handler has moved the position to another chunk. The position is then still in
+ * the full chunk's last PB_CHUNK_DEAD_ZONE bytes, or just after the chunk. */
 static bool still_full(uint64_t pos, uint64_t chunk)
 {
 	return pos - chunk >= PB_CHUNK_LIMIT && pos - chunk < PB_CHUNK_SIZE + PB_CHUNK_HEADER;

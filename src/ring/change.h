@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How a writer goes from a full chunk to the next one, and hands the full chunk over. Only writer.c
- * uses these functions. Context of all functions: hit path, as in writer.h.
+ * How a writer goes from a full chunk to the next one, and hands the full chunk over. The chunk in
+ * force is the chunk in which the writer reserves its records. Only writer.c uses these functions.
+ * Context of all functions: hit path, as in writer.h.
  *
  * Circle: writer.c calls change.c in the middle of a write. change.c and supply.c use the writer's
  * state and the ring's mapping, which writer.h declares.

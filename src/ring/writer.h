@@ -34,7 +34,8 @@ struct pb_pending {
 
 struct pb_writer {
 	uint64_t pos;		/* address of the next record */
-	uint64_t base;		/* address of the chunk in force; 0 during a change of chunks */
+	uint64_t base;		/* address of the chunk in force, that is, of the chunk that holds
+				 * pos; 0 during a change of chunks */
 	uint64_t last;		/* time of the last written record */
 	uint64_t *leaf;		/* &chunk->leaf_start */
 	struct pb_ring_thread *thread;	/* the thread's entry in the ring's table; NULL: the table
@@ -79,7 +80,8 @@ extern struct pb_ring_map pb_ring_map;
 					 * traced calls */
 extern uint8_t pb_ring_unseen;
 
-/* Returns the owner that code must pass if it begins to store now. */
+/* Code that stores into the writer's chunks calls this function first, and passes the result to
+ * pb_own_store() and the other functions that store. */
 static inline struct pb_owner pb_writer_owner(const struct pb_writer *w)
 {
 	return (struct pb_owner){ &w->serial, *(const volatile uint32_t *)&w->serial };
@@ -140,9 +142,9 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint64_t end);
 /* Writes a PB_EXT_STACK, which has no time. If there is no room, a record is counted as missed. */
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
-/* Keeps the position in a full chunk's dead zone. Each reservation moves the position, even if a
- * jump out of a handler ends the code that made it. So without this function, many reservations
- * would move the position past the zone. */
+/* Keeps the position in a full chunk's dead zone (PB_CHUNK_DEAD_ZONE). Each reservation moves the
+ * position, even if a jump out of a handler then ends the code that reserved. Without this
+ * function, many such reservations would move the position past the zone. */
 void pb_writer_stay(struct pb_writer *w);
 /* Notes in the chunk which call began last. */
 void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start);

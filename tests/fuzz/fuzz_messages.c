@@ -212,8 +212,9 @@ static void listen_to(int peer)
 }
 
 /* Sends a message. Its type, a byte `length` and its body come from the input. If `length` is 239,
- * the message is cut off. From 240 to 254, it changes the length field. If it is 255, the message
- * has the longest allowed length or a byte more. Other values change nothing. */
+ * the message is cut off. If `length` is from 240 to 254, the message's length field is 7 too small
+ * to 7 too large. If `length` is 255, the message has the longest allowed length or a byte more.
+ * Other values change nothing. */
 static void send_message(int peer, struct fuzz_input *in)
 {
 	static char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 64];

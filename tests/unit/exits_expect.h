@@ -24,8 +24,9 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* if all exits are hooked: "NOT kind+offset:how...", otherwise the
-				 * reason */
+	const char *is;		/* why the exits aren't hooked: a name from PB_INEXIT_LIST. The
+				 * name NOT means that all exits are hooked. After NOT, " kind+offset:how"
+				 * follows for each exit */
 };
 
 static inline const struct pb_fn *named(const struct pb_an *an, const char *name)

@@ -121,9 +121,9 @@ struct pb_bpf_map_ops {
 	/* Reads an element and removes it. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	/* Cleans up after processes that died during an operation. Asks the kernel which processes
-	 * live. dead: an owner number whose former process has certainly died, although another
-	 * process has this number now; 0: there is no such number. If `repair` is NULL, the type
-	 * needs no repair */
+	 * live. dead: 0, or the owner number of this process. The process that had this number
+	 * before has certainly died, but the kernel can't report this: the number is in use. If
+	 * `repair` is NULL, the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */

@@ -27,11 +27,11 @@ int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, v
 int pb_bpf_map_freeze(struct pb_bpf_map *map);
 
 /*
- * *count: the number of elements for which keys and values have room; on return, the number of
- * processed elements. in: the position at which to begin; NULL: at the first element. out: receives
- * the position at which to continue. For a hash a position has 4 bytes. For other types a position
- * is a key. -ENOENT: there are no more elements. -ENOSPC: a hash's bucket doesn't fit into the
- * room.
+ * keys, values: two arrays with room for *count elements each. On return, *count is the number of
+ * the map's elements that were processed. in: the position at which to begin; NULL: at the first
+ * element. out: receives the position at which to continue. For a hash a position has 4 bytes. For
+ * other types a position is a key. -ENOENT: the map has no more elements. -ENOSPC: the arrays have
+ * too little room for all elements of a hash's bucket.
  */
 struct pb_bpf_map_batch {
 	const void *in;

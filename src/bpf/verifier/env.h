@@ -55,7 +55,7 @@
 				 * instructions */
 #define MAX_LINKED	6	/* number of linked scalars that a step can record */
 
-/* The content of a byte of stack. */
+/* What a byte of the stack holds. */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
@@ -81,8 +81,8 @@ struct frame {
 	uint32_t budget;	/* number of the budget of the frame's may_gotos */
 	uint32_t passed;	/* iterations of the frame's may_gotos on the path so far */
 	uint32_t series;	/* number of the budget for callbacks from the frame's helper call.
-				 * A new budget begins whenever the path reaches the call, unless it
-				 * returns from the callback */
+				 * A new budget begins whenever the path reaches the call, unless
+				 * the path comes back from the callback */
 	uint32_t iterations;		/* number of calls that the budget `series` has spent so
 					 * far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
@@ -203,8 +203,9 @@ struct subprog {
 	bool depth_known;		/* depth and frames are known */
 	uint32_t depth, frames;		/* bytes and frames of the deepest call chain that begins
 					 * with this subprogram */
-	uint32_t tail_depth;		/* the largest number of bytes of frames before a subprogram
-					 * with a tail call; 0: there is no such subprogram */
+	uint32_t tail_depth;		/* for call chains from this subprogram to a subprogram with
+					 * a tail call: the largest number of bytes of frames of the
+					 * callers; 0: there is no such chain */
 };
 
 /* A hash table of the values of registers and slots in states at rest. The table contains each
@@ -256,8 +257,9 @@ struct env {
 	uint32_t marks_made;
 	int error;			/* an error from a function that can't return it, for
 					 * example -ENOMEM */
-	bool alu_limits;		/* pointer arithmetic is masked (speculate.c), so a scalar
-					 * covers only an equal scalar */
+	bool alu_limits;		/* pointer arithmetic is masked (speculate.c). The mask
+					 * depends on the operands' values, so a scalar covers only
+					 * an equal scalar */
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;

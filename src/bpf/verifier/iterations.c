@@ -15,20 +15,22 @@
  *
  * Claim: a program terminates if each path ends, or jumps back to a kept state with
  * iteration_taken(). Proof: assume a run without end. It jumps back to some states infinitely
- * often. Let S be the one of these states that is nearest to the root. Between two jumps to S, the
- * run follows the tree from S to the jumping state. On this path the oldest budget that changed was
- * consumed, not replaced. Take the remainders of S's budgets as a list, oldest budget first.
- * Between two jumps to S the list decreases in lexicographic order. Jumps back to descendants of S
- * don't increase the list: a jump replaces only budgets that are younger than the budget that it
+ * often. The kept states are a tree. Let S be the one of these states that is nearest to the tree's
+ * root. Between two jumps to S, the run goes down the tree, from S to the state that jumps. On this
+ * path the oldest budget that changed was consumed, not replaced. Take the remainders of S's
+ * budgets as a list, oldest budget first. Between two jumps to S the list decreases in
+ * lexicographic order. On its way the run may also jump back to descendants of S. Such jumps don't
+ * increase the list: a jump replaces only budgets that are younger than the budget that it
  * consumes.
  *
  * Pruning adds a case. If the current state C is pruned in favour of a finished state D (prune.c),
  * a run in C continues like a run in D. After D the run may jump back to S, an ancestor of C and D.
- * This jump was checked as an iteration of the path S ... D .... But the run's path is S ... C, D
- * .... So iterations_no_fewer() requires that one of two conditions holds. The first: for every
- * budget of S, C has consumed at least as much of the budget as D has. The second: the path from S
- * to C is itself an iteration. Its budget is no younger than any budget that was consumed between S
- * and D.
+ * When this jump was checked, the path led from S over D to the jump. But the run comes from S to
+ * C, and goes on after D. So iterations_no_fewer() requires that one of two conditions holds:
+ *
+ *   - for every budget of S, C has consumed at least as much of the budget as D has
+ *   - on the path from S to C, the oldest budget that changed was consumed, not replaced. And this
+ *     budget is no younger than any budget that was consumed between S and D
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -112,8 +114,7 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* Returns whether the path from `top` to the current state is an iteration. The iteration's budget
- * must be no younger than any budget consumed between `top` and `old`. */
+/* Checks the second condition (see above) for S = `top` and D = `old`. C is the current state. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {

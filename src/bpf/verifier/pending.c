@@ -3,15 +3,17 @@
  * The needs of loops. A state's needs are the registers and slots that its paths read, and the
  * exact values of some of them. A path that jumps back to a kept state has the kept state's needs
  * too. But these needs are known only when all paths from the kept state are done, and the path
- * that jumps back is one of these paths. Meanwhile the states on the path from the kept state to
- * the jump are pending (`whole`): they are compared in full.
+ * that jumps back is one of these paths. Until then, the states from the kept state to the jump are
+ * pending (`whole`): other states are compared with all of their values.
  *
- * So each jump back is recorded with the state that jumped. When the target is done, and depends on
- * no pending state above it, the target's needs are propagated to each state that jumped to it.
- * This repeats until no mark is new. After that, the states are no longer pending: they are
- * compared by their needs. If another path from a pending state jumped to a state further up, the
- * pending state depends on that state too. `until` is the number of the topmost state on which a
- * pending state depends.
+ * So each jump back is recorded, with the state that jumped. When all paths from the target are
+ * done, and the target depends on no older state, its needs are propagated to each state that
+ * jumped to it. This repeats until no mark is new. After that, the states are no longer pending:
+ * only the needed values are compared.
+ *
+ * A pending state may depend on several kept states, since the paths from it may jump to different
+ * states. `until` is the number of the oldest of them. The state is pending until the needs of that
+ * oldest state are known.
  *
  * The rounds end, since marks are only added. After MAX_ROUNDS rounds, or with more than MAX_JUMPS
  * jumps, everything counts as needed, for good (`until` 0).
@@ -99,7 +101,7 @@ static bool add_pending(struct env *env, struct state *st)
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
-		/* if st waits for `until` already, all states above it do so too */
+		/* if st waits for `until` already, so do all states between st and that state */
 		if (st->whole && st->until <= until)
 			return 0;
 		if (!st->whole && !add_pending(env, st))
@@ -118,9 +120,9 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
-	/* If the target was given up, the path to it is given up too, and so are all pending
-	 * states. Each pending state waits for a state of the present path, which is never settled
-	 * now. */
+	/* If the target was given up, its needs never become known. So the states of the present
+	 * path are given up too. Each pending state waits for a state of the present path, so all
+	 * pending states are given up. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);
 		give_up(env->cur->parent);

@@ -20,19 +20,19 @@
  *
  * Linked scalars (copies) learn bounds together: if one of them is wanted, all are wanted.
  *
- * At each kept state on the path, the wanted registers and slots are marked as precise. A later
- * path whose values differ is then not alike. The walk ends when nothing is wanted any more. It
- * also ends if everything wanted was marked before, since an earlier walk has marked the states
- * above. Marks in the present state have no meaning, since no path is compared with the present
- * state.
+ * At each kept state on the path, the wanted registers and slots are marked as precise. If another
+ * path comes to this point with other values, the kept state doesn't cover it any more. The walk
+ * ends when nothing is wanted any more. It also ends at a kept state in which everything wanted
+ * was marked before: the walk that made those marks also marked the earlier states of the path.
+ * Marks in the present state have no meaning, since no path is compared with the present state.
  *
- * If an instruction can't be followed backwards (GAVE_UP), all scalars of all states above are
- * marked. These marks are always safe: they only prevent some pruning.
+ * If an instruction can't be followed backwards (GAVE_UP), all scalars of all earlier states of the
+ * path are marked. These marks are always safe: they only prevent some pruning.
  *
- * Bound: a walk covers the path to the present state from its parent. For each state in which the
- * walk makes a new mark, it also covers the path to this state from its parent. Each of these paths
- * has at most about LONG_PATH instructions (prune.c). So the cost of all walks is at most LONG_PATH
- * instructions for each walk, plus LONG_PATH for each mark.
+ * Bound: kept states divide the path into stretches. A stretch has at most about LONG_PATH
+ * instructions (prune.c). A walk begins in the last stretch. It goes on to the stretch before a
+ * kept state only if it makes a new mark in that state. So the cost of all walks is at most
+ * LONG_PATH instructions for each walk, plus LONG_PATH for each mark.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"
@@ -108,7 +108,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 {
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
-	/* The wanted scalar serves as an address, so it comes from a subtraction of pointers. */
+	/* the wanted register holds an address here, so the wanted scalar was computed from
+	 * pointers, by a subtraction */
 	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
 	if (i->dst_reg == FP) {
@@ -192,7 +193,8 @@ static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
-	/* the helper's arguments had their own walk, when the helper was first called */
+	/* this walk needn't follow the helper's arguments: another walk did so when the helper was
+	 * called */
 	if (callback)
 		*regs &= ~ARGS;
 	return *regs & ARGS ? GAVE_UP : back_in(w, call);
@@ -388,8 +390,8 @@ static int walk_state(struct env *env, const struct state *st, uint32_t at, uint
 }
 
 /* Marks the wanted registers and slots of the frame as precise. A value that isn't a scalar needs
- * no mark. A value that was marked before is no longer wanted, since the states above have been
- * marked too. */
+ * no mark. A value that was marked before is no longer wanted, since an earlier walk went on from
+ * its mark. */
 static int mark_frame(struct marks *m, uint32_t *regs, uint64_t *slots)
 {
 	if (m->nr_slots < MAX_SLOTS && *slots >> m->nr_slots)

@@ -4,21 +4,22 @@
  * states. If a kept state covers the present state, and all paths from the kept state were found
  * safe, the present path is not followed.
  *
- * A kept state records what its paths need: which registers and slots they read (live.c), and which
- * scalars must have their exact value (precise.c). Only these values are compared (alike.c). A
- * state that is found alike takes over these needs, as if its path had been followed. The needs are
- * marked in its parents too, since later states are compared with the parents.
+ * A kept state records the needs of the paths from it: which registers and slots they read
+ * (live.c), and which scalars must have their exact value (precise.c). Only these values are
+ * compared (alike.c). If the kept state covers the present state, the present path takes over the
+ * needs, as if it had been followed. The needs are then marked in the kept states of the present
+ * path, since later states are compared with these kept states.
  *
  * A kept state's life:
  *
- *   branches > 0    paths from it are still followed: its needs are not complete. A path that
- *                   comes back to its instruction is a loop. If the path's state equals the kept
- *                   state, the loop may never end. If the loop is bounded and the kept state
- *                   covers the path's whole state, one more iteration is safe
+ *   branches > 0    paths from it are still followed, so its needs are not complete. If one of
+ *                   these paths comes back to its instruction, there is a loop. If the path's
+ *                   state equals the kept state, the loop may never end. If the loop is bounded
+ *                   and the kept state covers the path's whole state, one more iteration is safe
  *   branches == 0   its needs are complete, and it may prune other states
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
- *   until           its own paths were pruned by a state with incomplete needs: its needs are
- *                   complete when state number `until` is done
+ *   until           a path from it was pruned by a state whose needs were not complete. Its own
+ *                   needs are complete when state number `until` is done
  *   unlisted        in no list and never compared again, but needed as a parent: usually it
  *                   keeps only its marks
  *
@@ -29,8 +30,8 @@
  *
  * Two rules keep backward walks short. A state is kept as soon as a path exceeds LONG_PATH
  * instructions. A state is also kept at each visit of a loop's head. If memory is too short for one
- * of these states, all scalars of the states above are marked as precise. Backward walks then end
- * at this point of the path.
+ * of these states, all scalars in all kept states of the present path are marked as precise.
+ * Backward walks then end at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -139,8 +140,8 @@ static void drop(struct env *env, struct explored *e)
 	if (e->st.branches || (e->st.whole && e->st.until)) {
 		/* Paths from the state may still mark it, so its marks stay. Three kinds of state
 		 * also keep their values: a loop's head, to widen later iterations; a function's
-		 * first state (last < 0), where a backward walk looks up the function; and a whole
-		 * state. */
+		 * first state (last < 0), where a backward walk looks up the function; and a state
+		 * whose `whole` is set. */
 		e->unlisted = true;
 		if (!e->st.head && e->st.last >= 0 && !e->st.whole)
 			pbv_state_only_marks(env, &e->st);
@@ -164,8 +165,8 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* Drops states whose number is at most `before`. Without `all`, also keeps loop heads and states
- * that have pruned a path. */
+/* Drops states whose number is at most `before`. Never drops pending states and the first states of
+ * functions. If `all` is false, loop heads and states that have pruned a path stay, too. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
@@ -187,8 +188,8 @@ static void give_up(struct env *env, uint32_t before, bool all)
 
 /*
  * Kept states only save work, so they may be dropped. The oldest are dropped first: the verifier
- * works depth first, so the paths that could meet them come last. If paths from a state are still
- * followed, the state keeps its marks.
+ * works depth first, so the paths that could be pruned by the oldest states come last. If paths
+ * from a dropped state are still followed, the state keeps its marks.
  */
 bool pbv_prune_make_room(struct env *env)
 {
@@ -269,9 +270,9 @@ static struct explored *take_state(struct env *env)
 }
 
 /*
- * Called when memory is too short to keep the present state. If the path is long, backward walks
- * over it would become slow. So all scalars of the states above are marked as precise. Later walks
- * have nothing to mark in these states, so for these walks the path begins here.
+ * Called when memory is too short to keep the present state. If the path since the last kept state
+ * is long, backward walks over it would become slow. So all scalars in all kept states of the path
+ * are marked as precise. Later walks have nothing left to mark there, so they may end here.
  */
 static int go_on_without(struct env *env)
 {
@@ -291,7 +292,8 @@ static int keep(struct env *env, bool compare)
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* the marks of precise values are cleared in the present state at each kept state */
+	/* whenever a state is kept, the present state begins again without marks of precise
+	 * values */
 	if (env->capable)
 		pbv_precise_forget(cur);
 	e = take_state(env);
@@ -351,8 +353,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* Whether the present state must be kept: an iteration of a loop begins here, or the path since the
- * last kept state is long. Without the state, backward walks over the path would become slow. */
+/* Whether the present state must be kept, because backward walks would become slow without it. This
+ * is so if an iteration of a loop begins here, or if the path since the last kept state is long. */
 static bool must_keep(const struct env *env)
 {
 	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
@@ -369,16 +371,17 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 			return MISS;
 		return !e->st.whole || iterations_no_fewer(env, &e->st) ? ALIKE : MISS;
 	}
-	/* an iteration that the kept state covers entirely need not be followed */
+	/* if the kept state covers the whole present state, the new iteration need not be
+	 * followed */
 	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
 		return pbv_state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
-	/* The present path came through the kept state. If both states are equal, the loop is
-	 * endless, unless an asynchronous callback was entered again. */
+	/* The present path came through the kept state. If the present state equals the kept state,
+	 * the loop never ends, unless an asynchronous callback was entered again. */
 	if (!(f->in_async && f->async_entries != c->async_entries) &&
 	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&
 	    pbv_state_same(env, &e->st, env->cur))
 		return LOOP;
-	/* states of a loop's iterations rarely help other paths */
+	/* a state that is kept in each iteration of a loop would rarely prune another path */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
 	    env->processed - env->prev_processed < 100)
 		*add = false;

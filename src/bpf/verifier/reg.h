@@ -110,7 +110,7 @@ struct reg {
 		};
 		uint64_t raw[2];
 	};
-	/* If registers must be equal, all members above `frame` are compared as one block. */
+	/* If registers must be equal, all members before `frame` are compared as one block. */
 	uint32_t id;		/* registers with the same id hold the same value, apart from
 				 * `delta` */
 	uint32_t ref;		/* for an acquired object: its reference, which must be released */
@@ -191,8 +191,8 @@ void pbv_reg_copy(struct reg *dst, const struct reg *src);
 
 /* Zeroes the upper half, as an operation on 32 bits does. */
 void pbv_reg_zero_extend(struct reg *r);
-/* Both keep the low `bytes` bytes of the value. pbv_reg_cut() zero-extends them,
- * pbv_reg_sign_extend() sign-extends them. */
+/* These two functions keep the low `bytes` bytes of the value. pbv_reg_cut() zero-extends the
+ * bytes, pbv_reg_sign_extend() sign-extends them. */
 void pbv_reg_cut(struct reg *r, int bytes);
 void pbv_reg_sign_extend(struct reg *r, int bytes);
 /* Whether the descriptions contradict each other. If they do, the path can't be taken. */

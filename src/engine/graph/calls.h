@@ -32,8 +32,8 @@ void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size);
  * Closes those of them that a jump inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
 /* Called when a handler has interrupted the assembly of an exit. call: the address of the call that
- * ends, or any other number. slot: the interrupted stack pointer. record: PB_OPEN_*, how far the
- * call's record has come. */
+ * ends. It comes from an interrupted register, so it may be any number, and is checked. slot: the
+ * interrupted stack pointer. record: PB_OPEN_*, how much of the call's record is written. */
 void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
 /* Writes END for those calls on s whose slots are at or below `slot`. No thread runs on s. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);

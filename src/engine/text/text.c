@@ -77,8 +77,9 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 	return m;
 }
 
-/* No thread can be in the module's stubs: such a thread would return to text that is about to be
- * unmapped. */
+/* Called when the loader is about to unmap the module. Unmaps the stubs at once, without a look at
+ * the threads. A correct program has no thread in a stub now: from the stub, the thread would
+ * continue in the module's text, which goes away. */
 void pb_text_remove(struct pb_module *m)
 {
 	struct pb_module gone = *m;

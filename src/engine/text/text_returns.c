@@ -156,9 +156,9 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 static void change(struct pb_module *m, uint32_t window, bool on);
 
 /* A window of exits gets a jump. Returns the address that this jump leads to. Usually this is the
- * window's own stub. If the jump is the second of two shared jumps, both targets are chosen
- * together, and the jump leads to its target. In this case, if the window's stub is new, the
- * function makes the first jump's stub, too. */
+ * window's own stub. But if the jump is the second of two shared jumps, both targets are chosen
+ * together, and the result is this jump's target. Then, if the window's stub is new,
+ * through_landing() makes the first jump's stub, too. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

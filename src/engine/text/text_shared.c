@@ -24,9 +24,9 @@
 #define PAGE		4096ul
 #define MAX_SHARED	2048
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
-#define NEAREST		0x10u		/* d3 and d2 of the nearest targets, which are a quarter of
-					 * a gigabyte above the module. Below the module, both bytes
-					 * have the negative value */
+#define NEAREST		0x10u		/* the value of d3 and of d2 for the nearest targets, which
+					 * are a quarter of a gigabyte above the module. For targets
+					 * below the module, both bytes have the negative value */
 #define FARTHEST	0x7eu
 
 static struct shared {

@@ -5,7 +5,7 @@
  *
  * The instructions that compute the target determine the class. To find them, the search goes back
  * from the jump to the instruction that defines the jump's register. From this instruction it goes
- * back to the instructions that define the operands:
+ * back to the instructions that define the operands. Each search ends after MAX_BACK instructions:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     a table of offsets from its own address
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
@@ -13,7 +13,7 @@
  *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *                                               a table of offsets from a label
  *   jmp *table(,%i,8), mov (%b,%i,8),%x         a table of pointers
- *   mov (...),%x, or nothing near               a pointer from elsewhere
+ *   mov (...),%x, or no definition is found     a pointer from elsewhere
  *   any other sum                               unknown
  */
 #include <Zydis/Zydis.h>

@@ -184,8 +184,8 @@ static bool has_labels(struct pb_an *an, uint32_t unit)
 	if (pb_exit_work(an, fde->end - fde->start))
 		return true;
 
-	/* In a program at a fixed address, any number may look like an address by chance. The
-	 * number counts only if an instruction begins at that address. */
+	/* In a program at a fixed address, a number in the data may look like an address by chance.
+	 * Such a number counts only if an instruction begins at that address. */
 	for (uint64_t at = fde->start + 1; at < fde->end; at++)
 		if ((pb_bit_test(r->called, at - r->addr) ||
 		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
@@ -454,8 +454,8 @@ static void find_reasons(struct search *s)
 	}
 	for (size_t i = 0; i < an->exits.n; i++)
 		classify(s, &an->exits.v[i]);
-	/* if a unit holds several functions, the sweep has not noted the jumps between these
-	 * functions */
+	/* If a unit holds several functions, the sweep has not noted the jumps between these
+	 * functions. So assume that there are jumps to their entries. */
 	for (size_t i = 0; i < an->fns.n; i++) {
 		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
 

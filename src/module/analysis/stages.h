@@ -38,7 +38,7 @@ struct pb_range {
 	const uint8_t *bytes;
 	bool stubs;		/* the range is .plt or a similar section: it holds no functions */
 	/* bitmaps with a bit for each byte of the range. reached: control may come to the byte, by
-	 * any means. called: a call leads to the byte, or code takes its address */
+	 * any means. called: a call leads to the byte, or code takes the byte's address */
 	uint64_t *reached, *called;
 	/* bitmaps that exist only with PB_MODULE_RETURNS. starts: an instruction begins at the
 	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
@@ -62,8 +62,8 @@ struct pb_cand {
 
 struct pb_fn {
 	uint64_t addr, size;
-	size_t cand;		/* the index of the first of nr_cands candidates, which is the
-				 * best */
+	size_t cand;		/* the index of the best of nr_cands candidates; the others follow
+				 * it */
 	uint32_t nr_cands;
 	int32_t fde;		/* the FDE that starts at addr, or -1 */
 	uint8_t flags;		/* PB_FUNC_* */
@@ -237,8 +237,8 @@ uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
  * and sets *w to the code's recipe. Returns 0 if there is no such code. */
 struct pb_window_out;
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
-/* True if the code at `at` may be displaced for a slot. The caller must check that the code isn't
- * taken. */
+/* True if the code at `at` may be displaced for a slot. The caller must check that no window, slot
+ * or displaced code has these bytes already. */
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 /* True if the code at `at` may be displaced for a jump without a slot: the second jump of a shared
  * jump. */
@@ -261,8 +261,8 @@ void pb_debug_files_open(struct pb_an *an);
 /* imports.c: reads the 8 bytes at a link-time address. *value is the word after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
-/* names.c: returns the kind of function that a name stands for. The name need not have a NUL at
- * len. */
+/* names.c: these functions find out by its name what a function is. The name has len bytes, and
+ * needs no NUL after them. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);

@@ -168,8 +168,9 @@ static void advance(struct pb_rows *t, uint32_t by)
 	put_byte(t, by >> 8);
 }
 
-/* Makes *r the row that is valid from the address `at` on. A stub gets an FDE of its own at the
- * first row that differs from t->gone, the row of a function's entry. */
+/* Makes *r the row that is valid from the address `at` on. Each stub begins with the row of a
+ * function's entry (t->gone). While the stub needs no other row, it has no FDE of its own. The
+ * first call that sets another row opens an FDE for the whole stub. */
 static void row(struct pb_rows *t, uint32_t at, const struct pb_rules *r)
 {
 	if (!memcmp(r, &t->now, sizeof(*r)))

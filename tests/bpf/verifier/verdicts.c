@@ -5,8 +5,8 @@
  *
  *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: asks the kernel from a process without privileges. During the test, unprivileged_bpf_disabled
- * is 0. The value 1 can't be changed. In that case, the kernel isn't asked.
+ * -u: asks the kernel from a process without privileges. For this, unprivileged_bpf_disabled is 0
+ * during the test. If its value is 1, the kernel lets nobody change it, so the kernel isn't asked.
  *
  * Exit status 1: a laxer verdict. 77: the kernel can't be asked.
  */

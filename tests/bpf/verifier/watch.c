@@ -18,8 +18,8 @@ struct frame {
 	uint32_t size, back;
 	uint64_t saved[4];
 	bool written[512];	/* [i]: the byte at fp - 1 - i was written */
-	bool address[512];	/* [i]: the byte at fp - 1 - i is part of an address that one store
-				 * wrote */
+	bool address[512];	/* [i]: the byte at fp - 1 - i is part of an address that a single
+				 * store wrote as a whole */
 };
 
 struct machine {

@@ -16,7 +16,7 @@
  * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, all
  * instructions are tried. FUNCTION may be FUNCTION:STATE. raw: the handler is installed by a raw
  * system call, so that the agent isn't notified of the handler. both: like raw, but at each
- * instruction another handler follows, which is installed through libc.
+ * instruction SIGUSR1 comes right after the step's signal. libc installed the handler of SIGUSR1.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -262,8 +262,8 @@ struct chunk {
 
 /* Is called in a child while the parent waits for the child. The child must not write into the
  * chunks of the thread that forked, so the function makes these chunks read-only. The thread's
- * chunks are the OPEN, HELD and TAKEN chunks with its serial. Only the thread itself gives its
- * chunks away. */
+ * chunks are the OPEN, HELD and TAKEN chunks with its serial. They stay the thread's chunks
+ * meanwhile, because only the thread itself could hand them over, and it waits. */
 static void protect_parents(pid_t pid, pid_t tid)
 {
 	enum { CHUNK_SIZE = 16384, CHUNK_OPEN = 1, CHUNK_HELD = 4, CHUNK_TAKEN = 5, THREAD_WORDS = 16 };
@@ -427,8 +427,9 @@ static void act_now(void)
 	}
 }
 
-/* The words through which stubs jump to the agent: the word of the first site of a call, the word
- * of returns and the word of tail jumps. */
+/* Addresses of the pointers through which stubs jump to the agent. site_word: the pointer of the
+ * first site that a call hits. ret_word: the pointer for returns. jump_word: the pointer for tail
+ * jumps. */
 static uint64_t *site_word, *ret_word, *jump_word;
 
 static void note_word(const greg_t *g)
@@ -834,8 +835,8 @@ static void pause_100ms(void)
 	nanosleep(&t, NULL);
 }
 
-/* Makes a call that a jump skips. Then an untraced call with the same return slot returns through
- * the first call's exit. */
+/* Makes a traced call and leaves it by siglongjmp(). Then makes an untraced call, which has the
+ * same return slot and returns through the first call's exit. */
 static long leave_and_return(long x)
 {
 	sigjmp_buf here;
