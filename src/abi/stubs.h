@@ -11,9 +11,9 @@
  *   .note.gnu.build-id, .eh_frame_hdr, .eh_frame, .symtab, .strtab, .shstrtab
  *
  * Addresses in the file are offsets in the file. In memory, the agent's sites lie right before the
- * file:
+ * file. They are called the front bytes:
  *
- *   front bytes: struct pb_site[nr_funcs], struct pb_returns	the file
+ *   struct pb_site[nr_funcs], struct pb_returns	the file
  *
  * If the file is mapped at bias + `place`, most of its code can run unchanged. Stubs with absolute
  * addresses (PB_FIX_ABS64, LO32, HI32) can't, since the file has link-time addresses. A module at a
@@ -32,11 +32,12 @@
 
 /*
  * The file is made for one address, `place`. If it is mapped there, the front bytes begin
- * PB_STUBS_BELOW bytes below the image's start. Usually nothing else is mapped there. The stubs of
- * two images are as far apart as the images, so they don't overlap. An image at a low fixed address
- * has no room for stubs below it. Its stubs are above the image, as far as a rel32 reaches, since
- * the heap grows right above the image. If something else is mapped at `place`, the agent searches
- * downwards, from PB_STUBS_GAP bytes below the image. Only the loader maps memory in this area.
+ * PB_STUBS_BELOW bytes below the image's start. Usually nothing else is mapped at these addresses.
+ * The stubs of two images are as far apart as the images, so they don't overlap. An image at a low
+ * fixed address has no room for stubs below it. Its stubs are above the image, as far away as a
+ * rel32 reaches, since the heap grows right above the image. If something else is mapped at
+ * `place`, the agent searches for a free place downwards, from PB_STUBS_GAP bytes below the image.
+ * Only the loader maps memory in this area.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32 minus room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul

@@ -9,8 +9,9 @@
  *   LEAF, LONG     LEAF
  *   ENTRY          ENTRY; the call is pushed on its stack
  *   EXIT           END (skipped) for each call that is open inside the exiting call, then
- *                  EXIT for that call. If the data doesn't have the call's beginning, there
- *                  is only the EXIT event, and its `call` (struct pb_event) is NULL
+ *                  EXIT for the exiting call. If the data doesn't have the beginning of the
+ *                  exiting call, there is only the EXIT event, and its `call` (struct
+ *                  pb_event) is NULL
  *   TAIL           like EXIT, with PB_EV_TAIL
  *   TAIL_LEAF      LEAF, with PB_EV_TAIL
  *   END            if the call has an ENTRY, the same events as for EXIT, but the last

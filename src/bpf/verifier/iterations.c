@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Loops whose number of iterations is bounded at run time. The verifier accepts an iteration that
- * begins in the same state as an earlier iteration. Each bound is a budget. Iterations consume a
- * budget. A budget is never refilled. These have a budget:
+ * begins in the same state as an earlier iteration. Each bound is a budget. Each iteration consumes
+ * a part of a budget, and a budget is never refilled. These have a budget:
  *
  *   a frame                          for all iterations of its may_gotos together
  *   a call of bpf_loop or another
@@ -13,13 +13,13 @@
  * newest number). A frame that is entered again has a new budget. So has an iterator that is made
  * again in the same place. A state records how much of each budget its path has consumed.
  *
- * Claim: a program terminates if each path ends, or jumps back to a kept state with
- * iteration_taken(). Proof: assume a run without end. It jumps back to some states infinitely
- * often. The kept states are a tree. Let S be the one of these states that is nearest to the tree's
- * root. Between two jumps to S, the run goes down the tree, from S to the state that jumps. On this
- * path the oldest budget that changed was consumed, not replaced. Take the remainders of S's
- * budgets as a list, oldest budget first. Between two jumps to S the list decreases in
- * lexicographic order. On its way the run may also jump back to descendants of S. Such jumps don't
+ * Claim: a program terminates if each path ends, or jumps back to a kept state for which
+ * iteration_taken() is true. Proof: the kept states are a tree. Assume a run without end. It jumps
+ * back to some kept states infinitely often. Let S be the one of these that is nearest to the
+ * tree's root. Between two jumps to S, the run goes down the tree, from S to the state that jumps.
+ * On this path the oldest budget that changed was consumed, not replaced. Take the remainders of
+ * S's budgets as a list, oldest budget first. Between two jumps to S the list decreases in
+ * lexicographic order. On its way the run may jump back to descendants of S. Such jumps don't
  * increase the list: a jump replaces only budgets that are younger than the budget that it
  * consumes.
  *
@@ -114,7 +114,8 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* Checks the second condition (see above) for S = `top` and D = `old`. C is the current state. */
+/* Checks the second condition at the beginning of this file. S is `top`, D is `old`, and C is the
+ * current state. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {
@@ -147,7 +148,7 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	return true;
 }
 
-/* One path takes the jump at once. The other path falls through while iterations are left. */
+/* One path takes the jump at once. The other path falls through, which consumes an iteration. */
 int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 {
 	struct state *st = pbv_branch_push(env, env->insn + 1, env->insn, false);

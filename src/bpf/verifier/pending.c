@@ -143,8 +143,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 /* ---- the end of the wait ---------------------------------------------------------------- */
 
-/* Visits once each recorded jump that a path from `top` made. Each state that jumped takes over the
- * needs of its target. */
+/* Visits once each recorded jump that a path from `top` made. The state that jumped takes over the
+ * needs of the jump's target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {
 	int err = 0;
@@ -178,7 +178,7 @@ static int take_over_all(struct env *env, const struct state *top)
 	return err;
 }
 
-/* Called when the needs of all states from `top` on are complete. These states are no longer
+/* Called when the needs of `top` and of all newer states are complete. Makes these states no longer
  * pending. */
 static void settle(struct env *env, const struct state *top)
 {

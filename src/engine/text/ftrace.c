@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Decides for each site which handler gets its hits, for the tracers (tracer.c), for replaced
- * functions and for eBPF. Each registered ops has filters. An update uses the filters to compute
- * for each site the handler, and whether the site's jump is needed. First, sites that no ops
- * selects any more become idle. Then text_batch.c writes the jumps of all sites in one batch. Then
- * the new handlers are stored. A handler is one word, so running threads see either the old or the
- * new handler. The control files that list functions are here, too.
+ * functions and for eBPF. A tracer registers a struct ftrace_ops, called "the ops", which has
+ * filters. An update uses the filters to compute for each site the handler, and whether the site's
+ * jump is needed. First, sites that no ops selects any more become idle. Then text_batch.c writes
+ * the jumps of all sites in one batch. Then the new handlers are stored. A handler is one word, so
+ * running threads see either the old or the new handler. The control files that list functions are
+ * here, too.
  */
 #include <asm/errno.h>
 #include "engine/files.h"
@@ -34,7 +35,7 @@ static bool ops_wants(const struct ftrace_ops *op, const struct pb_module *m, ui
 	return pb_hash_empty(&op->notrace) || !pb_hash_has(&op->notrace, m, func);
 }
 
-/* Whether set_ftrace_size excludes the function. Also true in a module that isn't traced. */
+/* Whether set_ftrace_size excludes the function. Always true in a module that isn't traced. */
 static bool is_too_small(const struct pb_module *m, uint32_t func)
 {
 	return !m->first_site ||
@@ -145,7 +146,8 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-/* Called before the sites of any module are prepared, because functions share windows. */
+/* Marks the windows of exits that are wanted. Called for all modules before any site is prepared,
+ * because several functions may have the same window. */
 static void want_returns(struct pb_module *m)
 {
 	for (uint32_t i = 0; m->present && m->exits && i < m->analysis->nr_funcs; i++) {
@@ -198,7 +200,8 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		set_handler(s, handler_of(m, s, nr, only));
 }
 
-/* Modules in the order of their addresses. So the batch is in order, and needn't be sorted. */
+/* Indices of the modules, in the order of the modules' addresses. Patches are added in this order,
+ * so that the batch needn't be sorted. */
 static uint16_t by_address[PB_MAX_MODULES];
 _Static_assert(PB_MAX_MODULES <= UINT16_MAX, "by_address[]");
 

@@ -15,8 +15,8 @@ struct pb_pattern {
 	bool remove, exact;
 };
 
-/* Returns whether the hash is empty. A hash that has only removals counts as empty. An empty filter
- * selects all functions. */
+/* Returns whether the filter is empty. A filter that has only removals counts as empty. An empty
+ * filter selects all functions. */
 bool pb_hash_empty(const struct ftrace_hash *h)
 {
 	for (const struct pb_pattern *p = h->first; p; p = p->next)
@@ -179,8 +179,8 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 			old_last->next = NULL;
 		return err;
 	}
-	/* in the kernel a filter is a set of functions, so a hash whose last function was removed
-	 * becomes empty */
+	/* In the kernel a filter is a set of functions. After the last of them is removed, the
+	 * filter is empty. */
 	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }

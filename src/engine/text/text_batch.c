@@ -25,31 +25,34 @@
  *
  * Waiting. At the start there is only one thread, so text is written at once. Text that the loader
  * has just mapped is also written at once, because no thread runs it. In live text the owner is the
- * agent's thread, which runs no code of the program and blocks all signals. It waits for a helper
- * (pb_stop_world()). The helper waits until each other thread has stopped; at the first try it
- * waits for 20 ms at most. Then it writes, and lets the threads go. A thread inside dlopen may wait
- * for the text's lock meanwhile; such a thread is stopped while it waits. Neither the owner nor the
- * helper needs anything that a stopped thread holds.
+ * agent's thread, which runs no code of the program and blocks all signals. The owner starts a
+ * helper (pb_stop_world()) and waits for it. The helper waits until each other thread has stopped;
+ * at the first try it waits for 20 ms at most. Then the helper writes the text, and lets the
+ * threads go. A thread inside dlopen may wait for the text's lock meanwhile; such a thread is
+ * stopped while it waits. Neither the owner nor the helper needs anything that a stopped thread
+ * holds.
  *
  * What a thread sees. A thread never runs while bytes are written, so it sees each patch whole. A
  * large part takes several stops, and between stops the thread may run anywhere. It finds each
  * patch either written or not yet written. By the rule, the code is correct in both states. A
  * thread that was stopped inside bytes that a patch replaces goes on at the copy of its instruction
- * in the stub. If it was stopped at the first byte it stays there, and executes the new bytes. (In
- * a slot the first byte counts as inside, because the slot's jump goes away.) A thread in a stub
- * runs on and leaves the stub by itself. The kernel's return to a stopped thread serializes its
- * instruction stream, so that the thread fetches the new bytes.
+ * in the stub. If it was stopped at the first of these bytes, it stays there, and executes the new
+ * bytes. (In a slot the first byte counts as inside: when the slot's jump is taken out, no
+ * instruction takes its place.) A thread in a stub runs on and leaves the stub by itself. The
+ * kernel's return to a stopped thread serializes its instruction stream, so that the thread fetches
+ * the new bytes.
  *
- * What a signal handler sees. A handler runs in a thread, so all of this holds for the handler,
- * too. Its signal frame may hold a program counter inside replaced bytes. So the helper searches
- * the stacks for such frames. If it finds one, the stop is given up and tried again, because the
- * handler may return meanwhile. After many such tries, the helper moves the program counter in the
- * frame (doc/design/text.md, "Stop the world").
+ * What a signal handler sees. A handler runs in a thread, so it sees what a thread sees. But its
+ * signal frame may hold a program counter inside bytes that a patch replaces. So the helper
+ * searches the stacks for such frames. If it finds one, the stop is given up and tried again,
+ * because the handler may return meanwhile. After many tries, the helper moves the program counter
+ * in the frame (doc/design/text.md, "Stop the world").
  *
  * Failure. Before a part is written, each of its patches saves the old bytes; `done` counts the
- * patches that may be in the text. If the threads can't be stopped, the parts are taken back in
- * reverse order, so that the rule holds on the way back too. If that fails as well, some places
- * keep their new state; pb_text_look() finds out from the text which places these are.
+ * patches that may be in the text. If the threads can't be stopped for a part, the parts that were
+ * written are taken back in reverse order, so that the rule holds on the way back too. If the
+ * threads can't be stopped for that either, some places keep their new state. pb_text_look() finds
+ * out from the text which places these are.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>
@@ -121,8 +124,8 @@ static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, ui
 	memcpy(p->bytes, bytes, len);
 }
 
-/* Adds the patch of a slot in padding. When the slot's jump is taken out, a thread may be stopped
- * at that jump. */
+/* Adds the patch of a slot in padding, and marks it as a slot. If a thread is stopped at the slot's
+ * jump when this jump is taken out, the thread goes on in the stub. */
 static void add_slot(struct part *part, uint64_t slot, const uint8_t *to)
 {
 	size_t nr = part->nr;
@@ -401,7 +404,7 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 	}
 }
 
-/* Heap sort by address, skipped if the patches are in order, as they nearly always are. */
+/* Heap sort by address. The patches are nearly always in order, and then aren't sorted. */
 static void sift_down(struct pb_patch *p, size_t root, size_t nr)
 {
 	for (size_t child; (child = 2 * root + 1) < nr; root = child) {

@@ -7,7 +7,7 @@
  * from the jump to the instruction that defines the jump's register. From this instruction it goes
  * back to the instructions that define the operands. Each search ends after MAX_BACK instructions:
  *
- *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     a table of offsets from its own address
+ *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     a table of offsets from the table's address
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax
  *                                               the same in unoptimised code
  *   lea label(%rip),%b; movslq (%t,%i,4),%x; add %b,%x; jmp *%x

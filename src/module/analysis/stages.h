@@ -6,8 +6,8 @@
  *   ranges    where code is, and which code is the linker's stubs
  *   cfi       .eh_frame
  *   symbols   candidates for functions, and labels, from every symbol table
- *   imports   compilers' hooks (mcount, __fentry__, ...): their slots and stubs; the code addresses
- *             that relocations name
+ *   imports   words and linker's stubs that lead to compilers' hooks (mcount, __fentry__, ...); the
+ *             code addresses that relocations name
  *   depth     the stack's depth in assembly without .eh_frame, as FDEs
  *   lsda      where exceptions enter functions
  *   sweep     decodes all code once: branch targets, calls of hooks, instructions that use the
@@ -130,8 +130,8 @@ struct pb_an {
 	struct pb_cfi cfi;
 	PB_VEC(struct pb_cand) cands;
 	pb_addr_vec labels;	/* symbols in code that are no functions */
-	pb_hook_vec hook_slots, hook_stubs; /* slots: pointers to hooks. stubs: code that jumps to
-					     * hooks */
+	pb_hook_vec hook_slots, hook_stubs; /* hook_slots: words that point to hooks. hook_stubs:
+					     * the linker's stubs that jump to hooks */
 	pb_addr_vec ifuncs;	/* resolvers */
 	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
 	PB_VEC(struct pb_word) words;	/* the words that relocations write in record sections */
