@@ -135,8 +135,8 @@ struct pb_func {
 	uint32_t size;		/* in bytes; 0 if unknown */
 	uint32_t name;		/* string: the best of the function's names, mangled */
 	uint16_t window;	/* offset of the first displaced byte from addr (4 after endbr64) */
-	uint8_t window_len;	/* count of displaced bytes, which are whole instructions:
-				 * pb_func_jump_len() .. PB_WINDOW_MAX */
+	uint8_t window_len;	/* count of displaced bytes, which are whole instructions: from
+				 * pb_func_jump_len() to PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
 	uint8_t flags;		/* PB_FUNC_* */
@@ -147,9 +147,10 @@ struct pb_func {
 };
 
 /*
- * Exits: the instructions that end a call, which are `ret` and tail jumps. Like an entry, a window
- * that holds exits is replaced by a jump to a stub. The stub lets the agent end the call before
- * each exit runs. A function is complete (PB_INEXIT_NOT) if all of its exits lie in such windows.
+ * Exits: the instructions that end a call, which are `ret` and tail jumps. A window that holds
+ * exits is replaced by a jump to a stub, like the window of an entry. The stub lets the agent end
+ * the call before each exit runs. A function is complete (PB_INEXIT_NOT) if all of its exits lie in
+ * windows.
  * left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] are the windows of function i. Several functions
  * may have the same window. The file has only the windows of complete functions. See
  * doc/design/returns.md.
@@ -216,12 +217,12 @@ enum pb_inexit {
  *   CODE_SLOT       a short jump; the recipe of the code that the slot displaces. via is not 0
  *   SHARED          the first of two shared jumps, one byte; the recipe of the code right after
  *                   the window. The second jump replaces this code, together with the first jump
- *   NEXT            the first of two shared jumps, one byte; no data. The second jump belongs to
- *                   another site, which begins right after this window. That site is the entry
- *                   of a function with a window of five bytes, no via and no endbr64, or it is a
- *                   WINDOW or PADDED window of exits. The second jump is in place whenever the
- *                   first jump is. If the other site is a window of exits, each function with
- *                   this window in its left_by has the other window in its left_by too
+ *   NEXT            the first of two shared jumps, one byte; no data. The second jump is in the
+ *                   next window, which begins right after this one. The next window is a WINDOW
+ *                   or PADDED window of exits, or the window of a function's entry, with five
+ *                   bytes, no via and no endbr64. The second jump is in place whenever the first
+ *                   jump is. If the next window holds exits, each function with this window in
+ *                   its left_by has the next window in its left_by too
  *   ENTRY           the window of a function's entry. The function's window_len and recipe
  *                   include the exits
  *
@@ -271,8 +272,8 @@ struct pb_window_exit {
  * are not copied. Calls that are in the table of nops are not copied either.
  *
  * orig[] has the window's bytes in the file, for the check before patching. rest[] has the same
- * bytes, but with nops in place of the calls in the table of nops. Unpatching the site restores
- * rest[]. rest[] nearly always equals orig[].
+ * bytes, but with nops in place of the calls in the table of nops. When the jump is taken out of
+ * the window, the window gets rest[]. rest[] nearly always equals orig[].
  *
  * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
  * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC from pairs[k].copy up to
@@ -292,7 +293,7 @@ struct pb_window_exit {
  *   slot     jmp rel32 stub		5 bytes of padding between functions
  *
  * The program never runs the slot's original bytes, and no symbol or reference points to them. A
- * slot serves one site. It overlaps no window and no other slot.
+ * slot serves one window. It overlaps no window and no other slot.
  *
  * If no padding is in reach, code is displaced to make room for the slot, which is then a code
  * slot. Whole instructions are displaced, as in a window, with at least PB_CODE_SLOT_LEN bytes:

@@ -99,8 +99,8 @@ struct pb_chunk {
 	uint64_t no_return;	/* total of the thread's calls that were recorded without a
 				 * return */
 	/* The open leaf: the call that was entered last, and may still run without an ENTRY. If a
-	 * record in the chunk has a later time, the open leaf is stale. leaf_start is written
-	 * last. */
+	 * record in the chunk has a time after leaf_start, the open leaf is stale. leaf_start is
+	 * written after leaf_site. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
 	uint32_t missed;	/* total of the thread's unwritten records whose calls don't count

@@ -102,8 +102,8 @@ struct frame {
  * or the instruction's encoding doesn't show all of its effects. */
 struct step {
 	uint32_t insn, from;
-	bool stack;		/* the instruction filled a register from a slot of stack, or
-				 * spilled a register to a slot */
+	bool stack;		/* the instruction filled a register from a stack slot, or spilled a
+				 * register to a stack slot */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
 	uint8_t frame, slot;	/* if stack is set: the slot and its frame */

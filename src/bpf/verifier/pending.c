@@ -8,8 +8,8 @@
  *
  * So each jump back is recorded, with the state that jumped. When all paths from the target are
  * done, and the target depends on no older state, its needs are propagated to each state that
- * jumped to it. This repeats until no mark is new. After that, the states are no longer pending:
- * only the needed values are compared.
+ * jumped to it. This is repeated, in rounds, until a round makes no new mark. After that, the
+ * states are no longer pending: only the needed values are compared.
  *
  * A pending state may depend on several kept states, since the paths from it may jump to different
  * states. `until` is the number of the oldest of them. The state is pending until the needs of that

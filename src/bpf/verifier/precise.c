@@ -7,8 +7,8 @@
  * instruction. It marks the scalars from which the value was computed.
  *
  * The set `wanted` holds registers and stack slots of each frame. When the walk crosses an
- * instruction that computes a wanted register, the instruction's inputs become wanted in its
- * place:
+ * instruction that computes a wanted register, the instruction's inputs become wanted in place of
+ * the register:
  *
  *   r1 = 5             r1 is a constant: no longer wanted
  *   r1 = r2            r2 is wanted
@@ -20,11 +20,11 @@
  *
  * Linked scalars (copies) learn bounds together: if one of them is wanted, all are wanted.
  *
- * At each kept state on the path, the wanted registers and slots are marked as precise. If another
- * path comes to this point with other values, the kept state doesn't cover it any more. The walk
- * ends when nothing is wanted any more. It also ends at a kept state in which everything wanted
- * was marked before: the walk that made those marks also marked the earlier states of the path.
- * Marks in the present state have no meaning, since no path is compared with the present state.
+ * At each kept state on the path, the wanted registers and slots are marked as precise. From then
+ * on, a path that comes to this point with other values isn't pruned. The walk ends when nothing is
+ * wanted any more. It also ends at a kept state in which everything wanted was marked before: the
+ * walk that made those marks also marked the earlier states of the path. Marks in the present state
+ * have no meaning, since no path is compared with the present state.
  *
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all earlier states of the
  * path are marked. These marks are always safe: they only prevent some pruning.

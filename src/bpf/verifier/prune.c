@@ -16,7 +16,8 @@
  *                   these paths comes back to its instruction, there is a loop. If the path's
  *                   state equals the kept state, the loop may never end. If the loop is bounded
  *                   and the kept state covers the path's whole state, one more iteration is safe
- *   branches == 0   its needs are complete, and it may prune other states
+ *   branches == 0   all paths from it have ended. Unless `until` is set, its needs are complete,
+ *                   and only the needed values are compared
  *   awaited         other states were pruned by it before its needs were complete (pending.c)
  *   until           a path from it was pruned by a state whose needs were not complete. Its own
  *                   needs are complete when state number `until` is done
@@ -24,14 +25,15 @@
  *                   keeps only its marks
  *
  * The choice of kept states decides how fast the verifier is, but not its verdict. So a state may
- * be dropped if no other state waits for it. A state is dropped if it misses too often
- * (patience()). If memory runs short, the oldest states are dropped. Some states are not kept at
- * all: at a prune point soon after the last kept state, and in most iterations of a loop.
+ * be dropped if no other state waits for it. A state is dropped if it was compared too often
+ * without pruning a path (patience()). If memory runs short, the oldest states are dropped. Some
+ * states are not kept at all: at a prune point soon after the last kept state, and in most
+ * iterations of a loop without a budget (iterations.c).
  *
- * Two rules keep backward walks short. A state is kept as soon as a path exceeds LONG_PATH
- * instructions. A state is also kept at each visit of a loop's head. If memory is too short for one
- * of these states, all scalars in all kept states of the present path are marked as precise.
- * Backward walks then end at this point of the path.
+ * Two rules keep backward walks short. A state is kept as soon as a path has more than LONG_PATH
+ * instructions since its last kept state. A state is also kept where an iteration of a loop with a
+ * budget begins. If memory is too short for one of these states, all scalars in all kept states of
+ * the present path are marked as precise. Backward walks then end at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"

@@ -108,8 +108,8 @@ bool pb_text_tail_returns_on(uint64_t from)
 	return pb_site_exits_itself(s) ? pb_site_returns_on(m, s) : s->flags & FTRACE_FL_ENDS;
 }
 
-/* Marks the exits of s to be patched, and the exits of each function that its tail jumps lead
- * to. */
+/* Marks the exits of s to be patched, and the exits of each function to which a tail jump of s
+ * leads. */
 static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
 {
 	const uint32_t *window;
