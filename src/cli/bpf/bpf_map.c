@@ -141,7 +141,7 @@ enum { OPT_BTF = 0x3000 };
 
 static const struct argp_option options[] = {
 	{ "btf", OPT_BTF, "OBJECT", 0,
-		"dump: show keys and values by the types of the object that the map is of", 0 },
+		"dump: show keys and values by the types in OBJECT, which defines the map", 0 },
 	{ 0 }
 };
 

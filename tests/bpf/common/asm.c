@@ -322,11 +322,11 @@ static bool fetch(struct as *a, uint8_t dst)
 	i = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_ATOMIC | size_code(width)), .dst_reg = base,
 			       .off = i.off, .imm = ops[k].op };
 	if (ops[k].op == BPF_CMPXCHG && (!reg(a, 'r', &r0) || !expect(a, ",") || r0 || dst))
-		return fail(a, "r0 is compared and loaded");
+		return fail(a, "the compared register must be r0");
 	if (!reg(a, 'r', &src) || !expect(a, ")"))
 		return false;
 	if (ops[k].op != BPF_CMPXCHG && src != dst)
-		return fail(a, "both registers are the same one");
+		return fail(a, "both registers must be the same");
 	i.src_reg = src;
 	emit(a, i);
 	return true;
@@ -350,7 +350,7 @@ static bool byte_order(struct as *a, uint8_t dst)
 		bits = atoi(a->p + n);
 		a->p += n + 2;
 		if (!reg(a, 'r', &again) || again != dst)
-			return fail(a, "both registers are the same one");
+			return fail(a, "both registers must be the same");
 		emit(a, (struct bpf_insn){ .code = ops[k].code, .dst_reg = dst, .imm = bits });
 		return true;
 	}
@@ -414,7 +414,7 @@ static bool assign(struct as *a, uint8_t dst, char letter)
 	if (!i.off && *a->p == '-' && a->p[1] == letter) {
 		a->p++;
 		if (!reg(a, letter, &src) || src != dst)
-			return fail(a, "both registers are the same one");
+			return fail(a, "both registers must be the same");
 		i.code = class | BPF_NEG;
 	} else if (take_reg(a, letter, &src, NULL)) {
 		i.src_reg = src;
