@@ -35,7 +35,8 @@ static const struct argp_option run_options[] = {
 	{ "data-out", OPT_DATA_OUT, "FILE", 0, "Where the packet goes afterwards", 2 },
 	{ "ctx-in", OPT_CTX_IN, "FILE", 0, "The context, in binary", 2 },
 	{ "ctx-out", OPT_CTX_OUT, "FILE", 0, "Where the context goes afterwards", 2 },
-	{ "repeat", 'r', "N", 0, "How often (1); ns is of one run", 2 },
+	{ "repeat", 'r', "N", 0,
+		"Run the program N times (1); ns= in the output is the time of one run", 2 },
 	{ "no-run", 'n', NULL, 0, "The verdict only", 2 },
 	{ "plugin", OPT_PLUGIN, NULL, 0,
 		"Speak the plug-in protocol of bpf_conformance: memory in the first "

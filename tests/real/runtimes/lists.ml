@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: LGPL-2.1-or-later *)
-(* Lists, trees, exceptions with backtraces, closures, hash tables, finalizers, deep recursion: collections of the minor
-   and the major heap walk the stack by its return addresses. *)
+(* Lists, trees, exceptions with backtraces, closures, hash tables, finalizers, deep recursion. When
+   the garbage collector collects the minor or the major heap, it walks the stack by its return addresses. *)
 let rounds = int_of_string Sys.argv.(1)
 
 let rec build n = if n = 0 then [] else let l = build (n - 1) in n :: l
