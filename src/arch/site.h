@@ -30,7 +30,7 @@ struct pb_returns {
 	uint64_t ret;		/* serves a plain ret: the code at this address executes the ret.
 				 * When the stub jumps, all registers have the program's values. */
 	uint64_t jump;		/* serves any other exit: the code at this address jumps back to the
-				 * address in r11. The program's r11 is at -8(%rsp). */
+				 * address in r11. The program's r11 is at -56(%rsp). */
 };
 
 /* The kernel's classic layout: a count of callbacks, and flags. */

@@ -178,7 +178,7 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 /* --- one window --------------------------------------------------------- */
 
 /* Returns whether the window jumps to its own start. Such a window can't be compared. In the patched
- * run, each entry of the stub stores r11 in the word below the stack pointer. The original code
+ * run, each entry of the stub stores r11 in the red zone. The original code
  * doesn't store r11. sandbox.c stores it for both runs, but only once, before the first entry. */
 static bool enters_itself(uint64_t link)
 {

@@ -133,9 +133,9 @@ __attribute__((noreturn, noinline)) static void go(uint64_t pc)
 		"mov 112(%%rbp), %%r14\n	mov 120(%%rbp), %%r15\n"
 		"mov 40(%%rbp), %%rbp\n"
 		"popf\n"
-		/* stores r11 below the stack pointer as the stub does, so that both runs find the
+		/* stores r11 in the red zone as the stub does, so that both runs find the
 		 * same word there */
-		"mov %%r11, -8(%%rsp)\n"
+		"mov %%r11, -56(%%rsp)\n"
 		"jmp *%[target]\n"
 		: : "a"(&start), [target] "m"(target), [fp] "i"(offsetof(struct start, fp)),
 		    [rsp] "i"(4 * 8), [flags] "i"(offsetof(struct start, flags)),

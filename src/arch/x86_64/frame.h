@@ -19,10 +19,10 @@
  * The stub of a site (made by stub.c). It is entered with the program's registers and with rsp at
  * the slot. The slot is the word of the stack that holds the return address:
  *
- *    0  mov  %r11,-8(%rsp)
+ *    0  mov  %r11,-56(%rsp)
  *    5  lea  site(%rip),%r11
  *   12  jmp  *(%r11)              site->handler
- *   15  mov  -8(%rsp),%r11        <- handler of a disabled site; site->body
+ *   15  mov  -56(%rsp),%r11        <- handler of a disabled site; site->body
  *   20  the displaced instructions, and the jump back
  */
 /* Bytes before the first stub of a module. */
@@ -39,10 +39,10 @@
  * code comes after the copy of the window, and the exit's copy jumps to it. Its last instruction is
  * then an unconditional jump to the exit's target:
  *
- *    0  mov  %r11,-8(%rsp)
+ *    0  mov  %r11,-56(%rsp)
  *    5  lea  1f(%rip),%r11
  *   12  jmp  *jump(%rip)            pb_returns.jump
- *   18  1: mov -8(%rsp),%r11
+ *   18  1: mov -56(%rsp),%r11
  *   23  the exit
  */
 #define PB_EXIT_RET_LEN		6
@@ -52,17 +52,21 @@
 /*
  * The frame in the red zone, as offsets from rsp. At an entry and at an exit, rsp is at the slot.
  * F_R11 is used at an entry, and at an exit that isn't a plain ret.
+ *
+ * The six words below the slot stay as they are. At an exit, the function has popped its registers
+ * from there. GCC's unwind tables say even at the exit that the registers are in these words, so an
+ * unwinder reads them if a signal handler interrupts the exit.
  */
-#define F_R11			-8
-#define F_RAX			-16
-#define F_RCX			-24
-#define F_RDX			-32
-#define F_FLAGS			-40
-#define F_RDI			-48
-#define F_RSI			-56
-#define F_TARGET		-64
-#define F_R8			-72
-#define F_SERIAL		-80	/* only while a reserved word becomes a PAD */
+#define F_R11			-56
+#define F_RAX			-64
+#define F_RCX			-72
+#define F_RDX			-80
+#define F_FLAGS			-88
+#define F_RDI			-96
+#define F_RSI			-104
+#define F_TARGET		-112
+#define F_R8			-120
+#define F_SERIAL		-128	/* only while a reserved word becomes a PAD */
 
 #define PB_THUNK_SIZE		32	/* size of a thunk in replaced.S */
 

@@ -14,10 +14,10 @@
 #include "base/mem.h"
 
 static const uint8_t head[] = {
-	0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov %r11,-8(%rsp)   */
+	0x4c, 0x89, 0x5c, 0x24, 0xc8,			/* mov %r11,-56(%rsp)  */
 	0x4c, 0x8d, 0x1d, 0, 0, 0, 0,			/* lea site(%rip),%r11 */
 	0x41, 0xff, 0x23,				/* jmp *(%r11)         */
-	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* mov -8(%rsp),%r11   */
+	0x4c, 0x8b, 0x5c, 0x24, 0xc8,			/* mov -56(%rsp),%r11  */
 };
 _Static_assert(sizeof(head) == PB_STUB_COPY, "frame.h");
 #define SITE_AT 8	/* offset of the lea's displacement, which ends at 12 */
@@ -36,10 +36,10 @@ static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
 /* ---- what is displaced ----------------------------------------------------- */
 
 static const uint8_t exit_head[] = {
-	0x4c, 0x89, 0x5c, 0x24, 0xf8,			/* mov %r11,-8(%rsp)   */
+	0x4c, 0x89, 0x5c, 0x24, 0xc8,			/* mov %r11,-56(%rsp)  */
 	0x4c, 0x8d, 0x1d, 6, 0, 0, 0,			/* lea 1f(%rip),%r11   */
 	0xff, 0x25, 0, 0, 0, 0,				/* jmp *jump(%rip)     */
-	0x4c, 0x8b, 0x5c, 0x24, 0xf8,			/* 1: mov -8(%rsp),%r11 */
+	0x4c, 0x8b, 0x5c, 0x24, 0xc8,			/* 1: mov -56(%rsp),%r11 */
 };
 _Static_assert(sizeof(exit_head) == PB_EXIT_JUMP_LEN, "frame.h");
 #define JUMP_AT		14	/* offset of the jump's displacement */

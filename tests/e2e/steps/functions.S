@@ -26,10 +26,10 @@
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset \reg, 0
 	.endm
+	/* As in GCC's unwind tables, the register's value is still read from the word below rsp. */
 	.macro pop_reg reg
 	pop	%\reg
 	.cfi_adjust_cfa_offset -8
-	.cfi_restore \reg
 	.endm
 	/* code that is longer than any entry's window, that is, than the bytes that a patch may
 	 * overwrite */
@@ -75,9 +75,11 @@ T t_cond, 3
 E t_cond
 
 T t_tail, 4
+	push_reg rbp
 	far_away
 	lea	1(%rdi), %rdi
 	inc	%r11
+	pop_reg rbp
 	jmp	t_leaf
 E t_tail
 
@@ -86,6 +88,17 @@ T t_pops, 5
 	add	%rdi, %rax
 	ret	$8
 E t_pops
+
+/* An unwinder finds this frame by rbp, which t_tail saves and restores. */
+F call_framed
+	push_reg rbp
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	call	t_tail
+	pop	%rbp
+	.cfi_def_cfa rsp, 8
+	ret
+E call_framed
 
 /* two levels */
 T t_tree, 6

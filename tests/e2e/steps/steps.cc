@@ -47,7 +47,7 @@
 
 extern "C" {
 long t_leaf(long), t_far(long), t_caller(long), t_cond(long), t_tail(long), t_tree(long), t_mark(long), t_hand(long),
-	t_out(long), t_nap(long), t_unseen(long), t_entry(long), call_pops(long), t_flush(long), t_calls_tail(long), t_away(long),
+	t_out(long), t_nap(long), t_unseen(long), t_entry(long), call_pops(long), call_framed(long), t_flush(long), t_calls_tail(long), t_away(long),
 	t_away_tail(long), t_late(long), t_late_tail(long), call_traps(long), t_hidden(long), call_cramped(long),
 	fill_cramped(long), call_entry_cramped(long), gone_or_untraced(long);
 uint64_t cramped_at;
@@ -191,8 +191,12 @@ static void look(const greg_t *g)
 	if (cramped_at && (uint64_t)g[REG_RSP] - cramped_at + 1024 < 2048)
 		first = cramped_at;
 	print("o %s %s %ld %s %ld", function, state, step, at, (long)((uint64_t)g[REG_RSP] - first));
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		print(" %llx", (unsigned long long)g[numbers[i]]);
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		uint64_t value = (uint64_t)g[numbers[i]];
+		bool stack = value - first + 65536 < 2 * 65536;
+
+		print(stack ? " s%lx" : " %lx", stack ? value - first : value);
+	}
 	/* leaves out PF and AF, which depend on the numbers in made[] */
 	print(" %llx |", (unsigned long long)(g[REG_EFL] & FLAGS & ~0x14));
 	for (int i = 0; i < f.nr; i++) {
@@ -874,6 +878,7 @@ static const struct choice {
 	{ { "t_calls_tail", "warm", t_calls_tail, 4 }, QUICK | FILLED },
 	{ { "t_cond", "even", t_cond, 4 }, QUICK },
 	{ { "t_tail", "warm", t_tail, 4 }, 0 },
+	{ { "t_tail", "framed", call_framed, 4 }, QUICK },
 	{ { "t_pops", "warm", call_pops, 4 }, QUICK },
 	{ { "t_tree", "warm", t_tree, 4 }, 0 },
 	{ { "t_entry", "warm", t_entry, 4 }, SLOW },
