@@ -223,8 +223,8 @@ class Rounds:
     """A round makes one measurement of each variant (A B C A B C ...). The first round warms up
     and is dropped. A variant that fails is left out, and the reason is kept. A recording
     that is still being written to the disk would disturb the next variant. So tidy(), which
-    removes the recording, is called after each measurement. If it is known that a round is
-    the last one (no yardsticks), its recording stays.
+    removes the recording, is called after each measurement. Without yardsticks, the number of
+    rounds is fixed. In this case tidy() isn't called in the last round.
 
     `yardsticks` is a list of keys. Each measurement has a value for each of these keys. The
     value doesn't depend on the variant, but only on how busy the machine was. If a yardstick

@@ -6,8 +6,9 @@
  * abi/analysis_access.h stays inside the map. Strings are terminated and tables are sorted. Windows
  * and slots lie in the text and in reach, and don't overlap. A recipe's parts lie inside the
  * recipe. The check can't tell whether the file describes the module in memory. To find out, the
- * caller compares two things with the module in memory: the file's build-id, and before it patches
- * a window, the window's bytes in the file (orig[] in struct pb_recipe).
+ * caller compares the file's build-id with the module's build-id. Before the caller patches a
+ * window, it also compares the window's bytes in the file (orig[] in struct pb_recipe) with the
+ * bytes in memory.
  *
  * Context: any (no libc, no allocation, no locks, no SSE). The check is one pass, linear in the
  * number of functions. The map must not change after the check, so pass a private copy, a sealed

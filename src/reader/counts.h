@@ -33,7 +33,8 @@ struct pb_counts {
 	uint64_t ends;		/* records EXIT, TAIL and END */
 	uint64_t opened;	/* calls that a thread's first chunk lists, and whose ENTRY is
 				 * missing */
-	uint64_t running;	/* leaves that ran at their thread's end */
+	uint64_t running;	/* calls without a traced callee that were still running when their
+				 * thread's data ended */
 	uint64_t inherited;	/* calls in `leaves` and `begins` that the process inherited by
 				 * fork */
 	uint64_t records;	/* all records that are events of the program */

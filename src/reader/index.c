@@ -182,7 +182,7 @@ static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, u
 	return t->serial != serial;
 }
 
-/* Merges the threads in meta with the threads that only chunks name. */
+/* Merges the threads that are listed in meta with the threads that were found in chunks. */
 static int merge_threads(struct scan *s)
 {
 	struct pb_data *d = s->d;

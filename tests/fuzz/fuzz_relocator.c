@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks that a patched function does the same as before. First runs the original bytes of the
- * function's window, that is, of the bytes that a patch may overwrite. Then runs the window as the
- * agent patches it, with a jump, a stub, a copy of the instructions, and perhaps a trampoline slot
+ * Checks that a patched function does the same as before. The function's window is the bytes that a
+ * patch may overwrite. First runs the original window. Then runs the window as the agent patches
+ * it, with a jump, a stub, a copy of the instructions, and perhaps a trampoline slot
  * (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start with the same random registers,
  * flags and memory. They must leave the same state.
  *

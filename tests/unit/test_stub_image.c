@@ -59,7 +59,8 @@ static const struct pb_returns *words(void)
 	return (const void *)(front() + t.v.a->nr_funcs * sizeof(struct pb_site));
 }
 
-/* If the module's bias is not the bias of the file, only stubs with absolute addresses differ. */
+/* The stubs in the file are compared with the stubs that an agent emits for a module at BIAS. Only
+ * stubs with absolute addresses differ, because the file has link-time addresses. */
 static void code_is_right_in_its_place(void **state)
 {
 	uint64_t text = BIAS + t.head->place + t.head->text;

@@ -43,9 +43,9 @@ struct pb_bpf_jit {
 
 /*
  * Returns 0. -E2BIG: the code needs more than `size` bytes. -EINVAL: an instruction isn't
- * supported. The code begins with the function for struct pb_bpf_prog's `jited`. The same base and
- * seed give the same length. Context: not on a hit. Writes only to `addr`, `notes`, `out`, `faults`
- * and `frames`.
+ * supported. The function that runs the program is at the start of the code. The field `jited` of
+ * struct pb_bpf_prog must point to it. The same base and seed give the same length. Context: not on
+ * a hit. Writes only to `addr`, `notes`, `out`, `faults` and `frames`.
  */
 int pb_bpf_jit(struct pb_bpf_jit *job);
 bool pb_bpf_jit_has_bmi2(void);

@@ -13,9 +13,10 @@
  * A kept state's life:
  *
  *   branches > 0    paths from it are still followed, so its needs are not complete. If one of
- *                   these paths comes back to its instruction, there is a loop. If the path's
- *                   state equals the kept state, the loop may never end. If the loop is bounded
- *                   and the kept state covers the path's whole state, one more iteration is safe
+ *                   these paths comes back to the kept state's instruction, there is a loop. If
+ *                   the path's state equals the kept state, the loop may never end. If the loop
+ *                   is bounded and the kept state covers the path's whole state, one more
+ *                   iteration is safe
  *   branches == 0   all paths from it have ended. Unless `until` is set, its needs are complete,
  *                   and only the needed values are compared
  *   awaited         other states were pruned by it before its needs were complete (pending.c)

@@ -11,9 +11,10 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* A handler may leave calls open by a jump to a place inside the handler. If this happens at each
- * instruction of the code that closes calls, handlers leave calls open faster than the code closes
- * them. So the code gives up after it has closed MOST_LEFT more calls than were open. A handler may
+/* A handler may call functions, and jump out of these functions to a place inside the handler. The
+ * calls of these functions stay open. If this happens at each instruction of the code that closes
+ * calls, handlers leave calls open faster than the code closes them. So the code gives up after it
+ * has closed MOST_LEFT more calls than were open. A handler may
  * also take the entry that the code is about to claim. After MOST_TRIES attempts to claim an entry,
  * the code gives up. */
 #define MOST_LEFT	256
@@ -108,8 +109,9 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 	return c;
 }
 
-/* slot: the slot of the hit. Some code was changing entry c. Returns whether that code can't resume
- * any more, because it was entered from a slot at or below `slot`. */
+/* slot: the slot of the hit. Some code was changing entry c when it was interrupted. This code ran
+ * for a hit, too. If the slot of that hit is at or below `slot`, a jump has left the code, and it
+ * never resumes. Returns true in this case. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)

@@ -11,8 +11,8 @@
  *
  * MCL_FUTURE is left to the kernel; pages.c unlocks what the agent maps later.
  *
- * Under a seccomp filter opening a file may be fatal. In this case everything is locked on fault,
- * also the agent's pages. An mlockall() by a raw system call is not seen.
+ * If the process has a seccomp filter, the opening of a file may be fatal. In this case everything
+ * is locked on fault, also the agent's pages. An mlockall() by a raw system call is not seen.
  */
 #include <asm/errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * Replaces functions of the program by functions of the agent, for all callers. A replaced function
  * is traced like any other function: its replacement ends the call as the function's own exits do.
- * Context: start, the loader's hook; in the open batch.
+ * Context: the agent's start, or the loader's hook. A batch of changes to the text must be open.
  */
 #ifndef PB_ENGINE_PROCESS_REPLACE_H
 #define PB_ENGINE_PROCESS_REPLACE_H

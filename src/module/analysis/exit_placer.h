@@ -30,8 +30,9 @@ bool pb_placer_endbr(const struct pb_an *an, uint64_t addr);
 /* True if control reaches the instruction. Code that control never reaches may be data. */
 bool pb_placer_alive(struct pb_placer *p, uint64_t addr, uint32_t unit);
 /* True if a window with a jump of jump_len bytes may begin at `start` and hold the exit. If so,
- * p->out is the window. Bytes before old_end may be taken, because they belong to the window that
- * the new window replaces. */
+ * p->out is the window. The window must not contain bytes that pb_placer_use() has marked as taken.
+ * Bytes before old_end are an exception: they belong to the window that the new window
+ * replaces. */
 bool pb_placer_fits(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t start,
 		    unsigned jump_len, uint64_t old_end);
 /* Makes p->out the exit's window, at `start`. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One value has a sum and the double of the sum. A spin lock keeps the two numbers consistent while
- * several processes add. */
+/* Each value of the map `accounts` has a sum and the double of the sum. A spin lock keeps these two
+ * numbers consistent while several processes add. */
 #include "tool.h"
 
 struct account {

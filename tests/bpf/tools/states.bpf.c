@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The attached program makes a tail call to the program of the state. If the state is unknown, the
- * tail call fails. */
+/* The attached program, on_step(), gets the number of a state as its argument. It makes a tail call
+ * to the program that the map `states` has for this number. If the map has no program for the
+ * number, the tail call fails. */
 #include "tool.h"
 
 struct {

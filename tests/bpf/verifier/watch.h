@@ -23,9 +23,9 @@ struct watch {
 	/* out */
 	uint64_t r0;
 	bool endless;		/* the run was ended after most_steps */
-	bool vague;		/* the result may differ between runs, because a privileged program
-				 * may read unwritten stack, jump by an address, or combine memory
-				 * with an address */
+	bool vague;		/* the result may differ between runs. For example, a privileged
+				 * program may read unwritten stack, or compare an address with a
+				 * number */
 	char why[200];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The part of the second generator that makes instructions on numbers and assembles programs. */
+/* A part of the generator of weave.h. It makes instructions on numbers, and assembles programs. */
 #include <stddef.h>
 #include <string.h>
 #include "bpf/helper/kfunc.h"
@@ -792,7 +792,8 @@ static void begin(struct weave *w)
 	weave_load(w, pick(w, 6));
 }
 
-/* Stores numbers in a map. So if a number differs, the map differs. */
+/* Stores the program's numbers in a map. If two runs of the program compute different numbers, the
+ * map's contents after these runs differ, too. */
 static void give_out(struct weave *w)
 {
 	int at = 0;

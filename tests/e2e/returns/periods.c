@@ -50,9 +50,9 @@ KEEP void span(char c)
 	__asm__ volatile("");
 }
 
-/* Isn't traced. Its frame is large, so the calls that it makes have lower return slots than an
- * earlier call of span(). If the agent takes that call of span() for open, the slots alone make
- * span() look like their caller. */
+/* Isn't traced. Its frame is large, so its calls of leaf() have lower return slots than an earlier
+ * call of span(). If the agent takes that call of span() for open and looks only at the slots, it
+ * takes span() for the caller of leaf(). */
 KEEP long deeper(long i)
 {
 	volatile char room[512];

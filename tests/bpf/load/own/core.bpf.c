@@ -56,7 +56,8 @@ PROG(type_exists, bpf_core_type_exists(struct moved))
 PROG(type_gone, bpf_core_type_exists(struct gone))
 PROG(type_size, bpf_core_type_size(struct moved))
 PROG(type_size_gone, bpf_core_type_size(struct gone))
-/* clang makes relocations with type_exists; the test changes them all to type_matches */
+/* The test matches() in test_load.c changes every type_exists in this file's relocations to
+ * type_matches, because clang may not have type_matches. This test uses the next two programs. */
 PROG(matches, bpf_core_type_exists(struct same_shape))
 PROG(matches_not, bpf_core_type_exists(struct other_shape))
 PROG(exists_function, bpf_core_type_exists(handler))
