@@ -53,7 +53,7 @@
 	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \
 	  "native code for eBPF: 0: no, 1: yes, 2: yes, and show it") \
 	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, NUMBER, 2, \
-	  "blind constants in it: 1: of unprivileged programs, 2: of all") \
+	  "blind constants in native code: 1: of unprivileged programs, 2: of all") \
 	X("bpf_stats_enabled", BPF_STATS_ENABLED, AGENT, RW, NUMBER, 1, \
 	  "1: count eBPF programs' runs and their time") \
 	X("unprivileged_bpf_disabled", UNPRIVILEGED_BPF_DISABLED, AGENT, RW, NUMBER, 2, \

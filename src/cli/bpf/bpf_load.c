@@ -23,8 +23,8 @@ static error_t bpf_load_parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
 	NULL, bpf_load_parse, "OBJECT PATH [PROGRAM...]",
-	"Verifies an object's programs and pins them, PATH/PROGRAM, and their maps, PATH/maps/MAP, "
-	"in the tree of pins.", children
+	"Verifies an object's programs and pins them in the tree of pins as PATH/PROGRAM. Also "
+	"pins their maps, as PATH/maps/MAP.", children
 };
 
 static int load_prog(struct bpf_session *s, uint32_t nr)
@@ -236,8 +236,8 @@ const struct pb_command bpf_command_stats = {
 
 static const struct argp pin_argp = {
 	.args_doc = "prog|map ID|PATH NEWPATH",
-	.doc = "Gives a pinned program or map another name, too: both mean the same. Removing a "
-	       "file ends its name.",
+	.doc = "Gives a pinned program or map a second name. Removing the file of a name removes "
+	       "only this name.",
 };
 
 /* Pins a map again, at the path `to`. The map is given by its id or, if id is NULL, by its path

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Worker threads that share memory, pass messages, throw, and end; one is terminated in a loop.
+// Worker threads that share memory, pass messages, throw, and end. One of them runs an endless loop
+// until the main thread terminates it.
 'use strict';
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 
