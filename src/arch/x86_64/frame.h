@@ -22,7 +22,7 @@
  *    0  mov  %r11,-56(%rsp)
  *    5  lea  site(%rip),%r11
  *   12  jmp  *(%r11)              site->handler
- *   15  mov  -56(%rsp),%r11        <- handler of a disabled site; site->body
+ *   15  mov  -56(%rsp),%r11       <- handler of a disabled site; site->body
  *   20  the displaced instructions, and the jump back
  */
 /* Bytes before the first stub of a module. */

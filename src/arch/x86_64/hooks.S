@@ -4,21 +4,9 @@
  * the others replace functions that C code can't call. Each jumps to the original with all
  * registers restored.
  */
+#include "arch/x86_64/function.inc"
+
 	.text
-
-	.macro	function name
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.balign	16
-\name:
-	.cfi_startproc
-	.endm
-
-	.macro	end name
-	.cfi_endproc
-	.size	\name, . - \name
-	.endm
 
 	.macro	pass_through name, note, original
 	function \name

@@ -11,6 +11,7 @@
 #include "abi/ring.h"
 #include "arch/layout.h"
 #include "arch/x86_64/forked.inc"
+#include "arch/x86_64/function.inc"
 
 	.section pb_own, "ax", @progbits
 
@@ -18,28 +19,20 @@
 	forked_to \again, \stored, \again
 	.endm
 
-	.macro own_function name
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.balign 16
-\name:
-	.cfi_startproc
-	.endm
-
-	.macro own_end name
-	.cfi_endproc
-	.size	\name, . - \name
-	.endm
-
-/* bool pb_own_store({const uint32_t *now (rdi), uint32_t serial (esi)}, uint64_t *at, value) */
-	own_function pb_own_store
-	cmp	%esi, (%rdi)
-	jne	1f
+	/* Jumps to `to` if the owner at `now`, with the serial in esi, isn't the present one, or if
+	 * the chunk of the address in rdx isn't the owner's. rax is lost. */
+	.macro unless_own now, to
+	cmp	%esi, (%\now)
+	jne	\to
 	mov	%rdx, %rax
 	and	$-PB_CHUNK_SIZE, %rax
 	cmp	%esi, L_SERIAL(%rax)
-	jne	1f
+	jne	\to
+	.endm
+
+/* bool pb_own_store({const uint32_t *now (rdi), uint32_t serial (esi)}, uint64_t *at, value) */
+	function pb_own_store
+	unless_own rdi, 1f
 	mov	%rcx, (%rdx)
 .Lstored:
 	mov	$1, %eax
@@ -47,19 +40,14 @@
 1:	xor	%eax, %eax
 	ret
 	own_range pb_own_store, .Lstored
-	own_end pb_own_store
+	end pb_own_store
 
 /* void pb_own_zero(owner, uint64_t *at, size_t n) */
-	own_function pb_own_zero
+	function pb_own_zero
 	mov	%rdi, %r8
 	mov	%rcx, %r9
 .Lzero:
-	cmp	%esi, (%r8)
-	jne	1f
-	mov	%rdx, %rax
-	and	$-PB_CHUNK_SIZE, %rax
-	cmp	%esi, L_SERIAL(%rax)
-	jne	1f
+	unless_own r8, 1f
 	mov	%rdx, %rdi
 	mov	%r9, %rcx
 	xor	%eax, %eax
@@ -67,10 +55,10 @@
 .Lzeroed:
 1:	ret
 	own_range .Lzero, .Lzeroed
-	own_end pb_own_zero
+	end pb_own_zero
 
 /* bool pb_own_change(owner, uint64_t *at, uint64_t old, uint64_t new) */
-	own_function pb_own_change
+	function pb_own_change
 	cmp	%esi, (%rdi)
 	jne	1f
 	mov	%rcx, %rax
@@ -82,11 +70,11 @@
 1:	xor	%eax, %eax
 	ret
 	own_range pb_own_change, .Lchanged
-	own_end pb_own_change
+	end pb_own_change
 
 /* void pb_own_count(owner, uint64_t *shared, uint64_t *own). If a handler forks between the two
  * additions, the child doesn't make the second one: in the child, *own counts for the child. */
-	own_function pb_own_count
+	function pb_own_count
 	cmp	%esi, (%rdi)
 	jne	1f
 	incq	(%rdx)
@@ -95,6 +83,6 @@
 1:	ret
 	own_range pb_own_count, .Lcounted
 	forked_to .Lcounted, 1b, 1b
-	own_end pb_own_count
+	end pb_own_count
 
 	.section .note.GNU-stack,"",@progbits

@@ -20,6 +20,7 @@ static const uint8_t head[] = {
 	0x4c, 0x8b, 0x5c, 0x24, 0xc8,			/* mov -56(%rsp),%r11  */
 };
 _Static_assert(sizeof(head) == PB_STUB_COPY, "frame.h");
+_Static_assert((uint8_t)F_R11 == 0xc8 && F_SERIAL >= -PB_RED_ZONE, "frame.h");
 #define SITE_AT 8	/* offset of the lea's displacement, which ends at 12 */
 
 static int put_rel32(uint8_t *at, uint64_t from, uint64_t to)
