@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -16,10 +17,13 @@
 #include "arch/arch.h"
 #include "base/pages.h"
 #include "base/sys.h"
+#include "engine/graph/thread_state.h"
 
 #define STACK_SIZE	(64ul << 10)
-#define GONE_ITERATIONS	100000		/* how often it is checked whether a thread has left the
-					 * process */
+#define GONE_NS		2000000000ul	/* how long to wait for a thread to leave the process */
+#define GONE_YIELDS	100		/* how often to yield before each check sleeps */
+#define GONE_SLEEP_NS	100000
+#define FORK_CHECK_NS	100000000	/* how often a wait checks whether it is in a child */
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -50,10 +54,36 @@ static void set_state(struct start *s, uint32_t state)
 	pb_sys(SYS_futex, &s->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void wait_while(uint32_t *word, uint32_t value)
+/* The process that waits. A fork in a signal handler copies the wait, but not the thread that ends
+ * it. A child in a PID namespace of its own may have its parent's PID, but has another epoch. */
+struct waiter {
+	long pid;
+	uint32_t epoch;
+};
+
+static struct waiter waiter(void)
 {
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
-		pb_sys(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+	return (struct waiter){ pb_sys(SYS_getpid), pb_process->epoch };
+}
+
+static bool is_child(const struct waiter *w)
+{
+	return *(volatile uint32_t *)&pb_process->epoch != w->epoch ||
+	       pb_sys(SYS_getpid) != w->pid;
+}
+
+/* Returns -EINTR in a child. Each wait in the kernel has a time limit, because only such a wait
+ * ends after any handler. */
+static int wait_while(uint32_t *word, uint32_t value, const struct waiter *w)
+{
+	const struct { long sec, nsec; } limit = { 0, FORK_CHECK_NS };
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+		if (is_child(w))
+			return -EINTR;
+		pb_sys(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+	}
+	return 0;
 }
 
 static int thread(void *arg)
@@ -86,32 +116,50 @@ static long start(struct start *s, uint8_t *top, unsigned long flags)
 }
 
 /* When `alive` is cleared, the thread may still count as a thread of the process. As long as it
- * counts, the kernel refuses system calls that only a single-threaded process may make. */
-static void wait_until_gone(long tid)
+ * counts, the kernel refuses system calls that only a single-threaded process may make. If a tracer
+ * takes the thread's end late, the thread counts until then. */
+static int wait_until_gone(long tid, const struct waiter *w)
 {
-	long pid = pb_sys(SYS_getpid);
+	const struct { long sec, nsec; } nap = { 0, GONE_SLEEP_NS };
+	uint64_t end = pb_now_ns() + GONE_NS, action[4];
 
-	for (int i = 0; i < GONE_ITERATIONS && !pb_sys(SYS_tgkill, pid, tid, 0); i++)
-		pb_sys(SYS_sched_yield);
+	for (int i = 0; !pb_sys(SYS_tgkill, w->pid, tid, 0) && pb_now_ns() < end; i++) {
+		if (is_child(w))
+			return -EINTR;
+		if (i < GONE_YIELDS)
+			pb_sys(SYS_sched_yield);
+		else
+			pb_sys(SYS_nanosleep, &nap, NULL);
+	}
+	/* The TID is freed first, then the thread stops counting. The kernel does both under the
+	 * lock of the dispositions, which this call takes. */
+	pb_sys(SYS_rt_sigaction, SIGHUP, NULL, action, 8);
+	return is_child(w) ? -EINTR : 0;
 }
 
-bool pb_aside(void (*fn)(void *arg), void *arg)
+int pb_aside(void (*fn)(void *arg), void *arg)
 {
 	struct start s = { .once = fn, .arg = arg, .fd = -1 };
+	struct waiter w = waiter();
 	long tid;
+	int err;
 
 	alive = 1;
 	tid = start(&s, stack + sizeof(stack), CLONE_CHILD_CLEARTID);
 	if (pb_sys_failed(tid))
-		return false;
-	wait_while(&alive, 1);
-	wait_until_gone(tid);
-	return s.state == OWN_TABLE;
+		return is_child(&w) ? -EINTR : (int)tid;
+	err = wait_while(&alive, 1, &w);
+	if (!err)
+		err = wait_until_gone(tid, &w);
+	if (err)
+		return err;
+	return s.state == OWN_TABLE ? 0 : -ENOSYS;
 }
 
 long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd)
 {
 	struct start s = { .stay = fn, .arg = arg, .fd = fd };
+	struct waiter w = waiter();
 	long own_stack = pb_pages_map(0, STACK_SIZE, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	long tid;
@@ -123,6 +171,7 @@ long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd)
 		pb_pages_unmap((uint64_t)own_stack, STACK_SIZE);
 		return tid;
 	}
-	wait_while(&s.state, STARTS);
+	if (wait_while(&s.state, STARTS, &w))
+		return -EINTR;
 	return s.state == OWN_TABLE ? tid : -ENOSYS;
 }

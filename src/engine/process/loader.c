@@ -7,6 +7,7 @@
  * patched before any thread can run its code. The text's lock is held from the start of a removal
  * to its end, so nothing writes to text that is being unmapped.
  */
+#include <asm/errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include "engine/process/loader.h"
@@ -321,15 +322,20 @@ static void report_changes(void *arg)
 /* A conversation with the recorder takes as long as the recorder's analysis. Meanwhile other
  * threads of the program may close and open any descriptor. So the conversation runs in a thread
  * with its own descriptor table. If there were seccomp filters at the start, clone() may be fatal;
- * in this case the conversation runs in the calling thread. */
+ * in this case the conversation runs in the calling thread. If a signal handler forks meanwhile,
+ * the child doesn't have that thread. So the child doesn't trace the new modules. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };
+	int err;
 
 	if (!has_news())
 		return;
 	talk.failed = must_be_silent();
-	if (talk.failed || pb_filtered || !pb_aside(report_changes, &talk))
+	err = talk.failed || pb_filtered ? -ENOSYS : pb_aside(report_changes, &talk);
+	if (err == -EINTR)
+		pb_sigaction_stand_down();	/* the new modules may not be known */
+	else if (err)
 		report_changes(&talk);
 }
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* handler_fork PLUGIN: stops the recorder, which is the parent process, and forks in a signal
+ * handler while dlopen waits for the recorder. The child has no thread of the agent. Its dlopen must
+ * return, too, and the library must work. */
+#include <dlfcn.h>
+#include <err.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HANDLER_US	50000	/* the wait lasts for 200 ms */
+#define HEARTBEAT_US	150000	/* after this time the recorder has sent a heartbeat */
+#define CHILD_S		5
+
+static pid_t child = -1;
+static volatile sig_atomic_t loads;
+
+static void handler(int sig)
+{
+	if (loads && child < 0)
+		child = fork();
+}
+
+static int call(const char *plugin)
+{
+	void *h;
+	int (*fn)(int);
+
+	loads = 1;
+	h = dlopen(plugin, RTLD_NOW);
+	loads = 0;
+	fn = h ? (int (*)(int))dlsym(h, "plugin_call") : NULL;
+	return fn ? fn(20) : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct itimerval at = { .it_value.tv_usec = HANDLER_US, .it_interval.tv_usec = HANDLER_US };
+	int result, status = -1;
+	pid_t recorder = getppid();
+
+	signal(SIGALRM, handler);
+	usleep(HEARTBEAT_US);
+	kill(recorder, SIGSTOP);
+	setitimer(ITIMER_REAL, &at, NULL);
+	result = call(argv[1]);
+	if (!child) {
+		dlopen("libm.so.6", RTLD_NOW);
+		_exit(result == 41 ? 0 : 1);
+	}
+	kill(recorder, SIGCONT);
+	if (child < 0)
+		errx(1, "dlopen has ended before the signal came");
+	for (int i = 0; i < CHILD_S * 100 && !waitpid(child, &status, WNOHANG); i++)
+		usleep(10000);
+	if (status == -1)
+		kill(child, SIGKILL);
+	printf("%d, child: status %#x\n", result, (unsigned)status);
+	return 0;
+}
