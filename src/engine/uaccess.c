@@ -16,7 +16,7 @@
 #include "base/sys.h"
 #include "engine/text/text.h"
 
-#define WAIT_ITERATIONS	1000
+#define WAIT_NS		100000000ul	/* a thread that reads may have no processor for a while */
 #define HANDLER_ROOM	3072	/* for the red zone, the slow path and the handler */
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
@@ -47,13 +47,17 @@ bool pb_reads_are_on(void)
 
 bool pb_reads_off(void)
 {
+	uint64_t end = 0;
+
 	never = true;
 	__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
 	/* if a handler has interrupted a read and has left by a jump, the read counts as under way
 	 * for ever */
-	for (int i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++) {
-		if (i == WAIT_ITERATIONS)
+	while (__atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST)) {
+		if (!end)
+			end = pb_now_ns() + WAIT_NS;
+		else if (pb_now_ns() >= end)
 			return false;
 		pb_sys(SYS_sched_yield);
 	}
