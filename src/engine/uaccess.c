@@ -17,6 +17,9 @@
 #include "engine/text/text.h"
 
 #define WAIT_NS		100000000ul	/* a thread that reads may have no processor for a while */
+#define WAIT_YIELDS	100
+#define WAIT_NAP_NS	100000
+#define WAIT_PAUSES	(1u << 20)	/* some 20 ms */
 #define HANDLER_ROOM	3072	/* for the red zone, the slow path and the handler */
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
@@ -45,22 +48,38 @@ bool pb_reads_are_on(void)
 	return __atomic_load_n(&on, __ATOMIC_SEQ_CST);
 }
 
+/* Waits a moment, for the i-th time, for reads under way. False: has waited for long enough, in all
+ * calls together. */
+static bool wait_for_readers(unsigned i)
+{
+	static uint64_t end;
+	const struct { long sec, nsec; } nap = { 0, WAIT_NAP_NS };
+
+	if (!pb_calls_are_safe()) {
+		pb_cpu_pause();
+		return i < WAIT_PAUSES;
+	}
+	if (!end)
+		end = pb_now_ns() + WAIT_NS;
+	if (pb_now_ns() >= end)
+		return false;
+	if (i < WAIT_YIELDS)
+		pb_sys(SYS_sched_yield);
+	else
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	return true;
+}
+
 bool pb_reads_off(void)
 {
-	uint64_t end = 0;
-
 	never = true;
 	__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
 	/* if a handler has interrupted a read and has left by a jump, the read counts as under way
 	 * for ever */
-	while (__atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST)) {
-		if (!end)
-			end = pb_now_ns() + WAIT_NS;
-		else if (pb_now_ns() >= end)
+	for (unsigned i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++)
+		if (!wait_for_readers(i))
 			return false;
-		pb_sys(SYS_sched_yield);
-	}
 	return true;
 }
 

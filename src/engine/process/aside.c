@@ -61,11 +61,6 @@ struct waiter {
 	uint32_t epoch;
 };
 
-static struct waiter waiter(void)
-{
-	return (struct waiter){ pb_sys(SYS_getpid), pb_process->epoch };
-}
-
 static bool is_child(const struct waiter *w)
 {
 	return *(volatile uint32_t *)&pb_process->epoch != w->epoch ||
@@ -103,21 +98,26 @@ static int thread(void *arg)
 	return 0;
 }
 
-static long start(struct start *s, uint8_t *top, unsigned long flags)
+/* Returns the thread's TID, or -errno. A tracer of the program doesn't see the thread, and so can't
+ * delay its end. -EINTR: this is a child that was forked since the loader was entered. */
+static long start(struct start *s, uint8_t *top, unsigned long flags, struct waiter *w)
 {
 	uint64_t all = ~0ul, old;
-	long tid;
+	long tid = -EINTR;
 
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
-	tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-		       CLONE_SYSVSEM | flags, top, thread, s, &alive);
+	/* no handler forks between this and the clone() */
+	*w = (struct waiter){ pb_sys(SYS_getpid), pb_process->epoch };
+	if (w->epoch)
+		tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+			       CLONE_SYSVSEM | CLONE_UNTRACED | flags, top, thread, s, &alive);
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
 	return tid;
 }
 
 /* When `alive` is cleared, the thread may still count as a thread of the process. As long as it
- * counts, the kernel refuses system calls that only a single-threaded process may make. If a tracer
- * takes the thread's end late, the thread counts until then. */
+ * counts, the kernel refuses unshare() and setns() with namespaces that only a single-threaded
+ * process may change. */
 static int wait_until_gone(long tid, const struct waiter *w)
 {
 	const struct { long sec, nsec; } nap = { 0, GONE_SLEEP_NS };
@@ -140,12 +140,12 @@ static int wait_until_gone(long tid, const struct waiter *w)
 int pb_aside(void (*fn)(void *arg), void *arg)
 {
 	struct start s = { .once = fn, .arg = arg, .fd = -1 };
-	struct waiter w = waiter();
+	struct waiter w;
 	long tid;
 	int err;
 
 	alive = 1;
-	tid = start(&s, stack + sizeof(stack), CLONE_CHILD_CLEARTID);
+	tid = start(&s, stack + sizeof(stack), CLONE_CHILD_CLEARTID, &w);
 	if (pb_sys_failed(tid))
 		return is_child(&w) ? -EINTR : (int)tid;
 	err = wait_while(&alive, 1, &w);
@@ -159,14 +159,14 @@ int pb_aside(void (*fn)(void *arg), void *arg)
 long pb_aside_stay(int (*fn)(void *arg), void *arg, int fd)
 {
 	struct start s = { .stay = fn, .arg = arg, .fd = fd };
-	struct waiter w = waiter();
+	struct waiter w;
 	long own_stack = pb_pages_map(0, STACK_SIZE, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	long tid;
 
 	if (pb_sys_failed(own_stack))
 		return own_stack;
-	tid = start(&s, (uint8_t *)own_stack + STACK_SIZE, 0);
+	tid = start(&s, (uint8_t *)own_stack + STACK_SIZE, 0, &w);
 	if (pb_sys_failed(tid)) {
 		pb_pages_unmap((uint64_t)own_stack, STACK_SIZE);
 		return tid;

@@ -323,7 +323,8 @@ static void report_changes(void *arg)
  * threads of the program may close and open any descriptor. So the conversation runs in a thread
  * with its own descriptor table. If there were seccomp filters at the start, clone() may be fatal;
  * in this case the conversation runs in the calling thread. If a signal handler forks meanwhile,
- * the child doesn't have that thread. So the child doesn't trace the new modules. */
+ * the child doesn't have that thread. So the child only updates its own tables, and doesn't trace
+ * the modules that were being loaded. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };
@@ -333,9 +334,11 @@ static void look_for_changes(void)
 		return;
 	talk.failed = must_be_silent();
 	err = talk.failed || pb_filtered ? -ENOSYS : pb_aside(report_changes, &talk);
-	if (err == -EINTR)
+	if (err == -EINTR) {
+		talk = (struct talk){ .failed = true };
 		pb_sigaction_stand_down();	/* the new modules may not be known */
-	else if (err)
+	}
+	if (err)
 		report_changes(&talk);
 }
 

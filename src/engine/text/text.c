@@ -16,16 +16,23 @@ uint32_t pb_nr_modules;
 const uint32_t *pb_text_pid;
 static uint32_t lock;
 
+static uint32_t own_pid(void)
+{
+	uint32_t known = pb_text_pid ? *(const volatile uint32_t *)pb_text_pid : 0;
+
+	return known ? known : (uint32_t)pb_sys(SYS_getpid);
+}
+
 /* `lock` is the PID of the holder. If it is the PID of another process, a fork has copied a lock
  * that was held, and this process takes the lock over. dlopen calls this function, perhaps under a
  * seccomp filter. So it makes no system call if the PID of this process is known. */
 void pb_text_lock(void)
 {
-	uint32_t known = pb_text_pid ? *pb_text_pid : 0, free = 0;
-	uint32_t me = known ? known : (uint32_t)pb_sys(SYS_getpid);
+	uint32_t me = own_pid(), free = 0;
 
 	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
+		me = own_pid();		/* a signal handler may have forked during the wait */
 		if (free == me)
 			free = 0;	/* wait if this process holds the lock; otherwise take it
 					 * over */

@@ -95,7 +95,8 @@ void pb_text_begin(void)
 
 static bool grow(struct part *part)
 {
-	size_t max = part->max ? 2 * part->max : 4096;
+	struct part old = *part;
+	size_t max = old.max ? 2 * old.max : 4096;
 	long p = pb_pages_map(0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -104,10 +105,11 @@ static bool grow(struct part *part)
 		return false;
 	}
 	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
-	if (part->p)
-		pb_pages_unmap((uint64_t)part->p, part->max * sizeof(*part->p));
+	/* a child that is forked here may use the part, so it never has an unmapped pointer */
 	part->p = (struct pb_patch *)p;
 	part->max = max;
+	if (old.p)
+		pb_pages_unmap((uint64_t)old.p, old.max * sizeof(*old.p));
 	return true;
 }
 

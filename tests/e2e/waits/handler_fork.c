@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* handler_fork PLUGIN: stops the recorder, which is the parent process, and forks in a signal
+/* handler_fork LIBRARY: stops the recorder, which is the parent process, and forks in a signal
  * handler while dlopen waits for the recorder. The child has no thread of the agent. Its dlopen must
- * return, too, and the library must work. */
+ * return, too, and the library must work. The child also loads another library. */
 #include <dlfcn.h>
 #include <err.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HANDLER_US	50000	/* the wait lasts for 200 ms */
+#define HANDLER_US	50000	/* the wait lasts for 150 ms */
 #define HEARTBEAT_US	150000	/* after this time the recorder has sent a heartbeat */
 #define CHILD_S		5
 
@@ -23,15 +23,17 @@ static void handler(int sig)
 		child = fork();
 }
 
-static int call(const char *plugin)
+static int call(const char *library)
 {
 	void *h;
 	int (*fn)(int);
 
 	loads = 1;
-	h = dlopen(plugin, RTLD_NOW);
+	h = dlopen(library, RTLD_NOW);
 	loads = 0;
-	fn = h ? (int (*)(int))dlsym(h, "plugin_call") : NULL;
+	if (!child)
+		dlopen("libm.so.6", RTLD_NOW);
+	fn = h ? (int (*)(int))dlsym(h, "plugin_user_call") : NULL;
 	return fn ? fn(20) : -1;
 }
 
@@ -46,10 +48,8 @@ int main(int argc, char **argv)
 	kill(recorder, SIGSTOP);
 	setitimer(ITIMER_REAL, &at, NULL);
 	result = call(argv[1]);
-	if (!child) {
-		dlopen("libm.so.6", RTLD_NOW);
+	if (!child)
 		_exit(result == 41 ? 0 : 1);
-	}
 	kill(recorder, SIGCONT);
 	if (child < 0)
 		errx(1, "dlopen has ended before the signal came");
