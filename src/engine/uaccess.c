@@ -48,22 +48,22 @@ bool pb_reads_are_on(void)
 	return __atomic_load_n(&on, __ATOMIC_SEQ_CST);
 }
 
-/* Waits a moment, for the i-th time, for reads under way. False: has waited for long enough, in all
- * calls together. */
-static bool wait_for_readers(unsigned i)
+/* Waits a moment for reads under way. False: has waited for long enough, in all calls together. */
+static bool wait_for_readers(void)
 {
 	static uint64_t end;
+	static unsigned i;
 	const struct { long sec, nsec; } nap = { 0, WAIT_NAP_NS };
 
 	if (!pb_calls_are_safe()) {
 		pb_cpu_pause();
-		return i < WAIT_PAUSES;
+		return i++ < WAIT_PAUSES;
 	}
 	if (!end)
 		end = pb_now_ns() + WAIT_NS;
 	if (pb_now_ns() >= end)
 		return false;
-	if (i < WAIT_YIELDS)
+	if (i++ < WAIT_YIELDS)
 		pb_sys(SYS_sched_yield);
 	else
 		pb_sys(SYS_nanosleep, &nap, NULL);
@@ -77,8 +77,8 @@ bool pb_reads_off(void)
 	__atomic_store_n(&on, false, __ATOMIC_SEQ_CST);
 	/* if a handler has interrupted a read and has left by a jump, the read counts as under way
 	 * for ever */
-	for (unsigned i = 0; __atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST); i++)
-		if (!wait_for_readers(i))
+	while (__atomic_load_n(&pb_process->readers, __ATOMIC_SEQ_CST))
+		if (!wait_for_readers())
 			return false;
 	return true;
 }

@@ -98,8 +98,9 @@ static int thread(void *arg)
 	return 0;
 }
 
-/* Returns the thread's TID, or -errno. A tracer of the program doesn't see the thread, and so can't
- * delay its end. -EINTR: this is a child that was forked since the loader was entered. */
+/* Returns the thread's TID, or -errno. -EINTR: this is a child that was forked since the loader was
+ * entered. A debugger of the program must see the thread: it sets a breakpoint in a function that
+ * the thread calls (base/debugger.c). */
 static long start(struct start *s, uint8_t *top, unsigned long flags, struct waiter *w)
 {
 	uint64_t all = ~0ul, old;
@@ -110,14 +111,14 @@ static long start(struct start *s, uint8_t *top, unsigned long flags, struct wai
 	*w = (struct waiter){ pb_sys(SYS_getpid), pb_process->epoch };
 	if (w->epoch)
 		tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-			       CLONE_SYSVSEM | CLONE_UNTRACED | flags, top, thread, s, &alive);
+			       CLONE_SYSVSEM | flags, top, thread, s, &alive);
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
 	return tid;
 }
 
 /* When `alive` is cleared, the thread may still count as a thread of the process. As long as it
  * counts, the kernel refuses unshare() and setns() with namespaces that only a single-threaded
- * process may change. */
+ * process may change. If a tracer takes the thread's end late, the thread counts until then. */
 static int wait_until_gone(long tid, const struct waiter *w)
 {
 	const struct { long sec, nsec; } nap = { 0, GONE_SLEEP_NS };

@@ -4,8 +4,10 @@
  * return, too, and the library must work. The child also loads another library. */
 #include <dlfcn.h>
 #include <err.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,9 +19,21 @@
 static pid_t child = -1;
 static volatile sig_atomic_t loads;
 
+/* Whether the agent's thread is there, for which this thread waits. */
+static int waits(void)
+{
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, "\nThreads:\t2\n") != NULL;
+}
+
 static void handler(int sig)
 {
-	if (loads && child < 0)
+	if (loads && child < 0 && waits())
 		child = fork();
 }
 
