@@ -149,19 +149,22 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 	return err || !take ? err : m->ops->remove(m, key, NULL);
 }
 
-/* Copies all keys and values of a bucket, and returns their number. -ENOSPC: there is no room for
- * all elements */
-static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
-			    uint32_t room, uint64_t flags, bool take)
+/* Copies all keys and values of a bucket to arrays with `room` elements. Returns the number of
+ * elements that were copied. Sets *full if there is no room for all. If elements are only read, the
+ * number is then 0, because the whole bucket is read again later. */
+static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
+			     uint32_t room, uint64_t flags, bool take, bool *full)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
-	uint32_t after = 0, nr = 0;
+	uint32_t after = 0, nr = 0, before;
 	struct seen s = { .all = 0 };
 
 	do {
+		before = nr;
 		look(m, bucket, after, &s);
-		if (s.more ? s.nr >= room - nr : s.nr > room - nr)
-			return -ENOSPC;
+		*full = s.more && !take ? s.nr >= room - nr : s.nr > room - nr;
+		if (*full)
+			return take ? nr : 0;
 		for (uint32_t i = 0; i < s.nr; i++) {
 			after = s.link[i];
 			memcpy(keys + (uint64_t)nr * m->attr.key_size, elem(m, after)->key,
@@ -171,7 +174,9 @@ static int64_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, c
 					  values + nr * value_size, flags, take))
 				nr++;
 		}
-	} while (s.more && !take);
+		if (take)
+			after = 0;	/* an element that was removed leads nowhere */
+	} while (s.more && (!take || nr > before));
 	return nr;
 }
 
@@ -183,15 +188,16 @@ int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *v
 
 	*count = 0;
 	for (; *batch <= m->mask; ++*batch) {
-		int64_t nr;
+		bool full;
 
 		if (LINK(pb_load(&m->buckets[*batch])) & END)
 			continue;
-		nr = batch_bucket(m, *batch, (char *)keys + (uint64_t)*count * m->attr.key_size,
-				  (char *)values + *count * value_size, most - *count, flags, take);
-		if (nr < 0)
-			return *count ? 0 : (int)nr;
-		*count += (uint32_t)nr;
+		*count += batch_bucket(m, *batch,
+				       (char *)keys + (uint64_t)*count * m->attr.key_size,
+				       (char *)values + *count * value_size, most - *count, flags,
+				       take, &full);
+		if (full)
+			return *count ? 0 : -ENOSPC;
 	}
 	return -ENOENT;
 }

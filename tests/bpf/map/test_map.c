@@ -18,6 +18,7 @@
 
 #include "bpf/core/program.h"
 #include "bpf/map/map_file.h"
+#include "bpf/map/map_hash.h"
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_stack.h"
 #include "bpf/map/map_sys.h"
@@ -121,6 +122,61 @@ static void hash_threads(void **state)
 		for (key = 0; key < 64; key++)
 			nr += !pb_bpf_map_update_elem(&m, &key, value, 0);
 		assert_int_equal(nr, cases[i].type == BPF_MAP_TYPE_HASH ? cases[i].max : 64);
+		pb_bpf_map_close(&m);
+	}
+}
+
+#define FULL	40	/* more than the elements of a bucket that are read at once */
+
+static int64_t count_one(void *arg, struct pb_bpf_map *m, const void *key, void *value)
+{
+	++*(uint32_t *)arg;
+	return 0;
+}
+
+/* Calls lookup_and_delete_batch with room for `room` elements until the map is empty. Returns the
+ * number of elements that it got. */
+static uint32_t take_all(struct pb_bpf_map *m, uint32_t room)
+{
+	uint64_t keys[FULL], values[FULL], seen = 0, cursor = 0;
+	uint32_t nr = 0, count = room;
+	struct pb_bpf_map_batch b = { NULL, &cursor, keys, values, &count, 0, 0 };
+
+	for (int err = 0; !err; b.in = &cursor) {
+		count = room;
+		err = pb_bpf_map_lookup_and_delete_batch(m, &b);
+		assert_true(!err || err == -ENOENT);
+		for (uint32_t i = 0; i < count; i++) {
+			assert_int_equal(seen >> values[i] & 1, 0);
+			seen |= 1ull << values[i];
+		}
+		nr += count;
+	}
+	return nr;
+}
+
+/* All elements are in one bucket. */
+static void full_bucket(void **state)
+{
+	for (uint32_t room = FULL - 5; room <= FULL; room += 5) {
+		uint64_t keys[FULL], values[FULL], key = 0, cursor = 0;
+		uint32_t count = room;
+		struct pb_bpf_map m;
+		struct pb_bpf_map_batch b = { NULL, &cursor, keys, values, &count, 0, 0 };
+
+		make(&m, BPF_MAP_TYPE_HASH, 8, 8, 64, 0);
+		for (uint64_t i = 0; i < FULL; key++) {
+			if (pb_bpf_hash_of(&m, &key) & m.mask)
+				continue;
+			assert_int_equal(pb_bpf_map_update_elem(&m, &key, &i, 0), 0);
+			i++;
+		}
+		assert_int_equal(pb_bpf_map_lookup_batch(&m, &b), room < FULL ? -ENOSPC : -ENOENT);
+		assert_int_equal(count, room < FULL ? 0 : FULL);
+		assert_int_equal(take_all(&m, room), FULL);
+		count = 0;
+		m.ops->each(&m, count_one, &count, NULL);
+		assert_int_equal(count, 0);
 		pb_bpf_map_close(&m);
 	}
 }
@@ -401,7 +457,7 @@ static void direct(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hash_threads), cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers),
+		cmocka_unit_test(hash_threads), cmocka_unit_test(full_bucket), cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers),
 		cmocka_unit_test(locks), cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct),
 	};
