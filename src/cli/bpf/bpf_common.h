@@ -128,6 +128,8 @@ int bpf_session_maps(struct bpf_session *s);
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
 /* Returns the session's or the object's map with this id; NULL: there is none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
+/* Returns the program type of the option -t: a name, an alias or a number. NULL: there is none. */
+const struct pb_bpf_type *bpf_type_of(const char *text);
 /* Verifies, resolves and makes a program. Returns 0 or -errno. Messages are in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* Prints the log to standard error, if there is any. */

@@ -168,7 +168,7 @@ static int dump_raw(struct dump *d, char **args, int nr_args)
 	struct bpf_loaded l;
 	int ret = bpf_session_maps(&d->s), err;
 
-	u.type = pb_bpf_type_named(d->s.type ? d->s.type : "socket_filter");
+	u.type = bpf_type_of(d->s.type ? d->s.type : "socket_filter");
 	if (!u.type) {
 		pb_error(d->s.command, "-t %s: no such type", d->s.type);
 		return 2;

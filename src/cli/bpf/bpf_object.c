@@ -61,7 +61,7 @@ static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 
 int bpf_open_object(struct bpf_session *s, const char *path)
 {
-	const struct pb_bpf_type *type = s->type ? pb_bpf_type_named(s->type) : NULL;
+	const struct pb_bpf_type *type = s->type ? bpf_type_of(s->type) : NULL;
 	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0, .types = s->btf };
 	struct pb_bpf_make_opts make = {
 		.caps = s->caps, .flags = s->flags, .cpu_slots = s->cpu_slots, .find = make_pinned,

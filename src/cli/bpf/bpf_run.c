@@ -259,15 +259,6 @@ static int test(struct run *r, const struct bpf_loaded *l)
 	return BPF_ACCEPTED;
 }
 
-static const struct pb_bpf_type *type_of(const char *text)
-{
-	const struct pb_bpf_type *t = pb_bpf_type_named(text);
-	char *end;
-	unsigned long number = strtoul(text, &end, 0);
-
-	return t || *end || !*text ? t : pb_bpf_type_of((uint32_t)number);
-}
-
 static int do_raw(struct run *r, char **args, int nr_args)
 {
 	struct bpf_unit u = { .gpl = true, .attach_type = r->s.attach_type };
@@ -275,9 +266,9 @@ static int do_raw(struct run *r, char **args, int nr_args)
 	struct bpf_insn *insns;
 	int ret;
 
-	u.type = type_of(r->s.type ? r->s.type : "socket_filter");
+	u.type = bpf_type_of(r->s.type ? r->s.type : "socket_filter");
 	if (!u.type) {
-		pb_error(r->s.command, "-t %s: no such type; see bpftool's list", r->s.type);
+		pb_error(r->s.command, "-t %s: no such type", r->s.type);
 		return BPF_USAGE;
 	}
 	ret = bpf_session_maps(&r->s);

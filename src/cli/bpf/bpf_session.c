@@ -201,6 +201,15 @@ int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf
 	return err;
 }
 
+const struct pb_bpf_type *bpf_type_of(const char *text)
+{
+	const struct pb_bpf_type *t = pb_bpf_type_named(text);
+	char *end;
+	unsigned long number = strtoul(text, &end, 0);
+
+	return t || *end || !*text || number > UINT32_MAX ? t : pb_bpf_type_of((uint32_t)number);
+}
+
 const char *bpf_session_reason(const struct bpf_session *s)
 {
 	char *end = s->log + strlen(s->log), *line;
@@ -210,7 +219,8 @@ const char *bpf_session_reason(const struct bpf_session *s)
 			*--end = 0;
 		line = strrchr(s->log, '\n');
 		line = line ? line + 1 : s->log;
-		if (strncmp(line, "processed ", 10) || line == s->log)
+		if ((strncmp(line, "processed ", 10) && strncmp(line, "stack depth ", 12)) ||
+		    line == s->log)
 			return line;
 		end = line;
 	}

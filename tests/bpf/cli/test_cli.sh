@@ -88,6 +88,7 @@ check 0 "ACCEPT verified=2" verify $one
 [ -s "$tmp/err" ] && { echo "FAILED: a log was written without -l"; failed=1; }
 check 1 "REJECT errno=13 R3 !read_ok" verify $loop bf30000000000000 $exit0
 tail -2 "$tmp/err" | head -1 | grep -q "^R3 !read_ok" || { echo "FAILED: the reason is cut off"; failed=1; }
+check 1 "REJECT errno=13 R3 !read_ok" verify -q -l 4 $loop bf30000000000000 $exit0
 check 1 "REJECT errno=1 " verify -q --unprivileged -t kprobe $one
 check 3 "" run -q b7
 check 3 "" run -q -m 1,4 $one
@@ -122,6 +123,8 @@ check 1 "" run --plugin "$(printf '%07042d' 0)" --program "bf20000000000000 $exi
 
 check 0 "   0: (b7) r0 = 1
    1: (95) exit" dump $one
+check 0 "   0: (b7) r0 = 1
+   1: (95) exit" dump -t 6 $one
 check 0 "   0: (18) r1 = map[id:0]
    2: (85) call bpf_map_lookup_elem#1
    3: (95) exit" dump xlated -m 1,4,8,1 1811000000000000 0000000000000000 8500000001000000 $exit0
