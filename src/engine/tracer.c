@@ -23,7 +23,7 @@
 static struct ftrace_hash graph_functions, graph_notrace, graph_callers;
 static uint32_t max_depth;		/* the limit as it was written; 0: no limit */
 static bool tracing_on = true;
-static uint64_t thresh_us;
+static uint64_t thresh_ns;
 static const char *trace_clock = "x86-tsc";
 
 /* ---- the two ops --------------------------------------------------------- */
@@ -282,7 +282,7 @@ static void read_number(struct pb_seq *s, uint64_t v)
  * sites need other handlers. */
 static int change_handlers(bool live)
 {
-	return pb_no_clock == PB_CLOCK_NONE ? explained(update_if_tracing(live)) : 0;
+	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;
 }
 
 static void read_max_depth(struct pb_seq *s)
@@ -292,6 +292,7 @@ static void read_max_depth(struct pb_seq *s)
 
 static int write_max_depth(char *text, bool append, bool live)
 {
+	uint32_t before = max_depth;
 	uint64_t v;
 	int err = parse_number(text, &v);
 
@@ -299,7 +300,13 @@ static int write_max_depth(char *text, bool append, bool live)
 		return err;
 	max_depth = v < PB_NO_MAX_DEPTH ? (uint32_t)v : 0;
 	apply_depth(current);
-	return change_handlers(live);
+	err = change_handlers(live);
+	if (err) {
+		max_depth = before;
+		apply_depth(current);
+		change_handlers(live);
+	}
+	return explained(err);
 }
 
 static void read_tracing_on(struct pb_seq *s)
@@ -307,23 +314,31 @@ static void read_tracing_on(struct pb_seq *s)
 	read_number(s, tracing_on);
 }
 
+static int turn(bool on, bool live)
+{
+	int err;
+
+	tracing_on = on;
+	if (on)
+		apply_returns(current);
+	apply_depth(current);
+	err = change_handlers(live);
+	if (!on && !err)
+		apply_returns(current);
+	return err;
+}
+
 static int write_tracing_on(char *text, bool append, bool live)
 {
 	uint64_t v;
 	int err = parse_number(text, &v);
 
-	if (err)
+	if (err || tracing_on == (v != 0))
 		return err;
-	if (tracing_on == (v != 0))
-		return 0;
-	tracing_on = v != 0;
-	if (tracing_on)
-		apply_returns(current);
-	apply_depth(current);
-	err = change_handlers(live);
-	if (!tracing_on)
-		apply_returns(current);
-	return err;
+	err = turn(v != 0, live);
+	if (err)
+		turn(!v, live);
+	return explained(err);
 }
 
 static uint64_t clock_per_ms(void)
@@ -343,16 +358,24 @@ static uint64_t clock_per_ms(void)
 
 static void read_thresh(struct pb_seq *s)
 {
-	read_number(s, thresh_us);
+	uint64_t ns = thresh_ns % 1000;
+
+	pb_seq_u64(s, thresh_ns / 1000);
+	if (ns)
+		pb_seq_puts(s, ".");
+	for (uint64_t scale = 100; ns; ns %= scale, scale /= 10)
+		pb_seq_u64(s, ns / scale);
+	pb_seq_puts(s, "\n");
 }
 
 /* In microseconds, as in the kernel; a decimal fraction is accepted, too. */
-static int write_thresh(char *text, bool append, bool live)
+static int parse_thresh(char *text, uint64_t *ns)
 {
-	uint64_t us, ns = 0, scale = 100;
+	uint64_t us = 0, scale = 100;
 	char *dot = text;
 	int err;
 
+	*ns = 0;
 	while (*dot && *dot != '.')
 		dot++;
 	if (*dot == '.') {
@@ -362,16 +385,32 @@ static int write_thresh(char *text, bool append, bool live)
 				pb_file_error = "not a number";
 				return -EINVAL;
 			}
-			ns += (uint64_t)(*d - '0') * scale;
+			*ns += (uint64_t)(*d - '0') * scale;
 		}
 	}
 	err = parse_number(*text ? text : "0", &us);
-	if (err)
-		return err;
-	thresh_us = us;
-	ns += us * 1000;
+	*ns += us * 1000;
+	return err;
+}
+
+static int set_thresh(uint64_t ns, bool live)
+{
+	thresh_ns = ns;
 	pb_thresh = ns ? (ns * (clock_per_ms() / 1000) + 999) / 1000 : 0;
 	return update_if_tracing(live);
+}
+
+static int write_thresh(char *text, bool append, bool live)
+{
+	uint64_t ns, before = thresh_ns;
+	int err = parse_thresh(text, &ns);
+
+	if (err)
+		return err;
+	err = set_thresh(ns, live);
+	if (err)
+		set_thresh(before, live);
+	return explained(err);
 }
 
 /* With every clock but "none", records have the TSC; readers convert it. */
@@ -392,15 +431,26 @@ static void read_clock(struct pb_seq *s)
 	pb_seq_puts(s, "\n");
 }
 
+static int set_clock(const char *clock, bool live)
+{
+	trace_clock = clock;
+	pb_clock_set(pb_streq(clock, "none"), live);
+	apply_returns(current);
+	return update_if_tracing(live);
+}
+
 static int write_clock(char *text, bool append, bool live)
 {
 	for (size_t i = 0; i < pb_array_size(clocks); i++) {
+		const char *before = trace_clock;
+		int err;
+
 		if (!pb_streq(clocks[i], text))
 			continue;
-		trace_clock = clocks[i];
-		pb_clock_set(pb_streq(text, "none"), live);
-		apply_returns(current);
-		return update_if_tracing(live);
+		err = set_clock(clocks[i], live);
+		if (err)
+			set_clock(before, live);
+		return explained(err);
 	}
 	pb_file_error = "no such clock";
 	return -EINVAL;
