@@ -4,6 +4,7 @@
  * its owner and mode are checked. Its content must pass the same checks that the agent makes.
  */
 #include "module/cache.h"
+#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <errno.h>
@@ -40,8 +41,8 @@
 
 /* ---- the directory --------------------------------------------------------- */
 
-/* Reads PATCHBAY_CACHE: "off" or "0", or a size with K, M or G. Any other text leaves *limit
- * unchanged. Returns false for "off" and "0". */
+/* Reads PATCHBAY_CACHE: "off" or "0", or a size, which may end in K, M or G. Any other text leaves
+ * *limit unchanged. Returns false for "off" and "0". */
 static bool read_setting(uint64_t *limit)
 {
 	static const char units[] = "KMG";
@@ -56,7 +57,9 @@ static bool read_setting(uint64_t *limit)
 	if (*text < '0' || *text > '9')
 		return true;
 	n = strtoull(text, &end, 10);
-	unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (*end && (!unit || end[1]))
+		return true;
 	for (long i = unit ? unit - units + 1 : 0; i > 0; i--)
 		n = n > UINT64_MAX >> 10 ? UINT64_MAX : n << 10;
 	*limit = n;
