@@ -127,6 +127,7 @@ static int check_elf(struct record_target *t, int fd, const char *path, const El
 static int script_interpreter(char *line, const char *script, char *out)
 {
 	char *save, *word = strtok_r(line + 2, " \t", &save);
+	int err;
 
 	if (!word)
 		return refuse(NOT_TRACEABLE, script, "its #! line names no interpreter");
@@ -138,8 +139,9 @@ static int script_interpreter(char *line, const char *script, char *out)
 		if (arg && !find_in_path(arg, out))
 			return 0;
 	}
-	if (find_in_path(word, out)) {
-		record_error("%s: its interpreter %s: %s", script, word, strerror(errno));
+	err = find_in_path(word, out);
+	if (err) {
+		record_error("%s: its interpreter %s: %s", script, word, strerror(-err));
 		return NOT_TRACEABLE;
 	}
 	return 0;
@@ -205,7 +207,7 @@ int record_target_resolve(struct record_target *t, const char *prog)
 	if (ret)
 		return refuse(NOT_FOUND, prog, strerror(-ret));
 	memcpy(t->exe, t->path, sizeof(t->exe));
-	for (int i = 0; i < MAX_SCRIPTS; i++) {
+	for (int i = 0; i <= MAX_SCRIPTS; i++) {	/* the scripts, then the program */
 		ret = look_at(t);
 		if (ret >= 0)
 			return ret;
