@@ -179,7 +179,7 @@ static void check_ptrace(void)
 		    "at start; it can't be changed while several threads run");
 	else
 		say(OK, "ptrace",
-		    "a process may stop its own threads' helper: tracing can change any time");
+		    "a process's helper may stop its threads: tracing can change any time");
 	if (s == 0)
 		say(OK, "yama", *scope ? "ptrace_scope 0: any process of yours can be attached to" :
 		    "not there: any process of yours can be attached to");

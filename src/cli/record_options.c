@@ -39,7 +39,7 @@ static const struct argp_option common[] = {
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
 	{ "depth", 'D', "N", 0, "Record N levels of calls only", 2 },
 	{ "time-filter", 't', "TIME", 0,
-		"Record calls longer than TIME only: 5us, 1.5ms, 2s; without a unit ns", 2 },
+		"Record calls longer than TIME only: 5us, 1.5ms, 2s; 100 is in ns, 0.1 in s", 2 },
 	{ "module", OPT_MODULE, "GLOB", 0,
 		"Trace the libraries that match too, for example 'libssl.so*'", 2 },
 	{ "all", OPT_ALL, 0, 0, "Trace all libraries too, including libc and ld.so", 2 },

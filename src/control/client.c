@@ -162,8 +162,11 @@ int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *
 		if (!bigger) {
 			free(text);
 			if (!ret)
-				snprintf(err, errlen, "%s: too large", path);
-			return ret ? ret : -EFBIG;
+				ret = have + n > FILE_MAX ? -EFBIG : -ENOMEM;
+			if (ret == -EFBIG || ret == -ENOMEM)
+				snprintf(err, errlen, "%s: %s", path,
+					 ret == -EFBIG ? "too large" : "out of memory");
+			return ret;
 		}
 		text = bigger;
 		memcpy(text + have, (const char *)(m + 1) + sizeof(f), n);

@@ -123,8 +123,9 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
 	if (ring.threads_lost) {
 		snprintf(text, sizeof(text),
-			 "%u threads have no name: the ring's table has room for %u",
-			 ring.threads_lost, s->ring->geometry.nr_threads);
+			 "%u thread%s no name: the ring's table has room for %u",
+			 ring.threads_lost, ring.threads_lost == 1 ? " has" : "s have",
+			 s->ring->geometry.nr_threads);
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 	}

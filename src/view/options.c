@@ -34,7 +34,7 @@ static const struct argp_option selection[] = {
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 4 },
 	{ "depth", 'D', "N", 0, "Show N levels of calls only", 4 },
 	{ "time-filter", 't', "TIME", 0,
-		"Show calls of at least TIME only: 5us, 1.5ms, 2s; without a unit ns", 4 },
+		"Show calls of at least TIME only: 5us, 1.5ms, 2s; 100 is in ns, 0.1 in s", 4 },
 	{ "range", OPT_RANGE, "FROM~TO", 0,
 		"Show this part of the trace only; FROM or TO may be left out", 4 },
 	{ 0 }
@@ -163,7 +163,8 @@ static int parse_fraction(const char **text, uint64_t unit, uint64_t *ns)
 		return 0;
 	for (++*text; **text >= '0' && **text <= '9'; ++*text) {
 		weight /= 10;
-		*ns += weight * (uint64_t)(**text - '0');
+		if (__builtin_add_overflow(*ns, weight * (uint64_t)(**text - '0'), ns))
+			return -ERANGE;
 	}
 	return 0;
 }
@@ -192,7 +193,8 @@ int pb_view_parse_time(const char *text, uint64_t *ns)
 			if ((whole = whole * 10 + (unsigned)(*fraction - '0')) > UINT64_MAX / unit)
 				return -ERANGE;
 		*ns = (uint64_t)whole * unit;
-		parse_fraction(&fraction, unit, ns);
+		if (parse_fraction(&fraction, unit, ns))
+			return -ERANGE;
 		return fraction == text + number ? 0 : -EINVAL;
 	}
 	return -EINVAL;

@@ -119,8 +119,9 @@ void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb
 	print_rule(o, counts ? 1 : spread ? 4 : 3);
 	print_rows(v, r, spread);
 	if (r->open)
-		pb_out_fmt(o, "# %llu calls were still open at the end; their time isn't known\n",
-			   (ull)r->open);
+		pb_out_fmt(o, "# %llu %s still open at the end; %s time isn't known\n",
+			   (ull)r->open, r->open == 1 ? "call was" : "calls were",
+			   r->open == 1 ? "its" : "their");
 	pb_view_losses(v, &r->totals, "# ");
 }
 
