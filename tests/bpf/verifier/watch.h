@@ -19,7 +19,6 @@ struct watch {
 	/* Called before each verified instruction. If look() returns false, the run ends, and `why`
 	 * has the reason. May be NULL. */
 	bool (*look)(struct watch *w, const struct machine *m, uint32_t insn);
-	void *looker;		/* argument for look() */
 	/* out */
 	uint64_t r0;
 	bool endless;		/* the run was ended after most_steps */
