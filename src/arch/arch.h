@@ -250,6 +250,18 @@ void pb_list(void);
 void pb_direct(void);
 void pb_prog_entry(void);
 
+/* Copies of some handlers, and of code that the stubs of exits jump to. They lie in the first
+ * PB_STUBS_HEAD bytes of a module's stubs, at `head`, so that the jumps to them are cheaper.
+ * pb_near_make() writes the copies. False: the module needs no copies, or there can be none. In
+ * both cases the other two functions must not be called. Context: start, or the thread that loads
+ * a module; after pb_hot_link_tls(), and before the stubs are executable. */
+bool pb_near_make(uint8_t *head);
+/* Returns the copy of a handler, or `handler` itself if it has no copy. Context: any. */
+uint64_t pb_near_of(const uint8_t *head, uint64_t handler);
+/* If pc is in a copy, returns the same place in the original; else 0. All else that is known of a
+ * PC on the hit path is known of the originals only. Context: any. */
+uint64_t pb_near_original(const uint8_t *head, uint64_t pc);
+
 /* Writes the offset of the agent's TLS into the code of the handlers, and into the code that the
  * stubs of exits jump to. The offset is known only after the agent was loaded. If the code can't be
  * written, it works unchanged, but more slowly. Context: start, before a site is patched. */

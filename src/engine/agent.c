@@ -193,11 +193,9 @@ static void start_thread(void)
 	pb_creds_start();
 }
 
-/* Links the TLS loads of the hit path, turns compiled-in calls into nops, and then writes the
- * engine's own replacements. */
+/* Turns compiled-in calls into nops, and then writes the engine's own replacements. */
 static void prepare_text(const char *path)
 {
-	pb_hot_link_tls();
 	pb_text_begin();
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_text_change_nops(&pb_modules[i], true);
@@ -248,6 +246,7 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
 	pb_prog_register_files();
+	pb_hot_link_tls();	/* before modules are added: they may get copies of the hit path */
 	if (pb_loader_start(&session, own_path(), (uint64_t)_DYNAMIC)) {
 		pb_session_close(&session);
 		pb_session_missed(&session, path);

@@ -13,6 +13,7 @@ pb_exit_ret_idle:
 .Lend_ret:
 	.cfi_endproc
 	hot_range pb_exit_ret_idle, .Lend_ret, .Lend_ret, 0, PB_HOT_RET
+	near_range pb_exit_ret_idle, .Lend_ret
 	.size pb_exit_ret_idle, . - pb_exit_ret_idle
 
 	.globl	pb_exit_jump_idle
@@ -25,6 +26,7 @@ pb_exit_jump_idle:
 .Lend_jump:
 	.cfi_endproc
 	hot_range pb_exit_jump_idle, .Lend_jump, .Lend_jump, 0, PB_HOT_JUMP
+	near_range pb_exit_jump_idle, .Lend_jump
 	.size pb_exit_jump_idle, . - pb_exit_jump_idle
 
 	.section .note.GNU-stack,"",@progbits

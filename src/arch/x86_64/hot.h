@@ -26,13 +26,25 @@ struct pb_hot_unwritten {
 	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };
 
+/* Code that is copied near far modules, and the jumps out of such code. */
+struct pb_near_range {
+	int32_t start;		/* offset from this member's own address */
+	uint32_t length;
+};
+
 #define PB_HIDDEN __attribute__((visibility("hidden")))
+extern const struct pb_near_range __start_pb_near_ranges[] PB_HIDDEN;
+extern const struct pb_near_range __stop_pb_near_ranges[] PB_HIDDEN;
+/* each element is the offset of a jump from the element's own address */
+extern const int32_t __start_pb_near_leaves[] PB_HIDDEN, __stop_pb_near_leaves[] PB_HIDDEN;
 extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN;
 extern const struct pb_hot_range __stop_pb_hot_ranges[] PB_HIDDEN;
 extern const struct pb_hot_unwritten __start_pb_hot_unwritten[] PB_HIDDEN;
 extern const struct pb_hot_unwritten __stop_pb_hot_unwritten[] PB_HIDDEN;
 extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;
 #undef PB_HIDDEN
+
+extern bool pb_hot_linked;	/* the section has no load that depends on its own address */
 
 static inline bool pb_hot_holds(uint64_t pc)
 {

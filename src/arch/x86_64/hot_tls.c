@@ -28,8 +28,10 @@
 extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
 extern const int32_t __stop_pb_hot_tls[] __attribute__((visibility("hidden")));
 
-/* Rewrites `code`, which is a copy of the two loads at `at`. */
-static void link_load(uint8_t *code, const uint8_t *at)
+bool pb_hot_linked;
+
+/* Rewrites `code`, which is a copy of the two loads at `at`. False: `code` is unchanged. */
+static bool link_load(uint8_t *code, const uint8_t *at)
 {
 	uint8_t reg = code[2] >> 3 & 7;
 	const uint8_t loads[] = { 0x64, 0x48, 0x8b, (uint8_t)(reg << 3 | reg) };
@@ -39,14 +41,15 @@ static void link_load(uint8_t *code, const uint8_t *at)
 
 	if (code[0] != 0x48 || code[1] != 0x8b || (code[2] & 0xc7) != 5 ||
 	    memcmp(code + 7, loads, sizeof(loads)))
-		return;
+		return false;
 	memcpy(&disp, code + 3, sizeof(disp));
 	memcpy(&offset, at + 7 + disp, sizeof(offset));
 	disp = (int32_t)offset;
 	if (disp != offset)
-		return;
+		return false;
 	memcpy(code, linked, sizeof(linked));
 	memcpy(code + sizeof(linked), &disp, sizeof(disp));
+	return true;
 }
 
 static uint64_t page_of(uint64_t a)
@@ -61,6 +64,7 @@ void pb_hot_link_tls(void)
 	uint64_t start = page_of((uint64_t)hot), end = page_of((uint64_t)hot + size - 1) + PAGE;
 	long buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
+	bool all = true;
 
 	if (pb_sys_failed(buf))
 		return;
@@ -68,12 +72,13 @@ void pb_hot_link_tls(void)
 	for (const int32_t *p = __start_pb_hot_tls; p < __stop_pb_hot_tls; p++) {
 		const uint8_t *at = (const uint8_t *)p + *p;
 
-		if ((size_t)(at - hot) <= size - LOAD_LEN)
-			link_load((uint8_t *)buf + (at - hot), at);
+		if ((size_t)(at - hot) > size - LOAD_LEN ||
+		    !link_load((uint8_t *)buf + (at - hot), at))
+			all = false;
 	}
 	/* If a page of a mapping has changed, a core file holds the whole mapping. So these pages
 	 * first become a mapping of their own, which core files leave out. */
 	pb_sys(SYS_madvise, start, end - start, MADV_DONTDUMP);
-	pb_text_write((uint64_t)hot, (const void *)buf, size);
+	pb_hot_linked = !pb_text_write((uint64_t)hot, (const void *)buf, size) && all;
 	pb_sys(SYS_munmap, buf, size);
 }

@@ -90,12 +90,13 @@
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
 	mov	$(\mode), %edx
-	jmp	pb_enter_slow
+	leave	pb_enter_slow
 .Lslow_end_\name:
 	.cfi_endproc
 	hot_range \name, .Lsaved_\name, .Lend_\name, 0
 	hot_range .Lemit_\name, .Lemit_\name, .Lreject_end_\name, 0
 	hot_range .Lfull_\name, .Lfull_\name, .Lslow_end_\name, 0
+	near_range \name, .Lslow_end_\name
 	.size \name, . - \name
 	.endm
 
@@ -203,11 +204,14 @@
 .Lfull_\name:
 	pad_unless_full rax, dx, .Lc_\name
 .Lc_\name:
+	leave	.Lcall_\name
+.Lcall_\name:
 	.if \jump
-	hot_range \name, .Lsaved_\name, .Lc_\name, 0, PB_HOT_JUMP
+	hot_range \name, .Lsaved_\name, .Lcall_\name, 0, PB_HOT_JUMP
 	.else
-	hot_range \name, .Lsaved_\name, .Lc_\name, 0, PB_HOT_RET
+	hot_range \name, .Lsaved_\name, .Lcall_\name, 0, PB_HOT_RET
 	.endif
+	near_range \name, .Lcall_\name
 	mov	%rdi, F_RDI(%rsp)
 	mov	%rsi, F_RSI(%rsp)
 	mov	%r8, F_R8(%rsp)

@@ -121,6 +121,24 @@ static bool is_ours(uint64_t pc)
 	return pb_agent_holds(pc) || pb_text_original_pc(pc, &own);
 }
 
+static bool reports_pc(int sig)
+{
+	return sig == SIGILL || sig == SIGFPE || sig == SIGTRAP;
+}
+
+/* If the interrupted code is a copy of a handler, the thread goes on in the handler itself. All
+ * other code of the agent knows only the handler. */
+static void leave_copy(int sig, siginfo_t *info, ucontext_t *uc)
+{
+	uint64_t pc = pb_context_pc(uc), to = pb_text_not_near(pc);
+
+	if (!to)
+		return;
+	if (info && (uint64_t)info->si_addr == pc && reports_pc(sig))
+		info->si_addr = (void *)to;
+	pb_context_set_pc(uc, to);
+}
+
 static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t pc = pb_context_pc(uc), to;
@@ -131,8 +149,7 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 		handler(sig, info, uc);
 		return;
 	}
-	if (info && (uint64_t)info->si_addr == pc &&
-	    (sig == SIGILL || sig == SIGFPE || sig == SIGTRAP))
+	if (info && (uint64_t)info->si_addr == pc && reports_pc(sig))
 		info->si_addr = (void *)pb_context_pc(uc);
 	pb_context_shown(&c);
 	handler(sig, info, uc);
@@ -172,6 +189,7 @@ static void by_default(int sig, siginfo_t *info, void *context)
 
 	if (pb_fault_fixup(sig, info, uc))
 		return;
+	leave_copy(sig, info, uc);
 	pb_context_begin(&c, uc);
 	if (!show_hit(sig, &c))
 		show_stub(&c, pb_context_pc(uc));
@@ -209,6 +227,7 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 
 	if (is_ours_first(sig) && pb_fault_fixup(sig, info, uc))
 		return done;
+	leave_copy(sig, info, uc);
 	if (pb_unlikely(pb_prog_defer(sig, info, uc)))
 		return done;
 	handler = take_handler(sig);

@@ -197,7 +197,7 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 	if (reported_by_hooks(m, s))
 		set_handler(s, nr ? handler_of(m, s, nr, only) : 0);
 	else if (s->stub)
-		set_handler(s, handler_of(m, s, nr, only));
+		set_handler(s, pb_text_near(m, handler_of(m, s, nr, only)));
 }
 
 /* Indices of the modules, in the order of the modules' addresses. Patches are added in this order,

@@ -146,6 +146,21 @@ struct pb_site *pb_site_by_id(uint32_t id)
 	return NULL;
 }
 
+uint64_t pb_text_near(const struct pb_module *m, uint64_t handler)
+{
+	return m->near ? pb_near_of(m->stubs, handler) : handler;
+}
+
+uint64_t pb_text_not_near(uint64_t pc)
+{
+	uint64_t to = 0;
+
+	for (uint32_t i = 0; i < pb_nr_modules && !to; i++)
+		if (pb_modules[i].sites && pb_modules[i].near)
+			to = pb_near_original(pb_modules[i].stubs, pc);
+	return to;
+}
+
 uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s)
 {
 	return (uint64_t)m->stubs + s->stub + PB_STUB_IDLE;

@@ -44,6 +44,7 @@ struct pb_module {
 	bool stubs_placed;		/* the stubs lie at the address that the file is made for */
 	bool stubs_used;		/* a stub was made */
 	bool stubs_sealed;		/* the stubs are executable */
+	bool near;			/* the stubs' head has copies of handlers (arch/arch.h) */
 	uint64_t region, region_size;	/* the memory of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
 	bool present;
@@ -88,6 +89,12 @@ struct pb_site *pb_site_by_id(uint32_t id);
 
 /* Returns the handler of an idle site. The calls of an idle site aren't traced. */
 uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);
+/* Returns the copy of a handler near the module, or `handler` itself if there is none. The copy may
+ * be used only by the module's stubs. */
+uint64_t pb_text_near(const struct pb_module *m, uint64_t handler);
+/* If pc is in a copy of a handler, returns the same place in the handler itself; else 0. Context:
+ * any. */
+uint64_t pb_text_not_near(uint64_t pc);
 
 /* A batch. After pb_text_begin(), call pb_text_change() for each site that is to be patched (on) or
  * restored, and then pb_text_commit(). A site is refused (flags, reason) if its bytes differ from

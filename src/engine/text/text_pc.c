@@ -93,7 +93,7 @@ static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t of
 static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
 {
 	const struct pb_exit_window *w = window_of_stub(m, off);
-	const struct pb_site *s = w ? NULL : site_of_stub(m, off);
+	const struct pb_site *s = w || off < PB_STUBS_HEAD ? NULL : site_of_stub(m, off);
 	uint64_t at = (uint64_t)m->stubs + off;
 	struct found found;
 

@@ -16,17 +16,18 @@ static void set_words(struct pb_returns *r, uint64_t ret, uint64_t jump)
 	__atomic_store_n(&r->jump, jump, __ATOMIC_RELEASE);
 }
 
+void pb_returns_init(struct pb_module *m)
+{
+	set_words(m->returns, pb_text_near(m, pb_returns_now.ret),
+		  pb_text_near(m, pb_returns_now.jump));
+}
+
 void pb_text_returns(uint64_t ret, uint64_t jump)
 {
 	set_words(&pb_returns_now, ret, jump);
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
 		if (m->present && m->sites)
-			set_words(m->returns, ret, jump);
-}
-
-void pb_returns_init(struct pb_module *m)
-{
-	set_words(m->returns, pb_returns_now.ret, pb_returns_now.jump);
+			pb_returns_init(m);
 }
 
 /* Returns whether the window can be patched. It can't if its bytes differ from the file, or if no

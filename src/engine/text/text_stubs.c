@@ -184,14 +184,14 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 			  map_region(&r, at);
 	if (!m->stubs_placed)
 		at = map_near(&r, lo, hi);
-	if (!at || !map_exits(m)) {
-		if (at)
-			pb_pages_unmap(at - r.front, r.front + r.file);
+	if (!at)
 		return "no memory for stubs within reach of it";
-	}
 	/* no thread runs the code yet. Its mapping is "-w-p", so programs that look for data in the
 	 * list of mappings skip it */
-	pb_sys(SYS_mprotect, at + head.text, head.text_size, PROT_WRITE);
+	if (pb_sys(SYS_mprotect, at + head.text, head.text_size, PROT_WRITE) || !map_exits(m)) {
+		pb_pages_unmap(at - r.front, r.front + r.file);
+		return "no memory for its stubs";
+	}
 	/* core files need the bytes that differ from the file: the headers (text_jit.c), or the
 	 * whole copy */
 	pb_pages_dump(at, r.copied ? size : PB_STUBS_PAGE);
@@ -201,6 +201,7 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 	m->stubs = (uint8_t *)(at + head.text);
 	m->stubs_size = head.text_size;
 	m->returns = (struct pb_returns *)(at - head.front + a->nr_funcs * sizeof(struct pb_site));
+	m->near = pb_near_make(m->stubs);
 	pb_returns_init(m);
 	m->sites = (struct pb_site *)(at - head.front);
 	init_sites(m);

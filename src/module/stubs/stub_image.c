@@ -15,6 +15,7 @@
 
 #define STUB_PREFIX	"patchbay_stub_"
 #define EXIT_PREFIX	"patchbay_exit_"
+#define HANDLERS	"patchbay_handlers"	/* the head, for the agent's copies of handlers */
 #define EXIT_ALIGN	4u	/* small, because the stubs of exits are mostly cold code */
 #define SITE_ALIGN	16u
 #define NOTE_SIZE	32u
@@ -113,6 +114,7 @@ static void lay_stubs(struct image *im)
 	im->rows.plain = im->head.text;
 	pb_vec_push(&im->symbols, (Elf64_Sym){ 0 });
 	pb_vec_push(&im->names, '\0');
+	put_symbol(im, put_name(im, HANDLERS, ""), im->head.text, PB_STUBS_HEAD);
 	for (uint32_t i = 0; i < im->a->nr_funcs && im->at < MAX_SIZE; i++) {
 		for (; window < im->a->nr_windows && w[window].start < f[i].addr; window++)
 			lay_window(im, window);

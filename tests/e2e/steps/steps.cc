@@ -42,6 +42,9 @@
 #define FLAGS		0x8d5
 #define MAX_FRAMES	40
 #define AGENT_MAX	(4 << 20)
+#define HEAD_SIZE	2048	/* the part of a file of stubs that has copies of the agent's code */
+#define COPIED		"pb_open_none", "pb_open_none_nested", "pb_open_ret_none", "pb_open_jump_none", \
+			"pb_exit_ret_idle", "pb_exit_jump_idle"
 #define SIGCANCEL	32
 #define NUMBER_USED	77
 
@@ -80,6 +83,11 @@ static __thread long marks;
 static uint64_t made_at_mark[NR_FUNCTIONS];
 static uint64_t agent;
 static unsigned char visited[AGENT_MAX];
+static unsigned visited_copies;
+/* Some of the agent's functions have copies near the program. The agent's PC is in a copy while
+ * pc - at < size. `of` is the same place in the agent. */
+static struct { uint64_t at, of, size; } copies[16];
+static int nr_copies;
 static pthread_t cancelled;
 
 static void die(const char *format, ...)
@@ -136,6 +144,15 @@ static uint64_t symbol(const char *name)
 	return 0;
 }
 
+/* Returns the size of a symbol: NAME.size=SIZE. */
+static uint64_t symbol_size(const char *name)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "%s.size", name);
+	return symbol(key);
+}
+
 /* ---- what a handler does ----------------------------------------------------- */
 
 struct frames {
@@ -154,6 +171,15 @@ static bool in_agent(uint64_t pc)
 	return agent && pc - agent < AGENT_MAX;
 }
 
+/* If pc is in a copy, returns the same place in the agent, else pc. */
+static uint64_t original(uint64_t pc)
+{
+	for (int i = 0; i < nr_copies; i++)
+		if (pc - copies[i].at < copies[i].size)
+			return copies[i].of + (pc - copies[i].at);
+	return pc;
+}
+
 static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *arg)
 {
 	struct frames *f = (struct frames *)arg;
@@ -169,9 +195,10 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *arg)
 }
 
 /* Writes a PC. In the program: the PC itself. In the agent: "+" and the offset in the agent. In a
- * stub: "?" and the PC. */
+ * stub: "?" and the PC. In a copy of the agent's code: like the agent. */
 static void put_pc(char *buffer, size_t size, uint64_t pc)
 {
+	pc = original(pc);
 	snprintf(buffer, size, "%s%lx", in_agent(pc) ? "+" : in_program(pc) ? "" : "?", in_agent(pc) ? pc - agent : pc);
 }
 
@@ -187,7 +214,10 @@ static void look(const greg_t *g)
 	if (step == 1 || (uint64_t)g[REG_RSP] - first + 65536 > 2 * 65536)
 		first = (uint64_t)g[REG_RSP];
 	_Unwind_Backtrace(frame, &f);
-	put_pc(at, sizeof(at), pc);
+	if (original(pc) == pc)
+		put_pc(at, sizeof(at), pc);
+	else
+		snprintf(at, sizeof(at), "?%lx", pc);	/* a copy has no unwind table */
 	if (cramped_at && (uint64_t)g[REG_RSP] - cramped_at + 1024 < 2048)
 		first = cramped_at;
 	print("o %s %s %ld %s %ld", function, state, step, at, (long)((uint64_t)g[REG_RSP] - first));
@@ -441,7 +471,7 @@ static void note_word(const greg_t *g)
 	const unsigned char *code = (const unsigned char *)g[REG_RIP];
 	int32_t distance;
 
-	if (in_agent((uint64_t)code) || in_program((uint64_t)code))
+	if (in_agent(original((uint64_t)code)) || in_program((uint64_t)code))
 		return;
 	if (code[0] == 0x41 && code[1] == 0xff && code[2] == 0x23 && !site_word)
 		site_word = (uint64_t *)g[REG_R11];
@@ -457,18 +487,20 @@ static bool is_reservation(uint64_t pc)
 {
 	const unsigned char *code = (const unsigned char *)pc;
 
-	return in_agent(pc) && code[0] == 0x48 && code[1] == 0x0f && code[2] == 0xc1;
+	return in_agent(original(pc)) && code[0] == 0x48 && code[1] == 0x0f && code[2] == 0xc1;
 }
 
 static void on_step(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
-	uint64_t pc = raw ? (uint64_t)g[REG_RIP] : interrupted_pc;
+	uint64_t pc = raw ? (uint64_t)g[REG_RIP] : interrupted_pc, of = original(pc);
 	int error = errno;
 
 	step++;
-	if (raw && in_agent((uint64_t)g[REG_RIP]))
-		visited[(uint64_t)g[REG_RIP] - agent] = 1;
+	if (raw && in_agent(of)) {
+		visited_copies += of != pc && !visited[of - agent];
+		visited[of - agent] = 1;
+	}
 	if (noting)
 		note_word(g);
 	if (poke_uncounted && (uint64_t)g[REG_RIP] == agent + symbol("pb_enter_cramped"))
@@ -1013,8 +1045,31 @@ static void step_only(const struct choice *c)
 		run(&c->s, FILL, 0);
 }
 
+/* A copy begins with the same bytes as the original, at a multiple of 64. After the last copy
+ * comes a filler. `size` is not larger than the original, whose end may not be copied. */
+static void find_copies(const unsigned char *head)
+{
+	static const char *const names[] = { COPIED };
+	const unsigned char filler = head[HEAD_SIZE - 1];
+
+	for (uint64_t off = 0; off < HEAD_SIZE; off += 64) {
+		for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+			uint64_t of = agent + symbol(names[i]), size = symbol_size(names[i]);
+
+			if (memcmp(head + off, (void *)of, size < 48 ? size : 48) || (size < 48 && head[off + size] != filler))
+				continue;
+			if (nr_copies && copies[nr_copies - 1].size > (uint64_t)head + off - copies[nr_copies - 1].at)
+				copies[nr_copies - 1].size = (uint64_t)head + off - copies[nr_copies - 1].at;
+			copies[nr_copies].at = (uint64_t)head + off;
+			copies[nr_copies].of = of;
+			copies[nr_copies++].size = size;
+		}
+	}
+}
+
 static void find_agent(void)
 {
+	uint64_t start, end, here = (uint64_t)find_agent;
 	FILE *f = fopen("/proc/self/maps", "r");
 	char line[4096];
 
@@ -1023,6 +1078,13 @@ static void find_agent(void)
 			agent = strtoul(line, NULL, 16);
 		if (strstr(line, "/memfd:patchbay-ring") && !ring)
 			ring = (char *)strtoul(line, NULL, 16);
+	}
+	if (f && agent) {
+		rewind(f);
+		while (fgets(line, sizeof(line), f))
+			if (sscanf(line, "%lx-%lx r-xp", &start, &end) == 2 && strstr(line, "r-xp") && here - start >= end - start &&
+			    here - start + (1u << 31) < 1ul << 32 && end - start >= HEAD_SIZE)
+				find_copies((unsigned char *)start);
 	}
 	if (f)
 		fclose(f);
@@ -1064,6 +1126,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < AGENT_MAX; i++)
 		if (visited[i])
 			print("v %x\n", i);
+	print("n %u\n", visited_copies);
 	print("c %ld %ld\n", (long)getpid(), marks);
 	print_out();
 	return 0;

@@ -5,7 +5,7 @@ unwind to main, and must find the right values of main's registers."""
 import os
 import gdb
 
-EXITS = ("pb_open_ret", "pb_open_jump")
+AGENT = ("pb_", "patchbay_handlers")    # the agent's code, and its copies
 KEPT = ("rsp", "rbp", "rbx", "r12", "r13", "r14", "r15")
 
 
@@ -36,13 +36,15 @@ def steps(function):
     gdb.Breakpoint("*(char *)&patchbay_stub_" + function, temporary=True)
     gdb.execute("continue", to_string=True)
     stub = int(gdb.parse_and_eval("$pc"))
-    want, faults, n, returning = None, [], 0, False
+    want, faults, n, hits, before, returning = None, [], 0, 0, None, False
     while n < 800:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
         # this stub also contained the function's exit
-        returning |= (names[0] or "").startswith(EXITS)
-        if returning and not (names[0] or "").startswith("pb_"):
+        hits += (names[0] or "").startswith(AGENT) and not (before or "").startswith(AGENT)
+        before = names[0]
+        returning |= hits == 2
+        if returning and not (names[0] or "").startswith(AGENT):
             break
         want = want or kept
         where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))
@@ -73,7 +75,7 @@ def exit_steps(function, want, faults):
     gdb.execute("continue", to_string=True)
     for n in range(800):
         names, kept = look()
-        if not (names[0] or "").startswith(("patchbay_exit_", "pb_")):
+        if not (names[0] or "").startswith(("patchbay_exit_", *AGENT)):
             return n
         if kept != want or "middle" not in names:
             where = "%s, %s" % (gdb.execute("x/i $pc", to_string=True).strip(), " ".join(str(x) for x in names))

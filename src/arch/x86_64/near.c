@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Copies of handlers. The loader maps a PIE program and the agent far from each other. A jump whose
+ * target is more than 64 GiB away costs a cycle more on AMD's Zen 4, and a traced call makes three
+ * such jumps. So each far module has copies of the most frequent handlers, at the head of its
+ * stubs.
+ *
+ * A copy has the same instructions as the original, at the same offsets. So the agent's tables of
+ * code (hot.h, forked.h) describe the originals only: before a signal handler runs, the PC moves
+ * from a copy to the original (pb_near_original()), and the thread goes on there.
+ *
+ * The originals contain two kinds of addresses that depend on their own place. Loads of the TLS
+ * word are linked before the copies are made (hot_tls.c). Jumps to code that isn't copied become
+ * jumps to absolute addresses in the copies.
+ */
+#include "arch/arch.h"
+#include "arch/x86_64/hot.h"
+#include "base/base.h"
+#include "base/mem.h"
+
+#define FAR		(1ul << 36)
+#define ALIGN		64u
+#define JMP_WORD_LEN	6
+
+static uint64_t target_of(const int32_t *offset)
+{
+	return (uint64_t)offset + (uint64_t)(int64_t)*offset;
+}
+
+/* Goes over the ranges. `at` is the offset of the range's copy in a head. */
+#define each_range(r, at) \
+	(const struct pb_near_range *r = (at = 0, __start_pb_near_ranges); \
+	 r < __stop_pb_near_ranges; at = pb_align_up(at + r->length, ALIGN), r++)
+
+/* Replaces the jump at `jump` in a copy. */
+static void leave(uint8_t *copy, const uint8_t *jump)
+{
+	static const uint8_t jmp_word[JMP_WORD_LEN] = PB_JMP_WORD;
+	uint64_t to = target_of((const int32_t *)(jump + 1)) + sizeof(int32_t);
+
+	memcpy(copy, jmp_word, sizeof(jmp_word));
+	memcpy(copy + sizeof(jmp_word), &to, sizeof(to));
+}
+_Static_assert(PB_NEAR_LEAVE_LEN == JMP_WORD_LEN + sizeof(uint64_t), "frame.h");
+
+static void leaves_of(uint8_t *copy, uint64_t start, uint32_t length)
+{
+	for (const int32_t *l = __start_pb_near_leaves; l < __stop_pb_near_leaves; l++)
+		if (target_of(l) - start < length)
+			leave(copy + (target_of(l) - start), (const uint8_t *)target_of(l));
+}
+
+bool pb_near_make(uint8_t *head)
+{
+	uint64_t hot = (uint64_t)__start_pb_hot, to = (uint64_t)head;
+	uint32_t at;
+
+	if (!pb_hot_linked || (to > hot ? to - hot : hot - to) < FAR)
+		return false;
+	for each_range(r, at)
+		if (at + r->length > PB_STUBS_HEAD)
+			return false;
+	for each_range(r, at) {
+		uint64_t start = target_of(&r->start);
+
+		memcpy(head + at, (const void *)start, r->length);
+		leaves_of(head + at, start, r->length);
+	}
+	return true;
+}
+
+uint64_t pb_near_of(const uint8_t *head, uint64_t handler)
+{
+	uint32_t at;
+
+	for each_range(r, at)
+		if (target_of(&r->start) == handler)
+			return (uint64_t)head + at;
+	return handler;
+}
+
+uint64_t pb_near_original(const uint8_t *head, uint64_t pc)
+{
+	uint64_t off = pc - (uint64_t)head;
+	uint32_t at;
+
+	if (off >= PB_STUBS_HEAD)
+		return 0;
+	for each_range(r, at)
+		if (off - at < r->length)
+			return target_of(&r->start) + (off - at);
+	return 0;
+}
