@@ -153,6 +153,21 @@ static const char *one_of(const char *arg, const char *const *names)
 	return NULL;
 }
 
+/* Without a unit, the option's number means ns, as in uftrace, and a number with a point means
+ * seconds, as in the views. The control file's number means us, as in the kernel. */
+static int parse_time(const char *arg, uint64_t *ns)
+{
+	char seconds[64];
+	int len;
+
+	if (strspn(arg, "0123456789") == strlen(arg))
+		return pb_control_parse_u64(arg, INT64_MAX, ns);
+	if (strspn(arg, "0123456789.") < strlen(arg))
+		return pb_control_parse_duration(arg, ns);
+	len = snprintf(seconds, sizeof(seconds), "%ss", arg);
+	return len < (int)sizeof(seconds) ? pb_control_parse_duration(seconds, ns) : -EINVAL;
+}
+
 static void set_mode(struct record_options *o, uint32_t mode, struct argp_state *state)
 {
 	if (o->mode != PB_RING_DISCARD && o->mode != mode)
@@ -181,10 +196,7 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		o->depth = arg;
 		return 0;
 	case 't':
-		/* Without a unit, the option's number means ns, as in uftrace. The control file's
-		 * number means us, as in the kernel. */
-		if (strspn(arg, "0123456789") == strlen(arg) ?
-		    pb_control_parse_u64(arg, INT64_MAX, &n) : pb_control_parse_duration(arg, &n))
+		if (parse_time(arg, &n))
 			usage_error(state,
 				    "-t %s: not a time; give for example 500, 10us, 1.5ms or 2s",
 				    arg);
