@@ -94,17 +94,15 @@ static uint32_t image_first_site(struct record_server *s, struct record_image *i
 	for (uint32_t i = 0; i < im->nr_modules; i++)
 		if (im->modules[i].module == m->number)
 			return im->modules[i].first_site;
-	if (!nr || im->next_site >= PB_MAX_SITES)
+	if (!nr || nr > PB_MAX_SITES - im->next_site)
 		return 0;
 	list = realloc(im->modules, (im->nr_modules + 1) * sizeof(*list));
 	if (!list)
 		return 0;
 	im->modules = list;
 	list[im->nr_modules++] = (struct record_image_module){ m->number, im->next_site };
-	uint32_t first = im->next_site;
-	/* the agent refuses the functions beyond the limit, and lists them */
-	im->next_site = nr > PB_MAX_SITES - first ? PB_MAX_SITES : first + nr;
-	return first;
+	im->next_site += nr;
+	return im->next_site - nr;
 }
 
 /* --- messages ----------------------------------------------------------- */
