@@ -222,7 +222,7 @@ static int write_file(struct control_options *o, enum pb_control_file file, cons
 		      char *arg)
 {
 	struct pb_control *c;
-	char err[600], *value = value_of(arg);
+	char err[600], plain[64], *value = value_of(arg);
 	int ret;
 
 	if (!value)
@@ -232,7 +232,8 @@ static int write_file(struct control_options *o, enum pb_control_file file, cons
 	else
 		ret = open_session(o, &c);
 	if (!ret) {
-		if (pb_control_write(c, path, value, o->append, err, sizeof(err)))
+		if (pb_control_write(c, path, pb_control_plain(file, value, plain, sizeof(plain)),
+				     o->append, err, sizeof(err)))
 			ret = write_failed(c, file, value, err);
 		pb_control_close(c);
 	}

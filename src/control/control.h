@@ -55,13 +55,15 @@ struct pb_control_pattern {
 int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			    char *err, size_t errlen);
 
-/* Reads a decimal, hex (0x) or octal number in [0, max]. The number may have white space around
- * it. */
+/* Reads a decimal number in [0, max]. The number may have white space around it. */
 int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out);
 
 /* Reads a duration, and stores it in nanoseconds. The number may have decimals. The unit is ns, us,
  * ms or s; without a unit it is us. */
 int pb_control_parse_duration(const char *text, uint64_t *ns);
+/* Returns the value in the form that the agent reads: a duration in microseconds, without a unit.
+ * The result is `value` or buf. */
+const char *pb_control_plain(enum pb_control_file file, const char *value, char *buf, size_t len);
 /* Formats a duration for tracing_thresh: in microseconds, with decimals if needed. */
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);
 

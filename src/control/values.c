@@ -17,7 +17,7 @@ int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out)
 	if (!isdigit((unsigned char)*text))
 		return -EINVAL;
 	errno = 0;
-	unsigned long long n = strtoull(text, &end, 0);
+	unsigned long long n = strtoull(text, &end, 10);
 	while (isspace((unsigned char)*end))
 		end++;
 	if (errno || *end || end == text || n > max)
@@ -150,16 +150,40 @@ static int validate_number(const char *value, uint64_t max, char *err, size_t er
 	return invalid(value, text, err, errlen);
 }
 
-static int validate_time(const char *value, char *err, size_t errlen)
+/* Reads a duration that may have white space around it. */
+static int parse_time(const char *value, uint64_t *ns)
 {
 	char copy[64];
+	size_t len;
+
+	value += strspn(value, " \t\n");
+	len = strlen(value);
+	while (len && isspace((unsigned char)value[len - 1]))
+		len--;
+	if (len >= sizeof(copy))
+		return -EINVAL;
+	snprintf(copy, sizeof(copy), "%.*s", (int)len, value);
+	return pb_control_parse_duration(copy, ns);
+}
+
+static int validate_time(const char *value, char *err, size_t errlen)
+{
 	uint64_t ns;
 
-	snprintf(copy, sizeof(copy), "%s", value);
-	copy[strcspn(copy, " \t\n")] = 0;
-	if (!pb_control_parse_duration(copy, &ns))
+	if (!parse_time(value, &ns))
 		return 0;
 	return invalid(value, "is no time in microseconds", err, errlen);
+}
+
+const char *pb_control_plain(enum pb_control_file file, const char *value, char *buf, size_t len)
+{
+	const struct pb_control_info *info = pb_control_info(file);
+	uint64_t ns;
+
+	if (!info || info->type != PB_CONTROL_TIME || parse_time(value, &ns))
+		return value;
+	pb_control_format_us(ns, buf, len);
+	return buf;
 }
 
 /* Checks that the value is one of the names. The list of names ends with NULL. what: for the

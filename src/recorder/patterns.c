@@ -32,6 +32,9 @@ struct known {
 
 static int add(struct record_options *o, enum pb_control_file file, const char *value)
 {
+	char plain[64];
+
+	value = pb_control_plain(file, value, plain, sizeof(plain));
 	if (!pb_control_writes_add(&o->writes, file, value))
 		return 0;
 	return record_error("the patterns are longer than a message holds, 64 kB; a glob names "

@@ -160,7 +160,7 @@ static void drop(struct env *env, struct explored *e)
 
 /* The pool can reuse one block for a value, a list or a state, if all three have the same size. */
 _Static_assert(sizeof(struct explored) <= 160,
-	       "values and lists of values have blocks of 144 bytes, too");
+	       "lists of values have blocks of 160 bytes, too");
 
 /* Whether other states wait for this state's needs, or its own needs are not complete. */
 static bool pending(const struct state *st)
