@@ -55,7 +55,8 @@ check-asan: setup
 check-tsan: setup
 	$(Q)tests/sanitize/run_sanitize tsan
 
-# the same as `meson install`; a PREFIX on the command line replaces the build directory's prefix
+# the same as `meson install`; a PREFIX on the command line or in the environment replaces the build
+# directory's prefix
 install: all
 ifneq ($(origin PREFIX),file)
 	$(Q)$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)

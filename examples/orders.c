@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For the README: crashes in its third order. gcc -O1 -fno-inline -fno-optimize-sibling-calls */
+/* For the README: a program that parses orders, and crashes at the third order. To be built with
+ * gcc -O1 -fno-inline -fno-optimize-sibling-calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

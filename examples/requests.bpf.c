@@ -6,7 +6,8 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
-	__type(key, __u32);		/* logarithm of the size */
+	__type(key, __u32);		/* number of bits in the size: the size is less than
+					 * 1 << key */
 	__type(value, __u64);
 } by_size SEC(".maps");
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recordmcount FILE.o...: adds a section __mcount_loc to an object that was built with -pg, like
- * the kernel's tool of the same name. The section has the addresses of the object's calls of mcount
- * and __fentry__. The tool is for compilers without -mrecord-mcount.
+ * recordmcount FILE.o...: adds tables of calls to an object that was built with -pg, like the
+ * kernel's tool of the same name. The tables are sections with the name __mcount_loc. They have the
+ * addresses of the object's calls of mcount and __fentry__. The tool is for compilers without
+ * -mrecord-mcount.
  *
  * Each text section gets a table of its own. The table is linked to its text section, and is in the
  * same group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards both together. The tables are

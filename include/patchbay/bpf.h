@@ -8,11 +8,12 @@
  * A machine holds one opened object: its maps, created and filled, and its programs. Programs and
  * maps are identified by numbers from 0, in the order of the object.
  *
- * Functions return 0 or a negative errno. The comment of each function explains its errors. If a
- * number names no program or map, functions return -EINVAL. "Context: any" means that any thread
- * may call the function, also while other threads call it, in a signal handler, or in a helper that
- * a program calls. "Context: setup" means: one thread at a time for one machine, not in a signal
- * handler, and not while a program runs in this thread.
+ * Unless a comment says otherwise, functions of type int return 0 or a negative errno. The comment
+ * of each function explains its errors. If a number names no program or map, functions return
+ * -EINVAL. "Context: any" means that any thread may call the function, also while other threads
+ * call it, in a signal handler, or in a helper that a program calls. "Context: setup" means: one
+ * thread at a time for one machine, not in a signal handler, and not while a program runs in this
+ * thread.
  */
 #ifndef PATCHBAY_BPF_H
 #define PATCHBAY_BPF_H
