@@ -68,10 +68,12 @@ struct pb_bpf_object_prog {
 	const char *target;		/* TARGET of SEC("kprobe/TARGET"); NULL: no target */
 	uint32_t type, attach_type;	/* BPF_PROG_TYPE_UNSPEC: the section names no type */
 	uint32_t flags;			/* BPF_F_SLEEPABLE, BPF_F_XDP_HAS_FRAGS */
-	bool returns;			/* true for kretprobe and uretprobe, also with .multi */
+	bool returns;			/* true for kretprobe and uretprobe, also with .multi, and
+					 * for kretsyscall */
 	bool user;			/* true for uprobe and uretprobe, also with .multi or
 					 * .session, and for usdt */
-	bool multi;			/* true for kprobe.multi, uprobe.multi and others */
+	bool multi;			/* true for sections with .multi or .session in the name:
+					 * the target's function is a pattern */
 	bool session;			/* true for kprobe.session and uprobe.session: one program
 					 * runs at both ends of a call */
 	bool special;			/* true for ksyscall, kretsyscall and usdt: the target isn't
@@ -96,8 +98,8 @@ struct pb_bpf_object_prog {
 /* The place where a program is to be attached. path and func point into the program's `target`, and
  * don't end with a 0. */
 struct pb_bpf_target {
-	const char *path, *func;	/* path NULL: the target has no path. In a .multi section,
-					 * func is a pattern */
+	const char *path, *func;	/* path NULL: the target has no path. If the program's
+					 * `multi` is set, func is a pattern */
 	size_t path_len, func_len;
 	uint64_t off;			/* bytes after the function's start */
 };
@@ -147,17 +149,17 @@ void pb_bpf_object_close(struct pb_bpf_object *object);
  */
 int pb_bpf_object_set(struct pb_bpf_object *object, const char *name, const char *value);
 
-/* Returns the attributes with which the map is made. The object may leave two attributes open: the
- * number of entries of a perf event array, and the size of a ring buffer. Open attributes are set
- * for `cpus` processors and pages of 4 KiB. pb_bpf_map_attr_settle() does the same for attributes
- * from the caller. */
+/* Returns the attributes with which the map is made. If a perf event array has no number of
+ * entries, it gets one entry for each of `cpus` processors. A ring buffer's size of 1 to 2^31 bytes
+ * is rounded up to a power of two of at least 4096 bytes. pb_bpf_map_attr_settle() does the same
+ * for attributes from the caller. */
 struct pb_bpf_map_attr pb_bpf_object_map_attr(const struct pb_bpf_object_map *map, uint32_t cpus);
 struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint32_t cpus);
 
 /*
  * Parses the target: FUNCTION[+OFFSET] for the kprobe family, PATH:FUNCTION[+OFFSET] for the uprobe
  * family. OFFSET is a number as in C. Returns 0, -ENOENT (the section names no target), or -EINVAL
- * (the target has another form, or programs of this kind have no target).
+ * (the target has another form, or programs of this kind aren't attached to functions).
  */
 int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *target);
 

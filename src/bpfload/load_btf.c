@@ -330,7 +330,7 @@ void pb_bpf_btf_close(struct pb_bpf_btf *b)
 
 size_t pb_bpf_btf_essential(const char *name)
 {
-	size_t n = strnlen(name, 512);	/* no name has more than 512 bytes */
+	size_t n = strnlen(name, 512);	/* only the first 512 bytes of a name count */
 
 	for (size_t i = n; i >= 5; i--) {
 		const char *s = name + i - 5;

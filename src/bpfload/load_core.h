@@ -42,8 +42,10 @@ struct core_value {
 	bool checked;			/* before the instruction is patched, check that it has the
 					 * old value */
 	bool poison;			/* nothing matches */
-	uint32_t size, type;		/* if `value` is a member's offset: the member's size and
-					 * type; otherwise 0 */
+	uint32_t size, type;		/* if `value` is the offset of a member or element: the size
+					 * in bytes and the type of that member or element. size 0:
+					 * `value` is the offset of a bit field, or isn't an
+					 * offset */
 };
 
 static inline bool core_is_type(uint32_t kind)
@@ -66,7 +68,9 @@ int core_find_path(struct load *l, const struct core_path *from, const struct pb
 		   uint32_t candidate, struct core_path *to);
 const char *core_path_text(struct load *l, const struct core_path *path);
 
-/* The next four functions return 1 (yes), 0 (no), or -EINVAL if a chain of types is too long. */
+/* The next four functions return 1 (yes) or 0 (no). All but core_same_kind() return -EINVAL if a
+ * chain of types is too long. core_compatible() and core_matches() also return -EINVAL if
+ * load_work() has no steps left. `depth` is the largest number of types in a chain. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);
@@ -79,8 +83,9 @@ bool core_same_name(const char *a, const char *b);
 /* Computes the value that the path yields. path NULL: no candidate has the path. Returns 0 or
  * -errno. */
 int core_value_of(const struct core_path *path, uint32_t kind, struct core_value *v);
-/* Puts the value into the instruction. Returns 0 or -errno. After an error, *why says what is wrong
- * with the instruction. */
+/* Puts the value into the instruction. If the types forbid that a load or store gets another width,
+ * sets v->poison. If v->poison is set, makes the instruction a call that any verifier rejects.
+ * Returns 0 or -errno. After an error, *why says what is wrong with the instruction. */
 int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
 	       const struct core_value *old, const struct core_path *to, struct core_value *v,
 	       const char **why);

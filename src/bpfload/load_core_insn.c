@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Puts the value that CO-RE found into the instruction, in place of the compiler's constant. */
+/* Computes the value that a CO-RE path yields. Puts this value into the instruction, in place of
+ * the compiler's constant. */
 #include <errno.h>
 #include <string.h>
 

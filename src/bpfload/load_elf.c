@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads sections and symbols of an ELF file. Checks each section and symbol before it returns
- * them. */
+/* Reads sections and symbols of an ELF file. Each section and each symbol is checked before a
+ * function returns it. */
 #include "bpfload/load_elf.h"
 
 #include <errno.h>

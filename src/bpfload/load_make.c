@@ -438,7 +438,7 @@ static void batch_add(struct batch *b, uint32_t nr)
 }
 
 /* Adds the slot's program to the batch. The slot is in map `nr`, an array that program `from` uses.
- * Returns 0 or -errno. After an error, the first program's `why` has the reason. */
+ * Returns 0 or -errno. After an error, `why` of the program b->first has the reason. */
 static int add_slot(struct batch *b, uint32_t from, uint32_t nr,
 		    const struct pb_bpf_object_slot *slot)
 {

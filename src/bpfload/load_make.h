@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the maps and programs of an opened object. All maps are made and filled at once. Each
- * program is verified and made when the caller asks for it. If a map or program can't be made, its
- * `why` has the reason. All other maps and programs can still be made.
+ * Makes the maps and programs of an opened object. pb_bpf_make() makes all maps, and fills them
+ * except for slots of programs. Each program is verified and made when the caller asks for it. If a
+ * map or program can't be made, its `why` has the reason. All other maps and programs can still be
+ * made.
  *
  * Context: libc. Not to be called while the thread runs an eBPF program, or in a signal handler.
  * Only one thread at a time may use a made object. The caller keeps the object and the options

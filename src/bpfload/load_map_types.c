@@ -38,8 +38,9 @@ static void found(struct value *v, int32_t *off, uint32_t at, uint32_t size, con
 	*off = (int32_t)at;
 }
 
-/* Records a kernel pointer. A "kptr" may be loaded. A "kptr_ref" owns a reference to the object
- * that it points to. */
+/* Records a kernel pointer, if the type is a pointer with the tag "kptr" or "kptr_ref". Programs
+ * may load and store a "kptr". A "kptr_ref" owns a reference to its object, so programs can't store
+ * to it. */
 static void find_kptr(struct value *v, uint32_t type, uint32_t at)
 {
 	const struct pb_bpf_btf *b = v->l->object.btf, *target;

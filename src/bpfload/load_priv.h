@@ -5,7 +5,8 @@
  *
  *   load.c        the file, licence, version, and BTF with its relocations applied
  *   load_func.c   all functions of the file: programs and subprograms
- *   load_map*.c   maps, maps of variables, and the types of their values in BTF
+ *   load_map*.c   maps, maps of variables, and the types of their values in BTF. The initial
+ *                 elements of maps are read after the step of load_ext.c
  *   load_extern.c symbols that the object doesn't define: .kconfig and .ksyms
  *   load_reloc.c  references to maps, variables and functions in instructions
  *   load_ext.c    .BTF.ext: functions' types, lines, and CO-RE relocations (load_core*.c)

@@ -63,8 +63,9 @@ static void collect(struct chain *c, struct load_func *f)
 
 /* --- types of arguments ---------------------------------------------------------- */
 
-/* Returns the name of the structure that programs of this type get as their context. NULL: an
- * argument can't be the context. */
+/* Returns the name of the structure that programs of this type get as their context. NULL: the
+ * context has no such structure, so only the tag __arg_ctx shows that an argument is the
+ * context. */
 static const char *context_name(uint32_t type)
 {
 	switch (type) {

@@ -70,7 +70,7 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 	else if (!e->weak && !e->kfunc)
 		load_error(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses the kernel's symbol %s", f->name, e->name);
-	/* the loaded value isn't an address: it only tells whether the function exists */
+	/* the loaded value isn't an address: it is nonzero if the function exists */
 	insn[0].src_reg = 0;
 	insn[0].imm = e->kfunc;
 	insn[1].imm = 0;

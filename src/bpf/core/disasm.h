@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Writes eBPF instructions as text, for the verifier's log and for `patchbay bpf dump`. */
 #ifndef PB_BPF_CORE_DISASM_H
 #define PB_BPF_CORE_DISASM_H
 #include "bpf/core/opcodes.h"
@@ -7,7 +8,7 @@
 /* Functions of the caller that supply names for the text of an instruction. Each function may be
  * NULL. */
 struct pb_bpf_names {
-	const char *(*helper)(void *arg, int32_t id);	/* NULL: unknown */
+	const char *(*helper)(void *arg, int32_t id);	/* returns NULL: the helper is unknown */
 	const char *(*kfunc)(void *arg, int32_t id);
 	/* Writes the name of what a 64-bit load refers to, and returns true. False: the operand is
 	 * a plain number. */

@@ -3,7 +3,7 @@
  * The environment of a run: functions that are supplied by the process that runs programs.
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
  * several threads at once. They call these functions in all these contexts. The functions allocate
- * nothing and wait for nobody. Some members may be NULL. The comment at such a member says what the
+ * nothing and never wait. Some members may be NULL. The comment at such a member says what the
  * helper returns in this case ("NULL: ...").
  */
 #ifndef PB_BPF_CORE_HOST_H
@@ -66,6 +66,7 @@ struct pb_bpf_host {
 	int (*event_output)(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index,
 			    void *object, const void *data, uint64_t size, const void *more,
 			    uint64_t more_size);
+	/* Reads the event `object` of a perf_event_array. NULL: -EOPNOTSUPP */
 	int (*event_read)(struct pb_bpf_run *run, void *object, struct bpf_perf_event_value *value);
 	/* Reads the event that a perf_event program is attached to. NULL: -EINVAL */
 	int (*event_own)(struct pb_bpf_run *run, struct bpf_perf_event_value *value);
@@ -83,7 +84,8 @@ struct pb_bpf_host {
 	uint64_t (*func_ip)(struct pb_bpf_run *run);
 	/* func_arg gets argument n of the traced function, as it was at the function's entry.
 	 * func_ret gets the function's result. Both functions return 0, -EINVAL or -EOPNOTSUPP.
-	 * func_arg_cnt returns the number of the traced function's arguments */
+	 * func_arg_cnt returns the number of the traced function's arguments. NULL: -EINVAL for
+	 * func_arg, -EOPNOTSUPP for func_ret, 0 for func_arg_cnt */
 	int (*func_arg)(struct pb_bpf_run *run, uint32_t n, uint64_t *value);
 	int (*func_ret)(struct pb_bpf_run *run, uint64_t *value);
 	uint32_t (*func_arg_cnt)(struct pb_bpf_run *run);

@@ -7,7 +7,8 @@
  * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
  * callback runs in an interpreter of its own. If a subprogram makes a tail call, the target runs in
  * an interpreter of its own, too, because the subprogram's caller continues afterwards. If the
- * main program makes a tail call, the target replaces the program in the same interpreter.
+ * main program makes a tail call to a program without native code, the target replaces the program
+ * in the same interpreter.
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"
@@ -168,8 +169,8 @@ static int32_t smod32(int32_t d, int32_t s)
 	return !s ? d : s == -1 ? 0 : d % s;
 }
 
-/* Runs the program from instruction `start` until the subprogram of `start` returns. r: 12
- * registers. The caller has set the registers of the arguments. */
+/* Runs the program from instruction `start` until the subprogram of `start` returns. r: the 12
+ * registers r0 to r10 and PB_BPF_REG_AX. The caller has set the registers of the arguments. */
 static uint64_t interpret(struct pb_bpf_run *run, uint64_t *r, uint32_t start)
 {
 	const struct pb_bpf_prog *prog = run->prog;

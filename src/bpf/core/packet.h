@@ -54,7 +54,7 @@ struct pb_bpf_skb {
 					 * (CHECKSUM_COMPLETE) */
 	bool has_csum;
 	bool hash_known;		/* the network card or a program has set s.hash */
-	bool encapsulated;
+	bool encapsulated;		/* bpf_skb_adjust_room has added an outer header */
 	/* facts about the packet, for helpers */
 	uint64_t cgroups[PB_BPF_MAX_CGROUPS];	/* cgroups of the packet's socket, from the root to
 						 * the innermost */
@@ -67,7 +67,7 @@ struct pb_bpf_skb {
 	/* other choices of the program */
 	uint32_t redirect_ifindex;
 	uint64_t redirect_flags;
-	uint32_t clones;
+	uint32_t clones;		/* count of copies that bpf_clone_redirect has sent */
 };
 
 /* The context of xdp programs. */

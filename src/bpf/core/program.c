@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The settings of all programs, and runs that are counted. */
+/* The settings of the process, and pb_bpf_enter_counted(), which measures a run. */
 #include "base/sys.h"
 #include "bpf/core/program.h"
 

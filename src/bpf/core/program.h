@@ -2,7 +2,8 @@
 /*
  * A program in its runnable form. This form is made from the resolved instructions of a verified
  * program, and never changes. A program runs on any thread, inside signal handlers, and nested in
- * itself. A run allocates nothing and takes no lock.
+ * itself. A run allocates nothing. It takes a lock only for bpf_spin_lock, for BPF_F_LOCK, and for
+ * operations on maps that have a lock (pb_bpf_guard_take() in map_priv.h).
  *
  * Resolving reuses fields of instructions that have no meaning after verification:
  *   LD_IMM64   the imm fields of its two halves: the value itself (the address of a map or a
@@ -113,7 +114,7 @@ struct pb_bpf_prog {
 	struct pb_bpf_prog_stats *stats;	/* writable */
 };
 
-/* The environment of a program. The process that runs the program supplies it. */
+/* The environment of a run (host.h). The process that runs the program supplies the environment. */
 struct pb_bpf_host;
 
 /* One run of a program. It lies on the stack of the thread that starts the run. */
@@ -129,7 +130,7 @@ struct pb_bpf_run {
 	bool lock_missed;		/* the run couldn't take a lock and continues without it */
 };
 
-/* Settings of the process. If the kernel has a setting, too, name and value are those of the
+/* Settings of the process. If the kernel has the same setting, its name and values are those of the
  * kernel's file in /proc/sys. */
 struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0: off; 1: on; 2: on, and code is passed
@@ -142,7 +143,8 @@ struct pb_bpf_settings {
 	uint32_t stats;			/* bpf_stats_enabled */
 	uint32_t unprivileged_disabled;	/* unprivileged_bpf_disabled: 0: no; 1: yes, for good; 2:
 					 * yes */
-	uint64_t (*now)(void);		/* returns nanoseconds, for stats; context: any */
+	uint64_t (*now)(void);		/* returns nanoseconds, for stats; context: any. NULL: only
+					 * the number of runs is counted */
 	/* reports what the kernel logs if jit_enable is 2. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
 };

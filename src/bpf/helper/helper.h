@@ -73,7 +73,8 @@ enum pb_bpf_helper_flags {
 	PB_BPF_HELPER_PKT = 2,		/* programs may pass packet memory to the helper
 					 * (pkt_access) */
 	PB_BPF_HELPER_MOVES_PKT = 4,	/* the call invalidates packet pointers */
-	PB_BPF_HELPER_SLEEPS = 8,	/* might_sleep: no supported program type may call it */
+	PB_BPF_HELPER_SLEEPS = 8,	/* might_sleep. Not checked: helpers with this flag have no
+					 * function, so programs that call them can't run */
 };
 
 struct pb_bpf_helper {

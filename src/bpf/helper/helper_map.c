@@ -4,6 +4,7 @@
 
 #define MAX_LOOPS	(8 * 1024 * 1024)
 
+/* r2 key */
 PB_BPF_HELPER(map_lookup_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
@@ -19,6 +20,7 @@ PB_BPF_HELPER(map_update_elem)
 	return (uint64_t)(int64_t)map->ops->update(map, PB_BPF_PTR(r2), PB_BPF_PTR(r3), r4, run);
 }
 
+/* r2 key */
 PB_BPF_HELPER(map_delete_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);
@@ -34,6 +36,7 @@ PB_BPF_HELPER(map_push_elem)
 	return (uint64_t)(int64_t)map->ops->push(map, PB_BPF_PTR(r2), r3, run);
 }
 
+/* r2 buffer for the value */
 PB_BPF_HELPER(map_pop_elem)
 {
 	struct pb_bpf_map *map = PB_BPF_PTR(r1);

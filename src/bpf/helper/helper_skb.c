@@ -116,7 +116,8 @@ static uint16_t replaced2(uint16_t sum, uint16_t from, uint16_t to)
 	return (uint16_t)~((s & 0xffff) + (s >> 16));
 }
 
-/* r1 skb, r2 offset, r3 old, r4 new, r5 their width */
+/* r1 skb, r2 offset of the checksum, r3 old value, r4 new value, r5 width of the values (in
+ * l4_csum_replace also flags). If the width is 0, r3 is 0 and r4 is a result of bpf_csum_diff */
 PB_BPF_HELPER(l3_csum_replace)
 {
 	struct word *sum = csum_at(skb_of(r1), (uint32_t)r2);
@@ -218,7 +219,9 @@ PB_BPF_HELPER(csum_level)
 	       r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
 }
 
-/* Hashes addresses, protocol and ports. Any hash function will do. */
+/* Hashes bytes 8 ... 43 from the network header on, without bytes 10 and 11 (IPv4's checksum).
+ * In a packet without IP options or IPv6 extension headers, these bytes include the addresses and
+ * ports. Any hash function will do. */
 PB_BPF_HELPER(get_hash_recalc)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);

@@ -28,8 +28,8 @@ PB_BPF_HELPER(jiffies64)
 	return run->host->clock(run, PB_BPF_MONOTONIC) / (1000000000 / PB_BPF_HZ);
 }
 
-/* SplitMix64: adds an odd constant to the state, and mixes the result. All threads share the state,
- * so each call gets another state. */
+/* SplitMix64: adds an odd constant to the state, and mixes the bits of the former state. All
+ * threads share the state, so each call mixes another state. */
 PB_BPF_HELPER(get_prandom_u32)
 {
 	static uint64_t state;

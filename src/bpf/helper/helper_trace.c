@@ -149,7 +149,8 @@ PB_BPF_HELPER(get_stackid)
 					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
 }
 
-/* Only the kernel can read the processor's branch records. So the helpers find no records. */
+/* r1 buffer, r2 its size, r3 flags. Only the kernel can read the processor's branch records. So
+ * this helper and read_branch_records find no records. */
 PB_BPF_HELPER(get_branch_snapshot)
 {
 	memset(PB_BPF_PTR(r1), 0, (uint32_t)r2);

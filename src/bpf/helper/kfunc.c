@@ -10,8 +10,8 @@
 #include "bpf/helper/kfunc.h"
 
 struct numbers {
-	int32_t now, end;	/* now: the last number that was given; if both are 0, there are no
-				 * more numbers */
+	int32_t now, end;	/* now: the last number that was given; if now and end are 0, there
+				 * are no more numbers */
 };
 
 static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,

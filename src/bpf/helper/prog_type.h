@@ -31,17 +31,18 @@ enum pb_bpf_helper_set {
 	PB_BPF_SET_CAP_BPF = 1u << 1,	/* for every type, with CAP_BPF */
 	PB_BPF_SET_PERFMON = 1u << 2,	/* for every type, with CAP_BPF and CAP_PERFMON */
 	PB_BPF_SET_NET_PERFMON = 1u << 3,/* for types that have the set NET, with CAP_PERFMON */
-	/* the following sets may be in pb_bpf_type's `helpers`; they need no privilege */
+	/* the following sets need no privilege; all but KPROBE_MULTI may be in pb_bpf_type's
+	 * `helpers` */
 	PB_BPF_SET_TRACING = 1u << 4,	/* kprobe, tracepoint, raw_tracepoint, perf_event */
 	PB_BPF_SET_KPROBE = 1u << 5,
-	PB_BPF_SET_KPROBE_MULTI = 1u << 6,	/* kprobe attached to many functions */
+	PB_BPF_SET_KPROBE_MULTI = 1u << 6,	/* kprobe, if attached to many functions */
 	PB_BPF_SET_TRACEPOINT = 1u << 7,
 	PB_BPF_SET_RAW_TRACEPOINT = 1u << 8,
 	PB_BPF_SET_PERF_EVENT = 1u << 9,
-	PB_BPF_SET_NET = 1u << 10,	/* socket_filter, xdp, sched_cls, cgroup_skb */
+	PB_BPF_SET_NET = 1u << 10,	/* socket_filter, xdp, sched_cls, sched_act, cgroup_skb */
 	PB_BPF_SET_SOCKET_FILTER = 1u << 11,	/* socket_filter, cgroup_skb */
 	PB_BPF_SET_XDP = 1u << 12,
-	PB_BPF_SET_SCHED_CLS = 1u << 13,
+	PB_BPF_SET_SCHED_CLS = 1u << 13,	/* sched_cls, sched_act */
 	PB_BPF_SET_CGROUP_SKB = 1u << 14,
 	PB_BPF_SET_FENTRY = 1u << 15,	/* no type has this set yet */
 };
@@ -74,8 +75,8 @@ enum pb_bpf_field_flags {
 struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* place and size in the shape */
-	uint16_t each;			/* for an array: the size of an element, which is the unit
-					 * of access */
+	uint16_t each;			/* if programs access an array, or a row of equal fields, by
+					 * whole elements: the size of an element; otherwise 0 */
 	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
 					 * the kernel keeps the field */
 	uint16_t flags, kind;
@@ -86,8 +87,8 @@ struct pb_bpf_field {
 struct pb_bpf_type {
 	uint32_t type;			/* BPF_PROG_TYPE_ */
 	const char *name, *alias;	/* bpftool's name, and a short name */
-	uint32_t helpers;		/* bits of enum pb_bpf_helper_set, without BASE, CAP_BPF and
-					 * PERFMON */
+	uint32_t helpers;		/* bits of enum pb_bpf_helper_set, from PB_BPF_SET_TRACING
+					 * on */
 	bool unpriv;			/* programs may be loaded without CAP_BPF */
 	bool packet;			/* programs and their helpers may access packets
 					 * directly */

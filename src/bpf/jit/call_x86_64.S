@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls a callback in native code with the run in r12. All native code has the run in r12. An
- * unwinder relies on this.
+ * Calls a callback in native code with the run in r12. In the agent, unwinders find the caller of
+ * native code by r12 (prog_call.S). A helper is C code, which may have changed r12. So r12 must be
+ * set again before the callback's first instruction.
  *
  * u64 pb_bpf_call_native(r1, r2, r3, r4, r5, run, fn)
  */

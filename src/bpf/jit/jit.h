@@ -17,7 +17,8 @@ struct pb_bpf_jit_fault {
 struct pb_bpf_jit_frame {
 	uint32_t entry, body, end;	/* body: the first instruction after the prologue */
 	uint16_t room;			/* bytes between rbp and the saved registers */
-	uint8_t saved;
+	uint8_t saved;			/* registers that the function saves: SAVE_ bits
+					 * (jit_priv.h) */
 };
 
 struct pb_bpf_jit {
@@ -37,16 +38,18 @@ struct pb_bpf_jit {
 				 * code is written */
 	bool blind;		/* the code must not contain constants of the program */
 	bool bmi2;		/* pb_bpf_jit_has_bmi2() */
-	/* out */
+	/* results. If `out` isn't NULL, nr_faults is also an input */
 	uint32_t len, nr_faults, nr_frames, passes;
 };
 
 /*
- * Returns 0. -E2BIG: the code needs more than `size` bytes. -EINVAL: an instruction isn't
- * supported. The function that runs the program is at the start of the code. The field `jited` of
+ * Returns 0. -E2BIG: the program has too many instructions or subprograms, or `out` or `faults` has
+ * too little room. -EINVAL: an instruction isn't supported, or addresses still move after many
+ * passes. The function that runs the program is at the start of the code. The field `jited` of
  * struct pb_bpf_prog must point to it. The same base and seed give the same length. Context: not on
  * a hit. Writes only to `addr`, `notes`, `out`, `faults` and `frames`.
  */
 int pb_bpf_jit(struct pb_bpf_jit *job);
+/* Returns whether the processor has the instructions of BMI2. */
 bool pb_bpf_jit_has_bmi2(void);
 #endif

@@ -17,8 +17,8 @@ static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool b
 	return R11;
 }
 
-/* dst = dst / r11 or dst % r11. The division uses rax and rdx. Each of the two is restored unless
- * it is dst. */
+/* dst = dst / r11 or dst % r11. The division changes rax and rdx. Unless rax is dst, rax is saved
+ * below rsp and restored. Unless rdx is dst, rdx is saved in r9 and restored. */
 static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, bool modulo)
 {
 	bool keep_dx = dst != RDX, keep_ax = dst != RAX;

@@ -3,13 +3,14 @@
  * Frames and calls in native code. A subprogram is a function:
  *
  *	return address
- *	rbp of the caller      <- rbp, which is r10: frames form a chain
+ *	rbp of the caller      <- rbp, which is eBPF's r10: frames form a chain
  *	the program's stack
  *	saved values of the registers that the function changes
  *
- * The main program's frame also saves the caller's r12, and sets r12 to the run. If a subprogram's
- * address is taken, the subprogram has a second entry, for calls from C. The second entry saves and
- * sets r12, too. C code passes the run in r9.
+ * If the program contains a call, the main program also saves the caller's r12, and sets r12 to the
+ * run. If a subprogram's address is taken, the subprogram has a second entry, for calls from C. The
+ * second entry saves r12 and sets it, too. C code passes the run to the main program in rsi, and to
+ * a second entry in r9.
  */
 #include "bpf/jit/jit_priv.h"
 
@@ -173,14 +174,14 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 
 	pb_jit_bytes(j, 0xe8, 1);
 	pb_jit_bytes(j, j->subs[s].entry - (j->at + 4), 4);
-	/* a tail call in the callee has changed run->prog */
+	/* a tail call in the callee may have changed run->prog */
 	if (j->tail_calls) {
 		pb_jit_mov_imm(j, R11, (uint64_t)j->prog);
 		pb_jit_rm(j, true, 0x89, R11, R12, offsetof(struct pb_bpf_run, prog), false);
 	}
 }
 
-/* Leaves the frame, as on exit, and jumps to the target program, as if this program's caller had
+/* Leaves the frame, as on exit, and jumps to the target program, as if this function's caller had
  * called the target. */
 void pb_jit_tail_call(struct pb_jit *j)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The JIT's parts. jit_emit.c writes instructions of the processor. jit_alu.c, jit_mem.c and
- * jit_call.c use jit_emit.c to translate eBPF instructions. jit_x86_64.c lays out the code.
+ * jit_call.c use jit_emit.c to translate eBPF instructions. jit_fuse.c translates several of them
+ * at once. jit_x86_64.c lays out the code.
  *
  * Registers are assigned as in the kernel, so that a helper's arguments are already in the
  * registers where C code expects them:
@@ -9,8 +10,9 @@
  *   r0 rax   r1 rdi   r2 rsi   r3 rdx   r4 rcx   r5 r8   r6 rbx   r7 r13   r8 r14
  *   r9 r15   r10 rbp   AX r10
  *
- * r12 holds the run. r9 and r11 are scratch; blinded constants are loaded into r11. The 128 bytes
- * below rsp (the ABI's red zone) are scratch, too.
+ * The processor's r12 holds the run. The processor's r9 and r11 are scratch. A blinded constant
+ * that is an operand is loaded into r11. The 128 bytes below rsp (the ABI's red zone) are scratch,
+ * too.
  */
 #ifndef PB_BPF_JIT_JIT_PRIV_H
 #define PB_BPF_JIT_JIT_PRIV_H
@@ -70,11 +72,13 @@ void pb_jit_mov(struct pb_jit *j, bool wide, int to, int from);
 void pb_jit_mov_imm(struct pb_jit *j, int to, uint64_t v);
 /* op /ext imm, reg. ext: 0 add, 1 or, 4 and, 5 sub, 6 xor, 7 cmp */
 void pb_jit_group1(struct pb_jit *j, bool wide, int ext, int reg, int32_t imm);
-/* op /ext reg. ext: 2 not, 3 neg, 4 mul, 6 div, 7 idiv */
+/* op /ext reg. ext: 0 test (the caller writes the immediate operand), 2 not, 3 neg, 4 mul, 6 div,
+ * 7 idiv */
 void pb_jit_group3(struct pb_jit *j, bool wide, int ext, int reg);
 void pb_jit_push(struct pb_jit *j, int reg);
 void pb_jit_pop(struct pb_jit *j, int reg);
-/* Writes a short forward jump (opcode 0x70 | cc, or 0xeb). pb_jit_here() sets the jump's target. */
+/* Writes a short forward jump (opcode 0x70 | cc, or 0xeb). pb_jit_here() sets the jump's target.
+ * The result is the argument `from` of pb_jit_here(). */
 uint32_t pb_jit_skip(struct pb_jit *j, unsigned op);
 void pb_jit_here(struct pb_jit *j, uint32_t from);
 /* Writes the jump of the current eBPF instruction, to an offset in the code. cc: CC_, or -1:

@@ -5,10 +5,11 @@
  *
  * Layout. A short jump has 2 bytes. A long jump has 5 bytes, or 6 if it is a jcc. The form of a
  * jump depends on its distance. The distance depends on the form of the jumps in between. So code
- * is laid out in passes. Each pass uses the addresses of the pass before:
+ * is laid out in passes. For instructions that a pass hasn't reached yet, the pass uses the
+ * addresses of the pass before:
  *
- *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so all jumps are long
- *   next ones    code only shrinks, so a jump that is short stays short
+ *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so forward jumps are long
+ *   next passes  code only shrinks, so a jump that is short stays short
  *   settled      after PASSES passes, a long jump stays long. In the worst case, each jump becomes
  *                short one pass after the jump that follows it. PASSES limits these passes
  *   end          if no address has moved, all jumps are right. One more pass writes the bytes
@@ -16,15 +17,16 @@
  * A pass without a buffer computes the same code, so the size is known before a buffer is needed.
  *
  * Faults. A load that may fault has an entry in the table of faults. The entry has the load's
- * place, and the place at which to continue. The code at the second place sets the destination to 0
- * and jumps back. This code is after the last instruction (pb_jit_fixups), and not in the usual
- * path.
+ * place, and the place at which to continue. The code at which to continue sets the destination to
+ * 0, and jumps to the instruction after the load. This code is after the last instruction
+ * (pb_jit_fixups), and not in the usual path.
  *
  * Fusion (jit_fuse.c). Two or three eBPF instructions may become one instruction of the processor.
  * A comparison with 0 may use the flags of the instruction before. Both are done only if no jump
  * leads to the second or third of these instructions.
  *
- * Blinding. If constants are blinded, executable memory contains no value that the program chooses.
+ * Blinding. If constants are blinded, executable memory contains no immediate operand that the
+ * program chooses.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -189,7 +191,7 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 
 	if (p->nr > INT32_MAX / PB_BPF_JIT_MOST || p->nr_subs > PB_BPF_MAX_SUBPROGS)
 		return -E2BIG;
-	/* all jumps are long at first, so that code only shrinks */
+	/* forward jumps are long at first, so that code only shrinks */
 	for (uint32_t i = 0; i <= p->nr; i++)
 		job->addr[i] = i * PB_BPF_JIT_MOST;
 	for (uint32_t s = 0; s < p->nr_subs; s++)

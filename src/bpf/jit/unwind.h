@@ -7,14 +7,16 @@
 #define PB_BPF_JIT_UNWIND_H
 #include "bpf/jit/jit.h"
 
-/* Returns the largest number of bytes that the .eh_frame of `functions` functions can take. */
+/* Returns an upper limit for the bytes of an .eh_frame. functions: the number of its functions, at
+ * least 1. */
 static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 {
 	return 24 + functions * 48 + 4;
 }
 
 /* Writes the .eh_frame for code at address `code`. The .eh_frame must stay at `out`, because its
- * references are relative. Returns its length. */
+ * references are relative. Returns the length of the .eh_frame. nr: number of elements of
+ * `frames`. */
 uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames,
 			     uint32_t nr);
 

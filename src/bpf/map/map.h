@@ -4,12 +4,12 @@
  * References inside the block are indices, so each process can map the block at any address. If a
  * process dies, at whatever instruction, the block stays usable. doc/design/bpf.md explains how.
  *
- * Operations return 0 or the kernel's -errno. The operations in struct pb_bpf_map_ops are for
- * programs. They allocate nothing, and never wait without bound. They make no system call, except
- * by alive, claim, unclaim and wake of struct pb_bpf_map. Context: any thread, and signal handlers.
- * A handler may interrupt an operation on the same map. Calls from *outside* are calls that don't
- * come from a program. For these calls, map_sys.h has the operations of bpf(2). map_file.h creates
- * and opens blocks.
+ * Operations return 0 or the kernel's -errno. In struct pb_bpf_map_ops, lookup, update, remove,
+ * push, pop, peek, each and prog are for programs. These operations allocate nothing, and never
+ * wait without bound. They make no system call, except by alive, claim, unclaim and wake of struct
+ * pb_bpf_map. Context: any thread, and signal handlers. A handler may interrupt an operation on the
+ * same map. Calls from *outside* are calls that don't come from a program. For these calls,
+ * map_sys.h has the operations of bpf(2). map_file.h creates and opens blocks.
  */
 #ifndef PB_BPF_MAP_MAP_H
 #define PB_BPF_MAP_MAP_H
@@ -22,13 +22,14 @@ struct pb_bpf_map_attr {
 	uint32_t type, key_size, value_size, max_entries, flags;
 };
 
-/* A pointer in a map's values. Programs access the pointer only by bpf_kptr_xchg and by loads. */
+/* A pointer in a map's values. Programs may load the pointer. They change a referenced pointer only
+ * by bpf_kptr_xchg, and any other pointer only by a store of 8 bytes. */
 struct pb_bpf_kptr {
 	uint32_t off, btf_id, size;	/* off: offset of the pointer in the value; btf_id and size:
 					 * those of the structure */
 	const char *name;		/* the structure's name in the process that made the map; ""
 					 * in other processes */
-	bool referenced;
+	bool referenced;		/* the pointer holds a reference (BTF's tag kptr_ref) */
 };
 #define PB_BPF_MAX_KPTRS 8
 
@@ -97,8 +98,8 @@ struct pb_bpf_map_ops {
 	 * block. Returns whether the block can be used. The caller has copied and checked attr,
 	 * inner, types and cpu_slots of `map`; they fit the block's size. */
 	bool (*open)(struct pb_bpf_map *map);
-	/* Returns the value. For maps of maps and of programs, returns the object itself. NULL:
-	 * none */
+	/* Returns the value. For a map of objects (enum pb_bpf_object_kind), returns the object
+	 * itself. NULL: none */
 	void *(*lookup)(struct pb_bpf_map *map, const void *key, struct pb_bpf_run *run);
 	int (*update)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags,
 		      struct pb_bpf_run *run);
@@ -180,18 +181,19 @@ struct pb_bpf_map {
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
-	/* Returns true if the process is dead. In this case no process can get its number until
-	 * unclaim(). claim and unclaim are set if `alive` is set. */
+	/* Returns true if the process is dead. In this case no process can get the dead process's
+	 * number until unclaim(). claim and unclaim are set if `alive` is set. */
 	bool (*claim)(const struct pb_bpf_map *map, uint32_t owner);
 	void (*unclaim)(const struct pb_bpf_map *map, uint32_t owner);
-	uint64_t asked;			/* time at which a run last asked which processes live */
+	uint64_t asked;			/* pb_cpu_counter() when an operation last asked which
+					 * processes live */
 	const struct pb_bpf_objects *objects;
 	/* Wakes consumers of a ring buffer. NULL: the consumers poll */
 	void (*wake)(struct pb_bpf_map *map);
 	int fd;				/* descriptor of the block's file, or -1 */
 	uint64_t dev, ino;		/* device and inode of the block's file */
 	uint64_t mapped;		/* number of mapped bytes */
-	/* the type's open() sets the following members */
+	/* pb_bpf_map_open() and the type's open() set the following members */
 	uint32_t cpu_slots;		/* 1, except for per-CPU types */
 	uint32_t value_room;		/* bytes of a value, rounded up to 8 */
 	uint64_t cpu_slot_size;		/* distance between the values of one per-CPU slot and those
@@ -200,7 +202,7 @@ struct pb_bpf_map {
 					 * per-CPU slot l, it is at elems + l * cpu_slot_size + i *
 					 * elem_size */
 	char *values;			/* for per-CPU hashes: the values of slot 0 */
-	uint64_t *buckets;
+	uint64_t *buckets;		/* for hashes: the heads of the lists */
 	uint64_t size;			/* bytes of the block that the map uses */
 	uint64_t elem_size;
 	uint32_t nr_elems, mask, key_room;
@@ -227,8 +229,8 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
  * Opens a view of a block of `size` bytes, which is mapped with the size that pb_bpf_map_span()
  * returns. Another process may have made the block, and may change it at any time. So each
  * reference in the block is checked before it is used. -EINVAL: the block is no map. After the
- * call, the caller sets owner, alive, objects, wake and fd. Context: any, but no other thread may
- * use `map` during the call.
+ * call, the caller sets owner, alive, claim, unclaim, objects, wake and fd. Context: any, but no
+ * other thread may use `map` during the call.
  */
 int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
 /* Returns the size of a block, at most `size`, and sets *span to pb_bpf_map_span(). Returns 0 if

@@ -252,7 +252,8 @@ bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
 /*
  * Counts the elements that hold room, or may hold room. These are the elements in lists, deleted
  * elements that aren't free yet, and new elements that aren't in a list yet. *sum: a checksum of
- * the `next` words of all elements. *quiet: set if all counted elements are in lists.
+ * the `next` words of all elements. *quiet: set if each element is free, or is in a list and not
+ * deleted.
  */
 static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {

@@ -35,9 +35,9 @@
  *
  * Barriers. The cmpxchg in step 3 is a release, which publishes the filled element. pb_load() is an
  * acquire. A signal handler may run any operation between any two instructions. To the interrupted
- * operation the handler is like another thread. No operation waits. An operation gives up after
- * MAX_WALKS disturbed walks. In this case an update or removal returns -EBUSY, and a lookup acts as
- * if the key were absent.
+ * operation the handler is like another thread. An operation waits only for the lock of a value, if
+ * BPF_F_LOCK is set. An operation gives up after MAX_WALKS disturbed walks. In this case an update
+ * or removal returns -EBUSY, and a lookup acts as if the key were absent.
  */
 #include "bpf/map/map_hash.h"
 
@@ -422,7 +422,8 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 /*
  * Puts a new element into the list. A new key goes to the list's head. If the element replaces an
  * old element, one cmpxchg puts it after the old element and deletes the old element. The new
- * element takes over the old element's room. Returns 1 if another thread was first.
+ * element takes over the old element's room. Returns 0 or -errno. Returns 1 if the cmpxchg has
+ * failed, because another thread has changed the word.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)
@@ -512,7 +513,7 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 
 /* ---- removal ---------------------------------------------------------------------- */
 
-/* Removes the key. If out isn't NULL, it receives the value. */
+/* Removes the key. If out isn't NULL, *out receives the value. */
 static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags,
 		     uint32_t shard)
 {

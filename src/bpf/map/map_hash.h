@@ -20,10 +20,11 @@
  *        (new tag)
  *
  * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
- * the word that leads to the element. The tag changes when a free element is taken, and whenever
- * the link changes. Stacks of free elements are only hints. A thread may take an element off a
- * stack, but owns the element only once it has changed the element's word to `owned`. The word and
- * e->owner show which elements a dead process has left behind (map_elem.c).
+ * the word that leads to the element. The tag changes when a free element is taken, and when the
+ * link of an element that stays in its list changes. Stacks of free elements are only hints. A
+ * thread may take an element off a stack, but owns the element only once it has changed the
+ * element's word to `owned`. The word and e->owner show which elements a dead process has left
+ * behind (map_elem.c).
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H
@@ -76,7 +77,8 @@ struct elem {
 	uint64_t small;		/* a value of up to SMALL bytes */
 	uint32_t hash;
 	uint16_t owner;		/* number of the process whose thread filled the element */
-	uint8_t ref;		/* LRU: the element was looked up since the hand passed it */
+	uint8_t ref;		/* LRU: since the hand passed the element, a program has looked
+				 * it up, or it was updated */
 	uint8_t room;		/* while a thread owns the element: the thread has taken room for a
 				 * key, or is about to take it */
 	char key[];		/* the key, rounded up to 8 bytes. A value of more than SMALL bytes

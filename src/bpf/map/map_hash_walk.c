@@ -4,7 +4,7 @@
 #include "bpf/map/map_sys.h"
 
 #define MOST	32	/* number of elements of a bucket that are collected at once; on average a
-			 * bucket has one element */
+			 * bucket has at most one element */
 
 struct seen {
 	uint64_t all;	/* number of elements that were seen so far; it limits the walk if a damaged
@@ -15,8 +15,9 @@ struct seen {
 	uint64_t tag[MOST];
 };
 
-/* Collects the elements of a bucket that follow element `after`. If `after` is 0, collects all
- * elements. Returns 0, LOST, SWEEP or DAMAGED. */
+/* Collects at most MOST elements of a bucket, from the element that follows `after` on. If `after`
+ * is 0, begins with the first element. s->more: the bucket has more elements. Returns 0, LOST,
+ * SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];

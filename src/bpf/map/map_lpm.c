@@ -5,11 +5,11 @@
  *
  *   head | struct lpm_top | nodes
  *
- * A lock serialises writers. A change takes effect by one store into a slot, which is a parent's
- * `child` or `root`. So the tree is consistent at every instruction. If a writer dies, the next
- * owner of the lock does the rest of the dead writer's work. Readers take no lock. After a node has
- * left the tree, `gone` changes before the node can be reused. If `gone` has changed during a
- * reader's walk, the reader restarts.
+ * A lock serialises writers. A slot is `root`, or a `child` of a node. A change takes effect by one
+ * store, into a slot or into a node's flags. So the tree is consistent at every instruction. If a
+ * writer dies, the next owner of the lock does the rest of the dead writer's work. Readers take no
+ * lock. After a node has left the tree, `gone` changes before the node can be reused. If `gone` has
+ * changed during a reader's walk, the reader restarts.
  */
 #include "bpf/map/map_priv.h"
 
@@ -26,6 +26,9 @@ struct node {
 				 * value */
 };
 
+/* guard: the writers' lock. root: 1 + the number of the tree's root. free: 1 + the number of the
+ * first free node. If there is no such node, the word is 0. fresh: number of nodes that were ever
+ * used. entries: number of nodes with a value. */
 struct lpm_top {
 	uint32_t guard, root, free, fresh, entries, pad[11];
 	uint32_t gone, pad1[15];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Evicts a key from a full LRU map, by the clock algorithm. A hand moves over all elements. If an
- * element was looked up since the hand last passed it, the hand passes it again. The hand evicts
- * the first other element. The evicted element is the next one to be filled, and unused elements
- * are taken in order. So if keys are never looked up, the oldest key is evicted first.
+ * Evicts a key from a full LRU map, by the clock algorithm. An element's `ref` is set when a
+ * program looks up the element, and when the element is updated. A hand moves over all elements. It
+ * clears each `ref` that is set, and evicts the first element whose `ref` isn't set. The evicted
+ * element is the next element to be filled, and unused elements are taken in order. So if keys are
+ * never looked up or updated, the oldest key is evicted first.
  */
 #include "bpf/map/map_hash.h"
 

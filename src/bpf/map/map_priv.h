@@ -47,8 +47,8 @@ static inline uint32_t pb_bpf_map_cpu_slot(const struct pb_bpf_map *m, const str
 	return cpu_slot < m->cpu_slots ? cpu_slot : m->cpu_slots - 1;
 }
 
-/* Copy the values of all per-CPU slots. In the map the values are cpu_slot_size bytes apart. In the
- * other buffer they are consecutive. */
+/* Copy the values of all per-CPU slots. In the map the values are cpu_slot_size bytes apart. In
+ * `out` and `in` they are consecutive. */
 static inline void pb_bpf_cpu_slots_out(const struct pb_bpf_map *m, void *out, const char *slot0)
 {
 	for (uint32_t l = 0; l < m->cpu_slots; l++)

@@ -38,7 +38,8 @@
 #define OWNER_BITS	10
 #define CLAIMED		(1u << 31)	/* bit in `owner`: the claim is valid; a new block has no
 					 * valid claim */
-#define MAX_TRIES	100000	/* after each failed try, another thread has reserved a record */
+#define MAX_TRIES	100000	/* a try fails only because of another reservation, which is
+				 * half-done or has just been made */
 
 struct claim {
 	uint64_t pos;

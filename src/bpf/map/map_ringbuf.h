@@ -30,10 +30,10 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 				     const void *sample);
 
 /*
- * Calls fn for each record that the buffer holds when this call begins. Stops if fn returns a
- * negative value, and returns this value. Otherwise returns the number of records. -EINVAL: a
- * process has corrupted the buffer. Skips records that dead producers had reserved. Context: not
- * inside a run; only one thread of all processes at a time.
+ * Calls fn for each record that the buffer holds when this call begins, up to the first record that
+ * isn't submitted. Stops if fn returns a negative value, and returns this value. Otherwise returns
+ * the number of records. -EINVAL: a process has corrupted the buffer. Skips records that dead
+ * producers had reserved. Context: not inside a run; only one thread of all processes at a time.
  */
 typedef int pb_bpf_ringbuf_fn(void *arg, const void *data, uint64_t size);
 int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *map, pb_bpf_ringbuf_fn *fn, void *arg);

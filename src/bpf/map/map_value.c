@@ -61,8 +61,8 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 
 /* ---- locks ---------------------------------------------------------------- */
 
-/* A lock's word: 0, or the holder's process number and thread id. The kernel's thread ids have at
- * most 22 bits. */
+/* A lock's word: 0, or the owner number of the holder's process (map.h) and the holder's thread id.
+ * The kernel's thread ids have at most 22 bits. */
 #define THREAD_BITS	22
 #define THREADS		((1u << THREAD_BITS) - 1)
 #define SPINS		(1 << 10)	/* number of attempts between two checks whether the holder

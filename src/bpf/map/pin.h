@@ -17,7 +17,8 @@
 #define PB_BPF_PIN_PATH 256
 
 struct pb_bpf_pins {
-	int root, ids;			/* directories */
+	int root, ids;			/* descriptors of directories. root: the tree's root; ids:
+					 * here each map's file has the map's id as a name */
 	char path[PB_BPF_PIN_PATH];	/* the root's path */
 };
 
@@ -28,7 +29,7 @@ int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
 /* Returns an id for a map or a program. Nothing in the tree has had this id since the tree was
- * created. 0: an error; *err is -errno. */
+ * created, unless ids have wrapped around after INT32_MAX. 0: an error; *err is -errno. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
 /* Creates a map that can be pinned. No other map of the tree has its id. */
 int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,

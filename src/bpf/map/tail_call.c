@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A tail call. Finds the program in a prog_array that replaces the running program. */
+/* A tail call. Looks up the program that replaces the running program, in a prog_array. */
 #include "bpf/core/program.h"
 #include "bpf/map/map.h"
 

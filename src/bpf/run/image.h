@@ -18,7 +18,7 @@
 struct pb_bpf_pages {
 	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
 						 * is no memory */
-	/* prot: PROT_READ or PROT_READ | PROT_EXEC. Returns 0 or -errno */
+	/* prot: PROT_READ, PROT_READ | PROT_EXEC, or PROT_NONE (test_run.c). Returns 0 or -errno */
 	int (*protect)(void *p, size_t size, int prot);
 	void (*unmap)(void *p, size_t size);
 };
@@ -46,8 +46,9 @@ struct pb_bpf_prog_spec {
 
 /*
  * Makes a program that can run. The program has native code if jit_enable isn't 0 and the JIT
- * supports all instructions of the program. Returns 0 or -ENOMEM. -EINVAL: operations, calls or
- * subprograms don't have the form that program.h describes. Nothing else is checked.
+ * supports all instructions of the program. Returns 0 or -errno, for example -ENOMEM. -EINVAL:
+ * operations, calls or subprograms don't have the form that program.h describes. Nothing else is
+ * checked.
  */
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog);
 

@@ -16,7 +16,7 @@
 #define SKB_ROOM	64u	/* NET_SKB_PAD */
 #define XDP_ROOM	256u	/* XDP_PACKET_HEADROOM */
 #define XDP_FRAME	40u	/* the part of XDP_ROOM that the kernel reserves */
-#define SHARED_INFO	320u
+#define SHARED_INFO	320u	/* bytes of the kernel's struct skb_shared_info */
 #define MAX_META	(XDP_ROOM - XDP_FRAME)
 #define MAX_PACKET	0x10000u
 #define MAX_SEGS	65535u

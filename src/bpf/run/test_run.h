@@ -40,7 +40,8 @@ struct pb_bpf_test_run {
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
 	/* results; the buffers may be NULL. data_size_out, ctx_size_out: on call, the size of the
-	 * buffer; on return, the full size of the result */
+	 * buffer; on return, the full size of the result. If data_size_out is 0 on call, data_out
+	 * must have room for the whole result */
 	void *data_out, *ctx_out;
 	uint32_t data_size_out, ctx_size_out;
 	/* out */

@@ -46,8 +46,8 @@ static int refuse_type(struct env *env, unsigned n, const struct reg *r, const s
 	log(env, "R%d type=%s expected=", n, type_name(r));
 	for (int i = 0; a[i].type; i++)
 		log(env, "%s%s", i ? ", " : "", pbv_log_type_name(a[i].type, a[i].flags).s);
-	/* the kernel's message also lists pointers to the kernel's structures; programs in Patchbay
-	 * have no such pointers */
+	/* the kernel's message also lists trusted pointers to its structures, so this message does,
+	 * too; Patchbay doesn't accept such pointers here */
 	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" :
 		      "");
 }

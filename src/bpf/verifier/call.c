@@ -350,8 +350,8 @@ static int return_of_other(struct env *env)
 	pbv_forget_packets(env);
 	pbv_reg_make_scalar(&f->regs[0], !env->capable);
 	if (f->in_callback) {
-		/* a callback's return value is limited, because helpers only test whether it is
-		 * 0 */
+		/* helpers only test whether a callback's return value is 0, so any other value acts
+		 * like 1 (most_ret) */
 		f->regs[0].var = tnum_range(0, f->most_ret);
 		pbv_reg_sync(&f->regs[0]);
 	}

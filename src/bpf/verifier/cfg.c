@@ -378,7 +378,7 @@ static void deepen(struct subprog *s, const struct subprog *callee)
 }
 
 /* Returns whether the chains from s have been walked, and fit after `depth` bytes and `frames`
- * frames. If they do, they need no second walk. */
+ * frames. If the result is true, the chains need no second walk. */
 static bool known_to_fit(const struct subprog *s, uint32_t depth, uint32_t frames)
 {
 	return s->depth_known && depth + s->depth <= PB_BPF_STACK &&

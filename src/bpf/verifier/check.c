@@ -59,8 +59,8 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Returns whether accesses by pointers of this type are rewritten. For such an access, the pointer
- * must have the same type on all paths. */
+/* Returns whether the kernel rewrites accesses by pointers of this type. For such an access, the
+ * pointer must have the same type on all paths. */
 static bool rewritten(unsigned type)
 {
 	return type == TO_CTX || (type >= TO_SOCKET && type <= TO_XDP_SOCK) || type == TO_BTF;
@@ -103,8 +103,8 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* sign-extending loads are refused, because Patchbay's structure may have the field at
-	 * another place, with another width */
+	/* sign-extending loads of a field are refused, because Patchbay's structure may have the
+	 * field at another place, with another width */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
 		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
 			      o->width);

@@ -6,6 +6,6 @@
 
 int pbv_check_constants(struct env *env);
 int pbv_check_ld64(struct env *env, const struct bpf_insn *insn);
-/* Describes the inner maps of a map of maps. */
+/* Returns a description of the inner maps of `outer`, a map of maps. */
 const struct pb_bpf_map *pbv_inner_map(struct env *env, const struct pb_bpf_map *outer);
 #endif

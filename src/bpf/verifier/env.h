@@ -7,10 +7,10 @@
  * copy of the state is pushed on a stack (struct waiting), for the side that isn't followed yet. At
  * prune points, which are instructions where paths may meet, a copy of the state is kept (struct
  * explored). If a path arrives at a prune point and a kept state covers the path's state, the path
- * need not be followed. Kept states form a tree by `parent`. When a path reads a register or slot,
- * or needs its precise value, the register or slot is marked in the path's state and in the state's
- * ancestors. The marked values are the state's *needs*: exactly the values that a later state must
- * match.
+ * need not be followed. Kept states form a tree by `parent`. The ancestors of the path's state are
+ * the kept states from which the path comes. If a path reads a register or slot, or needs its
+ * precise value, the register or slot is marked in these ancestors. The marked values of a kept
+ * state are its *needs*: exactly the values that a later state must match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
  * changed in place. All other states are at rest (kept.c): their frames point to values, and states
@@ -55,7 +55,9 @@
 				 * instructions */
 #define MAX_LINKED	6	/* number of linked scalars that a step can record */
 
-/* What a byte of the stack holds. */
+/* What a byte of the stack holds. S_INVALID: nothing; the byte was never written, or the dynptr or
+ * iterator there has ended. S_SPILL: a byte of a spilled register. S_MISC: any data. S_ZERO: 0.
+ * S_DYNPTR, S_ITER: a byte of a dynptr or an iterator; these must be the last (slot_has_object). */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
@@ -197,7 +199,8 @@ struct subprog {
 	bool moves_packet;		/* the subprogram, or a function that it calls, invalidates
 					 * packet pointers */
 	bool fast, saves_stay;		/* fast: the subprogram has fast calls (fastcall.c);
-					 * saves_stay: other instructions use the save slots, too */
+					 * saves_stay: the save slots count as stack, because other
+					 * instructions use them or one of the calls isn't fast */
 	int32_t saved_below;		/* the save slots of fast calls lie below fp +
 					 * saved_below */
 	bool depth_known;		/* depth and frames are known */

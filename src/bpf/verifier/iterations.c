@@ -10,18 +10,19 @@
  *   an iterator                      for its elements
  *
  * Budgets are numbered: each budget has a larger number than all older budgets (env->budgets is the
- * newest number). A frame that is entered again has a new budget. So has an iterator that is made
- * again in the same place. A state records how much of each budget its path has consumed.
+ * newest number). A frame that is entered again has a new budget. An iterator that is made again in
+ * the same place has a new budget, too. A state records how much of each budget its path has
+ * consumed.
  *
  * Claim: a program terminates if each path ends, or jumps back to a kept state for which
- * iteration_taken() is true. Proof: the kept states are a tree. Assume a run without end. It jumps
- * back to some kept states infinitely often. Let S be the one of these that is nearest to the
- * tree's root. Between two jumps to S, the run goes down the tree, from S to the state that jumps.
- * On this path the oldest budget that changed was consumed, not replaced. Take the remainders of
- * S's budgets as a list, oldest budget first. Between two jumps to S the list decreases in
- * lexicographic order. On its way the run may jump back to descendants of S. Such jumps don't
- * increase the list: a jump replaces only budgets that are younger than the budget that it
- * consumes.
+ * iteration_taken() is true. Proof: the kept states are a tree. Assume a run without end. This run
+ * jumps back to some kept states infinitely often. Let S be the kept state among these that is
+ * nearest to the tree's root. Between two jumps to S, the run goes down the tree, from S to the
+ * state that jumps. On this path the oldest budget that changed was consumed, not replaced. Take
+ * the remainders of S's budgets as a list, oldest budget first. Between two jumps to S the list
+ * decreases in lexicographic order. On its way the run may jump back to descendants of S. Such
+ * jumps don't increase the list: a jump replaces only budgets that are younger than the budget that
+ * it consumes.
  *
  * Pruning adds a case. If the current state C is pruned in favour of a finished state D (prune.c),
  * a run in C continues like a run in D. After D the run may jump back to S, an ancestor of C and D.

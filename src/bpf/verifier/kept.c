@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * States at rest: kept states and waiting branches. There may be a hundred thousand such states. An
- * unpacked state may take 82 KB, but little changes from one state to the next. So a frame at rest
+ * unpacked state may take 77 KB, but little changes from one state to the next. So a frame at rest
  * is a list of pointers to values. A value describes a register or a stack slot (8 bytes). Equal
  * values are stored once. If nothing changed in a frame, states share the frame.
  *
  * Values and frames at rest have reference counts, and don't change while they are shared. For each
- * frame, each state has its own struct marks of 80 bytes. This structure says which values are read
+ * frame, each state has its own struct marks of 72 bytes. This structure says which values are read
  * and which are precise. It also says where the parent state has each register.
  */
 #include "bpf/verifier/env.h"

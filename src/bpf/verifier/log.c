@@ -287,8 +287,8 @@ void pbv_log_insn(struct env *env)
 	env->insn_len = (uint32_t)(env->insn_log_at - before);
 }
 
-/* Logs the registers and slots that changed. If the log's last line shows the instruction, the
- * registers and slots are added to this line. */
+/* Logs the registers and slots that the instruction has accessed. If the log's last line shows the
+ * instruction, the registers and slots are added to this line. */
 void pbv_log_insn_state(struct env *env)
 {
 	struct pb_bpf_text *t = env->v->log;

@@ -2,14 +2,14 @@
 /*
  * The needs of loops. A state's needs are the registers and slots that its paths read, and the
  * exact values of some of them. A path that jumps back to a kept state has the kept state's needs
- * too. But these needs are known only when all paths from the kept state are done, and the path
- * that jumps back is one of these paths. Until then, the states from the kept state to the jump are
+ * too. But these needs are known only when all paths from the kept state are done. The path that
+ * jumps back is one of these paths. Until then, the states from the kept state to the jump are
  * pending (`whole`): other states are compared with all of their values.
  *
- * So each jump back is recorded, with the state that jumped. When all paths from the target are
- * done, and the target depends on no older state, its needs are propagated to each state that
- * jumped to it. This is repeated, in rounds, until a round makes no new mark. After that, the
- * states are no longer pending: only the needed values are compared.
+ * So each jump back is recorded, with the state that jumped. Eventually all paths from the target
+ * are done, and the target depends on no older state. Then the target's needs are propagated to
+ * each state that jumped to the target. This is repeated, in rounds, until a round makes no new
+ * mark. After that, the states are no longer pending: only the needed values are compared.
  *
  * A pending state may depend on several kept states, since the paths from it may jump to different
  * states. `until` is the number of the oldest of them. The state is pending until the needs of that

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Precision: finds the scalars whose exact values matter. Pruning treats any two scalars as alike
- * (alike.c), unless the program's safety depends on the value. The safety depends on a scalar, for
- * example, if it is used as a length or an offset, or if it decides a branch of which only one side
- * was followed. When the verifier finds such a use, it walks the path backwards, instruction by
- * instruction. It marks the scalars from which the value was computed.
+ * (alike.c), unless the program's safety depends on the value. For example, the safety depends on a
+ * scalar that is used as a length or an offset. It also depends on a scalar that decides a branch
+ * of which only one side was followed. When the verifier finds such a use, it walks the path
+ * backwards, instruction by instruction. It marks the scalars from which the value was computed.
  *
  * The set `wanted` holds registers and stack slots of each frame. When the walk crosses an
  * instruction that computes a wanted register, the instruction's inputs become wanted in place of

@@ -19,9 +19,11 @@
  *                   iteration is safe
  *   branches == 0   all paths from it have ended. Unless `until` is set, its needs are complete,
  *                   and only the needed values are compared
- *   awaited         other states were pruned by it before its needs were complete (pending.c)
- *   until           a path from it was pruned by a state whose needs were not complete. Its own
- *                   needs are complete when state number `until` is done
+ *   awaited         paths were pruned because of this state before its needs were complete
+ *                   (pending.c)
+ *   until           a path from this state was pruned because of a state whose needs were not
+ *                   complete. This state's own needs are complete when state number `until` is
+ *                   done
  *   unlisted        in no list and never compared again, but needed as a parent: usually it
  *                   keeps only its marks
  *
@@ -158,7 +160,8 @@ static void drop(struct env *env, struct explored *e)
 	pbv_pool_put(&env->pool, e, sizeof *e);
 }
 
-/* The pool can reuse one block for a value, a list or a state, if all three have the same size. */
+/* The pool can reuse one block for a list of values (struct values_piece) or for a state, because
+ * both have 160 bytes. */
 _Static_assert(sizeof(struct explored) <= 160,
 	       "lists of values have blocks of 160 bytes, too");
 

@@ -5,8 +5,8 @@
 #define PB_BPF_VERIFIER_PRUNE_H
 #include "bpf/verifier/env.h"
 
-/* Called before each instruction. Returns 1 if all paths from this instruction are known to be
- * safe. A negative result is an error. */
+/* Called before each instruction. Returns 1 if a kept state covers the present state, so that the
+ * present path need not be followed. A negative result is an error. */
 int pbv_prune_visit(struct env *env);
 /* Called when an iteration of a loop begins in st. If a scalar differs from the previous iteration
  * and isn't precise, forgets its value. The iterations thus become alike. Looks for the beginning

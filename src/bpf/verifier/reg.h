@@ -13,7 +13,8 @@
 #include "bpf/core/tnum.h"
 #include "bpf/map/map.h"
 
-/* Types, in the kernel's order. Nothing depends on the order. */
+/* Types, in the kernel's order. NOT_INIT must be 0, and the types of sockets (TO_SOCKET ...
+ * TO_XDP_SOCK) must be consecutive. Nothing else depends on the order. */
 enum reg_type {
 	NOT_INIT,
 	SCALAR,

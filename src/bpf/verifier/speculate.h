@@ -7,9 +7,10 @@
 enum alu_state { ALU_MASK_SRC = 1, ALU_MASK_DST = 2, ALU_NEGATIVE = 4, ALU_SCALARS = 8,
 	ALU_IMMEDIATE = 16 };
 struct mask_window {
-	uint8_t state;
-	uint32_t limit;
-	bool left, off_in_dst;
+	uint8_t state;			/* bits of enum alu_state */
+	uint32_t limit;			/* the pointer's limit (limit_of) before the operation */
+	bool left, off_in_dst;		/* left: the pointer moves to a lower address; off_in_dst:
+					 * the number is in dst */
 };
 /* Finds the mask for `ptr += off`. Called before the operation. Called again after the operation,
  * with `commit` and with the result as `ptr`. */
@@ -19,7 +20,8 @@ int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct 
 /* Notes that both operands of this addition or subtraction are numbers. No path may then use the
  * instruction to move a pointer. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
-/* Pushes the path that continues at `to` after a misprediction. Returns false if there is no
- * memory, or if there are too many branches. */
+/* Pushes the path that continues at `to` after a misprediction. On this path nothing is known of
+ * the operands of `insn`. insn may be NULL. Returns false if there is no memory, or if there are
+ * too many branches. */
 bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 #endif

@@ -8,7 +8,7 @@ int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper
 int pbv_stack_read(struct env *env, unsigned n, int off, int size, int value);
 int pbv_stack_write(struct env *env, unsigned n, int off, int size, int value);
 struct helper_call;
-/* Checks the bytes that are read by a helper, or by an instruction with a variable offset. */
+/* Checks the bytes that a helper accesses, or that an instruction reads at a variable offset. */
 int pbv_stack_initialized(struct env *env, unsigned n, int off, int size, bool zero_ok, bool helper,
 		      struct helper_call *call);
 #endif

@@ -4,9 +4,9 @@
  * also records facts about each instruction. pb_bpf_resolve() (fixup.h) uses these facts to prepare
  * the program for running.
  *
- * Context: a call uses no other thread, no libc, and no global variable except pb_bpf_settings.
- * Memory and time are bounded by the kernel's limits on processed instructions and on waiting
- * branches.
+ * Context: a call uses no other thread, no libc, and no global variable except pb_bpf_settings. The
+ * kernel's limit on processed instructions bounds the time. MAX_POOL (pool.h) bounds the memory,
+ * except for the facts.
  */
 #ifndef PB_BPF_VERIFIER_VERIFY_H
 #define PB_BPF_VERIFIER_VERIFY_H
@@ -150,8 +150,9 @@ struct pb_bpf_facts {
 	struct pb_bpf_fact *insns;	/* one for each of the program's instructions */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
-	uint32_t stack;			/* bytes that the deepest call chain needs, with all
-					 * counters that its frames may have */
+	uint32_t stack;			/* bytes that the deepest call chain needs. If the program
+					 * has counters or save slots of fast calls, `stack`
+					 * includes room for those of all frames */
 	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
 					 * the context */
 };

@@ -10,8 +10,8 @@
 #include "bpf/verifier/state.h"
 #include "bpf/verifier/iterations.h"
 
-/* Whether a program of the type sees the network or other processes' memory, and so needs the
- * capability `cap`. */
+/* Whether programs of this type need the capability `cap`. Programs of tc and XDP need
+ * PB_BPF_CAP_NET_ADMIN. Programs that may see other processes' memory need PB_BPF_CAP_PERFMON. */
 static bool needs(uint32_t type, uint32_t cap)
 {
 	switch (type) {
@@ -204,6 +204,9 @@ static int report_facts(struct env *env)
 	for (uint32_t i = 0; i < env->nr_subs; i++) {
 		bool counts = pbv_has_may_goto(env, i);
 
+		/* v->stats.stack has no room for counters of may_gotos, and none for registers that
+		 * are saved around fast calls. If a function needs either room, add both for
+		 * PB_BPF_MAX_FRAMES frames. */
 		if (counts || pbv_counted_stack(&env->subs[i]) < env->subs[i].stack)
 			f->stack = v->stats.stack + PB_BPF_MAX_FRAMES *
 				   (PB_BPF_COUNTER + PB_BPF_SAVED);

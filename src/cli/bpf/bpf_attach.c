@@ -20,8 +20,8 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-/* Names of the two maps that Patchbay adds. No map of the object has such a name: an object's map
- * has the object's name as prefix, or no prefix. */
+/* Names of the two maps that Patchbay adds. If a map of the object has one of these names,
+ * make_output() fails, because the map's file exists already. */
 #define OUTPUT		"bpf_output"
 #define COUNTS		"bpf_counts"
 #define CPU_SLOTS	16		/* smallest count of per-CPU slots */
@@ -330,9 +330,9 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
 }
 
-/* Returns the number of per-CPU slots. It is larger than the number of processors: a thread owns a
- * slot while its eBPF program runs, even if the thread is preempted. Other threads then need other
- * slots. */
+/* Returns the number of per-CPU slots: at least twice the number of processors, but not more than
+ * PB_BPF_MAX_CPU_SLOTS. A thread owns a slot while its eBPF program runs, even if the thread is
+ * preempted. Other threads then need other slots. */
 static uint32_t cpu_slots(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);

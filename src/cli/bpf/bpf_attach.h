@@ -6,7 +6,7 @@
  * again.
  *
  * Context: the recorder's main thread. Functions that return int return 0. After an error, they
- * print one line and return an exit status.
+ * print a message and return an exit status.
  */
 #ifndef PB_CLI_BPF_ATTACH_H
 #define PB_CLI_BPF_ATTACH_H

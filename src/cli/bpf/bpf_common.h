@@ -14,15 +14,14 @@
 #include "bpfload/load_make.h"
 #include "cli/cli.h"
 
-/* Exit statuses of verify and run. A test tool that asks the kernel uses the same statuses
- * (bpf_run.c). */
+/* Exit statuses of verify and run. */
 enum { BPF_ACCEPTED, BPF_REJECTED, BPF_RUN_FAILED, BPF_USAGE };
 
 #define BPF_MAX_MAPS	64
 #define BPF_MAX_GLOBALS	64
 #define BPF_PIN_PATH	4096
-#define BPF_LOG_SIZE	(8u << 20)	/* size of the log if the user asks for it */
-#define BPF_LOG_SHORT	(64u << 10)	/* size of the log if only the reason of a rejection is
+#define BPF_LOG_SIZE	(8u << 20)	/* bytes of the log if the user asks for it */
+#define BPF_LOG_SHORT	(64u << 10)	/* bytes of the log if only the reason of a rejection is
 					 * needed */
 #define BPF_MAX_INSNS	1000000
 

@@ -180,7 +180,7 @@ bool bpf_is_object(const char *path)
 	return is;
 }
 
-/* Joins the words of the command line to one text. */
+/* Joins the words of the command line into one text. */
 static char *join(char **args, int nr)
 {
 	size_t size = 1;

@@ -133,8 +133,8 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
 	return 0;
 }
 
-/* Returns a new id, which is larger than the ids of all pinned programs. The ids of removed
- * programs are thus reused last. Returns 0 after a message. */
+/* Returns a new id. It is larger than the ids of all pinned programs, even if
+ * pb_bpf_pins_new_id() has begun again at 1. Returns 0 after a message. */
 static uint32_t new_id(const char *command)
 {
 	struct pb_bpf_pins *pins = bpf_pins(command);
@@ -340,8 +340,8 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 
 /* ---- what maps refer to -------------------------------------------------------------- */
 
-/* Loads the pinned program with this id. If the program is gone, a map element with its id counts
- * as empty. An element with the id of a map that is gone counts as empty too. */
+/* Loads the pinned program with this id. If the program is gone, does nothing: a map element with
+ * its id then counts as empty. */
 static int load_id(struct bpf_session *s, uint32_t id)
 {
 	struct bpf_pin_prog *file;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay bpf verify` prints a verdict. `patchbay bpf run` also runs the program with a packet or
- * a context. For raw instructions, a test tool that asks the kernel prints the same lines and has
- * the same exit statuses, so that one script can drive both. The lines are:
+ * `patchbay bpf verify` prints a line with the verdict for each program. `patchbay bpf run` also
+ * runs the program with a packet or a context, and prints a line with the result. For a program of
+ * an object, the verdict's line begins with "NAME: ". The lines are:
  *
  *   ACCEPT xlated=<bytes> jited=<bytes> verified=<insns>  |  REJECT errno=<n> <last line>
  *   RUN retval=<n> data_out=<hex> ns=<n>                  |  RUN errno=<n> <text>

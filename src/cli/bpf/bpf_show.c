@@ -68,8 +68,9 @@ static void show_cpu_slots(const struct pb_bpf_map *map, const struct bpf_words 
 	putchar('\n');
 }
 
-/* Prints a stack, the innermost address first. Each address after the first is a return address,
- * which is right after a call. So it gets the name of the address one byte before. */
+/* Prints a stack, the innermost address first. All further addresses are return addresses. The byte
+ * at a return address comes right after a call, and may belong to the next function. So the printed
+ * name is that of the byte before the return address. */
 static void show_stack(const struct pb_bpf_map *map, const struct bpf_words *w, const uint8_t *key,
 		       const uint8_t *value)
 {
@@ -128,8 +129,8 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* Whether this is an element of an array and still zero. If values are printed by type, such
- * elements are left out. */
+/* Whether to leave out an element: values are printed by type, and this is an array's element that
+ * is still zero. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
 			 const uint8_t *value)
 {

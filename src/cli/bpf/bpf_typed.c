@@ -5,10 +5,10 @@
 #include <ctype.h>
 #include <string.h>
 
-#define DEPTH	16		/* limit on the nesting of structures; deeper structures are
+#define DEPTH	16		/* limit on the nesting of structures and arrays; deeper values are
 				 * printed as "..." */
-#define PIECES	100000		/* limit on the printed pieces of one value, since elements of size
-				 * 0 could go on without end */
+#define PIECES	100000		/* limit on the printed pieces of one value or section, since nested
+				 * members of size 0 could go on almost without end */
 #define REPEATS	4		/* if this many elements in a row are equal, they are printed
 				 * once */
 
