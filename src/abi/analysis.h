@@ -60,8 +60,8 @@ struct pb_analysis {
 };
 
 /* A call of __fentry__ or mcount that the compiler inserted, direct or through the GOT. When the
- * agent starts, it replaces the call with a nop of the same length. When the agent ends, it
- * restores the call. */
+ * agent gets the module's analysis, it replaces the call with a nop of the same length. When the
+ * agent detaches, it restores the call. */
 struct pb_nop {
 	uint64_t addr;
 	uint8_t len;			/* 5 or 6 */
@@ -135,8 +135,9 @@ struct pb_func {
 	uint32_t size;		/* in bytes; 0 if unknown */
 	uint32_t name;		/* string: the best of the function's names, mangled */
 	uint16_t window;	/* offset of the first displaced byte from addr (4 after endbr64) */
-	uint8_t window_len;	/* count of displaced bytes, which are whole instructions: from
-				 * pb_func_jump_len() to PB_WINDOW_MAX */
+	uint8_t window_len;	/* count of displaced bytes: whole instructions, and padding if the
+				 * function is too short. From pb_func_jump_len() to
+				 * PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
 	uint8_t flags;		/* PB_FUNC_* */
@@ -219,10 +220,10 @@ enum pb_inexit {
  *                   the window. The second jump replaces this code, together with the first jump
  *   NEXT            the first of two shared jumps, one byte; no data. The second jump is in the
  *                   next window, which begins right after this one. The next window is a WINDOW
- *                   or PADDED window of exits, or the window of a function's entry, with five
- *                   bytes, no via and no endbr64. The second jump is in place whenever the first
- *                   jump is. If the next window holds exits, each function with this window in
- *                   its left_by has the next window in its left_by too
+ *                   or PADDED window of exits, or the window of a function's entry, with a jump
+ *                   of five bytes, no via and no endbr64. The second jump is in place whenever
+ *                   the first jump is. If the next window holds exits, each function with this
+ *                   window in its left_by has the next window in its left_by too
  *   ENTRY           the window of a function's entry. The function's window_len and recipe
  *                   include the exits
  *
@@ -278,8 +279,9 @@ struct pb_window_exit {
  * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
  * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC from pairs[k].copy up to
  * pairs[k + 1].copy - 1 belongs to the instruction at pairs[k].orig. If one instruction became
- * several, a PC after the first of them has no exact counterpart in the program. An instruction
- * that can fault always becomes one instruction.
+ * several, a PC after the first of them has no exact counterpart in the program. But only the first
+ * of them can fault. (There is one exception: a displaced call of a non-canonical address faults in
+ * its last instruction.)
  *
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
  * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.
@@ -308,7 +310,7 @@ struct pb_window_exit {
  * If a function has one byte and the next function follows right after it, the two functions get
  * shared jumps (PB_FUNC_SHARES). The first jump's displacement is the first four bytes of the
  * second jump. The second jump is in place whenever the first jump is. The next function's window
- * has five bytes, no via and no endbr64:
+ * has a jump of five bytes, no via and no endbr64:
  *
  *   first    e9			jmp rel32, where rel32 = e9 d0 d1 d2
  *   second   e9 d0 d1 d2 d3	jmp rel32

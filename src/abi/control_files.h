@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control tree: every file with its owner, its mode and its meaning. Names and meanings are the
- * kernel's: see Documentation/trace/ftrace.rst. Paths are relative to tracing/.
+ * The control tree: every file with its owner, its mode and its meaning. Most names and meanings
+ * are the kernel's: see Documentation/trace/ftrace.rst. (graph_callers and set_ftrace_size are
+ * Patchbay's own. The names that contain bpf are those of the kernel's sysctls.) Paths are relative
+ * to tracing/.
  *
  * X(path, id, owner, mode, type, most, summary)
  *   owner  AGENT: the agent holds the state, and observers forward reads and writes.
@@ -9,7 +11,7 @@
  *   mode   R, W or RW
  *   type   what may be written to the file. The observer checks a value before it sends it:
  *            NUMBER    from 0 to `most`. In the agent a file of this type is one word;
- *                      engine/files.h reads, checks and writes the word
+ *                      engine/files.c reads, checks and writes the word
  *            PATTERNS  patterns of functions
  *            TIME      microseconds, with decimals
  *            TRACER, CLOCK  one of the names below

@@ -61,6 +61,7 @@ struct pb_meta_clock {
 	uint64_t tsc, monotonic, monotonic_raw, boottime, realtime;
 };
 
+/* In this structure and the following ones, `clock` is the time of the event in TSC ticks. */
 struct pb_meta_image {
 	uint32_t image, pid, ppid, pad;
 	uint64_t clock;
@@ -87,7 +88,9 @@ struct pb_meta_exit {
 struct pb_meta_end {
 	uint64_t records;	/* count of drained records; a record of several words counts
 				 * once */
-	uint64_t lost, no_return, bytes;
+	uint64_t lost, no_return, bytes;	/* lost: count of calls without any record;
+						 * no_return: count of calls that were recorded
+						 * without a return; bytes: size of `chunks` */
 	uint32_t threads, processes;
 	uint32_t flags;		/* PB_END_* */
 	uint32_t pad;

@@ -23,7 +23,7 @@
  * signal handler's record may stand before or after the record that the handler interrupted. If a
  * time is too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of
  * a LEAF it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an
- * EXIT or a LEAF is the end of the call. After each record `last` is the record's time.
+ * EXIT or a LEAF is the end of the call. After each record that has a time, `last` is this time.
  *
  * EXT records: len is the count of all 64-bit words of the record. Readers skip types that they
  * don't know. If a type doesn't use `site` or `time`, the field is zero.

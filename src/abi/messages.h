@@ -23,10 +23,10 @@
  *   then the agent closes the connection; with SERVE it stays, and answers WRITE and READ.
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
- * heartbeat changes. PB_PATIENCE_NS after the last change it gives up. The heartbeat is in the
- * ring, so the RING message itself must come within PB_PATIENCE_NS. A recorder without heartbeat
- * may only be short of processor time. If one of its threads is runnable or waits for a disk, the
- * agent waits up to PB_STARVED_NS.
+ * heartbeat changes. PB_PATIENCE_NS after the last change the agent gives up. The heartbeat is in
+ * the ring, so the RING message itself must come within PB_PATIENCE_NS. A recorder without
+ * heartbeat may only be short of processor time. If one of its threads is runnable or waits for a
+ * disk, the agent waits up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -109,8 +109,8 @@ struct pb_msg_module {
 /* fd: the analysis (abi/analysis.h), read-only. */
 struct pb_msg_analysis {
 	uint32_t first_site;	/* the site number of funcs[i] is first_site + i; 0: the module
-				 * isn't traced (no --module matches), but the fd still comes, for
-				 * names */
+				 * isn't traced (for example, no --module matches), but the fd still
+				 * comes, for names */
 	uint32_t module;	/* the module's number in the session */
 	uint64_t size;
 	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h applies to this module */

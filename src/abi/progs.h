@@ -39,14 +39,14 @@ struct pb_progs_map {
 };
 
 struct pb_progs_func {			/* struct pb_bpf_func without its name */
-	uint32_t insn;
+	uint32_t insn;			/* index of the function's first instruction */
 	uint8_t global, returns_void, nr_args, pad;
 	uint32_t kind[5], size[5];
 };
 
 struct pb_progs_prog {
 	char name[16];
-	uint32_t type, attach_type, gpl, nr, nr_funcs, pad;
+	uint32_t type, attach_type, gpl, nr, nr_funcs, pad;	/* nr: count of instructions */
 	uint64_t insns, funcs;		/* offsets in the file. Instructions name a map by its
 					 * number in the file */
 };
@@ -55,7 +55,7 @@ struct pb_progs_prog {
  * pb_msg_analysis says which links apply. */
 struct pb_progs_link {
 	char function[PB_PROGS_PATH];	/* name of a function, or a glob */
-	uint32_t prog, returns;
+	uint32_t prog, returns;		/* returns: 1: at the returns; 0: at the entries */
 	uint64_t cookie;
 };
 

@@ -9,9 +9,8 @@
  *                            struct pb_chunk, then records (entries.h)
  *
  * One ring serves a whole session: every process that is traced, through fork and exec. The
- * observer creates the ring as a memfd, sets its size, and seals it against shrinking. The engine
- * maps the ring. The engine only trusts its own copy of the sizes. The reader trusts nothing that
- * it reads.
+ * observer creates the ring as a memfd, sets its size, and seals the size. The engine maps the
+ * ring. The engine only trusts its own copy of the sizes. The reader trusts nothing that it reads.
  *
  * States of a chunk, and the side that makes each transition:
  *
@@ -116,7 +115,8 @@ struct pb_ring_thread {
 	uint32_t pid, tid;
 	uint32_t image;
 	uint64_t lost;		/* total of the thread's calls without any record */
-	uint64_t no_return;
+	uint64_t no_return;	/* total of the thread's calls that were recorded without a
+				 * return */
 	uint64_t start;		/* time of the thread's first hit */
 	uint64_t unused;
 	uint64_t missed;	/* total of unwritten records whose calls don't count as lost */

@@ -37,7 +37,8 @@
  * fixed address has no room for stubs below it. Its stubs are above the image, as far away as a
  * rel32 reaches, since the heap grows right above the image. If something else is mapped at
  * `place`, the agent searches for a free place downwards, from PB_STUBS_GAP bytes below the image.
- * Only the loader maps memory in this area.
+ * Only the loader maps memory in this area. For an image below PB_STUBS_LOW, the agent searches
+ * above the image, downwards from PB_STUBS_END bytes before the end of the reach.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32 minus room for the ends */
 #define PB_STUBS_BELOW	0x20000000ul

@@ -88,7 +88,7 @@ struct pb_patch {
 	uint8_t old[12];	/* the bytes before the patch, to undo it */
 };
 
-/* Writes nr patches, which are sorted by address and don't overlap. It writes page by page to
+/* Writes nr patches, which are sorted by address and don't overlap. Writes whole pages to
  * /proc/self/mem. mem_fd is a descriptor of that file; if it is -1, the function opens the file. If
  * the file can't be written, the function uses mprotect(2). Returns 0 or -errno. After an error,
  * none or some of the patches are written, each of them completely. */
@@ -140,7 +140,8 @@ struct pb_stop {
 int pb_stop_world(struct pb_stop *s);
 
 /* Starts a thread or process with the raw system call. It runs fn(arg) on the given stack, and
- * ends when fn returns. The caller gets its TID, or -errno. Context: start, the agent's thread. */
+ * ends when fn returns. The caller gets its TID, or -errno. Context: start, the agent's thread, or
+ * the loader's hook. */
 long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 /* ---- stubs (doc/design/text.md) ------------------------------------------ */
@@ -209,7 +210,7 @@ static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t targ
  * follows there pops arguments, so it leaves a higher stack pointer than a plain return. */
 static inline bool pb_exit_pops(const void *from);
 /* Returns whether `code` is a jump that loads its target from a word at a fixed address. The jump
- * may have prefixes. */
+ * may have one prefix. */
 static inline bool pb_jumps_through_word(const uint8_t *code);
 /* If `code` is the linker's stub for a function of another module, returns the word that holds the
  * function's address; else NULL. PB_LINKER_STUB bytes of `code` must be readable. */
@@ -283,8 +284,9 @@ void pb_open_jump_none(void);
 extern const uint8_t pb_replaced_thunks[];
 
 /* These run in place of libc's functions of the same name. Each calls pb_note_NAME() with the
- * arguments, restores all registers, and jumps to pb_original_NAME. pb_our_vfork() calls nothing
- * and uses no stack: it only clears pb_unblocked (what is known of the signal mask), and jumps. */
+ * arguments, restores all registers that may hold arguments, and jumps to pb_original_NAME.
+ * pb_our_vfork() calls nothing and uses no stack: it only clears pb_unblocked (what is known of the
+ * signal mask), and jumps. */
 void pb_our_makecontext(void);
 void pb_our_setcontext(void);
 void pb_our_swapcontext(void);

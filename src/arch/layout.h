@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What C code shares with the hit path's assembly of any architecture: the offsets in the state
- * of threads, in sites and in chunks, and the modes. Open calls are in open_call.h. Frames and
- * stubs differ by architecture, and are in the architecture's frame.h. C code asserts each offset.
- * doc/design/open-calls.md says what the fields may hold at every instruction.
+ * What C code shares with the hit path's assembly of any architecture: the offsets in the state of
+ * threads, in sites and in chunks, and the modes. Open calls are in open_call.h. Frames and stubs
+ * differ by architecture, and are in the architecture's frame.h. C code asserts each offset except
+ * L_START and L_SITE. doc/design/open-calls.md says what the fields may hold at every instruction.
  */
 #ifndef PB_ARCH_LAYOUT_H
 #define PB_ARCH_LAYOUT_H
@@ -40,9 +40,9 @@
 #define T_LOST			72
 #define T_SERIAL		128
 
-/* struct pb_ring_thread; */
+/* struct pb_ring_thread */
 #define H_LOST			16
-/* struct pb_ring; */
+/* struct pb_ring */
 #define R_CALLS_LOST		192
 
 /* struct pb_site */
@@ -50,9 +50,9 @@
 #define S_BODY			8
 #define S_ID			16
 
-/* struct pb_chunk; */
+/* struct pb_chunk */
 #define L_SERIAL		4
-/* offsets from leaf_start */
+/* offsets from the chunk's leaf_start: of leaf_start itself, and of leaf_site */
 #define L_START			0
 #define L_SITE			8
 

@@ -45,7 +45,8 @@ struct pb_returns {
 #define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement: code of the agent */
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Patchbay's own. */
-#define FTRACE_FL_REFUSED	(1ul << 49)	/* refused by the agent; bits 56-63 say why */
+#define FTRACE_FL_REFUSED	(1ul << 49)	/* refused by the analysis or by the agent; bits
+						 * 56-63 say why (enum pb_refused) */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* selected by graph_callers */
 #define FTRACE_FL_SLOT		(1ul << 51)	/* its trampoline slot holds the jump to the stub */
 #define FTRACE_FL_RETURNS	(1ul << 52)	/* eBPF programs need its returns to be hooked */

@@ -3,7 +3,8 @@
 #include "base/glob.h"
 
 /* Matches a bracket class. *pp is right after the '['. Returns whether c is in the class, and moves
- * *pp past the closing ']'. If there is no closing ']', the '[' is an ordinary character. */
+ * *pp past the closing ']'. If there is no closing ']', the '[' is an ordinary character. In this
+ * case *literal is set, and *pp doesn't move. */
 static bool match_class(const char **pp, char c, bool *literal)
 {
 	const char *p = *pp;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Built into the agent only, with -ffreestanding -fno-tree-loop-distribute-patterns. */
+/* Defines the functions of mem.h. Built into the agent only, with -ffreestanding and
+ * -fno-tree-loop-distribute-patterns, so that no function becomes a call of itself. */
 #include "base/mem.h"
 #include "arch/machine.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The list of mappings is an array without a lock. An exec in a vfork child may add to the list
- * while other threads of the parent add to it. A cmpxchg of `at` from 0 takes an element. When
- * `size` is set, the element is valid. To free an element, `size` is cleared first, then `at`.
+ * Maps memory for the agent, and keeps the list of these mappings (pages.h). The list is an array
+ * without a lock. An exec in a vfork child may add to the list while other threads of the parent
+ * add to it. A cmpxchg of `at` from 0 takes an element. When `size` is set, the element is valid.
+ * To free an element, `size` is cleared first, then `at`.
  */
 #include <elf.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * System calls without libc: without errno, cancellation points, or functions that another tool in
- * the process could hook. Each function returns the kernel's result, which is -errno after an
- * error. Context: any, but never on a hit.
+ * the process could hook. pb_sys() returns the kernel's result, which is -errno after an error.
+ * Context: any, but never on a hit.
  */
 #ifndef PB_SYS_H
 #define PB_SYS_H

@@ -73,8 +73,8 @@ static size_t first_length(const char *list)
 	return n;
 }
 
-/* Returns the part of LD_PRELOAD that begins with our library. Our library is the first in the
- * list, unless another library must be first; in this case it is the second. */
+/* Returns the part of LD_PRELOAD that begins with our library. If another library must be first,
+ * our library is the second in the list. Otherwise our library is the first. */
 static const char *own_part(const char *list)
 {
 	size_t n = first_length(list);

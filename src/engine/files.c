@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading and writing the control files of the agent, for the recorder's messages and the options
- * at the start. The table of abi/control_files.h has names and limits; here each row gets the
- * functions of the module that owns the file. A read generates the whole text of the file, and
- * keeps the part that the reader asked for.
+ * Reads and writes the control files of the agent, for the recorder's messages and the options at
+ * the start. The table of abi/control_files.h has names and limits. In this file, each row gets the
+ * functions of the module that owns the control file. A read generates the text from its beginning,
+ * and keeps the part that the reader asked for.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>

@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include "abi/control_files.h"
 
-/* The result of a read: bytes [offset, offset + size) of the file's whole text. */
+/* The result of a read: bytes [offset, offset + size) of the file's whole text. used: number of
+ * bytes stored in buf. at: number of bytes of the text that have been generated. */
 struct pb_seq {
 	char *buf;
 	size_t size, used;
@@ -25,8 +26,8 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 	return s->used == s->size;
 }
 
-/* Says what is wrong with a write, as text for users. A write function that fails sets this
- * variable. */
+/* Says what is wrong with a write, as text for users. A write function that fails may set this
+ * variable; NULL: it gave no text. */
 extern const char *pb_file_error;
 
 /*
@@ -53,6 +54,6 @@ int pb_file_write(const char *path, char *text, bool append, bool live);
 
 /* Calls fn for each word of `text`. Splits `text` at white space, and so changes it. */
 int pb_each_word(char *text, int (*fn)(char *word, void *arg), void *arg);
-/* Memory that is never freed, for patterns and names. NULL: none is left. */
+/* Returns memory that is never freed: zeros, aligned to 16. NULL: none is left. */
 void *pb_arena_alloc(size_t size);
 #endif

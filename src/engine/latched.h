@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The two states in which the agent traces nothing any more. latch.c sets the first, and detach.c
- * sets the second. Neither state ever ends. Context: any.
+ * The two states in which the agent traces nothing any more. latch.c sets pb_latched, and detach.c
+ * sets pb_detached. Neither state ever ends. Context: any.
  */
 #ifndef PB_ENGINE_LATCHED_H
 #define PB_ENGINE_LATCHED_H
@@ -9,6 +9,7 @@
 
 /* The agent found itself broken (latch.h). */
 extern bool pb_latched;
-/* The observer hung up: nothing new is traced, and the program's signal handlers are its own. */
+/* The observer hung up: no further module or image is traced. If the program sets a signal handler,
+ * the kernel gets this handler itself. */
 extern bool pb_detached;
 #endif

@@ -7,7 +7,7 @@
 #define PB_ENGINE_SANDBOX_H
 #include <stdbool.h>
 
-/* The program has asked for a seccomp filter. */
+/* The program has asked for a seccomp filter, or for seccomp's strict mode. */
 extern bool pb_sandboxed;
 /* There were filters at the start. So a system call may be fatal if neither the program nor the
  * agent's start makes it. */

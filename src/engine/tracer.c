@@ -368,7 +368,7 @@ static void read_thresh(struct pb_seq *s)
 	pb_seq_puts(s, "\n");
 }
 
-/* In microseconds, as in the kernel; a decimal fraction is accepted, too. */
+/* The text is a number of microseconds, as in the kernel. It may have a decimal fraction. */
 static int parse_thresh(char *text, uint64_t *ns)
 {
 	uint64_t us = 0, scale = 100;

@@ -20,7 +20,7 @@
 #define WAIT_YIELDS	100
 #define WAIT_NAP_NS	100000
 #define WAIT_PAUSES	(1u << 20)	/* some 20 ms */
-#define HANDLER_ROOM	3072	/* for the red zone, the slow path and the handler */
+#define HANDLER_ROOM	3072	/* bytes for the red zone, the slow path and the handler */
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
 #endif
@@ -28,9 +28,9 @@
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 uint64_t pb_frame_room = 16384;	/* used if the kernel doesn't report a size; more than any processor
 				 * needs */
-static bool on;				/* a forked child keeps this flag, as it keeps the
-					 * dispositions */
-static bool never;
+static bool on;				/* loads may fault. A forked child keeps this flag, as it
+					 * keeps the dispositions */
+static bool never;			/* pb_reads_off() was called */
 
 bool pb_reads_on(void)
 {

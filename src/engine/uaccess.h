@@ -40,11 +40,11 @@ struct pb_unblocked {
 	/* The return slot of the thread's start routine. Once the routine has returned, the slot
 	 * holds another value than ret. 0: the mask is never known. */
 	uint64_t slot;
-	uint64_t known;		/* neither SIGSEGV nor SIGBUS is blocked */
-	uint64_t ret;
+	uint64_t known;		/* not 0: neither SIGSEGV nor SIGBUS is blocked */
+	uint64_t ret;		/* what the slot holds while the start routine runs */
 	uint64_t handler;	/* the slot of a handler that was entered and may still run; or 0 */
 };
-/* Called when a handler is about to be entered, and no code of ours will see its end. */
+/* Called when a handler is about to be entered. The agent won't see the handler's end. */
 void pb_unblocked_in_handler(uint64_t slot);
 #define PB_MAIN_THREAD	1ul	/* the `slot` of the main thread, which has no start routine */
 extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));

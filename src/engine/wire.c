@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages to and from the recorder over a non-blocking socket. Each wait is cut into slices of 10
- * ms. After each slice the agent looks at the recorder's heartbeat. It waits as long as the
- * recorder lives. It gives up soon after the recorder dies, hangs or is stopped.
+ * Messages to and from the recorder over a non-blocking socket. Without an idle function (wire.h),
+ * a wait is cut into slices of at most 10 ms. After each slice the agent looks at the recorder's
+ * heartbeat. The agent waits as long as the recorder lives. It gives up soon after the recorder
+ * dies, hangs or is stopped.
  */
 #include <asm/errno.h>
 #include <fcntl.h>

@@ -65,8 +65,9 @@ static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 	return NULL;
 }
 
-/* Takes the first free chunk, beginning where the reader last freed chunks. Such a chunk was used
- * lately, so it is present in memory, and in the cache. */
+/* Takes the first free chunk in taken[], beginning at the word free_word. When the reader frees a
+ * chunk in a lower word, it sets free_word to that word. So the search often finds a chunk that was
+ * used lately. Its memory is present, and is probably in the cache. */
 static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

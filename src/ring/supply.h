@@ -14,8 +14,9 @@
 extern uint64_t (*pb_supply_ticks)(void);
 
 /* Takes a FREE chunk for the owner o, and makes it TAKEN. If no chunk is FREE, the ring's mode
- * decides: give up, take over a FULL chunk, or wait for the recorder. The wait ends when the
- * recorder has sent no heartbeat for ring->wait_ticks. NULL: no chunk. */
+ * decides: give up, take over a FULL chunk, or wait for the recorder. A wait ends without a chunk
+ * in these cases: the session ends; the recorder dies, or sends no heartbeat for ring->wait_ticks;
+ * no waiting thread gets a chunk for that time, and threads hold all chunks. NULL: no chunk. */
 struct pb_chunk *pb_supply_take(struct pb_owner o);
 
 /* Changes a chunk's state and serial, which are one word. The old values are `state` and `serial`;

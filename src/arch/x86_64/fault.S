@@ -17,8 +17,8 @@ pb_fault_table:
 	.hidden	pb_fault_load
 	.type	pb_fault_load, @function
 	.balign	16
-/* int pb_fault_load(u64 address, u64 *value). After a fault the signal handler sets
- * eax and goes on at .Lload_done. */
+/* int pb_fault_load(u64 address, u64 *value). After a fault the signal handler sets eax to -errno,
+ * and this function goes on at .Lload_done. */
 pb_fault_load:
 	.cfi_startproc
 .Lload:

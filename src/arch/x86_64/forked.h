@@ -9,7 +9,7 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-/* Each offset is relative to the member's own address. */
+/* `start` and `to` are offsets from the member's own address. `length` is in bytes. */
 struct pb_forked_to {
 	int32_t start;
 	uint32_t length;

@@ -11,8 +11,8 @@
 /* Number of bytes of stack below the slot that the C code of a slow path needs. scripts/check-stack
  * adds up what that code needs. */
 #define PB_HIT_ROOM		1920
-/* Number of bytes of stack that pb_prog_room() needs. It checks whether PB_HIT_ROOM bytes are
- * left. */
+/* Number of bytes of stack that pb_prog_room() needs before it has checked whether PB_HIT_ROOM
+ * bytes are left. */
 #define PB_LOOK_ROOM		384
 
 /*
@@ -37,8 +37,8 @@
  *       jmp  *ret(%rip)             pb_returns.ret
  *
  * Any other unconditional exit is preceded by the code shown here. For a conditional exit, this
- * code comes after the copy of the window, and the exit's copy jumps to it. Its last instruction is
- * then an unconditional jump to the exit's target:
+ * code comes after the copy of the window, and the exit's copy jumps to this code. In that case,
+ * "the exit" is an unconditional jump to the exit's target:
  *
  *    0  mov  %r11,-56(%rsp)
  *    5  lea  1f(%rip),%r11

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replacements of functions of libc (engine/process/sigmask.c). Some only inspect the arguments;
- * the others replace functions that C code can't call. Each jumps to the original with all
- * registers restored.
+ * Replacements of functions of libc (engine/process/sigmask.c). A replacement reports the arguments
+ * to C code, restores all registers that may hold arguments, and jumps to the original. (Only
+ * pb_our_vfork() calls no C code.) The file also has the agent's first code in a signal handler and
+ * in a new thread.
  */
 #include "arch/x86_64/function.inc"
 

@@ -12,8 +12,9 @@
 
 struct pb_hot_range {
 	int32_t start;		/* offset from this member's own address */
-	uint32_t saved, end;
-	uint32_t rdi_rsi;	/* 1: rdi and rsi are in the frame, too; 2: rdi, rsi and r8 are */
+	uint32_t saved, end;	/* bytes from `start` */
+	uint32_t rdi_rsi;	/* 0: none of rdi, rsi and r8 is in the frame; 1: rdi and rsi are;
+				 * 2: all three are */
 	uint32_t of;		/* What r11 holds. PB_HOT_ENTRY: the site. PB_HOT_RET: the program's
 				 * r11. PB_HOT_JUMP: the address at which the exit's stub goes
 				 * on. */
@@ -22,7 +23,7 @@ struct pb_hot_range {
  * ends, or 0 if there is none. In all other code of exits the record is written. */
 struct pb_hot_unwritten {
 	int32_t start;		/* offset from this member's own address */
-	uint32_t length;
+	uint32_t length;	/* in bytes */
 	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };
 

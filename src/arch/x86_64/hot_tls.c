@@ -6,9 +6,10 @@
  *     48 8b 0d DISP		mov pb_tls@gottpoff(%rip),%rcx
  *     64 48 8b 09		mov %fs:(%rcx),%rcx
  *
- * In an executable, one instruction that contains the offset is enough. Each traced call reads the
- * word three times. So when the agent starts, it replaces each of these pairs of loads on the hit
- * path by the one instruction. Two prefixes 66, which have no effect, fill the remaining bytes:
+ * In an executable, one instruction that contains the offset is enough. A traced call usually reads
+ * the word two or three times. So when the agent starts, it replaces each of these pairs of loads
+ * on the hit path by the one instruction. Two prefixes 66, which have no effect, fill the remaining
+ * bytes:
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *

@@ -124,8 +124,9 @@
 	je	pb_graph_reject
 	jmp	.Lslow_\name
 
-	/* max_graph_depth limits the depth of calls. If pb_max_depth is 0, tracing is off, but the
-	 * handlers aren't changed yet. */
+	/* max_graph_depth limits the depth of calls. (If pb_max_depth has the highest byte of
+	 * PB_DEPTH_MAX, there is no limit.) If pb_max_depth is 0, tracing is off, but the handlers
+	 * aren't changed yet. */
 .Llimited_\name:
 	open_depth pb_graph_reject
 	jmp	.Lunlimited_\name

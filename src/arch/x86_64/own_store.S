@@ -3,10 +3,11 @@
  * Stores that a forked child must not repeat (arch.h, "stores that only their owner makes").
  *
  * Each function compares the owner's serial with the present one, and then stores by one
- * instruction. A handler may interrupt the function between the comparison and the store, and may
- * fork. The handler then returns to the function in the child, too. So pb_own_resume() sends the
- * child back to the comparison, which fails in the child. The instructions from the comparison up
- * to the store change no argument, so the child can be sent back from any of them.
+ * instruction. (pb_own_count() has a second store, after the first.) A handler may interrupt the
+ * function between the comparison and the store, and may fork. The handler then returns to the
+ * function in the child, too. So pb_own_resume() sends the child back to the comparison, which
+ * fails in the child. The instructions from the comparison up to the store change no argument, so
+ * the child can be sent back from any of them.
  */
 #include "abi/ring.h"
 #include "arch/layout.h"

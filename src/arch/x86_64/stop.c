@@ -18,14 +18,14 @@
  *                           signal it was to get) -----> goes on
  *   <---------------------  exit
  *
- * If the observer started the program, the helper becomes the observer's child,
- * too. So the program's wait calls don't see the helper.
+ * If the observer started the program, the helper becomes the observer's child, too. So the
+ * program's wait calls don't see the helper.
  *
  * If a thread doesn't stop within STOP_NS, the stop is given up before anything is written. For
  * example, the thread may wait for its vfork child. A runnable thread needs only a processor to
- * stop. So each further try waits twice as long for runnable threads, up to STOP_MOST_NS. The first
- * PATIENT_TRIES tries are also given up if a signal handler has interrupted bytes that are about to
- * be replaced.
+ * stop. So after each stop that failed in this way, the next try waits twice as long for runnable
+ * threads, up to STOP_MOST_NS. The first PATIENT_TRIES tries are also given up if a signal handler
+ * has interrupted bytes that are about to be replaced.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -368,9 +368,9 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, regs.rsp, true);
 }
 
-/* Looks after threads that got no processor before the stop was given up. The helper's interrupt
- * still ends their epoll_wait and similar calls with EINTR. So the helper waits for each of these
- * threads alone, and restarts the thread's call. */
+/* Looks after threads that had not stopped when the stop was given up. The helper's interrupt still
+ * ends their epoll_wait and similar calls with EINTR. So the helper waits for each of these threads
+ * alone, and restarts the thread's call. */
 static void mend_late(const struct job *job)
 {
 	uint64_t start = pb_now_ns();

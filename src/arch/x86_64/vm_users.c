@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Only kcmp(2) tells which processes share an address space. It costs about a
- * microsecond for each process. So all processes are compared before the stop, and during the stop
- * only the processes with a newer PID than the caller.
+ * Finds the processes that share the program's memory. Only kcmp(2) tells whether two processes
+ * share an address space. A call of kcmp(2) takes about a microsecond. So all processes are
+ * compared before the stop. During the stop, only the processes with a newer PID than the caller
+ * are compared.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>

@@ -22,8 +22,8 @@
 #include "engine/latch.h"
 #include "engine/graph/period.h"
 
-#define MOST_TRIES	4	/* largest number of attempts to go to a stack, if other threads go
-				 * to it, too */
+#define MOST_TRIES	4	/* how often a thread tries again to go to a stack, if other threads
+				 * go to it, too */
 
 uint32_t pb_max_depth;
 uint64_t pb_thresh;
@@ -90,8 +90,8 @@ static struct pb_open_call *outer(const struct pb_open_call *call)
 }
 
 /* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there is
- * no room. In this case the caller must not write records of calls below c, because readers would
- * show them in the wrong place. */
+ * no room. In this case the caller must not write records of c's callees, because readers would
+ * show these records in the wrong place. */
 static bool emitted(struct pb_thread *t, struct pb_open_call *c)
 {
 	struct pb_open_call *first = c, *p;

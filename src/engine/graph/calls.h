@@ -38,8 +38,8 @@ void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
 /* Writes END for those calls on s whose slots are at or below `slot`. No thread runs on s. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
-/* Set when the first call with eBPF programs at its return is opened. While it isn't set, no call
- * has the state PB_ENTRY_PROG. */
+/* Set when the first call with eBPF programs at its return is opened. While it isn't set, no live
+ * call has the state PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
 /* The function for pb_ring_open_calls. It lists the calls that are open when a chunk begins,
  * outermost first. ending: a call to list although its exit is under way, or NULL. */
@@ -51,7 +51,7 @@ size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
 
-/* Counts eBPF programs that were not run, at an entry or a return. Never NULL. */
+/* Points to the count of entries and returns at which eBPF programs were not run. Never NULL. */
 extern uint64_t *pb_prog_missed;
 /* Opens a call whose return has eBPF programs. watch: the ID of the struct prog_site with the
  * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
@@ -64,9 +64,10 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 /* The assembly calls this function when a call begins. mode: PB_ENTER_*. */
 void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 /* The assembly calls this function when a call ends. call: the open call that ends, if the assembly
- * has marked it as leaving, else NULL. from: the address at which the exit's stub goes on; NULL at
- * a plain return. Returns the first call through this slot that has eBPF programs at its return,
- * for pb_prog_returned(); NULL: there is none. */
+ * has marked it as leaving, else NULL. now: the clock at the exit; unused if call is NULL. from:
+ * the address at which the exit's stub goes on; NULL at a plain return. Returns the first call
+ * through this slot that has eBPF programs at its return, for pb_prog_returned(); NULL: there is
+ * none. */
 struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *call, uint64_t now,
 				   const void *from);
 #endif

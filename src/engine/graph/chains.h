@@ -31,8 +31,9 @@ bool pb_chain_is_empty(const struct pb_stack *s);
 void pb_chain_none(struct pb_stack *s);
 /* The outermost call that is open on the stack; NULL: there is none. */
 struct pb_open_call *pb_chain_first(const struct pb_stack *s);
-/* Return the slot of the outermost open call, and of the innermost one; 0: there is none. Another
- * thread may be running on the stack. */
+/* These functions return the slot of the outermost and of the innermost open call on s; 0: there is
+ * none, or the call begins or ends at this moment. t: the thread that was on s last, or NULL. This
+ * thread may be running on s now. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
 /* Called when a thread has got its state: sets up the thread's own stack. forked: this is a forked
@@ -47,7 +48,8 @@ void pb_chain_forget_returns(void);
 /* Sets the stack's period. Called after the stack's calls of former periods were closed. */
 void pb_chain_set_period(struct pb_stack *s, uint32_t period);
 
-/* Takes memory for more calls, of any stack; NULL: none is left. */
+/* Takes memory for more calls, of any stack; NULL: none is left. pb_chain_give() gives the memory
+ * back. Both functions ignore `context`. */
 struct pb_open_segment *pb_chain_take(void *context);
 void pb_chain_give(void *context, struct pb_open_segment *segment);
 /* Whether the address lies in the memory for open calls. */

@@ -3,7 +3,7 @@
  * Keeps a thread's state across a signal handler, for the frame that the agent puts around
  * handlers. Before the handler, the state is saved. After the handler, the thread goes back to the
  * stack that it was on, and calls that the handler left open are closed. If the handler forked, the
- * child has no saved state, and begins with a new one.
+ * child has no saved state, and begins with a new state.
  */
 #include "engine/graph/interrupt.h"
 #include "engine/graph/calls.h"
@@ -31,8 +31,8 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 
 	pb_unblocked.known = 0;
 	/* The PC is in the agent, or in the few instructions of libc by which our handler of a
-	 * fault returns. The second case is recognised by the mask: SIGSEGV or SIGBUS is blocked,
-	 * although the thread is known to block neither. */
+	 * fault returns. Those instructions of libc are recognised by the mask: SIGSEGV or SIGBUS
+	 * is blocked, although the thread is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;

@@ -2,9 +2,10 @@
 /*
  * Keeps the state that a signal interrupted, while the signal's handler runs. The signal may have
  * interrupted the engine's own code at any instruction. So when the handler returns, the thread
- * goes back to the stack that it was on, and the knowledge of its signal mask (pb_unblocked) is
- * restored. If the program's code was interrupted, nothing is done at the end of the handler: the
- * next hit finds the stack by the hit's slot. See doc/design/threads.md, "Signal handlers".
+ * goes back to the stack that it was on. The knowledge of the thread's signal mask (pb_unblocked)
+ * is restored, too. If the program's code was interrupted, the agent usually doesn't see the end of
+ * the handler. In this case the next hit finds the stack by the hit's slot. See
+ * doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.
  */

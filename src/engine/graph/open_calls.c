@@ -14,9 +14,8 @@
 /* A handler may call functions, and jump out of these functions to a place inside the handler. The
  * calls of these functions stay open. If this happens at each instruction of the code that closes
  * calls, handlers leave calls open faster than the code closes them. So the code gives up after it
- * has closed MOST_LEFT more calls than were open. A handler may
- * also take the entry that the code is about to claim. After MOST_TRIES attempts to claim an entry,
- * the code gives up. */
+ * has closed MOST_LEFT more calls than were open. A handler may also take the entry that the code
+ * is about to claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 
@@ -28,6 +27,8 @@ enum open_state {
 #define LEAVING		((uint64_t)PB_OPEN_LEAVING << 56)
 #define SLOT		((1ul << 56) - 8)
 
+/* The word's sign and its lowest three bits show the state, because slots are 8-aligned. In ~word,
+ * these bits are 0 for a claimed entry and 2 for a closing entry (arch/open_call.h). */
 static enum open_state state_of(int64_t word)
 {
 	if (word == PB_OPEN_FREE)
@@ -41,6 +42,8 @@ static enum open_state state_of(int64_t word)
 	return ~word & 7 ? OPEN_CLOSING : OPEN_CLAIMED;
 }
 
+/* Returns the slot from which the word was made (arch/open_call.h). For a foot, returns the slot of
+ * the call that the foot stands for. */
 static uint64_t slot_of(int64_t word)
 {
 	if (word > 0)

@@ -61,13 +61,13 @@ struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
 	void (*skipped)(void *context, const struct pb_open_call *call);
-	/* A handler that had interrupted the call's exit left by a jump. (If a handler leaves a
-	 * call's entry in this way, the call was never made.) */
+	/* A handler that had interrupted the call's exit left by a jump. (If a handler that has
+	 * interrupted a call's entry leaves by a jump, the call was never made.) */
 	void (*cut)(void *context, const struct pb_open_call *call);
 	/* Returns a segment, of zeros or with old contents; NULL: none is left. */
 	struct pb_open_segment *(*segment)(void *context);
-	/* Takes back a segment that isn't used, because a handler has just added another one in its
-	 * place. */
+	/* Takes back a segment that isn't used, because a handler has just added another segment in
+	 * its place. */
 	void (*unused)(void *context, struct pb_open_segment *segment);
 };
 
@@ -76,8 +76,8 @@ struct pb_open_hooks {
  * `stack`. */
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
-/* Opens a call in `slot`: closes the calls that were skipped, claims an entry and makes it the
- * innermost one. The caller fills the entry, and then calls pb_open_commit(). NULL: no segment is
+/* Opens a call in `slot`: closes the calls that were skipped, claims an entry, and makes it the
+ * innermost entry. The caller fills the entry, and then calls pb_open_commit(). NULL: no segment is
  * left, or handlers leave calls open faster than the function can close them. */
 struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks);
@@ -102,20 +102,22 @@ static inline bool pb_open_is_root(const struct pb_open_call *c)
 {
 	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
 }
-/* Returns the depth of c on its stack: the number of open calls before c in the array, plus one. */
+/* Returns the depth of c on its stack: the number of calls before c in the array, plus one. The
+ * stack's foot has depth 0. */
 static inline uint32_t pb_open_depth(const struct pb_open_call *c)
 {
 	return pb_open_segment_of(c)->depth + (uint32_t)(c - pb_open_segment_of(c)->call);
 }
-/* Closes all calls whose slots lie at or below `slot`: their frames are gone. */
+/* Closes all calls whose slots lie at or below `slot`: their frames are gone. A call in `slot`
+ * itself stays if other calls may have the same slot. */
 void pb_open_close(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 /* Closes all calls, wherever their slots lie. False: interrupted code is in the middle of changing
  * a call; that call, and those before it in the array, stay. slot: the slot of the hit. */
 bool pb_open_forget(struct pb_open_call **top, uint64_t slot, const struct pb_open_hooks *hooks);
 
-/* Closes the calls in slots lower than `slot`. Returns the call that returns through `slot` to
- * `ret`; NULL: no such call is open, or handlers leave calls open faster than the function can
- * close them. */
+/* Closes the calls in slots lower than `slot`, and calls in `slot` that don't return to `ret`.
+ * Returns the call that returns through `slot` to `ret`; NULL: no such call is open, or handlers
+ * leave calls open faster than the function can close them. */
 struct pb_open_call *pb_open_at(struct pb_open_call **top, uint64_t slot, uint64_t ret,
 				const struct pb_open_hooks *hooks);
 /* Like pb_open_at(), and marks the call as leaving: its exit is under way. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Begins periods (period.h). The agent's thread changes pb_period and then stores PB_LO_FORMER to
- * each thread's `lo`. This sends the thread's next hit to C. A thread that stores its own `lo` at
- * the same time looks at pb_period afterwards. So at least one of the two threads sees what the
- * other did.
+ * Begins periods (period.h). pb_period_begin() changes pb_period and then stores PB_LO_FORMER to
+ * each thread's `lo`. This sends the thread's next hit to C. A thread may store its own `lo` at the
+ * same time, and looks at pb_period afterwards. So either this thread sees the new pb_period, or
+ * pb_period_begin() sees the thread's new `lo`.
  *
  * An exit doesn't look at `lo`: it finds its call by slot and return address. A call of a former
  * period may have had the same slot and return address. So the return addresses of all open calls

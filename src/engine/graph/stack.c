@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The table of stacks. For each stack, the table says which thread is on the stack. Threads take
- * and drop entries without a lock: an entry belongs to the thread that changes its id to 1. Two
- * threads may meet at a stack: one comes to it, the other closes or drops it. Each of them first
- * writes what it does, and then looks for the other thread. So at least one of them sees the other,
- * and gives way.
+ * and drop entries without a lock: an entry belongs to the thread that changes its id to 1. A
+ * thread may come to a stack while another thread closes or drops the stack. Each of these two
+ * threads first writes what it does, and then looks for the other thread. So at least one of them
+ * sees the other thread, and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"

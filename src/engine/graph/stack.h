@@ -48,8 +48,8 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
  * pb_stack_set_filled(). NULL: the table is full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
 void pb_stack_set_filled(struct pb_stack *s);
-/* Returns whether another thread was the last one on s, and nothing shows that the slot is on s. If
- * the bounds of s were guessed wrongly, the slot may be on a neighbouring stack. */
+/* Returns whether another thread was on s last, and nothing shows that the slot is on s. If the
+ * bounds of s were guessed wrongly, the slot may be on a neighbouring stack. */
 bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
 /* Moves t to a stack on which no thread runs, so that t can close the calls that were left on that
  * stack. t goes back by pb_stack_leave(). Until t goes back, no other thread comes to that stack.
@@ -62,7 +62,7 @@ void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *ba
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
 /* Returns the next stack after `after` that overlaps [lo, hi); NULL: there is none. If `after` is
- * NULL, returns the first one. Threads' own stacks are left out. */
+ * NULL, returns the first stack that overlaps. Threads' own stacks are left out. */
 struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi);
 /* Whether no thread is known to run on s. */
 bool pb_stack_is_idle(const struct pb_stack *s);

@@ -29,8 +29,8 @@ void pb_stack_forget_found(void)
 	memset(found, 0, sizeof(found));
 }
 
-/* Stack s lay in a frame of a thread's own stack. Returns whether that frame was left. If so, the
- * memory of s is part of the thread's own stack again. */
+/* If stack s was made in a frame of a thread's own stack, returns whether that frame was left. From
+ * then on, the memory of s is part of the thread's own stack again. */
 static bool frame_is_gone(const struct pb_stack *s)
 {
 	const struct pb_open_call *c = s->within;

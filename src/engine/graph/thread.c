@@ -40,7 +40,8 @@
 					 * for a state */
 #define LOOK_AFTER	256		/* smallest number of new threads before free_dead() */
 
-/* What pb_tls points to before the first hit. Its top is NULL, so no other field is used. */
+/* What pb_tls points to before the first hit: a state of zeros. Its top is NULL, so each hit takes
+ * the slow path. */
 static struct pb_thread no_thread;
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
@@ -181,7 +182,7 @@ static void raise_to(uint32_t *n, uint32_t to)
 		;
 }
 
-/* Closes the state of a dead thread. The state's word in tcbs[] is BUSY. */
+/* Closes the state of a dead thread. The caller has set the state's word in tcbs[] to BUSY. */
 static void abandon(struct pb_thread *t)
 {
 	t->top = NULL;

@@ -28,7 +28,8 @@ extern uint32_t pb_image;
 int pb_threads_start(uint64_t stack_top);
 
 /* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be
- * traced. slot: any address on the thread's stack. Context: hit path. */
+ * traced. slot: the return slot of the hit, or another address on the current stack. Context: hit
+ * path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
 /* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,

@@ -21,6 +21,8 @@ struct pb_thread;
 
 #define PB_MAX_THREADS	16384
 #define PB_MAX_STACKS	16384
+/* The guessed bounds of a new stack: at most this many bytes below and above the slot of the
+ * stack's first hit. */
 #define PB_GUESS_BELOW	(64ul << 10)
 #define PB_GUESS_ABOVE	(4ul << 10)
 #define PB_STACK_FILLED	2	/* filled entries have this id or a higher one */
@@ -53,7 +55,8 @@ struct pb_thread {
 	struct pb_stack *stack;
 	struct pb_stack own;
 	struct pb_stack nowhere;	/* stands for a stack that has no place in the table */
-	struct pb_stack *visiting;	/* pb_stack_visit() */
+	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
+					 * stack; otherwise NULL */
 	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
 };
@@ -108,8 +111,8 @@ static inline uint32_t pb_thread_number(const struct pb_thread *t)
 	return (uint32_t)(t - pb_threads);
 }
 
-/* Iterates over all states that a thread has or had. NULL asks for the first, and is returned
- * after the last. */
+/* Iterates over all states that a thread has or had. t: the state before, or NULL to begin. Returns
+ * NULL after the last state. */
 static inline struct pb_thread *pb_thread_next(struct pb_thread *t)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_threads, __ATOMIC_SEQ_CST);

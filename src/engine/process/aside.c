@@ -21,7 +21,7 @@
 
 #define STACK_SIZE	(64ul << 10)
 #define GONE_NS		2000000000ul	/* how long to wait for a thread to leave the process */
-#define GONE_YIELDS	100		/* how often to yield before each check sleeps */
+#define GONE_YIELDS	100		/* number of checks with a yield, before checks sleep */
 #define GONE_SLEEP_NS	100000
 #define FORK_CHECK_NS	100000000	/* how often a wait checks whether it is in a child */
 #ifndef SYS_close_range

@@ -7,9 +7,9 @@
  *
  * The asking thread waits for DONE, but not forever, because the agent's thread may be in the
  * middle of a batch. If the asking thread gives up, the agent's thread makes the requested system
- * call later. But it makes the call before it acts on the recorder's next message. Under a seccomp
- * filter the asking thread makes no system call to wait: it spins, and the agent's thread looks at
- * the request every 20 ms.
+ * call later, but before it acts on the recorder's next message. Under a seccomp filter the asking
+ * thread makes no system call to wait: it spins. The agent's thread looks at the request every
+ * 20 ms while it has no other work.
  */
 #include <linux/capability.h>
 #include <linux/futex.h>

@@ -13,7 +13,7 @@ extern bool pb_creds_wanted;	/* there will be an agent's thread; set before modu
 void pb_creds_hook(struct pb_module *m);
 /* Called after prctl() with these arguments has succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-/* From this call on the agent's thread calls pb_creds_serve() at least every 20 ms. */
+/* From this call on, the agent's thread calls pb_creds_serve() every 20 ms while it waits. */
 void pb_creds_start(void);
 /* Called when the agent's thread is about to end. */
 void pb_creds_end(void);

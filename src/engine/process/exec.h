@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include "engine/text/text.h"
 
-/* preload: the path of our library; session: the path of the socket. Context: start. */
+/* preload: the path of our library; session: the path of the socket; follow: whether images of an
+ * exec are traced. Context: start. */
 void pb_exec_start(const char *preload, const char *session, bool follow);
 /* In the open batch, replaces execve, execveat and fexecve if m has them. */
 void pb_exec_hook(struct pb_module *m);

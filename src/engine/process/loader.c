@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Follows the dynamic loader. Adds the modules that are loaded at the start, and later those that
- * dlopen loads. Removes the modules that dlclose unloads. Tells the recorder of each change. The
+ * dlopen loads. Removes the modules that dlclose unloads. Reports each change to the recorder. The
  * loader calls a function for debuggers before and after each change. The agent replaces this
  * function. The replacement compares the loader's list with the agent's own list. A new module is
  * patched before any thread can run its code. The text's lock is held from the start of a removal

@@ -8,7 +8,8 @@
 #define PB_ENGINE_PROCESS_LOADER_H
 #include "engine/process/session.h"
 
-/* Adds all modules. Returns 0, or -errno if the session broke. Context: start. */
+/* Adds all modules. exe: the path of the executable; self_dynamic: the address of the agent's own
+ * dynamic section. Returns 0, or -errno if the session broke. Context: start. */
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic);
 /* Replaces the loader's debug hook, as a part of the open batch (text.h). */
 void pb_loader_hook(const char *session_path);

@@ -89,7 +89,8 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
-/* Unmaps the ring, because a process that maps it counts as traced. Nothing was written to it. */
+/* Unmaps the ring, because a process that maps it counts as traced. The ring has no record of this
+ * process yet. */
 static void unmap_ring(void)
 {
 	pb_ring_map = (struct pb_ring_map){ 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The agent's end of the session (abi/messages.h). Context: start, the loader's
- * hook, agent thread. All functions return 0 or -errno. */
+/* The agent's end of the session (abi/messages.h). Context: start, the loader's hook, the agent's
+ * thread. Functions that return int return 0 or -errno. */
 #ifndef PB_ENGINE_PROCESS_SESSION_H
 #define PB_ENGINE_PROCESS_SESSION_H
 #include <stdbool.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel is given pb_signal_entry() in place of each handler. Flags, mask and the handler's
- * stack stay those of the program. If the interrupted PC is in the program's own code, the handler
- * sees nothing of us. Otherwise the handler sees the context as it would be without us. Registers
- * that the handler leaves unchanged get their real values back.
+ * The kernel is given pb_signal_entry() in place of each handler. The mask and the handler's stack
+ * stay those of the program. So do the flags, except for SIGSEGV and SIGBUS. If the interrupted PC
+ * is in the program's own code, the handler sees nothing of us. Otherwise the handler sees the
+ * context as it would be without us. Registers that the handler leaves unchanged get their real
+ * values back.
  *
  * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
  * of ours may have faulted (uaccess.h).
@@ -368,8 +369,8 @@ static void give_back(int sig)
 }
 
 /* If the program has a handler, the kernel keeps pb_signal_entry(), because PCs in our code must
- * still be translated. The kernel only gets SA_RESETHAND in addition, which it didn't have
- * before. */
+ * still be translated. If the program has set SA_RESETHAND, the kernel now gets this flag. Until
+ * now, only take_handler() carried it out. */
 static void stand_down(int sig)
 {
 	struct action a;
@@ -442,7 +443,7 @@ void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
 	/* without a filter, the program only asks whether filters exist */
 	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
 		return;
-	/* both make reading the TSC a fault */
+	/* after either of these calls, reading the TSC is a fault */
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
 		pb_clock_freeze();

@@ -18,8 +18,9 @@ void pb_sigaction_masks_known(void);
  * this needs are replaced. True: this is done, and the caller must call pb_sigmask_ask(). Context:
  * start, after the batch was committed. */
 bool pb_sigaction_start(void);
-/* Sets the program's own dispositions of SIGSEGV and SIGBUS in the kernel again. After this no load
- * may fault. Context: any but the hit path. */
+/* Turns reads off for good: no further load may fault. Unless a load may still be under way, sets
+ * the program's own dispositions of SIGSEGV and SIGBUS in the kernel again. But a handler of the
+ * program still gets its signal through pb_signal_entry(). Context: any but the hit path. */
 void pb_sigaction_stand_down(void);
 /* Called when the program is about to call prctl. Context: the program's thread. */
 void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);

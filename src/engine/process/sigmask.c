@@ -21,7 +21,8 @@
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
 
-#define NR_BOXES 1024	/* largest number of threads that are being made at a time */
+#define NR_BOXES 1024	/* if more threads than this are being made at a time, the masks of the
+			 * further threads stay unknown */
 
 typedef int pthread_sigmask_fn(int how, const sigset_t *set, sigset_t *old);
 typedef int pthread_create_fn(pthread_t *thread, const pthread_attr_t *attr,

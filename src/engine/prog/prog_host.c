@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The host of attached eBPF programs: it answers helpers by system calls, or from the agent's own
+ * The host of attached eBPF programs: it serves helpers by system calls, or from the agent's own
  * data. The output of programs goes to the observer's ring buffer.
  */
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Declarations that the files of this folder share: sites with programs, runs of programs at hits,
+ * and the observer's file of programs. */
 #ifndef PB_ENGINE_PROG_PROG_PRIV_H
 #define PB_ENGINE_PROG_PROG_PRIV_H
 #include <stddef.h>
@@ -62,8 +64,8 @@ struct pb_thread;
 int pb_prog_runs_start(void);		/* called before the first run; returns 0 or -errno */
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
-/* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all are taken, returns
- * the last one. */
+/* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
+ * returns the last slot. */
 uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
 /* For struct pb_bpf_host. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);

@@ -7,9 +7,9 @@
  * delivered when the run is over. Some signals can't be queued: faults, all signals under a seccomp
  * filter, and signals whose handler was installed past sigaction. The handler of such a signal may
  * leave the run by a jump, or end the thread. In this case the run never goes on. But it may hold a
- * per-CPU slot, a record reserved in a ring buffer, or a lock. These are given back at the thread's
- * next hit from a higher slot on the same stack, or at a hit of the next thread with the same
- * state.
+ * per-CPU slot, a record reserved in a ring buffer, or a lock. These are given back when a later
+ * run of the thread begins, if the later run's slot is on the same stack and not lower. They are
+ * also given back when the first run of the next thread with the same state begins.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -28,7 +28,8 @@
 
 #define MOST_NESTED	4		/* number of runs that handlers may nest; deeper runs aren't
 					 * kept */
-#define MOST_HELD	4
+#define MOST_HELD	4		/* largest number of records and locks of one run that
+					 * abandon() can give back */
 
 struct pb_prog_open {
 	uint64_t slot;

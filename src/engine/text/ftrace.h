@@ -48,7 +48,8 @@ extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t 
  * 0 or -errno. After an error the text is as it was. The caller undoes its change to hashes or
  * options, and calls this function again. */
 int pb_ftrace_update(bool live);
-/* Removes all ops. The text is again as in the file, except for replaced functions. */
+/* Removes all ops. The text is again as in the file, except for replaced functions and compiled-in
+ * calls. */
 int pb_ftrace_stop(bool live);
 /* Called after pb_ftrace_stop(): restores the text of the replaced functions, too. */
 int pb_ftrace_undo(bool live);

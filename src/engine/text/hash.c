@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Filters: function patterns in the order they were written. */
+/* Filters: lists of patterns for functions, in the order in which the patterns were written. */
 #include <asm/errno.h>
 #include "engine/files.h"
 #include "engine/text/ftrace.h"

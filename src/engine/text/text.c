@@ -25,7 +25,8 @@ static uint32_t own_pid(void)
 
 /* `lock` is the PID of the holder. If it is the PID of another process, a fork has copied a lock
  * that was held, and this process takes the lock over. dlopen calls this function, perhaps under a
- * seccomp filter. So it makes no system call if the PID of this process is known. */
+ * seccomp filter. So if the PID of this process is known, the function makes a system call only if
+ * the lock isn't free. */
 void pb_text_lock(void)
 {
 	uint32_t me = own_pid(), free = 0;

@@ -62,7 +62,7 @@ extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* number of rows in pb_modules, published by a release
 					 * store. Rows are reused. */
 
-/* Adds a module, which gets its sites later. First checks that the file mapped at bias is the one
+/* Adds a module, which gets its sites later. First checks that the file mapped at bias is the file
  * that was analysed. NULL: the module can't be traced (reason in *why). */
 struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
 			      uint64_t link_map, uint32_t first_site, uint32_t number,

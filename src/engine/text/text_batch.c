@@ -50,9 +50,9 @@
  *
  * Failure. Before a part is written, each of its patches saves the old bytes; `done` counts the
  * patches that may be in the text. If the threads can't be stopped for a part, the parts that were
- * written are taken back in reverse order, so that the rule holds on the way back too. If the
- * threads can't be stopped for that either, some places keep their new state. pb_text_look() finds
- * out from the text which places these are.
+ * written are taken back. The last part is taken back first, so that the rule holds on the way back
+ * too. If the threads can't be stopped for that either, some places keep their new state.
+ * pb_text_look() finds out from the text which places these are.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>

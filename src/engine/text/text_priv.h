@@ -29,7 +29,7 @@ void pb_returns_init(struct pb_module *m);
  * the stub's offset; 0: the stub can't be made. */
 uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
 uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
-/* Makes the stubs of all modules executable. */
+/* Makes the stubs executable in each module that uses a stub. Returns 0 or -errno. */
 int pb_stubs_seal(void);
 void pb_stubs_unmap(const struct pb_module *m);
 
@@ -43,7 +43,8 @@ bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
 /* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
-/* text_batch.c: says which jumps of a place are in the text, or will be there after the batch. */
+/* text_batch.c: these flags say which jumps of a place are in the text, or will be there after the
+ * batch. */
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_SLOT	2u
 
@@ -62,7 +63,7 @@ bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p);
 /* text_shared.c: two shared jumps. The first jump, at `first`, has one byte of its own. The second
  * jump comes right after that byte; its first four bytes are the displacement of the first jump.
  * Finds addresses to which the two jumps can lead, and writes jumps to `to` and `second_to` at
- * these addresses. */
+ * these addresses. False: the two jumps can't be made. */
 bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint64_t second_to);
 /* The target of the second jump at this address, or 0. */
 uint64_t pb_shared_target(uint64_t second);

@@ -192,9 +192,9 @@ static bool second_is_on(struct pb_module *m, uint32_t window)
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }
 
-/* If the window's jump is the first of two shared jumps, adds the second one to the batch. It
- * belongs to the next function's entry or to another window. False: the first jump can't be
- * written. */
+/* If the window's jump is the first of two shared jumps, adds the second jump to the batch. The
+ * second jump belongs to the next function's entry or to another window. False: the first jump
+ * can't be written. */
 static bool next_is_on(struct pb_module *m, uint32_t window)
 {
 	const struct pb_func *f =

@@ -9,11 +9,11 @@
  *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
- * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. They
- * are far from each other, so each of them gets a page of its own. d3 and d2 give the distance of
- * the targets from the module. As in map_near() (text_stubs.c), the targets lie below the module,
- * where only the loader maps files. If there is no room below the module, the targets lie far above
- * it.
+ * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. The
+ * targets are far from each other, so each target gets a page of its own. d3 and d2 give the
+ * distance of the targets from the module. As in map_near() (text_stubs.c), the targets lie below
+ * the module, where only the loader maps files. If there is no room below the module, the targets
+ * lie far above it.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"

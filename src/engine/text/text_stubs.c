@@ -7,9 +7,10 @@
  *   (front)          the file
  *
  * If the file is mapped at the address for which its code was made, stubs without absolute
- * addresses are ready for use. All other stubs are written anew as a whole. A stub is made when its
- * site is first patched, after a check that the bytes to displace are those of the file. The stub
- * becomes executable when the batch seals it.
+ * addresses are ready for use. If the module also has no load bias, all its stubs are ready. A stub
+ * that isn't ready is written anew as a whole. A stub is made when its site is first patched, after
+ * a check that the bytes to displace are those of the file. The stub becomes executable when the
+ * batch seals it.
  */
 #include <asm/errno.h>
 #include <elf.h>

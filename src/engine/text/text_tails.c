@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds where tail jumps lead. If a function ends by a tail jump to another function, the eBPF
- * program for its return must run at the return of that other function.
+ * Finds where tail jumps lead. If function f ends by a tail jump to function g, the eBPF program
+ * for the return of f must run at the return of g.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
@@ -34,7 +34,8 @@ static bool find(uint64_t from, struct exit *e)
 }
 
 /* Returns the address to which the displacement of the exit's instruction leads. The instruction is
- * the last one of its window, or a conditional jump. 0: the instruction has no displacement. */
+ * the last instruction of its window, or a conditional jump. 0: the instruction has no
+ * displacement. */
 static uint64_t address_in(const struct exit *e)
 {
 	const struct pb_recipe *r = e->place.recipe;
