@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay doctor`: prints what this machine allows, and what the results mean for tracing. Each
- * check tries the operation itself. It doesn't guess from a version.
+ * `patchbay doctor`: prints what this machine allows, and what the results mean for tracing. Some
+ * checks try the operation itself, for example ptrace. Other checks read limits and settings. No
+ * check guesses from a version.
  */
 #include <errno.h>
 #include <fcntl.h>

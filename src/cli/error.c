@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints a command's error on one line. The exit status is 1. */
+/* Prints a command's error on one line. Returns 1, for use as exit status. */
 #include "cli/cli.h"
 #include "reader/say.h"
 

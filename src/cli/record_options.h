@@ -7,7 +7,8 @@
 #include "recorder/settings.h"
 
 extern const struct argp record_argp;
-/* Like record_argp, but without the options for the data directory. The input is a struct
+/* The options that `record` has in common with `live` and `bpf trace`. Only record_argp has
+ * --directory, --quiet, --bpf and the options that need --bpf. The input is a struct
  * record_options. */
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
@@ -16,7 +17,7 @@ extern const struct argp record_common_argp;
 
 void record_options_init(struct record_options *o);
 
-/* Returns 0. After an error, prints one line and returns the exit status. */
+/* Returns 0. Prints one line for each error. After an error, returns the exit status. */
 int record_options_parse(struct record_options *o, int argc, char **argv);
 /* Adds a --map option. Returns 0 or ENOMEM. */
 int record_options_map(struct record_options *o, const char *text);

@@ -55,11 +55,13 @@ struct pb_control_pattern {
 int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			    char *err, size_t errlen);
 
-/* Reads a decimal number in [0, max]. The number may have white space around it. */
+/* Reads a decimal number in [0, max]. The number may have white space around it. Returns 0 or
+ * -EINVAL. */
 int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out);
 
 /* Reads a duration, and stores it in nanoseconds. The number may have decimals. The unit is ns, us,
- * ms or s; without a unit it is us. */
+ * ms or s, which may be written as nsec, usec, msec or sec. Without a unit it is us. Returns 0 or
+ * -EINVAL. */
 int pb_control_parse_duration(const char *text, uint64_t *ns);
 /* Returns the value in the form that the agent reads: a duration in microseconds, without a unit.
  * The result is `value` or buf. */

@@ -41,8 +41,8 @@
 
 /* ---- the directory --------------------------------------------------------- */
 
-/* Reads PATCHBAY_CACHE: "off" or "0", or a size, which may end in K, M or G. Any other text leaves
- * *limit unchanged. Returns false for "off" and "0". */
+/* Reads PATCHBAY_CACHE: "off" or "0", or a size in bytes, which may end in K, M or G. Other text
+ * leaves *limit unchanged. Returns false for "off" and "0". */
 static bool read_setting(uint64_t *limit)
 {
 	static const char units[] = "KMG";
@@ -161,8 +161,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-/* Returns a hash of values that the file's content can't forge: inode, size, time of the last
- * change, and path. */
+/* Returns a hash of values that the file's content can't forge: device, inode, size, time of the
+ * last change, and path. */
 static uint64_t file_identity(const struct stat *st, const char *path)
 {
 	uint64_t h = mix(mix(0, st->st_dev), st->st_ino);

@@ -38,9 +38,9 @@ void pb_cache_open(struct pb_cache *c, int elf_fd, const char *path, unsigned fl
 void pb_cache_stubs(struct pb_cache *c);
 /* Returns a descriptor of the cached file, or -1 if there is no valid file. */
 int pb_cache_find(const struct pb_cache *c);
-/* Keeps the bytes, unless the ELF file changed while it was analysed. Returns a descriptor of the
- * new file, or -1. If all files together exceed the limit, removes the least recently used
- * files. */
+/* Keeps the bytes, unless the ELF file changed while it was analysed or just before. Returns a
+ * descriptor of the new file, or -1. If all files together exceed the limit, some calls remove the
+ * least recently used files. */
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size);
 void pb_cache_close(struct pb_cache *c);

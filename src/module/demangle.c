@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Demangles names with libiberty, within a limit of memory, and shortens the result for the views.
- * Long lists of template arguments and the text of clones are left out.
+ * Long lists of template arguments are left out, and the text of a clone becomes shorter.
  */
 #include "module/demangle.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Returns descriptors of an ELF file's analysis and of its file of stubs. Each comes from the cache
- * if the cache has it. Otherwise it is made and stored in the cache. If nothing can be cached, it
- * is in a memfd.
+ * Returns descriptors of an ELF file's analysis and of its file of stubs. Each of the two comes
+ * from the cache if the cache has it. Otherwise it is made and stored in the cache. If it can't be
+ * stored there, it is in a memfd.
  */
 #include "module/module.h"
 #include <errno.h>

@@ -24,13 +24,13 @@ struct pb_module_options {
 
 /*
  * Analyses the file of elf_fd. elf_fd's file offset is neither used nor moved. `path` is written to
- * the analysis, and a debug link is resolved relative to `path`. Returns a descriptor
- * (close-on-exec, read-only) of the analysis. It is the cached file, or a sealed memfd if nothing
- * can be cached. The analysis has passed pb_analysis_check().
+ * the analysis, and a debug link is resolved relative to `path`. Returns a close-on-exec descriptor
+ * of the analysis. It is a read-only descriptor of the cached file. If the analysis can't be
+ * cached, it is a descriptor of a sealed memfd. The analysis has passed pb_analysis_check().
  *
  * Errors: -ENOEXEC (the file is not an ELF64 x86-64 program or library, or is broken), -ENOMEM,
- * -EFBIG, -EIO, and the errors of read, memfd_create, ... On an error, err gets one line of text
- * without the path and without a full stop.
+ * -EFBIG, -EINVAL (a defect of Patchbay), and the errors of fstat() and memfd_create(). On an
+ * error, err gets one line of text without the path and without a full stop.
  */
 int pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 		   size_t errlen);

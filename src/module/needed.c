@@ -107,8 +107,8 @@ static bool try_dir(char *out, const char *dir, size_t len, const char *name)
 	return len && n < PATH_MAX && is_elf(out);
 }
 
-/* Looks for name in dirs, a list such as "a:b". $ORIGIN and ${ORIGIN} mean the directory of the
- * file `of`. */
+/* Looks for name in dirs, a list such as "a:b". $ORIGIN or ${ORIGIN} at the start of an element
+ * means the directory of the file `of`. */
 static bool try_path_list(char *out, const char *dirs, const char *of, const char *name)
 {
 	const char *slash = strrchr(of, '/');

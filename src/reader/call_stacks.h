@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct pb_open_call {
-	uint64_t start;
+	uint64_t start;		/* when the call began, in ticks of the records' clock */
 	uint64_t child;		/* for the view: the time that the call spent in traced callees */
 	uint64_t aux;		/* for the view. call_walk.h sets it to the time of the fork if the
 				 * call was inherited by fork */
@@ -49,14 +49,14 @@ struct pb_call_stack {
 	struct pb_call_stack *from;
 	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that pb_stack_find() may still spend on failed searches */
-	size_t image;
+	size_t image;		/* index in data->images */
 	/* When the data ends, a call without traced callees may still run on this stack: the
 	 * leaf. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* for the view */
 	bool leaf_inherited;	/* the leaf began in the process that forked this one */
-	uint32_t tid;
+	uint32_t tid;		/* TID of the last thread that used the stack */
 };
 
 struct pb_stacks;

@@ -33,7 +33,7 @@ struct pb_thread {
 	uint64_t start;		/* start time of the thread's first chunk. If the thread has no
 				 * chunks, time of its first hit */
 	uint64_t born;		/* time of the thread's first hit; 0: unknown */
-	uint64_t lost, no_return, missed; /* these counts come from the thread itself */
+	uint64_t lost, no_return, missed; /* the thread's own counts, as in struct pb_ring_thread */
 };
 
 struct pb_module_map {
@@ -83,7 +83,7 @@ struct pb_data {
 	size_t nr_exits;
 	struct pb_msg_ready ready;	/* sums over all images and over the modules that they
 					 * loaded later */
-	uint64_t refused_late;		/* PB_META_REFUSED records */
+	uint64_t refused_late;		/* number of PB_META_REFUSED records */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
 	bool damaged;			/* something was cut off or unreadable */
@@ -119,7 +119,7 @@ struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial);
 /* Returns the index of an image, or 0 if the image isn't known. */
 size_t pb_data_image(const struct pb_data *d, uint32_t image);
 
-/* Adds a line to the notes. Only the first few lines are kept. */
+/* Adds a line to the notes. Only the first 64 lines are kept. */
 void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- private to src/reader --- */

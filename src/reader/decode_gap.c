@@ -48,9 +48,9 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 		l->nr--;
 }
 
-/* Finds unknown calls that are in the list before known calls. A signal handler interrupted each
- * such call before its ENTRY was written. Either the ENTRY comes later, or the ENTRY was lost and
- * the call is not counted. */
+/* A call of the list is known if the decoder's stack has it. Finds the unknown calls that are in
+ * the list before known calls. A signal handler interrupted each such call before its ENTRY was
+ * written. Either the ENTRY comes later, or the ENTRY was lost and the call is not counted. */
 static void find_unwritten(struct pb_cursor *c, const struct list *l)
 {
 	const struct pb_call_stack *s = c->stack;
@@ -120,8 +120,8 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
 
 /* Handles the OPEN record at pos, or skips it if it must not be used. If the record agrees with the
  * stack's next call, that call is still open. If it disagrees, the stack's next call and all calls
- * inside it have ended. Each of them gives one event. After these events, the record's call is
- * opened. */
+ * inside it have ended. Each of these calls gives one event. After these events, the record's call
+ * is opened. */
 static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 {
 	struct pb_call_stack *s = c->stack;

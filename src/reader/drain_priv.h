@@ -50,6 +50,7 @@ unsigned pb_drain_full(struct pb_drain *d);
 void pb_drain_count(struct pb_drain *d);
 /* Takes a chunk from a dead thread, if that thread still holds it. */
 void pb_drain_take_from(struct pb_drain *d, uint32_t chunk, uint32_t serial);
+/* Writes the chunks that were taken, and frees them. */
 void pb_drain_flush(struct pb_drain *d);
 /* At the end of the session: writes all remaining chunks. */
 void pb_drain_rest(struct pb_drain *d);
@@ -71,8 +72,8 @@ struct pb_drain_round {
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
 /* Notes how many threads have started so far. Called every 250 ms. Engines may use one more chunk
  * for each chunk that a thread holds (pb_drain_supply()). A new thread may not hold a chunk yet, so
- * it would have none to use. So the engines get the number noted 250 to 500 ms ago, and may use one
- * more chunk for each thread that has started since then (pb_ring_usable()). */
+ * it would have no chunk to use. So the engines get the number noted 250 to 500 ms ago. They may
+ * use one more chunk for each thread that has started since then (pb_ring_usable()). */
 void pb_drain_serials(struct pb_drain *d);
 /* Moves a chunk from READING to next_state. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);
@@ -81,7 +82,8 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);
 bool pb_drain_ahead(struct pb_drain *d);
 /* Gives back the memory of free chunks that are no longer needed. */
 void pb_drain_trim(struct pb_drain *d);
-/* Makes this thread the ring's owner. If this thread dies, engines notice its death at once. */
+/* The heartbeat thread calls the next two functions. pb_drain_own() makes the calling thread the
+ * ring's owner. If the owner dies, engines notice its death at once. */
 void pb_drain_own(struct pb_drain *d);
 void pb_drain_disown(struct pb_drain *d);
 

@@ -9,8 +9,8 @@
 
 #include "base/base.h"
 
-#define WINDOWS_TOTAL	(64u << 20)
-#define WINDOW_MIN	512
+#define WINDOWS_TOTAL	(64u << 20)	/* limit of all windows together, in bytes */
+#define WINDOW_MIN	512		/* smallest window in bytes, whatever the limit */
 
 static bool wanted(const struct pb_thread *t, const uint32_t *tids, size_t nr)
 {

@@ -25,7 +25,7 @@ struct pb_stream {
 	size_t nr;
 	struct pb_stream_key { uint64_t time; struct pb_cursor *cursor; } *heap, *heap_start;
 	size_t nr_heap;
-	bool by_time, fresh, shared;
+	bool by_time, fresh, shared;	/* fresh: the heap's order is up to date */
 	struct pb_stream_totals totals;
 };
 

@@ -10,7 +10,8 @@
  *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
  *   BUSY     a thread looks at it or analyses it
  *   DONE     its analysis is open and can be taken
- *   OVER     the main thread took the analysis or makes it itself, or the analysis failed
+ *   OVER     the main thread took the analysis or makes it itself; or the file can't be opened or
+ *            analysed; or the number of jobs had reached its limit
  *
  * A look at a file starts the file's read-ahead. One thread, the lister, lists the files. After
  * that, the lister looks at all files, so that the disk gets all requests at once. A look may block
@@ -277,7 +278,7 @@ static void analyse(struct record_ahead *a, struct job *j)
 
 /* Kills the loader's process and waits for its end. Called after the loader has closed its output,
  * or when its list isn't needed any more. The main thread reaps all children, and may have reaped
- * this one. The PID may then belong to another process, but the pidfd can't. */
+ * the loader. The PID may then belong to another process, but the pidfd can't. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;

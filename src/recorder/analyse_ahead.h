@@ -14,7 +14,8 @@ struct record_ahead;
 struct record_ahead *record_ahead_start(const struct record_options *o,
 					const struct record_target *t);
 /* Returns the path of the program (i = 0) or of a library that it is linked with. Returns NULL if i
- * is greater than the number of libraries. May wait for the list. */
+ * is greater than the number of libraries. May wait for the list of libraries. If the list takes
+ * too long, only the libraries that are already listed count. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
 /* Returns a descriptor of the file's analysis, or -1 if no analysis was made. May wait for a
  * worker. If an analysis was made, sets *stubs_fd to a descriptor of its file of stubs, or to

@@ -20,8 +20,8 @@ struct record_hook {
 	const char *function;		/* a glob */
 	const char *module;		/* path, file name or soname of a module; "" means any
 					 * module */
-	uint32_t prog;
-	bool returns;
+	uint32_t prog;			/* index of the program in its object */
+	bool returns;			/* the program runs at the function's return */
 	bool by_path;			/* `module` contains a slash. It means the file with the
 					 * device `dev` and the inode `ino` */
 	dev_t dev;

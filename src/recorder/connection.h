@@ -39,8 +39,8 @@ struct record_image_module {
 struct record_image {
 	uint32_t number;
 	pid_t pid;
-	uint32_t next_site;
-	bool ready;
+	uint32_t next_site;		/* the first site number of the image's next module */
+	bool ready;			/* the image's agent has sent READY */
 	uint32_t nr_modules;
 	struct record_image_module *modules;
 	char comm[RECORD_COMM];		/* name of the image's first thread when the image

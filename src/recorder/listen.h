@@ -19,6 +19,7 @@ struct record_peer {
 /* Returns a descriptor. poll() reports POLLIN on it when record_listen_next() has an agent. */
 int record_listen_fd(const struct record_server *s);
 bool record_listen_next(struct record_server *s, struct record_peer *peer);
-/* Accepts a peer from a socket. Refuses processes of other users. Context: any thread. */
+/* Accepts a peer from a socket. Refuses processes of other users, unless the recorder is root.
+ * Context: any thread. */
 bool record_listen_accept(int listen_fd, struct record_peer *peer);
 #endif

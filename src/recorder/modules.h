@@ -17,7 +17,7 @@ struct record_options;
 struct record_module {
 	uint32_t number;	/* index in the list, plus 1 */
 	char *path;
-	dev_t dev;
+	dev_t dev;		/* dev, ino and ctime_ns are those of the file that was analysed */
 	ino_t ino;
 	int64_t ctime_ns;
 	int fd;			/* descriptor of the analysis */
@@ -50,6 +50,8 @@ int record_module_stubs(struct record_modules *m, struct record_module *e, int e
 /* Writes the modules that were analysed before the data directory existed. All later modules are
  * written when they are analysed. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
+/* True if the options select the module for tracing. is_exe: the module is the image's executable.
+ * Notes in o->module_matched which patterns match the module. */
 bool record_module_traced(const struct record_options *o, const struct record_module *m,
 			  bool is_exe);
 void record_modules_free(struct record_modules *m);

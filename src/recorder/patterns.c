@@ -145,7 +145,7 @@ static int resolve_patterns(struct record_options *o, const struct record_target
 	return ret;
 }
 
-/* The agent applies the writes in the order in which this function adds them. The tracer is the
+/* The agent applies the writes in the order in which this function adds them. The tracer is written
  * last, so everything else is set when the tracer starts. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m)

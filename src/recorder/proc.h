@@ -52,8 +52,9 @@ int record_proc_status(const char *path, struct record_status *s);
 struct record_stat {
 	bool kernel;			/* the thread is a kernel thread */
 	uint64_t start;			/* when the thread started, in ticks since boot */
-	uint64_t memory, env_end;	/* env_end is 0 if the recorder may not see it, or if exec
-					 * isn't done yet */
+	uint64_t memory, env_end;	/* memory: size of the virtual memory in bytes. env_end: the
+					 * address where the environment ends; 0: the recorder may
+					 * not see this address, or exec isn't done yet */
 };
 /* Reads the stat file in the directory "/proc/PID" or "/proc/PID/task/TID". */
 int record_proc_stat(const char *dir, struct record_stat *s);

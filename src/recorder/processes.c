@@ -9,9 +9,10 @@
  * has unmapped the ring, or has called exec. So the exclusive lock can be taken exactly when no
  * process maps the ring.
  *
- * /proc is used only for names, to find processes that are starting, and to search for mappings of
- * the ring if an agent got no lock. /proc hides the mappings of other users' processes, of
- * processes that aren't dumpable, and of a main thread that has exited.
+ * /proc is used to open the ring's file again, for names, and for two searches. One search finds
+ * processes that are starting. If an agent got no lock, the other search finds mappings of the
+ * ring. /proc hides the mappings of other users' processes, of processes that aren't dumpable, and
+ * of a main thread that has exited.
  */
 #include <errno.h>
 #include <fcntl.h>

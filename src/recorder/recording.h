@@ -25,7 +25,7 @@ struct record_server {
 	struct record_image **images;
 	uint32_t nr_images;
 	unsigned ready;			/* number of images that have sent READY */
-	bool agent_error;		/* the first image has reported an error */
+	bool agent_error;		/* the agent of the first image has reported an error */
 	unsigned shown;			/* number of lines that were printed for agents */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };

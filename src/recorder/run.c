@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts the program, serves its agents and waits for the end. This thread polls, while the drain
- * threads move data.
+ * Starts the program, serves its agents and waits for the end. The main thread polls, while the
+ * drain thread moves data.
  *
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
  * on. The recorder only stays to write the data that it has. A signal that another process sends to
@@ -193,8 +193,8 @@ static void on_signal(struct run *r)
 }
 
 /* True if progress may be shown. It must not disturb the program's output, so no descriptor of the
- * program may lead to the terminal. The terminal must be in line mode, and the recorder must be in
- * the foreground. */
+ * program except standard input may lead to the terminal. The terminal must be in line mode, and
+ * the recorder must be in the foreground. */
 static bool may_show_progress(const struct run *r)
 {
 	const char *term = getenv("TERM");

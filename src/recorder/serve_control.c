@@ -8,10 +8,10 @@
  *   HELLO (pid of a process) ----> finds the agent's connection
  *   <------------- READY, or ERROR
  *   WRITE / READ ----------------> answers if the recorder owns the file;
- *                                  otherwise queues it while the agent is busy
+ *                                  otherwise queues the request while the agent is busy
  *                                  WRITE / READ -----------------> carries it out
  *                                  <---------------- REPLY, or ERROR + text
- *   <----------------------------- passes that on
+ *   <----------------------------- passes the answer on
  */
 #include <errno.h>
 #include <stdio.h>
@@ -113,7 +113,8 @@ static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 	return reply(c, (int32_t)len, text + ask->offset, len);
 }
 
-/* Answers a request for a file that the recorder owns. False if the agent owns the file. */
+/* If the recorder owns the file, answers the request, sets *ret and returns true. Otherwise returns
+ * false. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {

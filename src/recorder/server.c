@@ -83,8 +83,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 }
 
 /* Returns the first of the image's site numbers for a module. If the agent asks for the module
- * again, it gets the same number. Returns 0 if all site numbers are used, if the module has no
- * functions, or if memory is short. */
+ * again, it gets the same number. Returns 0 if the module has no functions, or more than there are
+ * numbers left, or if memory is short. */
 static uint32_t image_first_site(struct record_server *s, struct record_image *im,
 				 const struct record_module *m)
 {
@@ -409,8 +409,8 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 	list[s->nr_conns++] = c;
 }
 
-/* Reads and handles messages. A message that is longer than PB_MSG_MAX arrives truncated, and is an
- * error. */
+/* Reads and handles messages. A message whose body is longer than PB_MSG_MAX is an error, and may
+ * arrive truncated. */
 static void conn_read(struct record_server *s, struct record_conn *c)
 {
 	static _Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX + 8];

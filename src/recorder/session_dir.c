@@ -66,7 +66,7 @@ static bool runtime_base(char base[RECORD_BASE])
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
 
-	/* a socket's path has 108 bytes, and "/PID-XXXXXX/control" needs 32 of these */
+	/* a socket's path has 108 bytes; "/patchbay/PID-XXXXXX/control" needs up to 32 of these */
 	if (!run || *run != '/' || strlen(run) >= 60)
 		return false;
 	snprintf(base, RECORD_BASE, "%s/patchbay", run);

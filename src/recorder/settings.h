@@ -28,8 +28,8 @@ struct record_mark;
 
 struct record_options {
 	char **argv;			/* the program and its arguments, NULL-terminated */
-	const char *dir;
-	uint64_t buffer, max_size;
+	const char *dir;		/* path of the data directory */
+	uint64_t buffer, max_size;	/* bytes; max_size 0: no limit */
 	uint32_t mode;			/* PB_RING_* */
 	uint32_t welcome_flags;		/* PB_WELCOME_* */
 	bool all, all_sites, serve, quiet, usage_error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds out whether a process may write to the recorder's terminal. Its output and the progress
- * line would then mix. */
+/* Finds out whether a process may write to the recorder's terminal. The process' output and the
+ * progress line would then mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -13,7 +13,7 @@ struct record_server;
 
 struct record_threads {
 	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
-	uint32_t seen;
+	uint32_t seen;			/* number of rows of the ring's table that were polled */
 };
 /* Reads the names of new threads. If `renew` is true, also reads the names of the newest threads
  * again. */

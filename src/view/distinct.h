@@ -2,8 +2,8 @@
 /*
  * Displayed names leave out template arguments and parameters, so the names of different functions
  * may be equal. If a list has equal names, each of them is lengthened until it differs from the
- * others. First, inner lists of template arguments are added, then parameters, then the module,
- * then the address.
+ * others. First, lists of template arguments are added, outer lists before inner lists. After that,
+ * the parameters are added, then the module, then the address.
  *
  * Context: the observer, one thread.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Resolves the views' patterns to bits, one for each function. */
+/* Resolves the views' patterns. Each function gets a byte with its PB_FILTER_* bits. */
 #include "view/filter.h"
 
 #include <errno.h>

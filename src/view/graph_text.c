@@ -139,7 +139,8 @@ static void print_no_duration(struct printer *p)
 		pb_out_str(p->o, "              |  ");
 }
 
-/* Prints microseconds with up to three decimals, with seven digits in all. */
+/* Prints microseconds with up to three decimals. If the number would have more than seven digits,
+ * prints fewer decimals. */
 static void print_duration(struct printer *p, uint64_t ns)
 {
 	uint64_t us = ns / 1000, nsecs = ns % 1000;
@@ -209,7 +210,8 @@ static const char *note_on(const struct pb_event *ev)
 	return ev->flags & PB_EV_TAIL ? tail : NULL;
 }
 
-/* Prints "func();" with a duration, or with a comment instead. */
+/* Prints "func();" with its duration. If there is a `comment`, prints no duration, and the comment
+ * at the end of the line. */
 static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t depth,
 		       const char *comment)
 {
@@ -431,8 +433,9 @@ static const struct {
 #define X(flag, bit, name) { "nofuncgraph-" name, PB_FG_##flag },
 	PB_FG_OPTIONS(X)
 #undef X
-	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name; its column has the processor,
-						 * our column has the thread */
+	{ "nofuncgraph-cpu", PB_FG_TID },	/* the kernel's name for this option; the
+						 * kernel's column has the processor, and this
+						 * column has the thread */
 };
 
 bool pb_fg_set(unsigned *flags, const char *name)

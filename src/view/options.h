@@ -38,7 +38,9 @@ extern const struct argp pb_view_argp, pb_view_argp_select;
 void pb_view_add_filter(struct argp_state *state, struct pb_view_options *o, unsigned mark,
 			const char *pattern);
 
-/* Converts "12us", "1.5ms", "3s", or "100" (ns) to ns. Returns 0, -EINVAL or -ERANGE. */
+/* Converts a time to ns. The unit is ns, us, ms, s or m (minutes): "12us", "1.5ms". Without a unit,
+ * a number with a decimal point is in seconds, and any other number is in ns. Returns 0, -EINVAL or
+ * -ERANGE. */
 int pb_view_parse_time(const char *text, uint64_t *ns);
 
 /*

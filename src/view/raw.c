@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Prints one line for each event of the decoder, for scripts and for debugging.
- *   TIME SERIAL TID STACK DEPTH KIND SITE NAME [start=] [value=] [flags]
- * Times are ticks of the records' clock. */
+ *   TIME SERIAL TID STACK DEPTH KIND SITE NAME [start=] [parent_ip= or count=] [flags]
+ * Times are ticks of the records' clock. A line of the KIND "lost" has no SITE and no NAME. */
 #include "view/view.h"
 
 static const char *const kinds[] = {

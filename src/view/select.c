@@ -5,7 +5,7 @@
 
 #include "view/filter.h"
 
-#define DEPTH_MAX 256	/* at most so many unknown outer calls count for the depth */
+#define DEPTH_MAX 256	/* at most this many unknown outer calls count for the depth */
 
 bool pb_view_selects(const struct pb_view *v)
 {

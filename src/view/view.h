@@ -73,8 +73,9 @@ struct pb_report {
 	size_t nr;
 	uint64_t calls;			/* sum over all rows */
 	struct pb_stream_totals totals;
-	uint64_t open;			/* how many of `calls` were still open when the data
-					 * ended */
+	uint64_t open;			/* number of calls that were still open when the data ended;
+					 * a call that a child inherited by fork counts in both
+					 * processes */
 	bool by_time;			/* records were read in the order of time, because stacks
 					 * moved between threads */
 };

@@ -14,7 +14,8 @@
 #include "module/analysis/stages.h"
 
 #define DEBUG_DIR	"/usr/lib/debug"
-#define MAX_UNPACKED	(256ull << 20)
+#define MAX_UNPACKED	(256ull << 20)	/* in bytes: limit of the mini debug info, packed or
+					 * unpacked, and of the decoder's memory */
 
 static int open_by_build_id(struct pb_elf *e)
 {
@@ -33,8 +34,8 @@ static int open_by_build_id(struct pb_elf *e)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Returns the file name in the debug link. The debug file's CRC follows the name, aligned to 4
- * bytes. */
+/* Returns the file name in the debug link, or NULL. Sets *crc to the debug file's CRC, which
+ * follows the name, aligned to 4 bytes. */
 static const char *debug_link(struct pb_elf *e, uint32_t *crc)
 {
 	const Elf64_Shdr *sh = pb_elf_section(e, ".gnu_debuglink");

@@ -26,8 +26,8 @@ struct pb_fn_exit {
 	uint64_t run;		/* start of the straight-line code that ends with this exit */
 	uint64_t target;	/* JMP, JCC, FALL: the target */
 	uint32_t unit;		/* the FDE's index */
-	int32_t cfa_off;
-	uint8_t cfa_reg;
+	int32_t cfa_off;	/* before the instruction, the CFA is cfa_reg + cfa_off */
+	uint8_t cfa_reg;	/* PB_REG_*, or the number of another register */
 	bool gone;		/* the return address is on top of the stack when the instruction
 				 * runs */
 	bool live;		/* control can reach the instruction */
@@ -35,7 +35,7 @@ struct pb_fn_exit {
 	bool exit;		/* the instruction leaves the function: a return or a tail jump */
 	bool displaced;		/* the instruction is displaced for a code slot, and the copy of the
 				 * exit is not hooked */
-	uint8_t how;
+	uint8_t how;		/* enum pb_exit_how */
 	uint8_t why;		/* why the exit is not hooked: enum pb_inexit */
 	uint32_t window;	/* the index of the exit's window */
 };
@@ -53,7 +53,7 @@ struct pb_an_window {
 	uint8_t len;
 	uint8_t how;		/* enum pb_exit_how, except JOINED */
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
-	int16_t via;
+	int16_t via;		/* as in struct pb_fn */
 	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
 	int32_t on;		/* NEXT: the index of the window that has the second jump; -1: an
 				 * entry has it */

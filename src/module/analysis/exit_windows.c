@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds a window for each exit. The window consists of whole instructions, which include the exit.
- * The jump to the return stub replaces them. Exits are taken in the order of their addresses. For
+ * A jump to the window's stub replaces them. Exits are taken in the order of their addresses. For
  * each exit, these kinds of windows are tried in this order:
  *
  *   ENTRY           the entry's window is made longer, so that its stub holds the exit
@@ -47,8 +47,8 @@ static void mark_entries(struct pb_an *an)
 
 
 /* Returns the address of the instruction before addr, if control reaches addr only by falling
- * through from that instruction. Returns 0 if a branch leads to addr, or if the instruction doesn't
- * fall through. */
+ * through from that instruction. Returns 0 if a branch leads to addr, or if the instruction is a
+ * call or doesn't fall through. */
 static uint64_t step_back(struct pb_placer *p, uint64_t addr, uint64_t floor)
 {
 	const struct pb_range *r = pb_range_find(p->an, addr);

@@ -34,7 +34,7 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 	return an->exit_work > PB_EXIT_WORK;
 }
 
-/* computed.c */
+/* computed.c: classifies the jump e, which is of kind PB_EXIT_INDIRECT. */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
 /* True if the instruction writes to the return slot or takes its address. The caller knows that the
  * instruction touches the slot. */

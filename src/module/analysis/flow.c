@@ -98,7 +98,8 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 /*
  * True if the instruction sets rsp from another register or from memory. If this unit has copied
  * rsp to that register, *off is the CFA's offset from the copy. Otherwise *off is INT64_MAX
- * (unknown), and any offset in the CFI table counts as a contradiction.
+ * (unknown), and any offset in the CFI table counts as a contradiction. If the instruction copies
+ * rsp to a register, this function notes the CFA's offset in f->saved.
  */
 static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
 				const struct pb_cfi_row *row, int64_t *off)

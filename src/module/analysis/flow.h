@@ -29,7 +29,7 @@ struct pb_flow {
 	int64_t saved[16];		/* for each register: CFA - rsp when rsp was copied to the
 					 * register */
 	uint64_t last;			/* the address of the last instruction */
-	uint8_t last_what;
+	uint8_t last_what;		/* enum pb_insn_what of the last instruction */
 	pb_exit_vec exits;
 	pb_gap_vec pads;
 };

@@ -97,8 +97,8 @@ static const uint16_t two_byte[256] = {
 	[0xe8 ... 0xef] = P66 | M, [0xf1 ... 0xf6] = P66 | M, [0xf8 ... 0xfe] = P66 | M,
 };
 
-/* Reads the operand's ModRM, SIB and displacement at p; returns the first byte after them. Reads
- * at most seven bytes. */
+/* Reads the operand's ModRM, SIB and displacement at p. They have at most six bytes. Returns the
+ * address of the first byte after them. */
 static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 {
 	i->has_modrm = true;

@@ -32,7 +32,7 @@ struct pb_insn {
 	uint8_t rex;		/* bits R, X and B, at their places in the prefix; W is left out */
 	uint8_t sib_base, sib_index;
 	uint8_t disp_size;	/* the displacement's size in bits */
-	uint8_t imm_size[2];
+	uint8_t imm_size[2];	/* the immediates' sizes in bits; 0: there is none */
 	int64_t disp;
 	uint64_t imm[2];
 };
@@ -49,8 +49,8 @@ struct pb_insn {
 /* Decodes the instruction at p, where avail bytes may be read. False if the bytes are no
  * instruction. */
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
-/* The two parts of pb_insn_decode(), for the test. pb_insn_by_table() returns false if the opcode
- * is not in the table. */
+/* The two parts of pb_insn_decode(), for the test. pb_insn_by_table() returns false if the table
+ * can't decode the instruction, or if avail is less than 15. */
 bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i);
 bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds tables whose elements are offsets from a label, for the sweep and for computed.c. Such
+ * Finds tables whose elements are offsets from a label, for the sweep and for exits.c. Such
  * tables serve the computed gotos of position-independent code (glibc's vfprintf):
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x

@@ -9,7 +9,7 @@
 #include "module/elf/dwarf_bytes.h"
 #include "module/analysis/stages.h"
 
-#define MAX_TABLE (1u << 20)	/* in bytes; one call takes 4 to 16 bytes */
+#define MAX_TABLE (1u << 20)	/* in bytes; a row for a range of calls usually has 4 to 16 bytes */
 
 /* Returns the number of bytes read. */
 static uint64_t read_table(struct pb_an *an, const struct pb_fde *f, const uint8_t *p,

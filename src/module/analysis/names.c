@@ -44,7 +44,7 @@ static const char *const start[] = {
  * Memory tests fill all writable memory of a process with patterns, and restore it (for example,
  * for Redis' crash report). While a memory test runs, the TLS word that leads to the thread's state
  * holds a pattern. If a hit faults while a memory test runs, the fault can't be caught. The reason
- * is that the process' struct rseq may hold a pattern, too: the kernel then kills the process when
+ * is that the thread's struct rseq may hold a pattern, too: the kernel then kills the process when
  * it delivers a signal.
  */
 static const char *const memtest[] = {

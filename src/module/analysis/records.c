@@ -4,7 +4,7 @@
  *
  *   __mcount_loc                  addresses of calls of mcount or __fentry__, or
  *                                 of the nops in their place (-mrecord-mcount,
- *                                 -mnop-mcount, patchbay recordmcount)
+ *                                 -mnop-mcount, tools/recordmcount.c)
  *   __patchable_function_entries  addresses of the first nop, which may come
  *                                 before the entry (for example, with =16,14)
  *   xray_instr_map                sleds; a sled of kind 0 is an entry

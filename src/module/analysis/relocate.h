@@ -41,8 +41,9 @@ struct pb_window_out {
  * BRANCH: a branch of the window leads into the window's middle, or an endbr64 is there. The caller
  * checks branches from other code.
  *
- * The recipe has one pair for each displaced instruction. The last pair, {window_len, offset}, is
- * for the jump that ends the recipe. This pair stands for the first instruction after the window.
+ * The recipe has one pair for each displaced instruction. Unless the last instruction is a call, a
+ * ret or a jmp, a jump back ends the recipe. One more pair is for this jump: {window_len, offset}.
+ * This pair stands for the first instruction after the window.
  */
 enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_out *out);
 

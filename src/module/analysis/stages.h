@@ -44,8 +44,8 @@ struct pb_range {
 	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
 	 * displaced code */
 	uint64_t *starts, *used;
-	/* a bitmap. Its bit is set if control may come to the byte by other means than a direct
-	 * branch in code that has an FDE or a symbol */
+	/* a bitmap. A bit is set if control may come to the byte by other means than a direct
+	 * branch in known code. Known code has an FDE or a symbol */
 	uint64_t *otherwise;
 };
 
@@ -240,8 +240,8 @@ uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w
 /* True if the code at `at` may be displaced for a slot. The caller must check that no window, slot
  * or displaced code has these bytes already. */
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
-/* True if the code at `at` may be displaced for a jump without a slot: the second jump of a shared
- * jump. */
+/* True if the code at `at` may be displaced for a jump without a slot: the second of two shared
+ * jumps. */
 bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
 /* sites.c: makes a window at `start` for a jump of jump_len bytes. `start` is at or after the entry
@@ -261,8 +261,8 @@ void pb_debug_files_open(struct pb_an *an);
 /* imports.c: reads the 8 bytes at a link-time address. *value is the word after relocation. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
-/* names.c: these functions find out by its name what a function is. The name has len bytes, and
- * needs no NUL after them. */
+/* names.c: these functions find out from a function's name what kind of function it is. The name
+ * has len bytes, and needs no NUL after them. */
 enum pb_hook pb_name_hook(const char *name, size_t len);
 bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);

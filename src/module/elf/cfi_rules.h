@@ -21,11 +21,12 @@ enum pb_rule_kind {
 				 * rule, the CFA is register `reg` + value */
 	PB_RULE_EXPR,		/* an expression gives the address where the register is saved. The
 				 * expression has `value` bytes at `block` */
-	PB_RULE_VAL_EXPR,
+	PB_RULE_VAL_EXPR,	/* an expression gives the register's value. The expression has
+				 * `value` bytes at `block` */
 };
 
 struct pb_rule {
-	uint32_t kind, reg;
+	uint32_t kind, reg;	/* kind: enum pb_rule_kind. reg: only in the CFA's rule */
 	int64_t value;
 	const uint8_t *block;
 };
@@ -40,7 +41,9 @@ struct pb_rules_cursor {
 	const struct pb_fde *fde;	/* the FDE that is being executed; NULL: none yet */
 	const struct pb_cie *cie;
 	const uint8_t *p, *end;
-	uint64_t last, loc;
+	uint64_t last, loc;		/* last: the address in the last call of pb_rules_at().
+					 * loc: the address that the executed instructions have
+					 * reached */
 	unsigned depth;
 	bool lost;			/* the rest of the FDE's instructions cannot be
 					 * interpreted */

@@ -32,7 +32,7 @@ struct image {
 	struct pb_stubs head;
 	uint32_t at;		/* the file's offset of the next stub */
 	uint32_t *funcs, *windows;
-	uint32_t func;		/* the function whose stub was laid out last */
+	uint32_t func;		/* the function that lay_func() has handled last */
 	uint32_t exit_name;	/* the symbol name that func's exits share: its offset in `names`.
 				 * 0: the name is not written yet */
 	struct pb_rows rows;
@@ -201,8 +201,9 @@ static void put_headers(struct image *im)
 	memcpy(im->file + im->head.sections, im->sections, sizeof(im->sections));
 }
 
-/* Chooses the address in memory for which the file's code is written. The address is below the
- * module, within reach of jumps between the module and the file. */
+/* Chooses the address in memory for which the file's code is written. The address is within reach
+ * of jumps between the module and the file. It is above a module that has a low fixed address, and
+ * below any other module (abi/stubs.h). */
 static void choose_place(struct image *im)
 {
 	uint64_t page = ~(uint64_t)(PB_STUBS_PAGE - 1);
