@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One eBPF program. The macros NOTHING, COUNT and RETURN select its variants. part_bpf.py compiles
- * each variant to an object. */
+/* One eBPF program. Macros choose its variant, and part_bpf.py compiles each variant to an object.
+ * With NOTHING the program returns at once. With COUNT it counts calls in a hash. With neither, it
+ * updates a hash. With RETURN it runs at the function's return, not at its entry. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures the time of a hit. `attached CALLS` prints the nanoseconds per call, as JSON. */
+/* `attached CALLS` runs a loop of CALLS calls of leaf() five times. It prints the CPU time per call
+ * in the fastest loop, in ns, as JSON. The bench compares runs with and without an eBPF program at
+ * leaf(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -39,7 +39,7 @@ struct bench {
 	uint32_t nr[NR_SIDES - 1];
 	int fd;
 	struct pb_bpf_prog *progs[NR_SIDES];
-	uint32_t repeat[NR_SIDES];
+	uint32_t repeat[NR_SIDES];	/* number of runs in a slice */
 	double ns[NR_SIDES][MAX_ROUNDS];	/* time of a whole run */
 };
 

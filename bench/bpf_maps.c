@@ -39,11 +39,11 @@
 #include "../tests/bpf/common/reopen.h"
 
 #define LOOP	1000		/* operations in a program's run */
-#define REPEAT	200
+#define REPEAT	200		/* runs of the loop in a measurement */
 #define KEYS	1024		/* number of keys in the map, which has room for twice this number;
 				 * each of two threads uses half of the keys */
 #define OWN	(KEYS / 2)
-#define MOST	192
+#define MOST	192		/* limit on the measurements of a row: 3 * ROUNDS */
 
 enum work { LOOKUP, UPDATE, BOTH, INSERT, NOTHING, NR_WORKS };
 static const char *const names[] = { "lookup", "update", "lookup and update", "update and delete" };
@@ -53,7 +53,7 @@ static const char *const names[] = { "lookup", "update", "lookup and update", "u
 struct job {
 	struct pb_bpf_map *map;
 	enum work work;
-	uint32_t cpu, first;
+	uint32_t cpu, first;	/* first: the lowest key */
 	double ns;		/* ns for each operation */
 	pthread_barrier_t *start;
 };
@@ -220,7 +220,7 @@ static uint32_t emit_call(struct bpf_insn *p, uint32_t n, int fd, int32_t helper
 	return n;
 }
 
-/* Loads a program that has the same loop as loop(). Its first key is `first`. */
+/* Loads a program that has the same loop as loop(). The loop's first key is `first`. */
 static int kernel_prog(int fd, enum work what, uint32_t first)
 {
 	struct bpf_insn p[64];
@@ -316,6 +316,8 @@ struct row {
 	bool same;
 	int fd;
 	struct pb_bpf_map map;
+	/* v: ns for each operation: the kernel and ours in one thread, the kernel and ours in two
+	 * threads, ours in two processes. word: ns for each increment in the checks */
 	double v[5][MOST], word[MOST];
 };
 

@@ -13,8 +13,8 @@
  *                         that tracing can be changed before a slice runs
  *   cost threads K        K slices in one thread and in two threads; prints how limit, leaf and fib
  *                         scale
- *   cost idle T CALLS     starts T threads that make CALLS traced calls and then wait; prints the
- *                         memory before and after the start
+ *   cost idle T CALLS     starts T threads. Each thread makes CALLS traced calls and then waits.
+ *                         Prints the memory before and after the start
  *   cost leaf N           N calls of leaf, nothing else
  *   cost fib N            fib(N)
  *   cost mix N M          N calls of leaf, then fib(M)

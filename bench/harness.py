@@ -287,7 +287,9 @@ class Table:
         self.rows, self.log = [], log
 
     def add(self, criterion, what, limit, values, unit="", missing=None, note=None, digits=2):
-        """limit: None, or for example "<= 1.15" or ">= 3". values: one value for each round."""
+        """Adds a row. criterion: the number or word in the row's first column; all rows of one
+        subject have the same. limit: None, or for example "<= 1.15" or ">= 3". values: one value for each
+        round."""
         row = {"criterion": criterion, "what": what, "limit": limit, "unit": unit, "note": note,
                "missing": None if values else (missing or "not measured"), "digits": digits}
         if values:

@@ -23,7 +23,7 @@ VARIANTS = {
 }
 
 # name: (control file, value) pairs that are written before the first slice. After that, the
-# sites are patched, but no callback is set.
+# sites are patched, but nothing is recorded.
 DISABLED = {
     "disabled": (("trace_options", "keep-patched"), ("current_tracer", "nop")),
     "tracing_on=0": (("tracing_on", "0"),),
@@ -100,8 +100,8 @@ def sliced(bench, build, program):
 
 def first_pass(bench, program):
     """Compares the CPU time of the program's first calls with the CPU time of its later calls. A
-    short program makes only first calls. The recorder's CPU time isn't included: the recorder
-    runs on another processor, and allocates the buffer's memory before the program needs it."""
+    short program makes only first calls. The recorder's CPU time isn't included. The recorder can
+    use another processor, so it can allocate the buffer's memory before the program needs it."""
     modes = {"--overwrite": ["--overwrite"], "to a file": []}
     rounds = bench.rounds({name: lambda options=options: pb_traced(
         bench.path("data"), [*PATTERNS, *GRAPH, *options], [program, "slices", "1"], VARIANTS["graph"][1],

@@ -34,7 +34,8 @@ def repository(bench):
 
 
 def programs(bench):
-    """Yields name: (record options, command line, standard input) of Debian's own binaries."""
+    """Yields (name, function) for each of Debian's own binaries. The function returns the record
+    options, the command line, and the file for standard input or None."""
     script = lambda name: os.path.join(BENCH, "workload." + name)
     yield "sqlite3", lambda: (["--module", "*sqlite3*"], [program("sqlite3"), ":memory:"], script("sql"))
     yield "lua", lambda: (["--module", "*lua*"], [program("lua5.4"), script("lua")], None)

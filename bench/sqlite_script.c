@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A small shell over the SQLite amalgamation. It runs a script in a database in memory.
- * It prints rows and a hash of all values, so that a traced run can be compared with a
- * bare run. Nothing depends on time or randomness, so each run makes the same calls.
+ * It prints the number of rows and a hash of all values, so that a traced run can be
+ * compared with a bare run. Nothing depends on time or randomness, so each run makes the
+ * same calls.
  *
  *   sqlite_script FILE
  */
