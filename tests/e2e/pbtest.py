@@ -512,7 +512,7 @@ def text_differences(pid):
 # --- results ----------------------------------------------------------------
 
 class Tally:
-    """Prints one line for each test, and the closing line that the build reads."""
+    """Prints one line for each test, and the closing line that scripts/check reads."""
 
     def __init__(self, keep=None):
         self.passed = self.failed = self.skipped = 0

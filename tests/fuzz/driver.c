@@ -6,7 +6,8 @@
  *   fuzz_NAME FILE...       runs each input once
  *   fuzz_NAME --seeds DIR   writes the fuzzer's seeds
  *
- * With --seed S, round r always has the same input. The first rounds run the unchanged seeds.
+ * --keep: the directory for the input of a finding (by default the current directory). With --seed
+ * S, round r always has the same input. The first rounds run the unchanged seeds.
  * Rounds run in batches, each batch in a child process. The child makes each input in memory that
  * it shares with the parent. So the parent can store the input that killed the child.
  */
@@ -27,7 +28,7 @@
 
 #define BATCH		1000	/* rounds that one child runs */
 #define INPUT_SECONDS	30	/* time limit of one input */
-#define MEMORY_KIB	(2u << 20)
+#define MEMORY_KIB	(2u << 20)	/* limit on a child's resident memory */
 #define WILD_SHARE	1000	/* with fuzz_wild, 1 of WILD_SHARE batches may die */
 
 /* The exit statuses of a child. */

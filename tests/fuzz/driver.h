@@ -53,7 +53,8 @@ bool fuzz_seed_file(const char *path, size_t max);
 uint8_t *fuzz_read_file(const char *path, size_t max, size_t *size);
 /* Returns memory of fuzz_counts_size bytes, which all rounds share. It is zero at first. */
 void *fuzz_counts(void);
-/* Returns a temporary directory, in $TMPDIR or in memory. It is removed when the process exits. */
+/* Returns a temporary directory in $TMPDIR, or by default in /dev/shm or /tmp. The directory is
+ * removed when the process exits. */
 const char *fuzz_directory(void);
 
 /* Repeatable random numbers. */
@@ -68,7 +69,8 @@ static inline size_t fuzz_below(struct fuzz_rng *r, size_t n)
 }
 /* Returns a number at or near a usual limit: 0, a power of two, the largest number of a type. */
 uint64_t fuzz_nasty(struct fuzz_rng *r);
-/* Writes a value of 1, 2, 4 or 8 bytes near `at`, or flips a bit near `at`. */
+/* Writes a value of 1, 2, 4 or 8 bytes at offset `at`, cut off at the end of the data, or flips a
+ * bit of the byte there. If `at` isn't less than `size`, changes nothing. */
 void fuzz_poke(struct fuzz_rng *r, uint8_t *data, size_t size, size_t at);
 
 /* A reader of an input, from start to end. Bytes past the end read as zero. */

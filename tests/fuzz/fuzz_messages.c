@@ -52,7 +52,8 @@ static struct record_server server;
 static int peers[PEERS];
 static int analysis = -1;
 
-/* Replaces the module analysis, which has its own fuzzers. Always returns the same analysis. */
+/* Replaces the module analysis, which has its own fuzzers. If the path ends with 'x', fails.
+ * Otherwise returns the same analysis for each path. */
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
 			  size_t errlen);
 int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
@@ -305,7 +306,8 @@ static size_t put_message(uint8_t *to, uint8_t peer, uint8_t type, const void *b
 	return 5 + len;
 }
 
-/* Makes a message of a random type. It has the type's usual size, and small or extreme values. */
+/* Makes a message of a random type, with small or extreme values. It has the type's usual size, or
+ * is up to 59 bytes longer. */
 static size_t any_message(struct fuzz_rng *r, uint8_t *to)
 {
 	static const uint8_t sizes[] = {

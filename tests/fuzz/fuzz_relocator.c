@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Checks that a patched function does the same as before. The function's window is the bytes that a
- * patch may overwrite. First runs the original window. Then runs the window as the agent patches
- * it, with a jump, a stub, a copy of the instructions, and perhaps a trampoline slot
+ * patch may overwrite. The fuzzer first runs the original window. Then it runs the window as the
+ * agent patches it, with a jump, a stub, a copy of the instructions, and perhaps a trampoline slot
  * (module/analysis/relocate.c, arch/x86_64/stub.c). Both runs start with the same random registers,
  * flags and memory. They must leave the same state.
  *
@@ -177,9 +177,9 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 
 /* --- one window --------------------------------------------------------- */
 
-/* Returns whether the window jumps to its own start. Such a window can't be compared. In the patched
- * run, each entry of the stub stores r11 in the red zone. The original code
- * doesn't store r11. sandbox.c stores it for both runs, but only once, before the first entry. */
+/* Returns whether the window jumps to its own start. Such a window can't be compared. In the
+ * patched run, each entry of the stub stores r11 in the red zone. The original code doesn't store
+ * r11. sandbox.c stores it for both runs, but only once, before the first entry. */
 static bool enters_itself(uint64_t link)
 {
 	for (unsigned k = 0; k < window.head.nr_fixups; k++)

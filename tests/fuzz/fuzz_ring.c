@@ -4,9 +4,10 @@
  * the drain, the thread table and the header, up to the end of the session. The data directory must
  * be readable to its end.
  *
- * The input: CHOOSE_*; the limit on the file's size; with CHOOSE_FIRE, a seed for a
- * second thread that writes while the recorder reads; then steps of the recorder
- * and of the program.
+ * The input: a byte of CHOOSE_*, three bytes that limit the file's size (used with CHOOSE_LIMIT),
+ * four bytes that seed a second thread, then steps of the recorder and of the program. With
+ * CHOOSE_FIRE, the second thread writes into the ring while the recorder reads it. With
+ * CHOOSE_VIEWS, all views read the data directory at the end.
  */
 #include <err.h>
 #include <fcntl.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A run begins in go(), which loads the random state and jumps to the code. The run ends in
+ * on_signal(), which copies the registers to results[] and jumps back to sandbox_run(). */
 #include "sandbox.h"
 
 #include <cpuid.h>

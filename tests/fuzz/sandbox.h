@@ -3,8 +3,8 @@
  * Runs code from a random state until a signal ends the run. Keeps the state at the end of the run:
  * all registers, the flags, x87 and vector state, and memory.
  *
- * The high half of each address isn't zero, and bit 31 is set. So a truncated or wrongly extended
- * address is never right by chance.
+ * The high half of each address is neither zero nor all ones. So an address that was truncated to
+ * 32 bits is never right by chance, whether it was then extended with zeros or with its sign.
  */
 #ifndef FUZZ_SANDBOX_H
 #define FUZZ_SANDBOX_H
@@ -47,7 +47,7 @@ void sandbox_run(uint64_t pc, int which, unsigned ms);
 /* Returns whether the compared state has more than SSE. */
 bool sandbox_has_vectors(void);
 
-/* Excludes the 8 bytes at addr from comparison. */
+/* Clears the 8 bytes at addr in a result. If both results forget them, they aren't compared. */
 void result_forget(struct result *r, uint64_t addr);
 bool result_same(struct result *a, struct result *b);
 /* Prints the differences on stderr. */

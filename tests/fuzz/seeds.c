@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Finds the seeds' ELF files, and passes on each file or one of its sections. */
 #include "seeds.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The static functions return sums of what they have read, so that the compiler keeps the reads. */
 #include "use_analysis.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The views write to a memfd, whose text is checked at the end. */
 #include "views.h"
 
 #include <err.h>
@@ -89,7 +90,8 @@ static void run_views(struct pb_view *v)
 	run_reports(v);
 }
 
-/* Text for a terminal must hold no control characters, not even C1 (U+0080 to U+009F). */
+/* Text for a terminal must have no control characters except newlines and tabs, not even C1
+ * (U+0080 to U+009F). */
 static void check_text(int fd)
 {
 	static char buf[1 << 16];

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Programs of foreign runtimes, for run_real. Each program is run bare, with its executable traced,
-and with everything traced. Output, exit status and files must be the same in all runs. Most of the
-entered calls must have a duration. Calls of entry-only functions, calls that a jump ended, and lost
-calls count as entered and have no duration."""
+and with everything traced. If the runtime has libraries of its own, there is also a run that traces
+the executable and these libraries. Output, exit status and files must be the same in all runs. Most
+of the entered calls must have a duration. Calls of entry-only functions, calls that a jump ended,
+and lost calls count as entered and have no duration."""
 import collections
 import csv
 import hashlib
@@ -43,7 +44,8 @@ class Part:
 class Program:
     """needs: {package: the command, file or Python module that shows that the package is
     installed}. build: commands that are run in the build directory; {} in argv stands for this
-    directory. own: the modules of the runtime, besides the executable."""
+    directory. own: the modules of the runtime, besides the executable. quick: the last argument in
+    quick runs; None: quick runs leave the program out. seconds: time limit of the bare run."""
 
     def __init__(self, argv, needs, parts, build=(), own=None, quick=None, seconds=60):
         self.argv, self.needs, self.parts, self.build = argv, needs, parts, build

@@ -31,8 +31,8 @@
 
 #define COROUTINES	24
 #define STACK		16384ul
-#define JUMPERS		2		/* one thread has a raw handler, the other a handler that
-					 * libc installs */
+#define JUMPERS		2		/* jumpers[0] has a raw handler, jumpers[1] has a handler
+					 * that libc installs */
 #define SA_RESTORER_	0x04000000
 
 /* This is in shared memory, because children count calls, too. */
@@ -43,8 +43,8 @@ static volatile int stop, park;
 static int nr_threads, nr_parked;
 static const char *module_path;
 
-/* Adds 1 with one instruction. So a handler that leaves by a jump can only interrupt before or
- * after it. */
+/* Adds 1 with one instruction. So a handler that leaves by a jump can't leave the addition half
+ * done. */
 static inline void add(long *counter)
 {
 	__asm__ volatile("lock incq %0" : "+m"(*counter));
@@ -162,8 +162,8 @@ static void on_signal(int sig)
 	errno = error;
 }
 
-/* Installs the handlers. The raw handler uses libc's restorer. install() reads the restorer from
- * the other signal's action. */
+/* Installs the handlers. The raw handler of SIGUSR2 uses libc's restorer, which the kernel returns
+ * with the action that libc installed for SIGUSR1. */
 static void install(void)
 {
 	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } raw;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For tests of exits. Has macros for functions in assembly. Compares the exits that the analysis
- * finds in each function with the expected exits. */
+/* For tests of exits: macros for functions in assembly, and compare(), which compares the exits
+ * that the analysis finds in each function with the expected exits. */
 #ifndef PB_TEST_EXITS_EXPECT_H
 #define PB_TEST_EXITS_EXPECT_H
 #include "module_files.h"
@@ -25,8 +25,9 @@ static const char *const whys[] = {
 struct expected {
 	const char *name;
 	const char *is;		/* why the exits aren't hooked: a name from PB_INEXIT_LIST. The
-				 * name NOT means that all exits are hooked. After NOT, " kind+offset:how"
-				 * follows for each exit */
+				 * name NOT means that all exits are hooked. After NOT,
+				 * " kind+offset:how" follows for each exit. "goes on, " is before
+				 * the name if the function has PB_FUNC_GOES_ON */
 };
 
 static inline const struct pb_fn *named(const struct pb_an *an, const char *name)

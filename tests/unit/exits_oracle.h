@@ -3,10 +3,9 @@
  * Compares the instructions that a program executes with the exits that the analysis lists. These
  * claims must hold:
  *
- *   - If all exits of a function are hooked, each of its calls ends at one of its listed exits.
- *     At this exit the stack pointer is at the return slot, as at the entry.
- *   - When a listed return is executed, the top of the stack is the return slot of
- *     an open call.
+ *   - If all exits of a function are hooked, each of its calls ends at one of its listed exits. At
+ *     this exit the stack pointer is at the return slot, as at the entry.
+ *   - When a listed return is executed, the top of the stack is the return slot of an open call.
  *   - Control enters a window or a code slot only at its start, and never enters a slot in padding.
  *     (doc/glossary.md explains windows and slots.)
  *   - A jump that is listed as an exit doesn't land inside its own function. It may land at an
@@ -286,7 +285,8 @@ static void drop(uint64_t sp, uint64_t ip)
 }
 
 /* Is called before the instruction at ip is executed. Checks the instruction, and notes the
- * beginning or the end of a call. */
+ * beginning or the end of a call. from: the address of the instruction that was executed before; 0:
+ * it isn't known. */
 static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t from)
 {
 	struct open_call *c;
@@ -325,7 +325,8 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 }
 
 /* Is called after the instruction at ip was executed. Notes a call, or a jump that leaves its
- * function. */
+ * function. sp: the stack pointer before the instruction. to, to_sp: the address of the next
+ * instruction, and the stack pointer there. */
 static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to, uint64_t to_sp)
 {
 	struct open_call *c = nr_calls ? &calls[nr_calls - 1] : NULL;

@@ -9,7 +9,7 @@
  *   open       leave one chunk OPEN with three leaves and a hole (a word that is
  *              never written)
  *   held       like "open", but leave the chunk HELD
- *   threads=N  each of N threads fills chunks, and leaves one OPEN or HELD
+ *   threads=N  make N threads, at most 64. Each thread does the actions above with its own chunks
  *   lost=N     report N lost records for each thread
  *   error      send ERROR after WELCOME
  *   garbage    send invalid messages, then continue as usual

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes synthetic data directories. A directory is valid, or broken in one chosen way. Errors end
- * the program, since it is a test tool.
+ * Writes synthetic data directories. A directory is valid, or broken in one chosen way. An error
+ * ends the program, since only tests use these functions.
  *
- * Times are in ticks. gen_begin() sets the clock: two ticks are a nanosecond, and
- * the recording starts at tick GEN_START.
+ * Times are in ticks. gen_begin() sets the clock: two ticks are a nanosecond, and the recording
+ * starts at tick GEN_START.
  */
 #ifndef GEN_DATA_H
 #define GEN_DATA_H
@@ -32,6 +32,7 @@ void gen_end(struct gen *g, uint64_t time);
 void gen_close(struct gen *g);			/* replaces gen_end() if the data must look as if
 						 * the recorder had been killed */
 
+/* Writes a record of the meta file. tail: a text that follows the body, or NULL. */
 void gen_meta(struct gen *g, uint32_t type, const void *body, size_t len, const char *tail);
 void gen_image(struct gen *g, uint32_t image, uint32_t pid, const char *path);
 /* Writes modules/NUMBER with nr functions. The first function is at 0x1000, and each function has

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* gen_data SCENARIO DIR [N]: writes a scenario of gen_scenarios.c into the directory DIR. N: the
+ * number of calls in scenarios for benchmarks. */
 #include <err.h>
 #include <stdlib.h>
 

@@ -11,8 +11,9 @@
 	.set RECORD_EXIT, 3
 
 	.text
-	/* the function's body may use rax, rcx and rdx, so the macro saves them in the red zone.
-	 * edx holds the site */
+	/* The macro's code uses rax, rcx and rdx. The function's body and caller need the values of
+	 * these registers, so the macro saves them in the red zone. edx: the site of the record
+	 * that is written. */
 	.macro traced name, site, body
 	.globl	\name
 	.type	\name, @function

@@ -7,8 +7,8 @@
  * A row says where the CFA, the return address and the callee-saved registers are found. At the
  * copy of each displaced instruction, the stub's row must equal the row that the module's own table
  * has for the original instruction. At an entry, and before an exit, the row must be that of the
- * state directly after a call. Prints a line for each file. The exit status is 1 if any row
- * differs.
+ * state directly after a call. Prints a line for each file, and with -v also each row that differs.
+ * The exit status is 1 if any row differs, and 2 after an error.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>

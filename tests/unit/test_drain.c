@@ -91,7 +91,8 @@ static size_t chunks_read(void)
 	return nr;
 }
 
-/* A reader would stop at a chunk that names no thread, so the recorder doesn't write such a chunk. */
+/* A reader would stop at a chunk that names no thread, so the recorder doesn't write such a
+ * chunk. */
 static void without_a_thread(void **state)
 {
 	fill(0, 1, 8);
@@ -363,7 +364,8 @@ static void given_back(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* pb_drain_ahead() allocates the memory of the whole buffer before writers need it, and no other memory. */
+/* pb_drain_ahead() allocates the memory of the whole buffer before writers need it, and no other
+ * memory. */
 static void ahead(void **state)
 {
 	drain.geometry.nr_buffer = CHUNKS - 3;

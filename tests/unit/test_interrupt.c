@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The state of a thread (engine/graph/interrupt.c, stack.c) after a signal handler has interrupted the
- * engine at an instruction that other tests can't hit. */
+/* Tests the state of a thread (engine/graph/interrupt.c, stack.c) after a signal handler has
+ * interrupted the engine at an instruction that other tests can't hit. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

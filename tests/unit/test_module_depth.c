@@ -21,10 +21,10 @@ static const char *const depth_s = MACROS NAKED
 	"N saved\n mov %rsp,%r12\n and $-64,%rsp\n body\n call other\n mov %r12,%rsp\n body\n ret\nZ saved\n"
 	"N by_lea\n lea -40(%rsp),%rsp\n mov %rsp,%rbx\n body\n lea 40(%rbx),%rsp\n body\n ret\nZ by_lea\n"
 	"N tails\n push %rbx\n body\n pop %rbx\n body\n jmp other\nZ tails\n"
-	/* the first function jumps into the middle of the second */
+	/* `shares` jumps into the middle of `shared` */
 	"N shares\n push %rbx\n body\n jmp 2f\nZ shares\n"
 	"N shared\n push %rbx\n body\n2: body\n pop %rbx\n body\n ret\nZ shared\n"
-	/* the first function runs on into the second */
+	/* `runs_on` runs on into `next` */
 	"N runs_on\n body\n body\n .size runs_on,.-runs_on\n"
 	"N next\n body\n ret\nZ next\n"
 	/* functions whose exits can't be proven */

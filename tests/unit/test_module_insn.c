@@ -70,8 +70,8 @@ static void fill(uint8_t *p, size_t n)
 		*p++ = (uint8_t)(random64() >> 24);
 }
 
-/* Compares an opcode with all ModRM bytes and some SIBs. code[] begins with the prefixes and the opcode; the ModRM byte
- * is at offset `at`. */
+/* Compares an opcode with all ModRM bytes and some SIBs. code[] begins with the prefixes and the
+ * opcode; the ModRM byte is at offset `at`. */
 static void each_modrm(uint8_t *code, unsigned at)
 {
 	static const uint8_t sibs[] = { 0x00, 0x24, 0x25, 0x65, 0xe4, 0xff };

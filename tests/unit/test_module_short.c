@@ -3,9 +3,9 @@
  * Calls functions that have no room for a jmp rel32, in two threads, while a timer sends signals.
  * The functions s_* have trampoline slots in padding, and the functions d_* in code. The functions
  * r_* share the jump of the next function. The program checks the functions' results, and the
- * program counters that the timer's handler sees. It ends when it can read a byte from stdin. If
- * argv[1] is given, it ends after argv[1] rounds. test_module_short.py traces the program, and
- * changes the program's text while it runs.
+ * program counters that the timer's handler sees. Without an argument, the program ends when it can
+ * read a byte from stdin. With an argument, it ends after that number of rounds.
+ * test_module_short.py traces the program, and changes the program's text while it runs.
  */
 #include <link.h>
 #include <pthread.h>

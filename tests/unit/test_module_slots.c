@@ -95,8 +95,8 @@ static const char *const code_slots_s =
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
-	/* ten bytes, which follow the function's first two bytes. No instruction begins five bytes
-	 * after the start of the ten */
+	/* ten bytes, which follow the function's first two bytes. No instruction begins at the
+	 * sixth of these ten bytes */
 	".macro loop\n add $3,%eax\n mov $5,%ecx\n dec %edi\n.endm\n"
 	".macro user name\nF \\name\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE \\name\n.endm\n"
 	".macro tiny name\nF \\name\n rep ret\nE \\name\n.endm\n"

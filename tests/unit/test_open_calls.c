@@ -5,13 +5,13 @@
  * traced calls, jumps away, or forks. It may also make calls and then jump away. In another test, a
  * second handler interrupts the first handler. This test runs for pairs of steps.
  *
- * The program counts its calls itself. The records must agree with that count.
- * They may differ by one call for each entry or exit that a jump abandons.
+ * The program counts its calls itself. The records must agree with that count. They may differ by
+ * one call for each entry or exit that a jump abandons.
  *
  * With an argument, the program tests more pairs of steps and takes half an hour.
  *
- * The handler is installed by a raw system call, as in Go programs. So the protocol
- * isn't notified of the handler.
+ * The handler is installed by a raw system call, as in Go programs. So the protocol isn't notified
+ * of the handler.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -185,7 +185,8 @@ __attribute__((used)) int step_deep_body(int n)
 }
 
 /* Checks that each call has one end in the records. If a jump abandons the writing of an ENTRY, the
- * call's EXIT has no ENTRY. The end of a call is never missing. */
+ * call's EXIT has no ENTRY. If a jump abandons the writing of an end, there is a hole, or the end
+ * is reported as cut off. Without a jump, no end may be missing. */
 static void check_account(const char *when)
 {
 	long ends = 0, holes = 0, depth = 0;
@@ -226,7 +227,8 @@ static void fork_here(void)
 	int status = 0;
 
 	if (!pid) {
-		step_top = &segments[0].call[0];	/* as if the kernel had wiped the agent's memory at the fork */
+		/* as if the kernel had wiped the agent's memory at the fork */
+		step_top = &segments[0].call[0];
 		step_outer(5);
 		return;		/* the child goes on with the test, and exits in finish() */
 	}
@@ -328,6 +330,7 @@ static void begin(void)
 	nr_segments = 1;
 	pb_open_segment_init(&segments[0], NULL, ~0ul >> 1);
 	segments[0].call[0].state = 1;
+	/* like the foot of a real stack: a slot minus 1, and slots are multiples of 8 */
 	segments[0].call[0].word &= ~7l;
 	segments[0].call[0].word |= 7;
 	step_top = &segments[0].call[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests how the events of several threads are merged by time. Checks their order. If a thread
- * entered a stack from another stack, checks the other stack's innermost call, too. */
+/* Tests the order in which the events of several threads are merged. Also tests from which call a
+ * thread entered the stack of an event. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests the decoder with a small model of the engine's writer. The model makes random
- * calls, returns, and jumps over several calls. Handlers interrupt the model when it
- * has marked a call as recorded, but not written the call's ENTRY. Some chunks are
- * dropped, and some records get no chunk. At each leaf, the decoder must see the same
- * open calls as the model. The decoder must see each call begin exactly once.
+ * Tests the decoder with a small model of the engine's writer. The model makes random calls,
+ * returns, and jumps over several calls. Handlers interrupt the model after it has marked a call as
+ * recorded, and before it writes the call's ENTRY. Some chunks are dropped, and some records get no
+ * chunk. At each leaf, the decoder must see the same open calls as the model. The decoder must see
+ * no call begin twice. If nothing was dropped, it must see each call begin.
  */
 #include <setjmp.h>
 #include <stdarg.h>

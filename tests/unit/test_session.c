@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests the whole recorder with a fake agent (fake_agent.c). Everything that the agent
- * records must be in the data directory. Nothing that an agent does may harm the
- * recorder.
+ * Tests the whole recorder with a fake agent (fake_agent.c). Everything that the agent records must
+ * be in the data directory. Nothing that an agent does may harm the recorder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +38,7 @@ static char data[64], errors[64], text[8192];
 
 /* --- running ------------------------------------------------------------ */
 
-/* Does what cmd-record does, but with the fake agent in the session. */
+/* Does what cli/cmd-record.c does, but with the fake agent in the session. */
 static int record(int argc, char **argv)
 {
 	static struct record_options o;
@@ -75,7 +74,8 @@ static int record(int argc, char **argv)
 	return ret;
 }
 
-/* Runs `record -d DATA ARGS...` and returns its exit status. Its stderr is in `text`. */
+/* Runs `record -d DATA ARGS...` and returns its exit status. Its stderr is in `text`. fake: the
+ * fake agent's actions. The ARGS follow `fake`, and end with NULL. */
 static int run(const char *fake, ...)
 {
 	char *argv[40] = { "record", "-d", data };

@@ -111,7 +111,8 @@ static void distances(void **state)
 	assert_int_equal(pb_edit_distance("a", "abcdefgh", 2), 3);
 }
 
-/* Connects to a recorder that answers HELLO with this message. */
+/* Connects to a recorder that answers HELLO with a message of this type and body. Returns the
+ * result of pb_control_open(). */
 static int open_with_answer(uint32_t type, const void *body, uint32_t len, char *err, size_t errlen)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };

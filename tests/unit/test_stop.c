@@ -88,8 +88,9 @@ static int nothing(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* A stop waits for each thread, but not without limit. A thread may get no processor for a longer
- * time. Even then, its system calls don't fail with EINTR. */
+/* A stop is given up if it waits too long for a thread, for example for a thread that gets no
+ * processor. The stop's interrupt reaches this thread later. If the thread is late by less than
+ * LATE_MOST_NS, its system calls must not fail with EINTR. */
 static void starved_thread_sees_no_stop(void **state)
 {
 	struct pb_stop s = { .moved = stays, .stopped = nothing };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the bytes of stubs and jumps, and the kernel's globs. The comments beside the bytes are
+/* Tests the bytes of stubs and jumps, and the matching of globs. The comments beside the bytes are
  * their assembly. A window is the bytes that a patch may overwrite. A slot is five bytes with a
  * jump to a stub. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests sums, filters by time, and the quoting of the output formats. */
+/* Tests the sums of calls, the parsing of times, and the quoting in the output formats. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,9 +121,10 @@ static void test_recursion(void **state)
 	gen_end(&g, 1ull << 40);
 	r = sums(&d);
 	assert_int_equal(r.nr, 2);
-	/* total: the outermost calls, 2000-3000 and 3100-3200; self: 400 + 280 + 100 + 100 */
+	/* total is the ticks of the outermost calls, 2000-3000 and 3100-3200; self is 400 + 280 +
+	 * 100 + 100 ticks */
 	expect(&r.rows[0], "site:1", 4, 550, 440, 50, 500);
-	/* total: 2100-2700; self: 200 + 20 */
+	/* total is the ticks 2100-2700; self is 200 + 20 ticks */
 	expect(&r.rows[1], "site:2", 2, 300, 110, 10, 300);
 	pb_report_free(&r);
 	pb_data_close(d);
@@ -192,7 +193,7 @@ static void test_tree_grows(void **state)
 }
 
 /* The metadata claims more functions than the module has. The sites of the missing functions are
- * shown as unknown. That also holds for very high numbers of sites. */
+ * shown as unknown. That also holds for sites with very high numbers. */
 static void test_claimed_functions(void **state)
 {
 	static const char *const names[] = { "one", "two" };

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests the writer of the ring. The writer writes a record under single-stepping. At
- * the k-th step, for each k, a signal handler does nothing, writes a record, or writes
- * so many records that the writer goes on to another chunk. After this, the handler
- * returns or leaves by a jump.
+ * Tests the writer of the ring. The writer writes a record under single-stepping. At the k-th step,
+ * for each k, a signal handler does nothing, writes a record, or writes so many records that the
+ * writer goes on to another chunk. After this, the handler returns or leaves by a jump.
  *
- * Each record that was written completely must be in the ring exactly once. Any other
- * record must be in the ring at most once. No chunk may be written beyond its end, and
- * no chunk may be lost. If no chunk was free, the handler may get a chunk that has
- * become free since. In this case the interrupted record has room, too.
+ * Each record that was written completely must be in the ring exactly once. Any other record must
+ * be in the ring at most once. No chunk may be written beyond its end, and no chunk may be lost. If
+ * no chunk was free, the handler may get a chunk that has become free since. In this case the
+ * interrupted record has room, too.
  *
- * In other tests, the handler forks. First the parent fills the chunk. Next the child goes
- * on with the interrupted record. The child must not change any byte of the parent's
- * chunks.
+ * In other tests, the handler forks. First the parent fills the chunk. Next the child goes on with
+ * the interrupted record. The child must not change any byte of the parent's chunks.
  *
  * The argument "all" tests each instruction for each kind of record. Without the argument, only
  * some instructions are tested.

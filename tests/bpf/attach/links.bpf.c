@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One program. The test gives its section: -DSECTION. */
+/* Two eBPF programs that count calls. The test gives the first one's section: -DSECTION. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* In a loop, loads a library, calls its functions, and unloads it. Usage: loading LIBRARY ROUNDS */
+/* In a loop, loads a library, calls its function loaded(), and unloads it.
+ * Usage: loading LIBRARY ROUNDS */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A map without sizes in the object. --map sets the sizes. */
+/* In the object, the map has no value_size and no max_entries. --map sets them. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

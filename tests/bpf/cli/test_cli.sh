@@ -243,7 +243,8 @@ says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a dire
 [ ! -e "$tmp/run/patchbay/bpf/alone/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
 rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 size="--map=open:max_entries"
-# a map of 32 MB; the limits leave no room in the address space for a copy of the map's value
+# a map of 32 MB; some of the limits leave no room in the address space for a copy of the map's
+# value
 check 0 "" load -q "$size=1,value_size=$((32 << 20))" "$tmp/sized.bpf.o" large
 limited() {	# VERB ARGS...: with limits from 32 to 112 MB; the output stops at its first byte
 	verb=$1; shift

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The assembler of asm.h. It parses one statement after another. At the end, resolve() fills in the
+ * targets of the instructions that name a label. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes a program for each engine from a test's instructions, without the verifier. Runs these
+ * programs (engines.h). */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Runs the program of a test in this machine's kernel, as part of an XDP program (kernel_run.h). */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -35,6 +35,6 @@ int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32
 /* Runs the program on mem. The program may change mem. Returns 0 with the result, or -errno. */
 int kernel_prog_run(const struct kernel_prog *p, uint8_t *mem, uint64_t *result);
 void kernel_prog_close(struct kernel_prog *p);
-/* Returns the kernel's name and version, for reports. */
+/* Returns the kernel's release, for example "6.1.0-18-amd64", for reports. */
 const char *kernel_version(void);
 #endif

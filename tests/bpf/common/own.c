@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Loads and runs a program in Patchbay, with the verifier and the resolver (own.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* Makes series of helper calls: calls_ours() in Patchbay, calls_kernel() in the kernel. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

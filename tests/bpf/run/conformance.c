@@ -5,7 +5,7 @@
  * the data files. If permitted, the suite also runs the cases in this machine's kernel. For each
  * case, the assembler must read the disassembler's output and make the same instructions.
  *
- *	conformance [--no-kernel] [--only NAME] [--verbose] FILE...
+ *	bpf_conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
 #include <ctype.h>
 #include <errno.h>

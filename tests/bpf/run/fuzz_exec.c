@@ -7,7 +7,8 @@
  *	bpf_fuzz_exec [--seconds N] [--seed N] [--inputs N] [--programs N] [--no-kernel]
  *		[--only PROGRAM] [--show]
  *
- * Prints each difference, with the program and the arguments that reproduce the difference.
+ * Stops at the first difference. Prints the difference, with the program and the arguments that
+ * reproduce the difference.
  */
 #include <errno.h>
 #include <stdarg.h>

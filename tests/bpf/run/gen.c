@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Generates the random programs that gen.h describes. */
 #include <stdbool.h>
 #include <string.h>
 #include "gen.h"
@@ -6,7 +7,7 @@
 
 /*
  * A function is a sequence of statements. Each function first initializes its stack. Between two
- * statements, r6 is the address of the memory (gen.h), r7 is the memory's end, and the registers of
+ * statements, r6 is the address of the memory (gen.h), r7 is the packet's end, and the registers of
  * numbers[] hold numbers.
  */
 #define MOST_SUBS	3
@@ -208,8 +209,8 @@ static void packet_access(struct gen *g)
 	access_at(g, PKT, (int16_t)below(g, (uint64_t)(GEN_MEMORY - bytes + 1)), code, 15);
 }
 
-/* Accesses the memory at an offset in a register. Before the access, the program checks that the
- * address is inside the memory. */
+/* Accesses the packet at an offset in a register. Before the access, the program checks that the
+ * accessed bytes are inside the packet. */
 static void packet_access_by_reg(struct gen *g)
 {
 	uint8_t p = target(g), e = target_but(g, 1u << p);

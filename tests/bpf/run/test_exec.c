@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests on all engines what a program needs besides its instructions: calls of helpers, callbacks
- * from helpers, tail calls, loads that fault, statistics, the pages of native code.
+ * Tests what a program needs besides its instructions: calls of helpers, callbacks from helpers,
+ * tail calls, loads that fault, statistics, the pages of native code. Most tests use three
+ * engines: the interpreter, the JIT and the JIT with blinded constants.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -332,7 +333,8 @@ static void loads_that_fault_give_0(void **state)
 	munmap(none, 4096);
 }
 
-/* A thread that makes and frees programs. At the same time, another thread's loads fault. */
+/* Several threads run this function. Each thread makes and frees programs, and runs a program whose
+ * load faults. */
 static void *make_and_free(void *arg)
 {
 	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 11), BPF_LDX_MEM(BPF_B, 0, 1, 0), BPF_EXIT_INSN() };

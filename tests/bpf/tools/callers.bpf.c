@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts the callers of a function by return address, in an LRU map, and copies a stack of raw addresses. */
+/* Counts the callers of a function by return address, in an LRU map. Also copies a stack of raw
+ * addresses. */
 #include "tool.h"
 
 struct {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies and runs the programs progs/verifier_*.c of the kernel's selftests, in Patchbay and in
- * this machine's kernel. Annotations in these programs say what verdict a verifier must give.
+ * Verifies and runs programs of the kernel's selftests (annotated.py lists them), in Patchbay and
+ * in this machine's kernel. Annotations in these programs say what verdict a verifier must give.
  * run_verifier612 reads the output and compares it with the annotations.
  *
- *   annotated [-k] [-u] [-p PROGRAM] OBJECT...
+ *   bpf_annotated [-k] [-u] [-p PROGRAM] OBJECT...
  *
- * -k: also asks the kernel. -u: also tests without privileges; during the test,
+ * -k: also asks the kernel. -u, with -k: also asks the kernel without privileges; during the test,
  * unprivileged_bpf_disabled is 0. -p: tests only this program.
  *
  * The output is a sequence of fields, "KEY LENGTH\nBYTES\n". The keys are:
- *   prog                   begins a program
+ *   object                 begins an object; the path
+ *   broken                 the reason why the object can't be opened
+ *   prog                   begins a program; its name
+ *   section                the program's section
  *   tag                    one of the program's annotations
  *   why                    the reason why the program can't run here
  *   ours, ours_unpriv, kernel, kernel_unpriv      "ERRNO LOG"

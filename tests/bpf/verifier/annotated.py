@@ -24,7 +24,8 @@ HEADERS = ["bpf_helpers.h", "bpf_tracing.h", "bpf_core_read.h", "bpf_endian.h", 
 
 
 def clang():
-    """Returns Debian's newest clang. An older clang doesn't know all instructions of the tests."""
+    """Returns $CLANG, or else Debian's newest clang. An older clang doesn't know all instructions
+    of the tests."""
     found = [c for c in ("clang-19", "clang-16", "clang") if shutil.which(c)]
     return os.environ.get("CLANG") or (found[0] if found else None)
 

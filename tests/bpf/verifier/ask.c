@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes the generator's maps in the kernel, loads programs there, and runs them (ask.h). */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -24,8 +25,8 @@ static const unsigned long *ring_produced;
 char ask_log[1 << 20];
 int ask_seconds = 30;
 
-/* Loads BTF for functions. Type 1 is int, type 2 is int (*)(), type 3 is a static function of type
- * 2. */
+/* Loads BTF for functions. Type 1 is int, type 2 is the prototype int (), type 3 is a static
+ * function of type 2. */
 static int make_btf(void)
 {
 	static const char names[] = "\0int\0f";
@@ -134,7 +135,7 @@ static int32_t kernel_kfunc(int32_t id)
 
 /*
  * After `seconds`, a signal makes the kernel give up. 0 means no limit. A timer of CPU time would
- * not work: the kernel sends its signal only when the system call returns.
+ * not work: the kernel sends the signal of such a timer only when the system call returns.
  */
 static void limit_time(time_t seconds)
 {

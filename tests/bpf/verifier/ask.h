@@ -36,9 +36,9 @@ enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
 enum ask_answer ask_answer(int err);
 /* Returns the log's last line before the statistics. */
 const char *ask_last_line(void);
-/* Returns whether the last log shows a flaw of later kernels. These kernels link a number to
- * another number with a delta. If the linked number is added to a pointer, these kernels use the
- * delta as the pointer's offset. They ignore what is known of the number itself. */
+/* Returns whether the last log shows a flaw of Linux 6.18. If r2 = r1 + c, this kernel links r2 to
+ * r1 and calls c the delta of r2. If r2 is then added to a pointer, the kernel takes the delta for
+ * the whole offset from the pointer. It ignores what it knows of r2. */
 bool ask_takes_delta_for_offset(void);
 
 /*

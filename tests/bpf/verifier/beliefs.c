@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Records the verifier's states, and compares a run's registers and stack with the states
+ * (beliefs.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,7 +197,7 @@ static bool memory_fits(const struct machine *m, const struct reg *r, uint64_t v
 	for (int i = 0; i < nr; i++)
 		if (base >= (uint64_t)areas[i].at && base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
 			return true;
-	/* an iterator is on the stack, and the number that it gives is in the iterator */
+	/* the number that an iterator gives is in the iterator, and the iterator is on the stack */
 	for (int i = 0; i <= watch_frame(m); i++)
 		if (watch_reg(m, i, 10) - base <= PB_BPF_STACK)
 			return true;

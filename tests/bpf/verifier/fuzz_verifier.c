@@ -4,7 +4,7 @@
  * variants of each program:
  *
  * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a program,
- *   the program is counted by the kernel's reason.
+ *   the program is reduced, and is counted by the reason of the difference (laxer_class()).
  * - An accepted program runs on a checking interpreter, on both engines between inaccessible pages,
  *   and in the kernel. All results must be the same. The checking interpreter checks each access. It
  *   compares each register with the verifier's deductions (watch.h, beliefs.h).
@@ -434,7 +434,7 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 
 /* Returns whether the run reaches an instruction that the kernel has removed. The kernel removes
  * instructions that its verifier didn't reach. The cause is a flaw of Linux 6.18: after a load from
- * the stack with sign extension, it still assumes the stored number. */
+ * the stack with sign extension, its verifier still assumes the stored number. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {
 	static bool seen[GEN_MOST];
@@ -538,7 +538,8 @@ static int make(struct subject *s)
 }
 
 /* Returns whether the program has callbacks. To make iterations of a callback equal, the verifier
- * forgets numbers. The stored states decide which numbers it forgets. */
+ * forgets numbers. The stored states decide which numbers it forgets. So the second verification
+ * may have another verdict. */
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)

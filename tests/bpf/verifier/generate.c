@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Generates the usual parts of programs: numbers, calls, accesses, branches and loops.
+ * generate_rare.c generates the other parts. */
 #include <stddef.h>
 #include <string.h>
 #include "generate_priv.h"

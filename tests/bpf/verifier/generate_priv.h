@@ -6,6 +6,8 @@
 #include "bpf/core/opcodes.h"
 #include "generate.h"
 
+/* What a register holds. NONE: nothing that the generator may use. SMALL: a number that was
+ * bounded. VALUE: the address of a map's value. LOCKED: the counter of a loop. */
 enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, LOCKED, NR_KINDS };
 
 struct account {

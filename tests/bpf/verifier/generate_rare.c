@@ -71,7 +71,7 @@ static void move_signed(struct gen *g)
 	set(g, dst, NUMBER);
 }
 
-/* Checks that a range is inside the packet. The range begins at an unknown offset. */
+/* Makes a check that a range is inside the packet. The range begins at an unknown offset. */
 static void packet_at(struct gen *g)
 {
 	bool xdp = g->p->type == BPF_PROG_TYPE_XDP;
@@ -187,8 +187,8 @@ static void call_sub(struct gen *g)
 	after_call(g, NUMBER);
 }
 
-/* Calls bpf_loop with subprogram 3 as callback. The callback gets the address of a slot of this
- * stack. */
+/* Calls bpf_loop with subprogram 3 as callback. The callback gets the address of a slot of its
+ * caller's stack. */
 static void call_loop(struct gen *g)
 {
 	int slot = -8 * (1 + pick(g, 6)), n = reg_of(g, NUMBERS), back = 6 + pick(g, 4);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Runs programs, and catches their faults: a signal handler jumps out of the run (guarded.h). */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -75,7 +75,8 @@ static void test_fill_by_another_register(void **state)
 static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "callback" } };
 
 /* i begins at 0. Each iteration of bpf_loop adds step to i. After the loop, the program writes byte
- * i of 16 bytes. If `used` is false, it writes byte 0. */
+ * i of 16 bytes. If `used` is false, the program writes byte 0. If `iterations` is 0, the number of
+ * iterations is unknown. */
 static int count_up(int iterations, int step, bool used)
 {
 	struct bpf_insn p[] = {

@@ -2,13 +2,13 @@
 /*
  * Runs our verifier on the kernel's table of verifier tests, and compares verdicts and messages.
  * Each test runs with privileges. Tests of socket filters and CGROUP_SKB programs also run without
- * privileges.
+ * privileges. Accepted programs run on both engines, and their results are compared with the table.
  *
  *   kernel_table [-v] [WORD-OF-A-NAME]
  *
- * Includes the files that make_table extracted from the installed package. Prints differences
- * and counts. Exit status 1: a verdict or a message differs. `changes` lists the tests for
- * which Linux 6.12 has another verdict or message than the table.
+ * Includes the files that make_table extracted from the installed package. Prints differences and
+ * counts. Exit status 1: a verdict, a message or a result differs, or the verifier leaks memory.
+ * `changes` lists the tests for which Linux 6.12 has another verdict or message than the table.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -385,7 +385,8 @@ static bool reads_uninit_stack(const struct bpf_test *t)
 
 #define ZERO_SIZED "R2 invalid zero-sized read: u64=[0,0]"
 
-/* Tests for which Linux 6.12 and Linux 6.1 have different verdicts or messages. */
+/* Tests for which Linux 6.12 and Linux 6.1 have different verdicts or messages. In one test, only
+ * Patchbay's message differs. */
 static const struct change {
 	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it
 						 * differs from `message` */

@@ -92,8 +92,8 @@ static void test_zero(void **state)
 	flags = 0;
 }
 
-/* Stores 0 to an unknown byte of a slot. A spilled 0 stays 0. Any other spilled number becomes
- * unknown. */
+/* Stores a byte to an unknown place in a slot. If the byte is 0, a spilled 0 stays 0. In all other
+ * cases, the spilled number becomes unknown. */
 static void test_zero_somewhere(void **state)
 {
 	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
@@ -198,7 +198,7 @@ static void test_loop_entered_in_the_middle(void **state)
 	lacking = 0;
 }
 
-/* If no instruction calls a global function, the function isn't verified. */
+/* If no path reaches a call of a global function, the function isn't verified. */
 static void test_global_function_never_called(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {

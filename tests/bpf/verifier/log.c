@@ -40,8 +40,8 @@ static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 	return verdict_of(insns, sizeof insns / sizeof *insns, level, log);
 }
 
-/* Tests logs of many sizes. The largest log has room for everything. Each log must be the end of
- * the whole log. */
+/* Tests logs of many sizes. The largest log has room for everything. Each log with room for more
+ * than 300 bytes must be the end of the whole log. */
 static void test_verdict_with_little_room(void **state)
 {
 	static char all[4 << 20], some[1 << 16];

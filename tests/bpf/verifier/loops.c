@@ -168,7 +168,7 @@ static void test_numbers(void **state)
 	gives(SUM(0x80000000, 0x7fffffff), 0);
 }
 
-/* Returns the result of bpf_iter_num_new. */
+/* A program that returns the result of bpf_iter_num_new. */
 #define NEW_ONLY(from, to) NEW(8, from, to) "r6 = r0\n" DESTROY(8) "r0 = r6; exit"
 
 static void test_new(void **state)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Replaces instructions by no-ops. Keeps a replacement only if the program still shows the finding.
+ * Then removes no-ops in the same way (reduce.h). */
 #include <stdio.h>
 #include <string.h>
 #include "bpf/core/disasm.h"

@@ -4,6 +4,7 @@
 #define PB_TEST_REDUCE_H
 #include "generate.h"
 
+/* Returns whether p still shows the finding. */
 typedef bool reduce_shows(const struct gen_program *p, void *arg);
 /* Removes instructions of p. Keeps a removal only if shows(p, arg) is true. */
 void reduce(struct gen_program *p, reduce_shows *shows, void *arg);

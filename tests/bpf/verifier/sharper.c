@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Compares what our verifier knows of each register with the registers in the kernel's log
+ * (sharper.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

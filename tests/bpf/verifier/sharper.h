@@ -12,8 +12,9 @@
  * v is a program that we accept and that the kernel refuses. kernel_log is the kernel's log with
  * level 2. `out` gets the instruction's text without numbers. If the kernel never knows less than
  * our verifier, `out` gets "". *dead is set if we never reach the instruction that the kernel
- * refuses. If visits_apart is true, our n-th visit of an instruction is compared with the n-th
- * visit in the kernel's log. Else all visits are compared together.
+ * refuses. If visits_apart is false, all visits of an instruction are first compared together. If
+ * this finds nothing, or if visits_apart is true, our n-th visit of an instruction is compared with
+ * the n-th visit in the kernel's log.
  */
 void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out, size_t size, bool *dead);
 /* Copies a line, with "N" in place of each number. */

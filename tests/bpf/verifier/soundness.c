@@ -8,7 +8,8 @@
  * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything
  * with descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random()
  * checks everything with random descriptions of random numbers. It reads SEED and ROUNDS from the
- * environment.
+ * environment. The other tests check that some deductions are also sharp: they compare bounds with
+ * the expected bounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -420,7 +421,8 @@ static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }
 
-/* Makes the operations that compute a histogram's slot. They combine shift amounts by |=. */
+/* Tests operations on unknown numbers. For example, programs that compute a histogram's slot
+ * combine shift amounts by |=. */
 static void test_unknown_operands(void **state)
 {
 	struct reg a, b;

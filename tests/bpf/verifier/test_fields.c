@@ -28,8 +28,9 @@ static uint8_t width_code(int size)
 enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: the store has a constant; SIGNED: the load
 					 * extends the sign */
 
-/* If `store` isn't NULL, the program stores *store at off. After that, it loads the field at off,
- * and sets r0 to a hash of the two halves of the loaded value. */
+/* Makes a program that loads the field at off, and sets r0 to a hash of the two halves of the
+ * loaded value. If `store` isn't NULL, the program first stores *store at off. Returns the number
+ * of instructions. */
 static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
 {
 	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;

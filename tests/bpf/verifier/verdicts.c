@@ -7,6 +7,7 @@
  *
  * -u: asks the kernel from a process without privileges. For this, unprivileged_bpf_disabled is 0
  * during the test. If its value is 1, the kernel lets nobody change it, so the kernel isn't asked.
+ * -v: also prints programs that only we refuse. In all, at most 20 programs are printed.
  *
  * Exit status 1: a laxer verdict. 77: the kernel can't be asked.
  */
@@ -94,7 +95,7 @@ static bool write_disabled(int value)
 }
 
 /* Forks a child without privileges. Returns -1 in the child. In the parent, returns the child's
- * exit status. */
+ * exit status, or 77 if the kernel can't be asked. */
 static int drop_privileges(void)
 {
 	int before = read_disabled(), status;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The interpreter of watch.h. It compares each access with the stack frames, the packet, the maps'
+ * values and the context. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +12,14 @@
 
 #define MAX_STEPS	(1u << 28)	/* bpf_loop may make 8 million iterations */
 #define MOST_FRAMES	32
-#define TOKEN		(1ull << 63)
+#define TOKEN		(1ull << 63)	/* marks the index of a callback's first instruction */
+/* the contents of registers that the program must not read */
 #define POISON(w)	(0xdead000000000000ull + (w)->layout)
 
 struct frame {
 	char *fp;
-	uint32_t size, back;
-	uint64_t saved[4];
+	uint32_t size, back;	/* size: in bytes; back: index of the caller's call instruction */
+	uint64_t saved[4];	/* the caller's r6 to r9 */
 	bool written[512];	/* [i]: the byte at fp - 1 - i was written */
 	bool address[512];	/* [i]: the byte at fp - 1 - i is part of an address that a single
 				 * store wrote as a whole */

@@ -28,8 +28,8 @@ struct watch {
 	char why[200];
 };
 
-/* Returns false if the program accessed memory that it wasn't given, or if look() ended the run. In
- * these cases, `why` has the reason. */
+/* Returns false if the program accessed memory that it wasn't given or made another error, if
+ * look() ended the run, or if the run had too many steps. In these cases, `why` has the reason. */
 bool watch_run(struct watch *w);
 
 /* These two functions are for look(). watch_frame() returns the index of the running frame; the

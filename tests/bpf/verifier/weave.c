@@ -252,7 +252,8 @@ static void around(struct weave *w)
 	w->depth--;
 }
 
-/* If r is more than k, r is set to a constant or to its low bits. */
+/* Makes a branch that compares r with k. If r is more than k (or at least k), the program sets r to
+ * a constant, or keeps only its low five bits. */
 static void clamp(struct weave *w, int r)
 {
 	int k = pick(w, 40);
@@ -494,7 +495,7 @@ static void call_numbers(struct weave *w)
 	called(w, true);
 }
 
-/* Calls a subprogram with the address of a slot of this stack. */
+/* Calls a subprogram with the address of a slot of the caller's stack. */
 static void call_stack(struct weave *w)
 {
 	int a = weave_number(w), slot = pick(w, SLOTS), to;
@@ -514,7 +515,7 @@ static void call_stack(struct weave *w)
 	w->numbers |= 1u << to;
 }
 
-/* Calls bpf_loop or bpf_for_each_map_elem. The callback gets the address of a slot of this
+/* Calls bpf_loop or bpf_for_each_map_elem. The callback gets the address of a slot of its caller's
  * stack. */
 static void call_back(struct weave *w)
 {

@@ -317,6 +317,7 @@ static void touch_slice(struct weave *w, int size, struct mover *m, bool may_lea
 		put(w, BPF_LDX | BPF_MEM | sizes[s], 1, 1, edge_of(w, m, 0, size, 1 << s), 0);
 }
 
+/* Like find_mover(), but the number is in r6 or r7, so that it survives calls. */
 static bool mover_in_kept(struct weave *w, struct mover *m, int64_t room)
 {
 	if (w->locked >> 6 & 3 || !find_mover(w, m, room))

@@ -30,6 +30,7 @@ struct weave {
 	bool wanted[NR_SUBS];
 	uint64_t seed;
 	uint32_t type, flags;
+	/* bit n stands for register n, or for the stack slot at fp - 8(n + 1) */
 	uint32_t numbers;	/* registers that hold a number */
 	uint32_t locked;	/* registers that must not be written */
 	uint32_t slots;		/* stack slots that have been written */
@@ -68,8 +69,8 @@ static inline void put(struct weave *w, unsigned code, int dst, int src, int off
 			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = (int32_t)imm };
 }
 
-/* Adds a conditional jump to the function's end. If the function can't be left at this point, adds
- * a substitute. */
+/* Adds a jump to the function's end. The jump may be conditional. If the function can't be left at
+ * this point, adds a substitute. */
 static inline void put_out(struct weave *w, unsigned code, int dst, int src, int64_t imm)
 {
 	struct weave_code *c = w->c;
@@ -118,7 +119,7 @@ static inline bool has_ctx(const struct weave *w)
 }
 
 /* weave_free() returns a register that may be written. weave_number() returns a register with a
- * number. If no register has a number, it loads one. */
+ * number. If no register has a number, weave_number() first loads a number. */
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);

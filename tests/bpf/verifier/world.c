@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Maps, packets, contexts and helpers for test runs (world.h). Contents and results depend only on
+ * the caller's numbers, not on time or chance. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -53,6 +53,8 @@ void world_use_words(const uint64_t *list, unsigned nr);
 void world_as_kernel(bool yes);
 /* Sets the byte that fills new records of the ring buffer. */
 void world_set_noise(uint8_t byte);
+/* Returns whether element n of the map exists. */
 bool world_is_there(int map, uint32_t n);
+/* Returns the address of the value of element n, even if the element doesn't exist. */
 char *world_element(int map, uint32_t n);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runs argv[1] coroutines on a pool of stacks that are not registered. Most coroutines are
- * abandoned half-way, with calls open. Later coroutines run on the abandoned stacks. At the
- * program's end, no calls are open. */
+/* Runs argv[1] coroutines on a pool of stacks that the program doesn't report to the agent. Most
+ * coroutines are abandoned half-way, with calls open. Later coroutines run on the abandoned stacks.
+ * At the program's end, no calls are open. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "../switch_stack.h"

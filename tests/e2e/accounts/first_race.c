@@ -62,7 +62,7 @@ static int child(void)
 }
 
 /* Four calls of this function are open while the children start. The outer three calls have an
- * ENTRY. */
+ * ENTRY record, because each of them has made a traced call. */
 __attribute__((noinline)) long nested_leaf(int depth, long children)
 {
 	long wrong = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runs eight threads. Each thread has a second stack that is not registered. The second stacks are
- * close together, so the engine takes them for one stack. Each thread switches to its second stack
- * and back argv[1] times. */
+/* Runs eight threads. Each thread has a second stack, whose bounds the engine must guess. The
+ * second stacks are close together, so the engine takes them for one stack. Each thread switches to
+ * its second stack and back argv[1] + 1 times. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Two threads make calls inside a chain of open calls. After each call, they count it in a shared
- * file. The threads continue until they are killed or have made argv[2] calls. If argv[2] is
- * "segv", the first thread faults after 50,000 calls. Before the fault, the other thread has made
- * some calls, too. run_crash compares the counts with the recording.
+ * Two threads make calls inside a chain of open calls. After each call, the thread counts the call
+ * in the shared file argv[1]. The threads continue until they are killed or each of them has made
+ * argv[2] calls. If argv[2] is "segv", the first thread faults after 50,001 calls. Before the
+ * fault, the other thread has made some calls, too. run_crash compares the counts with the
+ * recording.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -75,7 +76,8 @@ int main(int argc, char **argv)
 	pthread_create(&t[1], NULL, outer1, NULL);
 	pthread_join(t[0], NULL);
 	pthread_join(t[1], NULL);
-	/* run_crash sets this after it has killed the recorder; that may take any time */
+	/* run_crash usually sets counts[24] before the program starts. The test recorder_killed
+	 * sets it only after killing the recorder, which may take any time */
 	while (!counts[24])
 		usleep(1000);
 	puts("done");

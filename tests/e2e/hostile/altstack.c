@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Signal handlers run on alternate stacks of several kinds: mapped, allocated by malloc, of the
- * smallest size, or an array in main's frame. The array is below or above frames of the interrupted
- * stack. The handlers are nested, recurse, and are left by siglongjmp.
+ * Signal handlers run on alternate stacks of several kinds: mapped, allocated by malloc with the
+ * size _SC_SIGSTKSZ, or an array in a frame of the interrupted stack. Other frames of this stack
+ * are below and above the array. The handlers are nested, recurse, and are left by siglongjmp.
  * @markers 4000 try_stack/after_signal
  */
 #include <pthread.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines that the program switches with its own code. Their stacks are not registered. resume()
- * runs a coroutine until it yields from inside nested calls.
+ * Coroutines that the program switches with its own code. No makecontext() or sigaltstack() reports
+ * their stacks, so the agent must guess the stacks' bounds. resume() runs a coroutine until it
+ * yields from inside nested calls.
  */
 #ifndef CORO_H
 #define CORO_H
@@ -20,7 +21,8 @@
 struct coro {
 	void *sp, *back;	/* stack pointers: the coroutine continues at `sp`, resume()
 				 * continues at `back` */
-	long sum, want;
+	long sum, want;		/* sum: how many calls of nested() returned; want: how many must
+				 * return */
 };
 
 /* The first code on a stack. It is not a function. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The main thread and another thread free 1,000,000 coroutines half-way, with calls open on the
- * coroutines' stacks. The stacks are not registered. Some stacks are unmapped. Others belong to a
- * pool and are used again. Signals come all the time. Memory for open calls must not run out.
- * Coroutines that are kept until the end must return.
+ * coroutines' stacks. The agent must guess the stacks' bounds. Some stacks are unmapped. The other
+ * stacks belong to a pool and are used again. Signals come all the time. Memory for open calls must
+ * not run out. Coroutines that are kept until the end must return.
  * @markers 1000 churn/after_some
  * @calls body 1000010
  * @no_return 2000100

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A call is made many times. Each time, a signal handler throws at a later instruction: in the
- * entry, the body and the exit, on fast and on slow paths. A function takes a slow path if it reads
- * its return address or begins a new stack of open calls. Each time, the caller must catch this
+ * entry, the body and the exit, on fast and on slow paths. An entry takes a slow path, for example,
+ * if the exception before it has skipped open calls. Each time, the caller must catch this
  * exception and no other exception.
  *
  * @flags -fnon-call-exceptions -fno-omit-frame-pointer

@@ -11,8 +11,7 @@
 #include "hostile.h"
 
 #ifndef FRAMES
-#define FRAMES 1000000		/* the tracer keeps fewer open calls, so some calls have no
-				 * return */
+#define FRAMES 1000000		/* the tracer has room for more open calls (doc/limits.md) */
 #endif
 
 static KEEP long recurse(long n)

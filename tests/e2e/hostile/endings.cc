@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * At the end of a process, atexit and on_exit handlers must run in order, and so must the
- * destructors of statics, thread_local objects and keys. Meanwhile other threads run and make
- * calls. Children end by quick_exit and _exit.
+ * destructors of statics. Meanwhile other threads run and make calls. A thread that ends earlier
+ * must destroy its thread_local object. Children end by quick_exit and _exit.
  * @status 7
  * @markers 15
  */

@@ -41,7 +41,8 @@ static const struct {
 
 static sigjmp_buf env;
 static volatile int what;	/* what the handler does: 0 skip the instruction, 1 retry with a
-				 * good pointer, 2 leave by a jump */
+				 * good pointer (after SIGFPE and SIGILL: like 0), 2 leave by a
+				 * jump */
 static const void *volatile seen_pc;
 static void *volatile seen_addr, *volatile seen_rdi, *volatile seen_si;
 static volatile int seen_signal, length;

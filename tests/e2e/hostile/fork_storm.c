@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Forks at every depth of a recursion. The parent and the child return through all calls that were
- * open at the fork, and check their results.
+ * Forks at several depths of a recursion. The parent and the child return through all calls that
+ * were open at the fork, and check the results of these calls.
  * @markers 1000 main/one_storm
  * @timeout 40
  */

@@ -17,14 +17,17 @@
  *			ancestors end in PATH (a/b: b's caller is a). Several
  *			PATHs are alternatives. Without PATH, any ancestors will do
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
- *   @no_return N	at most N calls may be recorded without their return
+ *   @no_return N [M]	at most N calls may be recorded without their return; with eBPF programs at
+ *			returns, at most M
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
  *   @serve N		also run it with control files, and change the text N times during that run
  *			(see may_end())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
- *			seconds count as a hang. A traced run may take four times that time
- *   @stdin wait S	the program ends when it gets a byte. run_hostile sends the byte S seconds
- *			after the program has printed "ready"
+ *			seconds count as a hang. For a traced run, N is multiplied by four, and
+ *			20 is added
+ *   @stdin wait S	the program ends when it gets a byte. In the bare run, run_hostile sends the
+ *			byte S seconds after the program has printed "ready" to stderr. In a
+ *			traced run, the byte comes at once; in the run of @serve, after the changes
  *   @buffer SIZE	record's -b
  *   @quick F...	compiler flags of quick runs
  *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out. Without
@@ -105,7 +108,8 @@ static inline uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* A small deterministic random-number generator. The program prints the seed. */
+/* A small deterministic random-number generator. The programs use constant seeds, so all runs get
+ * the same numbers. */
 static inline uint32_t next_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Write barriers as garbage collectors have them: a store to a protected page faults, and a SIGSEGV
- * handler permits access with mprotect. The faulting stores are at functions' entries and
- * elsewhere. Also tests SIGBUS after the end of a file. si_code and si_addr must be exact.
+ * Write barriers like those of garbage collectors: a store to a protected page faults, and a
+ * SIGSEGV handler permits access with mprotect. The faulting stores and loads are at functions'
+ * entries. Also tests SIGBUS after the end of a file. si_code and si_addr must be exact.
  * @markers 200 main/one_cycle
  */
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler that makes calls interrupts each instruction of an entry, an exit and a tail call. In
- * each of the first rounds it interrupts all of these instructions, so that chunks become full at
- * each of them. In each later round it interrupts one instruction. No call may be lost or counted
- * twice.
+ * A handler interrupts each instruction of an entry, an exit and a tail call. In each of the first
+ * rounds (ALL), the handler makes a call at all of these instructions, so that chunks become full
+ * at each of them. In each later round, the handler makes a call at one instruction. No call may be
+ * lost or counted twice.
  *
  * @flags -fno-omit-frame-pointer
  * @calls middle 320

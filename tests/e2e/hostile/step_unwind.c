@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * At each instruction of an entry and an exit, the unwinder must reach main,
- * through exactly one frame of each caller.
+ * At each instruction of an entry and an exit, the unwinder must find exactly one frame of
+ * stepped(), the outermost caller of the stepped functions.
  *
  * @flags -fno-omit-frame-pointer
  * @markers 1

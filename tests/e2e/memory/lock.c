@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * lock STEP...: after each step, prints the results of the step's calls and how much memory is
- * locked: VmLck, and the number of resident pages. Steps:
+ * lock STEP...: after each step, prints the results of the step's calls, the amount of locked
+ * memory (VmLck), and the number of resident pages in 1 MB of the program's own memory. Steps:
  *   current future both onfault future-onfault both-onfault none unlock bad
  *                      mlockall() with these flags, munlockall()
  *   range range-onfault  mlock(), mlock2() of 1 MB

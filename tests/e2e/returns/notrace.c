@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls below functions of set_graph_notrace (run_returns notrace): nothing below hidden() and
- * jumping() is recorded. For each function, prints how many of its calls must be recorded.
+ * Calls below functions of set_graph_notrace (run_returns notrace). Calls of hidden() and
+ * jumping(), and calls below them, aren't recorded. Prints how many calls of outer(), leaf() and
+ * tail() must be recorded.
  */
 #include <setjmp.h>
 #include <stdio.h>

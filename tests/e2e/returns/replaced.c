@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls functions that the agent replaces, argv[1] times each. All calls return. First prints the
- * sum of all results, which must be the same in all runs. Then prints each function's name and
- * number of calls.
+ * Makes argv[1] rounds of calls of functions that the agent replaces. All calls return. First
+ * prints the sum of all results, which must be the same in all runs. Then prints each function's
+ * name and number of calls.
  */
 #include <errno.h>
 #include <fcntl.h>

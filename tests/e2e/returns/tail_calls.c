@@ -14,8 +14,8 @@
 	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
 	X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
 
-/* All functions, also the functions in assembly, count their own calls and tail calls in these
- * variables. */
+/* Each function in FUNCTIONS counts its calls and tail calls in these variables. The functions in
+ * assembly do so, too. */
 #define X(name) unsigned long calls_##name, tails_##name;
 FUNCTIONS(X)
 #undef X

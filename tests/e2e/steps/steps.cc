@@ -2,21 +2,24 @@
 /*
  * A program that single-steps its own calls. For each k, its SIGTRAP handler acts at the k-th
  * instruction of a call: it makes calls, jumps, throws, forks, or cancels the thread. The handler
- * only counts instructions, and doesn't know which code runs. run_steps reads the program's output:
+ * finds the instruction by counting, whichever code runs. run_steps reads the program's output:
  *
- *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS	what a handler sees at an instruction
- *   = FUNCTION STATE K REGISTERS			K: number of steps; REGISTERS: after the call
- *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...	calls of each function since the last mark
- *   c TID EXPECTED	the number of the thread's marks
- *   x ACTION FUNCTION STATE K STATUS	a child died
- *   v OFFSET	an instruction of the agent that was stepped
+ *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS    what a handler sees at an instruction
+ *   = FUNCTION STATE K REGISTERS                     K: number of steps; REGISTERS: after the call
+ *   s TID MARK ACTION FUNCTION STATE K HAPPENED PC CALLS...
+ *                                                    calls of each function since the last mark
+ *   c TID EXPECTED                                   the number of the thread's marks
+ *   x ACTION FUNCTION STATE K STATUS                 a child died
+ *   v OFFSET                                         an instruction of the agent that was stepped
  *
- *   steps libc|raw|both POINTS all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
+ *   steps libc|raw|both POINTS
+ *         all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
  *
- * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, all
- * instructions are tried. FUNCTION may be FUNCTION:STATE. raw: the handler is installed by a raw
- * system call, so that the agent isn't notified of the handler. both: like raw, but at each
- * instruction SIGUSR1 comes right after the step's signal. libc installed the handler of SIGUSR1.
+ * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, "all"
+ * tries all instructions, and quick and brief runs try 5 * POINTS. FUNCTION may be FUNCTION:STATE.
+ * raw: the handler is installed by a raw system call, so that the agent isn't notified of the
+ * handler. both: like raw, but at each instruction SIGUSR1 comes right after the step's signal.
+ * libc installed the handler of SIGUSR1.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -893,10 +896,11 @@ static long call_sigaction(long)
 /*
  * Flags of a call. QUICK: quick runs make it. BRIEF: even shorter runs make it, too. SLOW: it takes
  * a slow path.
- * Stepping runs only find out which instructions calls reach. STEPPED: only stepping runs make the
- * call. FILLED: stepping runs make the call once more, and fill the chunk in which a record was
- * just reserved. EXTRA: only separate stepping runs make the call. LATE: only runs that may take
- * seconds make the call. RUN: the call is made once, without stepping.
+ * Stepping runs ("stepped", "late" and "extra") only find out which instructions calls reach.
+ * STEPPED: only stepping runs make the call. FILLED: stepping runs make the call once more, and
+ * fill the chunk in which a record was just reserved. EXTRA: of the stepping runs, only "extra"
+ * makes the call. LATE: the call may take seconds, so only "late" makes it. RUN: the call is made
+ * once, without stepping.
  */
 enum { QUICK = 1, BRIEF = 2, SLOW = 4, STEPPED = 8, FILLED = 16, LATE = 32, RUN = 64, EXTRA = 128 };
 static const struct choice {

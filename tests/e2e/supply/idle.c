@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- *   idle THREADS CALLS [MIB]   THREADS threads make one call each, and wait with a chunk each.
- *                        Meanwhile main makes CALLS calls. Then the threads end, and new threads do the
- *                        same. MIB: the program first limits its address space to this number of MiB,
- *                        and executes itself
+ *   idle THREADS CALLS [MIB]
+ *
+ * THREADS threads make one call each. Then each thread waits, and holds a chunk. Meanwhile main
+ * makes CALLS calls. Then the threads end, and all of this happens a second time. MIB: the program
+ * first limits its address space to this number of MiB, and executes itself.
  *
  * Prints the number of calls of work().
  */

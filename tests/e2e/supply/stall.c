@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- *   stall SIGNAL SECONDS [notsc]   makes calls, sends SIGNAL to the recorder (0: no signal), and makes
- *                                  calls for SECONDS more. A stopped recorder is continued after
- *                                  half of this time
+ *   stall SIGNAL SECONDS [notsc]
+ *
+ * Makes calls, sends SIGNAL to the recorder (0: no signal), and makes calls for SECONDS more. A
+ * recorder that SIGSTOP has stopped is continued after half of SECONDS.
  *
  * Prints the number of calls of work(), and the most processor time that a hundred calls took, in
  * ms. A wait for the recorder costs processor time. So the printed time shows waits, even on a busy

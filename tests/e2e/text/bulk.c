@@ -9,7 +9,7 @@
  *   release	the child ends
  *   storm MS	makes vfork children again and again, with short pauses. Each child lives for up to
  *		MS ms
- *   calm	ends the storm
+ *   calm	ends the storm, and waits until its last child has ended
  *   end	ends the program
  */
 #define _GNU_SOURCE

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs inside gdb. For each function in FUNCTIONS, steps through the function's stub up to its own
-text. If the function's exit has a stub, also steps through that stub. At each instruction gdb must
-unwind to main, and must find the right values of main's registers."""
+"""Runs inside gdb. For each function that the environment variable FUNCTIONS names, steps through
+the function's stub up to the function's own text. If the function's exit has a stub, also steps
+through the exit's stub. At each instruction gdb must unwind to main, and must find the right values
+of main's registers."""
 import os
 import gdb
 

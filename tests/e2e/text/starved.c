@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Threads that get a processor only now and then. All of them run at low priority on one processor,
- * on which another process runs all the time. Ends when its standard input is closed. */
+ * on which another process runs all the time. The program ends when its standard input is
+ * closed. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

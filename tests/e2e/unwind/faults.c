@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* faults heap | use | leak | ub | init | race | abort | none: makes an error that sanitizers and
- * valgrind find. */
+/* faults heap | use | leak | ub | init | race | abort | none: makes the error that the argument
+ * names, for sanitizers or valgrind to find. abort: calls abort(). none: makes no error. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

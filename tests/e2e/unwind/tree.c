@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* tree TREES: makes calls of many shapes below run(), for a profiler to unwind. A tree is 46 calls.
- * Prints the time (CLOCK_MONOTONIC, seconds) at which the calls begin and the time at which they end. */
+ * Prints the time (CLOCK_MONOTONIC, seconds) at which the calls begin, and the time at which they
+ * end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -85,8 +86,8 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* isn't part of main: libc has no frame pointers, so a chain by frame pointers leaves out the caller
- * of a libc function */
+/* isn't part of main: libc has no frame pointers, so a chain by frame pointers leaves out the
+ * caller of a libc function */
 N void timed(long trees)
 {
 	double begin = now();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* alone PLUGIN COUNT: after each dlopen and dlclose the process must have only one thread, whatever
- * the agent did meanwhile. The kernel allows some system calls only in a process with one thread. */
+ * the agent did meanwhile. The kernel allows some system calls only in a process with one thread,
+ * for example unshare(CLONE_THREAD). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <err.h>

@@ -9,7 +9,7 @@
  * The recorder is the program's parent. HOW says what happens to the recorder before each event:
  *   alive     nothing; there may be no recorder
  *   stopped   SIGSTOP, and SIGCONT afterwards
- *   full      like "stopped", but its socket's backlog is full of connections
+ *   full      like "stopped", and the backlog of the recorder's socket is full of connections
  *   killed    SIGKILL, once
  * A child continues the recorder after WATCHDOG_MS, so that even an unbounded wait ends.
  */

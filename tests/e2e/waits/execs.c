@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints a line with the result of exec for each of many files. The files can't be executed, or
- * only just can. run_waits makes the files in the current directory. */
+/* Prints a line with the result of exec for each of many unusual files. Most of the files can't be
+ * executed. run_waits makes the files in the current directory. */
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>

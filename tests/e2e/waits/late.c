@@ -32,7 +32,8 @@ int main(int argc, char **argv)
 			usleep(1000 * (useconds_t)atoi(argv[1]));
 		id = waitpid(info.si_pid, &status, __WALL);
 		if (WIFSTOPPED(status)) {
-			/* stops of a new thread, and events, aren't passed on */
+			/* the program must not get a signal for the first stop of a new thread, or
+			 * for a ptrace event */
 			sig = id != pid && WSTOPSIG(status) == SIGSTOP ? 0 :
 			      status >> 16 ? 0 : WSTOPSIG(status);
 			ptrace(PTRACE_CONT, id, NULL, sig);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program with a seccomp filter that kills the process at any unexpected system call. The agent
- * must make no system call that the program itself doesn't make.
+ * must make no system call that the filter forbids.
  *
  *   sandbox prctl|syscall|probe PROGRAM
  *   sandbox setuid
  *
  * prctl, syscall: a child sets the filter by this call, and executes PROGRAM.
- * probe: the child only asks the kernel whether there are filters, as libseccomp does, and executes
+ * probe: like libseccomp, the child only asks whether the kernel supports filters. Then it executes
  * PROGRAM.
- * setuid: the program itself sets the filter, changes its user ids, prints a line, and waits for a
- * byte.
+ * setuid: the program waits for a byte, sets the filter for itself, changes its user ids, prints a
+ * line, and waits for another byte.
  */
 #define _GNU_SOURCE
 #include <err.h>

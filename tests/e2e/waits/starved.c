@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * starved PLUGIN CPU MS: loads the plugin and starts another program while a child keeps processor
- * CPU busy. The child doesn't call setsid(). After setsid(), the scheduler might give the recorder
- * and the child separate shares of processor time, and the child would slow the recorder less.
+ * starved PLUGIN CPU MS: loads the plugin and executes itself in a child, while another child keeps
+ * processor CPU busy for MS milliseconds. The busy child doesn't call setsid(). After setsid(), the
+ * scheduler might give the recorder and this child separate shares of processor time, and the child
+ * would slow the recorder less.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

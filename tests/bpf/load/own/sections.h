@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The sections of libbpf 1.5, and uprobe.session of libbpf 1.6: X(name, section, program type,
+ * Sections that libbpf 1.5 knows, and uprobe.session of libbpf 1.6: X(name, section, program type,
  * attach type). The types are numbers because the installed headers may lack the names of the
  * types.
  */

@@ -255,8 +255,8 @@ def atomics():
                 f.block("atomic%s_%s with r%d" % (wide, word, src), "r1 = $1 ll\n*(u64 *)(r10 -16) = r1\nr%d = $2 ll\n"
                         "r%d = atomic%s_%s((u%d *)(r10 -16), r%d)\nr2 = *(u64 *)(r10 -16)\nr2 *= 3\nr2 += r%d\nr0 = r2\nexit"
                         % (src, src, wide, word, 8 * width, src, src), fetched)
-            # accesses the stack through a copy of the frame pointer; each register holds the copy
-            # once
+            # accesses the stack through a copy of the frame pointer; each register in turn holds
+            # the copy
             a, b = values[5]
             result = hexed(kept(a, fn(a & low, b & low)) * 3 + (a & low))
             f.block("atomic%s_%s of all registers' memory" % (wide, word),
