@@ -247,11 +247,14 @@ void jump_out(void)
 	siglongjmp(out, 1);
 }
 
+/* Doesn't use libc, because the first call would also step through the loader's resolver. After the
+ * system call, r11 has the flags, so they are set before. */
 void nap(void)
 {
 	struct timespec t = { 0, 500000 };
+	long ret = SYS_nanosleep;
 
-	nanosleep(&t, NULL);
+	__asm__ volatile("cmp %%rax, %%rax; syscall" : "+a"(ret) : "D"(&t), "S"(0) : "rcx", "r11", "memory");
 }
 
 /* Sleeps so long that a record's time field can't express the time since the last record. */
@@ -1101,11 +1104,12 @@ int main(int argc, char **argv)
 	int flags = !strcmp(what, "quick") ? QUICK : !strcmp(what, "brief") ? BRIEF : 0;
 	const char *functions = argc > 4 ? argv[4] : "", *acts = argc > 5 ? argv[5] : "";
 	bool only = !strcmp(what, "observe"), late = !strcmp(what, "late"), extra = !strcmp(what, "extra");
-	bool stepped = late || extra || !strcmp(what, "stepped");
+	bool names, stepped = late || extra || !strcmp(what, "stepped");
 
 	both = argc > 1 && !strcmp(argv[1], "both");
 	raw = both || (argc > 1 && !strcmp(argv[1], "raw"));
 	all = !strcmp(what, "all");
+	names = !strcmp(what, "names");
 	find_agent();
 	make_stacks();
 	install();
@@ -1117,6 +1121,10 @@ int main(int argc, char **argv)
 		if (c.s.filled < 0 && !calls_to_fill) {
 			set(&c.s);
 			find_calls_to_fill(&c.s);
+		}
+		if (names) {
+			print("%s:%s\n", c.s.function, c.s.state);
+			continue;
 		}
 		if (stepped || c.flags & RUN) {
 			set(&c.s);
