@@ -144,8 +144,9 @@ struct pb_msg_ready {
  * text ("set_ftrace_filter: nothing matches 'foo'"). */
 struct pb_msg_error {
 	int32_t error;		/* -errno */
-	uint32_t pad;
+	uint32_t of;		/* what failed: PB_ERROR_OF_* */
 };
+enum { PB_ERROR_OF_OTHERS, PB_ERROR_OF_PROGS };	/* PROGS: no eBPF program was started */
 
 /* The agent sends this message without a body. fd of the observer's answer: struct pb_progs,
  * read-only. */

@@ -174,7 +174,7 @@ static bool start_progs(struct pb_session *s)
 	if (!err)
 		err = pb_prog_start(file, size, &why);
 	if (err)
-		pb_session_error(s, err, "bpf", why);
+		pb_session_progs_error(s, err, why);
 	return !err;
 }
 

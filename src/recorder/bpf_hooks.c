@@ -261,6 +261,6 @@ static void say_hook(void *arg, const char *text)
 
 void record_hint_hooks(const struct record_server *s)
 {
-	if (!s->agent_error)	/* already reported */
+	if (!s->progs_error)	/* already reported */
 		record_hooks_never(s->options, s->modules, say_hook, (void *)s);
 }

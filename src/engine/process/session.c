@@ -220,9 +220,10 @@ void pb_session_close(struct pb_session *s)
 	pb_wire_close(&s->wire);
 }
 
-int pb_session_error(struct pb_session *s, int error, const char *what, const char *why)
+static int send_error(struct pb_session *s, int error, uint32_t of, const char *what,
+		      const char *why)
 {
-	struct pb_msg_error head = { error, 0 };
+	struct pb_msg_error head = { error, of };
 	char text[512];
 	size_t at = 0;
 
@@ -230,6 +231,16 @@ int pb_session_error(struct pb_session *s, int error, const char *what, const ch
 	pb_put_str(text, sizeof(text), &at, ": ");
 	pb_put_str(text, sizeof(text), &at, why ? why : "failed");
 	return pb_wire_send(&s->wire, PB_MSG_ERROR, &head, sizeof(head), text, at + 1);
+}
+
+int pb_session_error(struct pb_session *s, int error, const char *what, const char *why)
+{
+	return send_error(s, error, PB_ERROR_OF_OTHERS, what, why);
+}
+
+int pb_session_progs_error(struct pb_session *s, int error, const char *why)
+{
+	return send_error(s, error, PB_ERROR_OF_PROGS, "bpf", why);
 }
 
 /* Sends a message that asks for a file. Returns 0 if a descriptor came with the answer. Returns 1

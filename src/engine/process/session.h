@@ -40,6 +40,8 @@ int pb_session_ready(struct pb_session *s, uint64_t start_ns);
 int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr,
 		       uint64_t patch_ns);
 int pb_session_error(struct pb_session *s, int error, const char *what, const char *why);
+/* Says that no eBPF program is started. */
+int pb_session_progs_error(struct pb_session *s, int error, const char *why);
 /* Serves WRITE and READ until the observer hangs up. */
 void pb_session_serve(struct pb_session *s);
 #endif
