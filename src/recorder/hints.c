@@ -171,7 +171,7 @@ void record_hint_launcher(const struct record_server *s, uint64_t calls)
 
 		if (e->traced) {
 			traced += e->map->nr_funcs;
-		} else if (!is_runtime(e)) {
+		} else if (!is_runtime(e) && !e->no_numbers) {
 			others += e->map->nr_funcs;
 			list[nr++] = e;
 		}

@@ -180,18 +180,25 @@ static int open_module(const struct record_conn *c, const struct pb_msg_module *
 	return fd;
 }
 
-static void module_failed(struct record_server *s, struct record_conn *c, uint32_t flags,
-			  const char *path, int error, const char *why)
+static void note_untraced(struct record_server *s, const struct record_conn *c, uint32_t flags,
+			  const char *text)
 {
 	const struct record_options *o = s->options;
 	bool asked_for = flags & PB_MODULE_EXE || o->all || o->nr_modules;
+
+	pb_datadir_note(s->datadir, text);
+	if (c->image == 1 && asked_for && s->shown++ < MAX_SHOWN)
+		record_error("%s", text);
+}
+
+static void module_failed(struct record_server *s, struct record_conn *c, uint32_t flags,
+			  const char *path, int error, const char *why)
+{
 	char text[PATH_MAX + 300];
 
 	snprintf(text, sizeof(text), "%s: not traced: %s", *path ? path : "(no name)", why);
 	record_conn_error(c, error, text);
-	pb_datadir_note(s->datadir, text);
-	if (c->image == 1 && asked_for && s->shown++ < MAX_SHOWN)
-		record_error("%s", text);
+	note_untraced(s, c, flags, text);
 }
 
 static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -231,7 +238,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	if (traced && !first && mod->map->nr_funcs) {
 		snprintf(err, sizeof(err), "%.180s: not traced: no site numbers are left",
 			 record_base_name(path));
-		pb_datadir_note(s->datadir, err);
+		note_untraced(s, c, m.flags, err);
+		mod->no_numbers = true;
 	}
 	if (first && record_marks_apply(s->options, mod)) {
 		snprintf(err, sizeof(err), "%.180s: no pattern is applied: out of memory",
@@ -329,14 +337,18 @@ static int on_error(struct record_server *s, struct record_conn *c, const char *
 {
 	char text[600];
 	size_t n = len - sizeof(struct pb_msg_error);
+	struct pb_msg_error e;
 
-	if (len < sizeof(struct pb_msg_error))
+	if (len < sizeof(e))
 		return -EPROTO;
+	memcpy(&e, body, sizeof(e));
 	n = strnlen(body + sizeof(struct pb_msg_error), n < 500 ? n : 500);
 	snprintf(text, sizeof(text), "%.*s", (int)n, body + sizeof(struct pb_msg_error));
 	pb_datadir_note(s->datadir, text);
-	if (c->image == 1)
+	if (c->image == 1) {
 		s->agent_error = true;
+		s->progs_error |= e.of == PB_ERROR_OF_PROGS;
+	}
 	if (c->image <= 1 && s->shown++ < MAX_SHOWN)
 		record_error("%s", text);
 	return 0;
