@@ -178,11 +178,16 @@ static int validate_time(const char *value, char *err, size_t errlen)
 const char *pb_control_plain(enum pb_control_file file, const char *value, char *buf, size_t len)
 {
 	const struct pb_control_info *info = pb_control_info(file);
-	uint64_t ns;
+	uint64_t n;
 
-	if (!info || info->type != PB_CONTROL_TIME || parse_time(value, &ns))
+	if (!info)
 		return value;
-	pb_control_format_us(ns, buf, len);
+	if (info->type == PB_CONTROL_TIME && !parse_time(value, &n))
+		pb_control_format_us(n, buf, len);
+	else if (info->type == PB_CONTROL_NUMBER && !pb_control_parse_u64(value, UINT64_MAX, &n))
+		snprintf(buf, len, "%llu", (unsigned long long)n);
+	else
+		return value;
 	return buf;
 }
 

@@ -336,8 +336,8 @@ static int write_tracing_on(char *text, bool append, bool live)
 	if (err || tracing_on == (v != 0))
 		return err;
 	err = turn(v != 0, live);
-	if (err)
-		turn(!v, live);
+	if (err && turn(!v, live))
+		apply_returns(current);	/* tracing_on has its former value, whatever the text has */
 	return explained(err);
 }
 
