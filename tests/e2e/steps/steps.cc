@@ -11,10 +11,13 @@
  *   c TID EXPECTED                                   the number of the thread's marks
  *   x ACTION FUNCTION STATE K STATUS                 a child died
  *   v OFFSET                                         an instruction of the agent that was stepped
+ *   n COUNT                                          the number of them that was stepped in a copy
+ *                                                    near the program
  *
  *   steps libc|raw|both POINTS
- *         all|quick|brief|observe|stepped|late|extra [FUNCTION,... [ACTION,...]]
+ *         all|quick|brief|observe|stepped|late|extra|names [FUNCTION,... [ACTION,...]]
  *
+ * names: only prints FUNCTION:STATE of each call that "all" would make.
  * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, "all"
  * tries all instructions, and quick and brief runs try 5 * POINTS. FUNCTION may be FUNCTION:STATE.
  * raw: the handler is installed by a raw system call, so that the agent isn't notified of the
@@ -87,8 +90,8 @@ static uint64_t made_at_mark[NR_FUNCTIONS];
 static uint64_t agent;
 static unsigned char visited[AGENT_MAX];
 static unsigned visited_copies;
-/* Some of the agent's functions have copies near the program. The agent's PC is in a copy while
- * pc - at < size. `of` is the same place in the agent. */
+/* Some of the agent's functions have copies near the program. A copy has `size` bytes from `at` on.
+ * `of` is the address of the function itself. */
 static struct { uint64_t at, of, size; } copies[16];
 static int nr_copies;
 static pthread_t cancelled;
@@ -247,8 +250,8 @@ void jump_out(void)
 	siglongjmp(out, 1);
 }
 
-/* Doesn't use libc, because the first call would also step through the loader's resolver. After the
- * system call, r11 has the flags, so they are set before. */
+/* Doesn't use libc, because the first call would also step through the loader's resolver. The system
+ * call leaves the flags in r11. The cmp sets the flags, so that r11 is the same in each run. */
 void nap(void)
 {
 	struct timespec t = { 0, 500000 };
@@ -257,7 +260,7 @@ void nap(void)
 	__asm__ volatile("cmp %%rax, %%rax; syscall" : "+a"(ret) : "D"(&t), "S"(0) : "rcx", "r11", "memory");
 }
 
-/* Sleeps so long that a record's time field can't express the time since the last record. */
+/* Sleeps so long that the time field of a LEAF can't express the time since the last record. */
 void long_nap(void)
 {
 	struct timespec t = { 1, 0 };
@@ -518,8 +521,8 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		look(g);
 	if (step == step_at) {
 		g[REG_EFL] &= ~TRAP_FLAG;
-		/* a stub has no unwind table. So C++ can throw only from code of the program or the
-		 * agent */
+		/* the program's unwinder finds no table of stubs and copies. So C++ can throw only
+		 * from code of the program or the agent */
 		can_unwind = in_program((uint64_t)g[REG_RIP]) || in_agent((uint64_t)g[REG_RIP]);
 		put_pc(acted_at, sizeof(acted_at), pc);
 		act_now();
@@ -541,8 +544,7 @@ struct kernel_action {
 	uint64_t mask;
 };
 
-/* Makes a system call that the tracer doesn't see. If the tracer saw the call, it would know of the
- * handler. */
+/* Makes a system call by an instruction that neither libc nor the program's file has. */
 static long unseen(long nr, long a, const void *b, const void *c, long d)
 {
 	/* mov %rdi,%rax; mov %rsi,%rdi; mov %rdx,%rsi; mov %rcx,%rdx; mov %r8,%r10; syscall; ret */
@@ -987,8 +989,10 @@ static void each_choice(const struct choice *c, long steps, long points, const c
 		bool in_a_thread = a == CANCEL || a == CANCELLED;
 		long most = c->flags & SLOW ? points : all ? steps : 5 * points;
 
-		/* if the agent isn't notified of a fork, it notices the fork only at the child's
-		 * next call */
+		/* A call that is to be cancelled is made in a thread of its own, so it can't also
+		 * be made at a depth or in a fresh thread. The agent doesn't know of a raw handler.
+		 * So it notices the handler's fork only at the child's next call, and the child's
+		 * account isn't exact. */
 		if ((in_a_thread && (c->s.depth || (c->s.fresh && !c->s.room))) || (raw && (a == FORK || a == FORK_CALLS || a == FORK_LATE)))
 			continue;
 		each_step(&c->s, (enum act)a, steps > most ? steps / most : 1);
@@ -1053,7 +1057,7 @@ static void step_only(const struct choice *c)
 }
 
 /* A copy begins with the same bytes as the original, at a multiple of 64. After the last copy
- * comes a filler. `size` is not larger than the original, whose end may not be copied. */
+ * comes a filler. The end of an original need not be copied, so a copy may be shorter. */
 static void find_copies(const unsigned char *head)
 {
 	static const char *const names[] = { COPIED };
