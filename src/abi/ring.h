@@ -25,16 +25,18 @@
  *          reader                            reader
  *
  * Each transition is a cmpxchg, except that the reader leaves READING with a store-release. An
- * engine may also give a chunk back: TAKEN or OPEN -> FREE.
+ * engine may also give a chunk back: TAKEN or OPEN -> FREE. A jump out of a signal handler may end
+ * the code that opened a chunk, before the chunk comes into force. Then the same thread may take
+ * the chunk over: OPEN -> TAKEN (take_over() in ring/change.c).
  *
  * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). In this mode the reader also
  * makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty.
  *
  * - The change to FULL is a release, which publishes the data. The reader finds the end of the data
  *   itself: the last word that isn't zero.
- * - `used` is the size of the data when the chunk became OPEN. If an OPEN chunk has no more data
- *   than `used`, and its leaf_start is 0, it counts as empty: its thread may never have used it,
- *   and may have used another chunk with the same `seq` instead.
+ * - `used` is the size of the data when the chunk became OPEN. An OPEN chunk counts as empty if it
+ *   has no more data than `used`, and its leaf_start is 0. The thread may never use such a chunk:
+ *   a handler may have put another chunk with the same `seq` into its place.
  * - A HELD chunk has holes: words that interrupted code has reserved, and may still fill.
  * - An engine zeroes a TAKEN chunk, unless the chunk was never used (`uses` == 0).
  * - If a reader dies, its READING chunks are never used again. Nothing else is lost.

@@ -42,11 +42,13 @@ static const char *const windows_s = MACROS
 	/* there is no padding, so the slot is a code slot at the function's start */
 	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE code_slot\nfar\n"
 	"F carried\n push_rbx\n call other\n pop_rbx\n ret\nE carried\nfar\n"
-	/* the exit has a shared jump, whose second jump displaces the code after the exit */
+	/* the exit has the first of two shared jumps; the second jump displaces the code after the
+	 * exit */
 	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
-	/* the second jump belongs to another exit. It is at this exit, or at an earlier
-	 * instruction */
+	/* The first exit has the first of two shared jumps. The second jump is the jump of the
+	 * second exit's window. In on_exit, this window begins right after the first exit anyway.
+	 * In earlier, the window is extended so that it begins there. */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"
@@ -517,8 +519,8 @@ static void test_damaged(void **unused)
 			refused += pb_analysis_check(copy, v.size) != 0;
 		}
 	assert_true(refused > 1000);
-	/* damages windows: makes a window cover its function's entry window, or a slot cover its
-	 * own window */
+	/* damages windows: makes a window overlap the last byte of its function's entry window, or
+	 * a slot overlap its own window */
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_exit_window *w = (struct pb_exit_window *)(copy + from) + i;
 		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);

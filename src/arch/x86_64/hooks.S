@@ -66,9 +66,9 @@
 	ret
 	end pb_signal_done
 
-/* The first code of a thread that pthread_create() makes; rdi is the box
- * (engine/process/sigmask.c). It ends with a jump, so no frame of the agent is on the stack while
- * the program's routine runs. */
+/* The first code of a thread that pthread_create() makes. rdi points to a struct box
+ * (engine/process/sigmask.c), which holds the program's routine and the routine's argument. This
+ * code ends with a jump, so no frame of the agent is on the stack while the routine runs. */
 	function pb_thread_entry
 	mov	%rsp, %rsi
 	sub	$8, %rsp

@@ -3,8 +3,8 @@
  * The environment of a run: functions that are supplied by the process that runs programs.
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
  * several threads at once. They call these functions in all these contexts. The functions allocate
- * nothing and never wait. Some members may be NULL. The comment at such a member says what the
- * helper returns in this case ("NULL: ...").
+ * nothing and never wait. Some members may be NULL. The comment at such a member says what happens
+ * in this case ("NULL: ..."). If it gives only a value, the helper returns this value.
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H

@@ -30,8 +30,9 @@ struct pb_bpf_jit {
 	uint8_t *out;		/* NULL: the call only computes lengths */
 	uint32_t size;		/* bytes of `out` */
 	uint64_t base;		/* the address at which the code will run; 0: not known */
-	struct pb_bpf_jit_fault *faults;	/* if `out` isn't NULL: room for nr_faults elements,
-						 * which are in ascending order of `at` */
+	struct pb_bpf_jit_fault *faults;	/* if `out` isn't NULL: room for nr_faults elements.
+						 * pb_bpf_jit() fills the elements in ascending
+						 * order of `at` */
 	struct pb_bpf_jit_frame *frames;	/* if `out` isn't NULL: room for two elements for
 						 * each subprogram */
 	uint64_t seed;		/* for blinding; must be the same when lengths are computed and when

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A hash's block, and the states of its elements. Only used by map_hash.c, map_hash_layout.c,
- * map_hash_walk.c, map_lru.c and map_elem.c.
+ * A hash's block, and the states of its elements. Only map_hash.c, map_hash_layout.c,
+ * map_hash_walk.c, map_lru.c, map_elem.c, map_of.c and tests include this file.
  *
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *

@@ -80,11 +80,12 @@ struct frame {
 	uint32_t number, subprog;
 	uint32_t async_entries;
 	/* budgets of iterations (iterations.c): */
-	uint32_t budget;	/* number of the budget of the frame's may_gotos */
+	uint32_t budget;	/* the number that identifies the budget of the frame's
+				 * may_gotos */
 	uint32_t passed;	/* iterations of the frame's may_gotos on the path so far */
-	uint32_t series;	/* number of the budget for callbacks from the frame's helper call.
-				 * A new budget begins whenever the path reaches the call, unless
-				 * the path comes back from the callback */
+	uint32_t series;	/* the number that identifies the budget for callbacks from the
+				 * frame's helper call. A new budget begins whenever the path
+				 * reaches the call, unless the path comes back from the callback */
 	uint32_t iterations;		/* number of calls that the budget `series` has spent so
 					 * far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
@@ -113,14 +114,15 @@ struct step {
 	uint16_t linked[MAX_LINKED];
 };
 
-/* The parts of a frame at rest that states don't share. One bit for each register or slot. */
+/* The parts of a frame at rest that states don't share. In the masks, bit i is for register
+ * i or slot i. */
 struct marks {
 	uint64_t read_slots, written_slots;	/* enum liveness */
 	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled into the slot */
 	uint64_t linked_slots;			/* slots whose parent is the slot with the same
 						 * number in the parent state */
 	uint16_t read, written, precise, scalar;
-	uint16_t parent[11];
+	uint16_t parent[11];	/* for each register: enum place */
 	uint8_t nr_slots;
 };
 
@@ -206,9 +208,9 @@ struct subprog {
 	bool depth_known;		/* depth and frames are known */
 	uint32_t depth, frames;		/* bytes and frames of the deepest call chain that begins
 					 * with this subprogram */
-	uint32_t tail_depth;		/* for call chains from this subprogram to a subprogram with
-					 * a tail call: the largest number of bytes of frames of the
-					 * callers; 0: there is no such chain */
+	uint32_t tail_depth;		/* bytes of the deepest call chain from this subprogram to a
+					 * callee with a tail call. The frame of this callee isn't
+					 * counted. 0: there is no such chain */
 };
 
 /* A hash table of the values of registers and slots in states at rest. The table contains each

@@ -15,15 +15,18 @@
  *   branches > 0    paths from it are still followed, so its needs are not complete. If one of
  *                   these paths comes back to the kept state's instruction, there is a loop. If
  *                   the path's state equals the kept state, the loop may never end. If the loop
- *                   is bounded and the kept state covers the path's whole state, one more
- *                   iteration is safe
- *   branches == 0   all paths from it have ended. Unless `until` is set, its needs are complete,
+ *                   is bounded and the kept state covers the path's whole state, the new
+ *                   iteration need not be followed
+ *   branches == 0   all paths from it have ended. Unless `whole` is set, its needs are complete,
  *                   and only the needed values are compared
  *   awaited         paths were pruned because of this state before its needs were complete
  *                   (pending.c)
- *   until           a path from this state was pruned because of a state whose needs were not
- *                   complete. This state's own needs are complete when state number `until` is
- *                   done
+ *   whole           all values are compared, because the state's needs are not complete. For
+ *                   example, a path from this state was pruned because of a state whose needs
+ *                   were not complete
+ *   until           only if `whole` is set: this state's needs are complete when state number
+ *                   `until` is done. If `until` is 0, they never become complete, and all values
+ *                   are compared for good
  *   unlisted        in no list and never compared again, but needed as a parent: usually it
  *                   keeps only its marks
  *
@@ -152,8 +155,9 @@ static void drop(struct env *env, struct explored *e)
 			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* The kernel's peak_states still counts a state that was unlisted, or that belongs to
-	 * another call chain. */
+	/* As in the kernel, peak_states no longer counts the freed state. There are three
+	 * exceptions, which still count: a state that was unlisted, a state whose `whole` is set,
+	 * and a state whose call chain differs from that of the present state. */
 	if (!e->unlisted && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);

@@ -16,7 +16,7 @@ bool bpf_is_size(const char *text)
 }
 
 /* Returns the entry for the map with this name. If there is none, makes it; its name is never
- * freed. NULL: no room. */
+ * freed. NULL: the list is full, or there is no memory. */
 static struct pb_bpf_make_size *entry_of(struct bpf_sizes *sizes, const char *name, size_t len)
 {
 	for (uint32_t i = 0; i < sizes->nr; i++)

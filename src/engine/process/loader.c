@@ -193,8 +193,8 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
 	return err;
 }
 
-/* Patches new modules: turns compiled-in calls into nops, replaces functions, and patches the
- * sites that the tracer selects. */
+/* Patches new modules: turns the calls of the compiler's hooks (mcount, __fentry__) into nops,
+ * replaces functions, and patches the sites that the tracer selects. */
 static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 {
 	pb_text_begin();

@@ -27,8 +27,8 @@ int ask_verdict(const struct gen_program *p, int level);
  * up in four cases. (1) The log says that the program is too large or that its jumps are too
  * complex. The errno doesn't matter. (2) ENOMEM. (3) EAGAIN or EINTR, after a signal (a stop, a
  * freezer, the time limit of ask_load()). (4) ENOSPC, if the log has no room for a reason. EFAULT
- * reports a bug of the kernel. Every other error is a refusal. E2BIG without the words of case 1
- * (too many frames) is a refusal, too.
+ * reports a bug of the kernel. Every other error is a refusal. The kernel returns E2BIG not only
+ * in case 1, but also for a program with too many frames. E2BIG for this reason is a refusal.
  */
 enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
 /* Returns the meaning of the last verdict. `err` is the return value of the last ask_load() or

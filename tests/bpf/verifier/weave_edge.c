@@ -17,8 +17,8 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* Finds a register with a number whose bounds are less than `room` apart. If there is none, bounds
- * a number and searches again, three times at most. */
+/* Finds a register with a number whose bounds are less than `room` apart. If there is none, adds
+ * code that sets bounds for a number, and searches again. Searches three times at most. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];

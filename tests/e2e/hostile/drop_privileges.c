@@ -80,8 +80,8 @@ int main(void)
 	check(!sem_init(&go, 0, 0));
 	for (i = 0; i < 2; i++)
 		check(!pthread_create(&t[i], NULL, thread_main, (void *)1));
-	/* the process becomes nobody and keeps root's capabilities; the next step gives up the
-	 * capabilities */
+	/* All threads become nobody. PR_SET_KEEPCAPS holds for the calling thread only. This
+	 * thread keeps its permitted capabilities until capset() drops them. */
 	check(!prctl(PR_SET_KEEPCAPS, 1));
 	check(!setgroups(0, NULL) && !setregid(NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY));
 	check(!capset(&head, none));

@@ -18,7 +18,8 @@
 #include "hostile.h"
 
 #define ALL 20
-#define STRIDE 4		/* instructions between two rounds; the pid selects the first one */
+#define STRIDE 4		/* each later round acts this many instructions after the round
+				 * before; the pid selects the first instruction */
 #define ROUNDS 320
 #define MARKS 400000
 

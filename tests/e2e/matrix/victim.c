@@ -27,7 +27,7 @@
 static volatile long sink;
 static long trace_of_order;
 
-/* --- leaves of every shape --- */
+/* --- leaves of every shape, and a switch with calls --- */
 static KEEP long v_empty(void) { __asm__ volatile(""); return 0; }
 static KEEP void v_nothing(void) { __asm__ volatile(""); }
 static KEEP long v_add(long a, long b) { return opaque(a) + b; }
@@ -173,7 +173,7 @@ static KEEP long v_calls_ifunc(long n) { return chosen(n) + 1; }
 __attribute__((constructor)) static void v_construct(void) { trace_of_order = v_add(3, 4); }
 __attribute__((destructor)) static void v_destruct(void) { sink = v_add(1, 1); }
 
-/* --- functions that must not be traced if the compiler's output shows the attribute --- */
+/* --- no_instrument_function: run_matrix knows the styles in which it prevents tracing --- */
 __attribute__((no_instrument_function)) static KEEP long unhooked(long n) { return opaque(n) + 1; }
 
 /* A global function in a section of its own, so that its address is far from other functions. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions whose names have characters with a special meaning in the output formats. */
+/* Functions whose names have characters with a special meaning in the output formats, or a
+ * character that isn't ASCII. */
 #define FUNCTION(name, label) \
 	__asm__(".text\n.globl \"" label "\"\n.type \"" label "\", @function\n\"" label "\":\n" \
 		".cfi_startproc\nnopl 8(%rax)\nlea 1(%rdi),%eax\nret\n.cfi_endproc\n.size \"" label "\", .-\"" label "\"\n"); \
