@@ -19,6 +19,13 @@
 #define PB_JMP_WORD	{ 0xff, 0x25 }	/* jmp *word(%rip) */
 #define PB_ENDBR64	{ 0xf3, 0x0f, 0x1e, 0xfa }
 
+/* Returns the address that an offset in a table of code (hot.h, forked.h) stands for. The offset is
+ * relative to its own address. */
+static inline uint64_t pb_offset_target(const int32_t *offset)
+{
+	return (uint64_t)offset + (uint64_t)(int64_t)*offset;
+}
+
 static inline bool pb_exit_pops(const void *from)
 {
 	const uint8_t *code = (const uint8_t *)from + PB_EXIT_RELOAD_LEN;

@@ -13,11 +13,6 @@
 /* Memory that nobody reads. It contains an aligned block of the size of a chunk. */
 static uint8_t nowhere[2 * PB_CHUNK_SIZE];
 
-static uint64_t target_of(const int32_t *offset)
-{
-	return (uint64_t)offset + (uint64_t)(int64_t)*offset;
-}
-
 void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size)
 {
 	static const int registers[] = { [PB_FORKED_RAX] = REG_RAX, [PB_FORKED_RDX] = REG_RDX };
@@ -29,10 +24,10 @@ void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size)
 	     f < __stop_pb_forked_words; f++) {
 		greg_t *r = &g[registers[f->reg]];
 
-		if (pc - target_of(&f->start) < f->length && (uint64_t)*r - ring < size)
+		if (pc - pb_offset_target(&f->start) < f->length && (uint64_t)*r - ring < size)
 			*r = (greg_t)(trash | ((uint64_t)*r & (PB_CHUNK_SIZE - 1)));
 	}
 	for (const struct pb_forked_to *f = __start_pb_forked_to; f < __stop_pb_forked_to; f++)
-		if (pc - target_of(&f->start) < f->length)
-			g[REG_RIP] = (greg_t)target_of(&f->to);
+		if (pc - pb_offset_target(&f->start) < f->length)
+			g[REG_RIP] = (greg_t)pb_offset_target(&f->to);
 }

@@ -22,11 +22,6 @@
 #define ALIGN		64u
 #define JMP_WORD_LEN	6
 
-static uint64_t target_of(const int32_t *offset)
-{
-	return (uint64_t)offset + (uint64_t)(int64_t)*offset;
-}
-
 /* Goes over the ranges. `at` is the offset of the range's copy in a head. */
 #define each_range(r, at) \
 	(const struct pb_near_range *r = (at = 0, __start_pb_near_ranges); \
@@ -36,7 +31,7 @@ static uint64_t target_of(const int32_t *offset)
 static void leave(uint8_t *copy, const uint8_t *jump)
 {
 	static const uint8_t jmp_word[JMP_WORD_LEN] = PB_JMP_WORD;
-	uint64_t to = target_of((const int32_t *)(jump + 1)) + sizeof(int32_t);
+	uint64_t to = pb_offset_target((const int32_t *)(jump + 1)) + sizeof(int32_t);
 
 	memcpy(copy, jmp_word, sizeof(jmp_word));
 	memcpy(copy + sizeof(jmp_word), &to, sizeof(to));
@@ -45,9 +40,12 @@ _Static_assert(PB_NEAR_LEAVE_LEN == JMP_WORD_LEN + sizeof(uint64_t), "frame.h");
 
 static void leaves_of(uint8_t *copy, uint64_t start, uint32_t length)
 {
-	for (const int32_t *l = __start_pb_near_leaves; l < __stop_pb_near_leaves; l++)
-		if (target_of(l) - start < length)
-			leave(copy + (target_of(l) - start), (const uint8_t *)target_of(l));
+	for (const int32_t *l = __start_pb_near_leaves; l < __stop_pb_near_leaves; l++) {
+		uint64_t jump = pb_offset_target(l);
+
+		if (jump - start < length)
+			leave(copy + (jump - start), (const uint8_t *)jump);
+	}
 }
 
 bool pb_near_make(uint8_t *head)
@@ -61,7 +59,7 @@ bool pb_near_make(uint8_t *head)
 		if (at + r->length > PB_STUBS_HEAD)
 			return false;
 	for each_range(r, at) {
-		uint64_t start = target_of(&r->start);
+		uint64_t start = pb_offset_target(&r->start);
 
 		memcpy(head + at, (const void *)start, r->length);
 		leaves_of(head + at, start, r->length);
@@ -74,7 +72,7 @@ uint64_t pb_near_of(const uint8_t *head, uint64_t handler)
 	uint32_t at;
 
 	for each_range(r, at)
-		if (target_of(&r->start) == handler)
+		if (pb_offset_target(&r->start) == handler)
 			return (uint64_t)head + at;
 	return handler;
 }
@@ -88,6 +86,6 @@ uint64_t pb_near_original(const uint8_t *head, uint64_t pc)
 		return 0;
 	for each_range(r, at)
 		if (off - at < r->length)
-			return target_of(&r->start) + (off - at);
+			return pb_offset_target(&r->start) + (off - at);
 	return 0;
 }
