@@ -35,10 +35,14 @@ pb_prog_call:
 	mov	%rsp, -8(%r12)
 	call	*%rdx
 	mov	-8(%rbp), %rbx
+	.cfi_restore rbx
 	mov	-16(%rbp), %r12
+	.cfi_restore r12
 	leave
 	.cfi_def_cfa rsp, 8
-	.cfi_restore rbp
+	.irp reg, rbp, r13, r14, r15
+	.cfi_restore \reg
+	.endr
 	ret
 	.cfi_endproc
 	.size pb_prog_call, . - pb_prog_call
