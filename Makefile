@@ -17,7 +17,8 @@ $(BUILD)/build.ninja:
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	$(Q)mv $(BUILD).log $(BUILD)/setup.log
 
-# installs the packages for tests, too; without cmocka, the build has no unit tests
+# installs the packages for tests, too. A build directory that was set up without cmocka has no unit
+# tests, so it is set up again
 setup:
 	$(Q)scripts/setup
 	$(Q)[ ! -f $(BUILD)/build.ninja ] || [ -d $(BUILD)/tests/unit ] || ! pkg-config --exists cmocka || \

@@ -31,7 +31,7 @@
 enum side { KERNEL, JIT, INTERPRETER, NR_SIDES };
 
 /* A program in two forms. The kernel's form reads its context and names its maps by descriptor.
- * Patchbay's form is already resolved. */
+ * Patchbay's form is already resolved: for example, it has the maps' addresses. */
 struct bench {
 	const char *name;
 	uint32_t operations;		/* number of operations in a run */

@@ -14,9 +14,9 @@
  * use different keys.
  *
  * On shared machines, communication between the two processors becomes slower or faster for
- * seconds at a time. So before and after each measurement, a check measures how long two threads
- * take to count in one word. Only a third of the measurements is used: those with the fastest
- * checks. The time of these checks is printed last.
+ * seconds at a time. So before and after each measurement, a check measures how fast two threads
+ * increment the same word. Only a third of the measurements is used: those with the fastest
+ * checks. The last column has the time of these checks, in ns per increment.
  */
 #include <err.h>
 #include <errno.h>
@@ -316,8 +316,8 @@ struct row {
 	bool same;
 	int fd;
 	struct pb_bpf_map map;
-	/* v: ns for each operation: the kernel and ours in one thread, the kernel and ours in two
-	 * threads, ours in two processes. word: ns for each increment in the checks */
+	/* v: ns for each operation. In one thread: the kernel (0), ours (1). In two threads: the
+	 * kernel (2), ours (3). In two processes: ours (4). word: ns per increment in the checks */
 	double v[5][MOST], word[MOST];
 };
 
@@ -377,7 +377,7 @@ static void show(struct row *r, int rounds)
 	       2 * v[1] / v[4], median(r->word, kept));
 }
 
-/* For each of these kinds, the table has one row for each value from `first` to `last`. */
+/* Each kind has one row in the table for each operation from `first` to `last`. */
 static const struct kind {
 	const char *type;
 	uint32_t number;

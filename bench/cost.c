@@ -47,8 +47,8 @@
 #define FIRST_PASS  9000000	/* this number of 8-byte records fills more than 64 MiB */
 #define MAX_SLICES  1001
 
-/* Where a thread's limits write: the address of the next record, and the bounds of their buffer. At
- * the buffer's end, the address goes back to the start. */
+/* The buffer in which limit() and entry_limit() write a thread's records. `next` is the address of
+ * the next record. At the buffer's end, `next` goes back to `start`. */
 __thread struct limit_log {
 	char *next, *end, *start;
 } limit_log;
@@ -265,8 +265,9 @@ UNTRACED static void wait_in(const char *dir)
 		nanosleep(&pause, NULL);
 }
 
-/* CPU time per call of leaf in ns. In the first pass through the tracer's buffer, the kernel also
- * allocates the buffer's pages. */
+/* CPU time per call of leaf in ns. part: the first 8 MB of records. pass: the first pass through
+ * the tracer's buffer, in which the kernel also allocates the buffer's pages. later: calls after
+ * the first pass. */
 static struct first {
 	double part, pass, later;
 } first;
@@ -307,8 +308,8 @@ UNTRACED static void slices(int k)
 }
 
 /*
- * Two workers, each on its own processor. A slice runs a loop in worker 0 alone, then in both
- * workers. A loop's scaling is the calls per second of both workers, divided by the calls per
+ * There are two workers, each on its own processor. A slice runs a loop in worker 0 alone, then in
+ * both workers. A loop's scaling is the calls per second of both workers, divided by the calls per
  * second of one worker. A barrier starts the work. It wakes the workers tens of microseconds
  * apart. So after the barrier, each worker spins until the other worker has arrived.
  */

@@ -224,7 +224,8 @@ class Rounds:
     and is dropped. A variant that fails is left out, and the reason is kept. A recording
     that is still being written to the disk would disturb the next variant. So tidy(), which
     removes the recording, is called after each measurement. Without yardsticks, the number of
-    rounds is fixed. In this case tidy() isn't called in the last round.
+    rounds is fixed. In this case tidy() isn't called in the last round, so that the caller can
+    read the last recordings.
 
     `yardsticks` is a list of keys. Each measurement has a value for each of these keys. The
     value doesn't depend on the variant, but only on how busy the machine was. If a yardstick
@@ -287,9 +288,9 @@ class Table:
         self.rows, self.log = [], log
 
     def add(self, criterion, what, limit, values, unit="", missing=None, note=None, digits=2):
-        """Adds a row. criterion: the number or word in the row's first column; all rows of one
-        subject have the same. limit: None, or for example "<= 1.15" or ">= 3". values: one value for each
-        round."""
+        """Adds a row. criterion: the number or word in the row's first column. It is the same in
+        all rows of one subject. limit: None, or for example "<= 1.15" or ">= 3". values: one value
+        for each round."""
         row = {"criterion": criterion, "what": what, "limit": limit, "unit": unit, "note": note,
                "missing": None if values else (missing or "not measured"), "digits": digits}
         if values:

@@ -67,7 +67,7 @@ def tool(name):
 
 
 def of_machine(bench):
-    """The JIT and the interpreter, compared with the kernel's JIT."""
+    """Compares the JIT with the kernel's JIT, and the interpreter with the JIT."""
     done = run([tool("bench_bpf"), "7" if bench.quick else "21"], bench.one)
     rows = {m[1]: [float(x) for x in m[2].split()] for m in
             re.finditer(r"^(\S.{23})((?: +-?[0-9.]+){6})$", done.out, re.M)}
@@ -80,7 +80,7 @@ def of_machine(bench):
 
 
 def of_maps(bench):
-    """Maps, compared with the kernel's maps, and how operations scale to two threads or
+    """Compares Patchbay's maps with the kernel's maps. Also measures how operations scale to two threads or
     processes."""
     if bench.nr_cpus < 2:
         raise Unavailable("needs two processors")
@@ -98,7 +98,8 @@ def of_maps(bench):
 
 
 def of_verifier(bench):
-    """Verification of the kernel's ten largest test programs, which tests/bpf/load compiles."""
+    """Measures the verification of the kernel's ten largest test programs. tests/bpf/load compiles
+    them."""
     objects = glob.glob(os.path.join(BUILD, "bpf-objects", "**", "*.o"), recursive=True)
     if not objects:
         raise Unavailable("tests/bpf/load/run_objects makes the objects")

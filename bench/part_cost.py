@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 7 of the bench's table: the time of one traced call."""
+"""Measures the time of one traced call: the rows with 7 in the table's first column."""
 import os
 import shutil
 import time
 from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_control, pb_traced, run,
                      uftrace_calls, uftrace_record)
 
-# Only these functions of cost.c are traced, in each build. So limit() and entry_limit(), with
+# In each build of cost.c, only these functions are traced. So limit() and entry_limit(), with
 # which they are compared, are never patched.
 PATTERNS = [word for name in ("leaf", "leaf_loop", "fib", "fib_loop", "other") for word in ("-P", name)]
 GRAPH = ["--tracer=function_graph"]
@@ -99,9 +99,10 @@ def sliced(bench, build, program):
 
 
 def first_pass(bench, program):
-    """Compares the CPU time of the program's first calls with the CPU time of its later calls. A
-    short program makes only first calls. The recorder's CPU time isn't included. The recorder can
-    use another processor, so it can allocate the buffer's memory before the program needs it."""
+    """Compares the CPU time of the program's first calls with the CPU time of its later calls. The
+    first calls matter because a short program makes no later calls. The recorder's CPU time isn't
+    included. The recorder can use another processor, so it can allocate the buffer's memory before
+    the program needs it."""
     modes = {"--overwrite": ["--overwrite"], "to a file": []}
     rounds = bench.rounds({name: lambda options=options: pb_traced(
         bench.path("data"), [*PATTERNS, *GRAPH, *options], [program, "slices", "1"], VARIANTS["graph"][1],

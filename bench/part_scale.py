@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 10 of the bench's table: two threads, deep recursion, a thousand threads, fifty thousand
-sites, and the start of large programs."""
+"""Measures two threads, deep recursion, a thousand threads, fifty thousand sites, and the start of
+large programs: the rows with 10 in the table's first column."""
 import os
 import re
 import shutil

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Criterion 8: bytes per call, and lossless recording to a file."""
+"""Measures bytes per call, and lossless recording to a file: the rows with 8 in the table's first
+column."""
 import os
 import shutil
 import harness
@@ -34,8 +35,8 @@ def repository(bench):
 
 
 def programs(bench):
-    """Yields (name, function) for each of Debian's own binaries. The function returns the record
-    options, the command line, and the file for standard input or None."""
+    """Yields (name, function) for each real program, in Debian's build. The function returns the
+    record options, the command line, and the file for standard input or None."""
     script = lambda name: os.path.join(BENCH, "workload." + name)
     yield "sqlite3", lambda: (["--module", "*sqlite3*"], [program("sqlite3"), ":memory:"], script("sql"))
     yield "lua", lambda: (["--module", "*lua*"], [program("lua5.4"), script("lua")], None)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct request {		/* the context of programs of section raw_tp, as words */
+struct request {		/* the context of a raw_tp program: its arguments as words */
 	uint64_t id, bytes;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For the README: a program that parses orders, and crashes at the third order. To be built with
+/* For the README: a program that parses orders, and crashes at the third order. Build it with
  * gcc -O1 -fno-inline -fno-optimize-sibling-calls. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -34,8 +34,8 @@ struct pb_bpf_map_sizes {
 	uint32_t key_size, value_size, max_entries;	/* 0: the object's value */
 };
 
-/* All members may be 0. size: sizeof(struct pb_bpf_machine_opts). It tells later versions of this
- * library which members the caller knows. */
+/* Set `size` to sizeof(struct pb_bpf_machine_opts). All other members may be 0. From `size`, later
+ * versions of this library see which members the caller knows. */
 struct pb_bpf_machine_opts {
 	size_t size;
 	/* File with BTF. CO-RE adapts programs to the types in this file. NULL:

@@ -241,7 +241,7 @@ struct pb_exit_window {
 	uint8_t pad[3];
 };
 
-/* An exit in a window. Unless the exit is a JCC, it is the recipe's last instruction. */
+/* An exit in a window. An exit that isn't a JCC is the recipe's last instruction. */
 struct pb_window_exit {
 	uint8_t off;		/* offset from the window's start; rises from exit to exit */
 	uint8_t kind;		/* enum pb_exit_kind */

@@ -9,7 +9,7 @@
  *   owner  AGENT: the agent holds the state, and observers forward reads and writes.
  *          OBSERVER: the observer makes the file's text from the ring and the recorded data
  *   mode   R, W or RW
- *   type   what may be written to the file. The observer checks a value before it sends it:
+ *   type   what may be written to the file. The observer checks a value before it sends the value:
  *            NUMBER    from 0 to `most`. In the agent a file of this type is one word;
  *                      engine/files.c reads, checks and writes the word
  *            PATTERNS  patterns of functions

@@ -22,8 +22,9 @@
  * time nearest to `last` that has the record's low bits. This time may be before `last`, since a
  * signal handler's record may stand before or after the record that the handler interrupted. If a
  * time is too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of
- * a LEAF it may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time of an
- * EXIT or a LEAF is the end of the call. After each record that has a time, `last` is this time.
+ * a LEAF the writer may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time
+ * of an EXIT or a LEAF is the end of the call. After each record that has a time, `last` is this
+ * time.
  *
  * EXT records: len is the count of all 64-bit words of the record. Readers skip types that they
  * don't know. If a type doesn't use `site` or `time`, the field is zero.
@@ -74,7 +75,7 @@
 	 * written at the jump. */ \
 	X(TAIL, 12, 1, 1, 1, EVENT, END, "tail") \
 	/* LEAF of a call that ended by a tail call. It has the call's end and duration. The \
-	 * duration is shifted like an address. */ \
+	 * duration is in the second word, made by pb_ext_address(). */ \
 	X(TAIL_LEAF, 13, 2, 1, 1, EVENT, LEAF, "tail leaf", F(duration_word, "%#llx"))
 
 #endif

@@ -17,16 +17,16 @@
  *   <--------------------------------- STUBS + fd (abi/stubs.h), or ERROR
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
- *   REFUSED* (what the agent refused)
+ *   REFUSED --------------------------> 0 or more messages: functions that the agent refused
  *   READY  ---------------------------> (later connections: only new modules; GONE for each
  *                                       unloaded module)
  *   then the agent closes the connection; with SERVE it stays, and answers WRITE and READ.
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
  * heartbeat changes. PB_PATIENCE_NS after the last change the agent gives up. The heartbeat is in
- * the ring, so the RING message itself must come within PB_PATIENCE_NS. A recorder without
- * heartbeat may only be short of processor time. If one of its threads is runnable or waits for a
- * disk, the agent waits up to PB_STARVED_NS.
+ * the ring, so the RING message itself must come within PB_PATIENCE_NS. If the heartbeat stops, the
+ * recorder may only be short of processor time. So if one of the recorder's threads is runnable or
+ * waits for a disk, the agent waits up to PB_STARVED_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -116,8 +116,8 @@ struct pb_msg_analysis {
 	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h applies to this module */
 };
 
-/* The agent sends this message with the module's number. The observer answers with the size. fd of
- * the answer: the stubs (abi/stubs.h), read-only. */
+/* The agent sends this message with the module's number. The observer answers with the size, and
+ * with a read-only descriptor of the stubs (abi/stubs.h). */
 struct pb_msg_stubs {
 	uint32_t image, module;
 	uint64_t size;
@@ -130,8 +130,8 @@ struct pb_msg_refused {
 								 * PB_REFUSED_* */
 };
 
-/* These counts cover all modules if the message is sent on the agent's first connection. On a later
- * connection they cover the modules that the agent asked for. */
+/* On the agent's first connection, these counts cover all modules. On a later connection they cover
+ * the modules that the agent asked for. */
 struct pb_msg_ready {
 	uint32_t image, pid;
 	uint32_t modules;
@@ -148,8 +148,8 @@ struct pb_msg_error {
 };
 enum { PB_ERROR_OF_OTHERS, PB_ERROR_OF_PROGS };	/* PROGS: no eBPF program was started */
 
-/* The agent sends this message without a body. fd of the observer's answer: struct pb_progs,
- * read-only. */
+/* The agent sends this message without a body. The observer answers with this structure, and with
+ * a read-only descriptor of a struct pb_progs. */
 struct pb_msg_progs {
 	uint64_t size;
 };

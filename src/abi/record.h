@@ -62,9 +62,10 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 #define pb_ext_record(name, site, time) \
 	pb_ext_word(PB_EXT_##name, PB_EXT_##name##_WORDS, site, time)
 
-/* Encodes an address or a duration, so that the word never looks like the beginning of another
- * record. The hit path writes this word before the record's first word. If a signal handler jumps
- * away between the two, a reader finds only this word. */
+/* Makes the second word of a FUNC (an address) or a TAIL_LEAF (a duration). The hit path's assembly
+ * code writes this word before the record's first word. If a signal handler jumps away between the
+ * two stores, a reader finds only this word. Its type PB_EXT_ADDRESS tells the reader that no
+ * record begins here. */
 #define PB_EXT_ADDRESS_SHIFT 16
 #define PB_EXT_ADDRESS_BITS  48
 static inline uint64_t pb_ext_address(uint64_t address)

@@ -26,8 +26,8 @@
  *
  * Each transition is a cmpxchg, except that the reader leaves READING with a store-release. An
  * engine may also give a chunk back: TAKEN or OPEN -> FREE. A jump out of a signal handler may end
- * the code that opened a chunk, before the chunk comes into force. Then the same thread may take
- * the chunk over: OPEN -> TAKEN (take_over() in ring/change.c).
+ * the code that opened a chunk, before the thread's position moves to the chunk. Then the same
+ * thread may take the chunk over: OPEN -> TAKEN (take_over() in ring/change.c).
  *
  * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). In this mode the reader also
  * makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty.
@@ -35,7 +35,7 @@
  * - The change to FULL is a release, which publishes the data. The reader finds the end of the data
  *   itself: the last word that isn't zero.
  * - `used` is the size of the data when the chunk became OPEN. An OPEN chunk counts as empty if it
- *   has no more data than `used`, and its leaf_start is 0. The thread may never use such a chunk:
+ *   has no more data than `used`, and its leaf_start is 0. An empty chunk may stay empty for good:
  *   a handler may have put another chunk with the same `seq` into its place.
  * - A HELD chunk has holes: words that interrupted code has reserved, and may still fill.
  * - An engine zeroes a TAKEN chunk, unless the chunk was never used (`uses` == 0).
@@ -44,8 +44,9 @@
  * A chunk that isn't FREE has its bit in taken[] set. So both sides find chunks without looking at
  * each chunk. The engine sets the bit before it changes FREE to TAKEN. After the change, it checks
  * that the bit is still set. To free a READING chunk, the reader clears the bit, then stores FREE.
- * If the bit of a FREE chunk is set, an engine is about to take the chunk, was stopped before it
- * took the chunk, or gave the chunk back. The reader takes such a chunk (READING) and frees it.
+ * The bit of a FREE chunk is set in three cases. An engine is about to take the chunk, was stopped
+ * before it took the chunk, or gave the chunk back. The reader takes such a chunk (READING) and
+ * frees it.
  *
  * Chunks below nr_buffer are the buffer. Chunks from nr_buffer to nr_chunks are the reserve. An
  * engine uses the chunks below pb_ring_usable(). These are as many chunks as the buffer has, plus
@@ -88,13 +89,14 @@ struct pb_chunk {
 	uint32_t image;		/* program image (one per exec), which determines the table of
 				 * sites */
 	uint32_t pid, tid;
-	uint32_t used;		/* bytes of data; in the ring: bytes of data when the chunk became
-				 * OPEN */
+	uint32_t used;		/* in the ring: bytes of data when the chunk became OPEN; in a data
+				 * directory: bytes of data */
 	uint32_t depth;		/* count of calls that are open at `start` and whose ENTRY was
 				 * written */
 	uint64_t seq;		/* 0, 1, 2 ... for each thread; a gap means that chunks were
 				 * overwritten or lost */
-	uint64_t start;		/* time of the chunk's start: the decoder's first `last` */
+	uint64_t start;		/* time of the chunk's start; the first record has only the low bits
+				 * of its time, and its full time is the nearest one to `start` */
 	uint64_t stack;		/* the stack that the chunk's first records belong to */
 	uint64_t lost;		/* total of calls that the thread lost before this chunk */
 	uint64_t no_return;	/* total of the thread's calls that were recorded without a

@@ -65,8 +65,9 @@ struct pb_stubs {
 	uint32_t nr_funcs, nr_windows;
 	/* Both members are offsets of tables in the file: uint32_t[nr_funcs] and
 	 * uint32_t[nr_windows]. Each element of a table is the offset of a stub in .text. In the
-	 * first table, 0 means that the function has no stub. The values in the second table rise.
-	 * A window of an entry has no stub of its own. */
+	 * first table, 0 means that the function has no stub. The values in the second table rise,
+	 * for binary searches. A window of an entry has no stub of its own. Its value serves only
+	 * these searches. */
 	uint32_t funcs,
 		windows;
 	uint32_t sections;		/* offset of the section headers in the file */

@@ -71,8 +71,8 @@ void pb_own_count(struct pb_owner o, uint64_t *shared, uint64_t *own)
 	__attribute__((visibility("hidden")));
 
 /* Called in a child when a handler returns to code that it interrupted before the fork. If that
- * code belongs to the hit path or to a pb_own_*() function, it no longer stores into the ring,
- * which has `size` bytes. */
+ * code belongs to the hit path or to a pb_own_*() function, it no longer stores into the ring. The
+ * ring has `size` bytes from address `ring` on. */
 void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 
 /* ---- writing text (doc/design/text.md) ----------------------------------- */
@@ -83,7 +83,8 @@ void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 struct pb_patch {
 	uint64_t addr;
 	uint8_t len;		/* 1..10 */
-	uint8_t slot;		/* true: a thread at the first byte counts as inside the patch */
+	uint8_t slot;		/* true: the patch is in a trampoline slot, so a thread at its first
+				 * byte counts as inside the patch */
 	uint8_t bytes[10];
 	uint8_t old[12];	/* the bytes before the patch, to undo it */
 };
@@ -122,8 +123,8 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted by address; many patches take several stops */
 	size_t nr;
-	size_t done;		/* number of patches that were written. After an error, some of them
-				 * may be unwritten. */
+	size_t done;		/* number of finished patches. They are written. Only after an error
+				 * other than -EAGAIN, some of them may be unwritten. */
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
@@ -139,9 +140,9 @@ struct pb_stop {
  * restarted: the program sees no EINTR. */
 int pb_stop_world(struct pb_stop *s);
 
-/* Starts a thread or process with the raw system call. It runs fn(arg) on the given stack, and
- * ends when fn returns. The caller gets its TID, or -errno. Context: start, the agent's thread, or
- * the loader's hook. */
+/* Starts a thread or process with the raw system call. The new thread runs fn(arg) on the given
+ * stack, and ends when fn returns. Returns the new thread's TID, or -errno. Context: start, the
+ * agent's thread, or the loader's hook. */
 long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 /* ---- stubs (doc/design/text.md) ------------------------------------------ */
@@ -206,8 +207,9 @@ static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t targ
 
 /* ---- instructions -------------------------------------------------------- */
 
-/* from: the address in an exit's stub to which pb_open_jump() jumps back. True: the exit that
- * follows there pops arguments, so it leaves a higher stack pointer than a plain return. */
+/* from: the address in an exit's stub to which pb_open_jump() jumps back. Returns whether the exit
+ * after this address pops arguments (ret N), so that the stack pointer becomes higher than after a
+ * plain return. */
 static inline bool pb_exit_pops(const void *from);
 /* Returns whether `code` is a jump that loads its target from a word at a fixed address. The jump
  * may have one prefix. */
@@ -259,8 +261,8 @@ void pb_prog_entry(void);
 bool pb_near_make(uint8_t *head);
 /* Returns the copy of a handler, or `handler` itself if it has no copy. Context: any. */
 uint64_t pb_near_of(const uint8_t *head, uint64_t handler);
-/* If pc is in a copy, returns the same place in the original; else 0. All else that is known of a
- * PC on the hit path is known of the originals only. Context: any. */
+/* If pc is in a copy, returns the same place in the original; else 0. The agent's tables of code
+ * describe only the originals, so C code looks up the result in them. Context: any. */
 uint64_t pb_near_original(const uint8_t *head, uint64_t pc);
 
 /* Writes the offset of the agent's TLS into the code of the handlers, and into the code that the

@@ -21,8 +21,8 @@
 #define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
 					 * return */
 #define PB_ENTRY_FOOT		7	/* the foot of a segment, that is, its first entry. It
-					 * stands for the last call of the segment before. That
-					 * call's state counts. */
+					 * stands for the last call of the previous segment. For
+					 * the state, look at that call. */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
@@ -79,7 +79,7 @@
 /* how a call goes on after pb_prog_hit() */
 #define PB_PROG_JUMP		0	/* it jumps to the address that pb_prog_hit() returned, as
 					 * the stub would */
-#define PB_PROG_RETURN		1	/* it returns at once, with that "address" as its return
-					 * value */
+#define PB_PROG_RETURN		1	/* it returns at once; pb_prog_hit() returned the call's
+					 * return value in place of the address */
 
 #endif

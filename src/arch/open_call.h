@@ -6,8 +6,8 @@
  * An open call is an entry of 32 bytes in an array. The first word of the entry is the state:
  *
  *     slot         live: this stack slot holds the call's return address
- *     ~slot        claimed: the stub at the function's entry is filling these 32 bytes
- *     slot | 2^63  leaving: the stub at the function's exit is writing the record
+ *     ~slot        claimed: the handler of the function's entry is filling these 32 bytes
+ *     slot | 2^63  leaving: the code that the exit's stub jumps to is writing the record
  *     ~(slot + 2)  closing: C code is writing the end of a skipped call
  *     slot - 1     the foot of a segment: stands for a call in another segment
  *     -1           free

@@ -13,7 +13,7 @@ struct pb_site {
 	uint64_t handler;	/* where the stub jumps; one release store here switches the site on
 				 * or off */
 	uint64_t body;		/* where the handler jumps: to a replacement, or into the stub. The
-				 * stub reloads, from the frame, the register that the site was in.
+				 * code in the stub first reloads the register that held the site.
 				 * A replacement doesn't use that register. */
 	uint32_t id;		/* number in the records */
 	uint32_t stub;		/* the stub's offset in the module's stubs; 0: there is no stub

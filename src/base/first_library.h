@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Libraries that must come first in a process. AddressSanitizer's runtimes end the program if
- * another library comes before them. So they are preloaded before the agent. The agent's
- * constructor still runs first (-z initfirst).
+ * another library comes before them. So Patchbay preloads such a runtime before the agent.
+ * The agent's constructor still runs first (-z initfirst).
  *
  * Context: any but the hit path; also a vfork child.
  */

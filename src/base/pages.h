@@ -3,7 +3,7 @@
  * Keeps the agent's mappings out of the way when a program works on all of its memory:
  *
  *   core files        MADV_DONTDUMP, except for memory that a debugger needs to unwind
- *   mlockall          a list has the agent's mappings, and mappings on the list aren't locked
+ *   mlockall          the agent keeps a list of its mappings. These mappings aren't locked
  *   /proc/PID/maps    the agent's state is mapped with PROT_WRITE only. The processor
  *                     can't forbid reading such pages, so the agent can read them. A
  *                     memory test, or a garbage collector that searches for roots,

@@ -95,8 +95,8 @@ struct pb_bpf_object_prog {
 	uint32_t nr_poison;
 };
 
-/* The place where a program is to be attached. path and func point into the program's `target`, and
- * don't end with a 0. */
+/* The place where a program is to be attached. path and func are parts of the program's `target`.
+ * They have lengths, since no 0 ends them. */
 struct pb_bpf_target {
 	const char *path, *func;	/* path NULL: the target has no path. If the program's
 					 * `multi` is set, func is a pattern */
@@ -165,9 +165,9 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 
 
 /*
- * Returns the CO-RE relocation that failed and so made the verifier reject the program. Finds it by
- * the log's line with a call of function PB_BPF_POISON, for example "12: (85) call
- * unknown#195896080". NULL: the log has no such line.
+ * If the verifier rejected the program because a CO-RE relocation had failed, returns the text of
+ * this relocation. Finds it by the log's line with a call of function PB_BPF_POISON, for example
+ * "12: (85) call unknown#195896080". NULL: the log has no such line.
  */
 const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const char *log);
 

@@ -2,8 +2,8 @@
 /*
  * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record is
  * inside the bytes, and every type number is below `nr`. A name outside of the bytes is read as an
- * empty name. Chains of types may form circles, so code that follows a chain must count its steps.
- * The functions of this file do so.
+ * empty name. Chains of types may form circles, so code that follows a chain must count its steps,
+ * as the functions of this file do.
  * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().

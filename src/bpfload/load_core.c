@@ -69,11 +69,10 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 }
 
 /*
- * Lists the candidates for the relocation's type. The types of the traced program are searched
- * first. If they have no type with this name, the types that load_target() returns are searched,
- * which usually are the kernel's. struct pt_regs is an exception: it is the eBPF program's context,
- * which has the kernel's layout. So its candidates are always from load_target(). Returns NULL
- * after an error; f->why is set.
+ * Lists the candidates for the relocation's type. First searches the types of the traced program.
+ * If they have no type with this name, searches the types from load_target(), usually the kernel's.
+ * struct pt_regs is an exception: it is the eBPF program's context, which has the kernel's layout.
+ * So its candidates are always from load_target(). Returns NULL after an error; f->why is set.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {

@@ -41,7 +41,9 @@ struct core_value {
 	uint64_t value;
 	bool checked;			/* before the instruction is patched, check that it has the
 					 * old value */
-	bool poison;			/* nothing matches */
+	bool poison;			/* no candidate has the path, or the types forbid that the
+					 * load or store gets the width that it would need: patch in
+					 * a call that is rejected */
 	uint32_t size, type;		/* if `value` is the offset of a member or element: the size
 					 * in bytes and the type of that member or element. size 0:
 					 * `value` is the offset of a bit field, or isn't an
@@ -83,9 +85,10 @@ bool core_same_name(const char *a, const char *b);
 /* Computes the value that the path yields. path NULL: no candidate has the path. Returns 0 or
  * -errno. */
 int core_value_of(const struct core_path *path, uint32_t kind, struct core_value *v);
-/* Puts the value into the instruction. If the types forbid that a load or store gets another width,
- * sets v->poison. If v->poison is set, makes the instruction a call that any verifier rejects.
- * Returns 0 or -errno. After an error, *why says what is wrong with the instruction. */
+/* Puts the value into the instruction. If a load or store would need another width, but the types
+ * don't allow this, sets v->poison. If v->poison is set, makes the instruction a call that any
+ * verifier rejects. Returns 0 or -errno. After an error, *why says what is wrong with the
+ * instruction. */
 int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
 	       const struct core_value *old, const struct core_path *to, struct core_value *v,
 	       const char **why);

@@ -69,7 +69,8 @@ static int member_value(const struct core_path *p, uint32_t kind, struct core_va
 		at = (struct place){ p->bits / 8, (uint32_t)size, (uint32_t)size * 8 };
 		ret = size < 0 ? -EINVAL : 0;
 	}
-	/* for a bit field, the compiler may have chosen another word than bitfield_place() */
+	/* for a bit field, the compiler may have chosen another word than bitfield_place(), so only
+	 * values that don't depend on the word are checked */
 	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED ||
 		     kind == BPF_CORE_FIELD_RSHIFT_U64;
 	switch (kind) {

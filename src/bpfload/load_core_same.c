@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whether types of an object and of a target are compatible, or match. */
+/* Decides whether types of an object and of a target are compatible, or match. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the maps and programs of an opened object. pb_bpf_make() makes all maps, and fills them
- * except for slots of programs. Each program is verified and made when the caller asks for it. If a
- * map or program can't be made, its `why` has the reason. All other maps and programs can still be
- * made.
+ * Makes the maps and programs of an opened object. pb_bpf_make() makes all maps and fills them, but
+ * leaves the slots of programs empty. When the caller asks for a program, it is verified and made.
+ * If a map or program can't be made, its `why` has the reason. All other maps and programs can
+ * still be made.
  *
  * Context: libc. Not to be called while the thread runs an eBPF program, or in a signal handler.
  * Only one thread at a time may use a made object. The caller keeps the object and the options
@@ -81,9 +81,9 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
 
 /*
  * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls. A
- * program may reach a second program if it uses an array into which the object puts the second
- * program. The second program may reach other programs in turn. Either all programs are made, or
- * none. If one of them can't be made or put into its slot, progs[number].why has the reason.
+ * program may reach each program in the arrays that it uses, if the object puts that program there.
+ * Such a program may reach others in turn. Either all programs are made, or none. If one of them
+ * can't be made or put into its slot, progs[number].why has the reason.
  * -EBADF: a program in an array isn't loaded automatically (autoload). -EINVAL: a program in an
  * array has another type.
  */

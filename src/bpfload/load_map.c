@@ -132,8 +132,8 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Whether the section has a variable that isn't static. If all variables are static, user space
- * doesn't need to map them. */
+/* Whether the section has a variable that isn't static. Only such a section's map must be mappable
+ * by user space. */
 static bool has_global(const struct load *l, uint32_t datasec)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;

@@ -98,8 +98,8 @@ struct load {
 	uint32_t line_off;		/* offset in BTF's strings of the last source line that was
 					 * read */
 	const char *line;		/* the text of that source line */
-	uint64_t room;			/* how many more instructions may be put in programs */
-	uint64_t work;			/* how many more steps may be spent; see load_work() */
+	uint64_t room;			/* count of instructions that programs may still get */
+	uint64_t work;			/* count of steps that may still be spent: load_work() */
 	char *err;
 	size_t err_size;
 };

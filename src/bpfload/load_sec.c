@@ -16,7 +16,7 @@ enum {
 	FRAGS = 64,
 	SPECIAL = 256,
 	SESSION = 512,
-	PREFIX = 128,		/* before libbpf 1.0: any section whose name begins like this */
+	PREFIX = 128,		/* any section whose name begins like this, as before libbpf 1.0 */
 };
 
 struct sec {

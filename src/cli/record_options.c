@@ -153,8 +153,8 @@ static const char *one_of(const char *arg, const char *const *names)
 	return NULL;
 }
 
-/* Without a unit, the option's number means ns, as in uftrace, and a number with a point means
- * seconds, as in the views. The control file's number means us, as in the kernel. */
+/* Without a unit, a whole number is in ns, as in uftrace. A number with a point is in seconds, as
+ * in the views. In the control file, however, a number is in us, as in the kernel. */
 static int parse_time(const char *arg, uint64_t *ns)
 {
 	char seconds[64];

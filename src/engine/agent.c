@@ -96,8 +96,8 @@ static bool read_variables(char **envp, const char **path, const char **preload)
 	return *path && *preload;
 }
 
-/* Hides our variables from the program. Until they are hidden, they show the observer that this
- * program is about to connect. */
+/* Removes our variables, so that the program doesn't see them. Called after connect(): until then
+ * the variables show the observer that this program is about to connect. */
 static void remove_variables(char **envp)
 {
 	char **var = find_var(envp, preload_var), *list = *var + sizeof(preload_var) - 1;
@@ -178,9 +178,9 @@ static bool start_progs(struct pb_session *s)
 	return !err;
 }
 
-/* Starts the agent's thread, which takes the connection into its own descriptor table: the
- * program's table has no descriptor of ours. Without the thread, control files can't be
- * written or read while the program runs. */
+/* Starts the agent's thread. The thread takes the connection into a descriptor table of its own, so
+ * that the program's table has no descriptor of ours. If the thread can't be started, control files
+ * can't be written or read while the program runs. */
 static void start_thread(void)
 {
 	long tid = pb_aside_stay(agent_thread, NULL, session.wire.fd);

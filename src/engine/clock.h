@@ -5,16 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern uint8_t pb_no_clock;	/* 0: the time of a record is the TSC. PB_CLOCK_* (layout.h): it is
-				 * pb_frozen_clock. */
+extern uint8_t pb_no_clock;	/* 0: the time of a record is the TSC. PB_CLOCK_* (layout.h): the
+				 * time of each record is pb_frozen_clock. */
 extern uint64_t pb_frozen_clock;
 
 uint64_t pb_clock(void);
 uint64_t pb_clock_ticks(void);	/* returns the TSC, even with --clock=none; 0: the TSC mustn't be
 				 * read */
 /* Sets trace_clock. If `none` is set at the start, records have no time. If `none` is set later
- * (live), all later records have the time at which it was set, because earlier records have
- * times. */
+ * (live), all later records have the time of this moment, so that the records of a chunk stay
+ * ordered. */
 void pb_clock_set(bool none, bool live);
 /* Called when reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */
 void pb_clock_freeze(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Detaches in four steps. Each is tried until it succeeds:
+ * Detaches in four steps. Each step is tried until it succeeds:
  *
  *   1  remove the tracers: the text of traced functions is the file's again, and no
  *      thread enters a stub any more
@@ -60,8 +60,8 @@ static uint64_t pause_for(uint64_t ns)
 	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
 
-/* Doesn't take the lock of the text, because no text is written. If this function held the lock, a
- * thread in dlopen would wait for it, in our code. */
+/* Doesn't take the lock of the text, because no text is written. With the lock held, a thread in
+ * dlopen would wait for the lock inside our code, and so couldn't leave our code. */
 static int run_out_of_our_code(void)
 {
 	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };

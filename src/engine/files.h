@@ -31,8 +31,8 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 extern const char *pb_file_error;
 
 /*
- * A file consists of two functions, `read` and `write`. If the file's type is NUMBER, it is a word
- * instead: files.c reads the word, and checks writes by the file's row in abi/control_files.h.
+ * A file consists of two functions, `read` and `write`. If the file's type is NUMBER, the file has
+ * a word instead: files.c reads and writes the word, within the limit of abi/control_files.h.
  * live: the program already runs.
  */
 struct pb_file {

@@ -179,7 +179,8 @@ static int write_current_tracer(char *text, bool append, bool live)
 	return -EINVAL;
 }
 
-/* These two read set_ftrace_filter and set_ftrace_notrace. Both tracers have the same hashes. */
+/* read_filter() and read_notrace() read set_ftrace_filter and set_ftrace_notrace. Both tracers have
+ * the same filters, so it is enough to show the graph tracer's. */
 static void read_filter(struct pb_seq *s)
 {
 	pb_hash_show(&graph_ops.filter, s, "#### all functions enabled ####\n");

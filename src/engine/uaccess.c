@@ -16,7 +16,8 @@
 #include "base/sys.h"
 #include "engine/text/text.h"
 
-#define WAIT_NS		100000000ul	/* a thread that reads may have no processor for a while */
+#define WAIT_NS		100000000ul	/* limit of the wait for reads under way. A thread that
+					 * reads may have no processor for a while */
 #define WAIT_YIELDS	100
 #define WAIT_NAP_NS	100000
 #define WAIT_PAUSES	(1u << 20)	/* some 20 ms */
@@ -38,7 +39,7 @@ bool pb_reads_on(void)
 		return false;
 	pb_frame_room = pb_auxv(AT_MINSIGSTKSZ, pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
-	/* reads are only turned on if the program can't install a handler past sigaction() */
+	/* reads are only turned on if the program can't install a handler without sigaction() */
 	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -48,7 +49,7 @@ bool pb_reads_are_on(void)
 	return __atomic_load_n(&on, __ATOMIC_SEQ_CST);
 }
 
-/* Waits a moment for reads under way. False: has waited for long enough, in all calls together. */
+/* Waits a moment for reads under way. False: all calls together have waited for long enough. */
 static bool wait_for_readers(void)
 {
 	static uint64_t end;

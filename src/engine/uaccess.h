@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading memory of the program that may be unmapped, without a system call and without ending the
- * program. See doc/design/reads.md.
+ * Reads memory of the program that may be unmapped. A read needs no system call, and a read that
+ * faults doesn't end the program. See doc/design/reads.md.
  *
  * Context of all functions: hit path, unless a comment says otherwise.
  */

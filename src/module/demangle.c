@@ -56,8 +56,8 @@ static size_t operator_length(const char *start, const char *p)
 static uint32_t *list_ends(const char *text)
 {
 	uint32_t *ends = calloc(strlen(text) + 1, sizeof(*ends));
-	/* The index of the innermost open list, plus 1. While a list is open, its element of ends[]
-	 * holds the same kind of value for the list around it. */
+	/* The index of the innermost open list, plus 1; 0: no list is open. While a list is open,
+	 * its element of ends[] holds the index of the list around it, plus 1. */
 	uint32_t open = 0, outer;
 
 	for (const char *p = text; ends && *p; p++) {

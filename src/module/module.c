@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Returns descriptors of an ELF file's analysis and of its file of stubs. Each of the two comes
- * from the cache if the cache has it. Otherwise it is made and stored in the cache. If it can't be
- * stored there, it is in a memfd.
+ * Returns descriptors of an ELF file's analysis and of its file of stubs. If the cache has the
+ * file that is asked for, the descriptor is of the cached file. Otherwise the file is made and
+ * stored in the cache. If the file can't be stored there, the descriptor is of a memfd.
  */
 #include "module/module.h"
 #include <errno.h>

@@ -40,8 +40,8 @@ int pb_module_find(int elf_fd, const char *path, const struct pb_module_options 
 
 /*
  * Like pb_module_open(), but returns a descriptor of the ELF file's file of stubs (abi/stubs.h), or
- * -errno. `a` is the analysis of the ELF file. If the file of stubs is cached, profilers find its
- * unwind table by its path. If elf_fd is -1, the unwind table has no rows for displaced code.
+ * -errno. `a` is the analysis of the ELF file. A cached file of stubs has a path, by which
+ * profilers find its unwind table. If elf_fd is -1, that table has no rows for displaced code.
  */
 struct pb_analysis;
 int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o,

@@ -15,7 +15,8 @@ struct pb_call_walk {
 	struct pb_data *data;
 	const uint32_t *tids;		/* the threads to walk; if nr_tids is 0, all threads */
 	size_t nr_tids;
-	bool by_time;
+	bool by_time;			/* the threads' events come in the order of time;
+					 * otherwise one thread comes after the other (stream.h) */
 	void *arg;
 	/* Called for each event. `calls` is the number of calls that the event counts for. If the
 	 * process inherited the call by fork, the call's `aux` is the time of the fork, or 1
@@ -29,7 +30,7 @@ struct pb_call_walk {
 	struct pb_stream_totals totals;	/* set by the walk */
 };
 
-/* Returns 0 or -errno. -EAGAIN: a stack has moved between threads, so the order of their events
- * matters. The sums are then invalid, and the caller must walk again with by_time. */
+/* Returns 0 or -errno. -EAGAIN: a stack has moved between threads, so the threads' events must be
+ * read in the order of time. The sums are invalid. The caller must walk again with by_time. */
 int pb_call_walk(struct pb_call_walk *w);
 #endif

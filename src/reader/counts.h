@@ -54,8 +54,9 @@ void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *thread
 
 /*
  * Returns the number of calls. Each call counts once, even if only its beginning or only its end
- * was kept. A chunk lists a limited number of open calls. If more calls were open when the oldest
- * chunk began, only the ends of the unlisted calls are known.
+ * was kept. all_there: no chunk is missing, so every call's beginning was kept. A chunk lists a
+ * limited number of open calls. If more calls were open when the oldest chunk began, only the ends
+ * of the unlisted calls are known.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

@@ -92,7 +92,7 @@ struct pb_data {
 	struct pb_clock clock;
 	char *session;			/* "key=value\n"... */
 
-	/* Called from time to time while chunks are read, unless it is NULL. */
+	/* NULL, or a function that is called from time to time while chunks are read. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
 	uint64_t bytes_read, bytes_to_read;	/* progress of the current pass over the chunks */

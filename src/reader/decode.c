@@ -81,9 +81,10 @@ void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 }
 
 /* Notes that the next records belong to the stack with this id. pb_cursor_peek() may call this
- * function long before the next event is returned. But the events of other threads depend on a part
- * of the state. That part changes only when an event is returned (pb_event_set()). If a thread
- * switches to a stack and back without an event on that stack, the state stays as it is. */
+ * function long before the next event is returned, and events of other threads may come first. So
+ * this function doesn't change the links between stacks (`from`). pb_event_set() changes them when
+ * an event is returned. If a thread switches to a stack and back without an event there, no link
+ * changes. */
 static void use_stack(struct pb_cursor *c, uint64_t id)
 {
 	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
@@ -185,10 +186,9 @@ static bool ext_is_event(const struct pb_cursor *c, unsigned type)
 	return event == PB_EXT_EVENT_EVENT || (event == PB_EXT_EVENT_AFTER_GAP && c->gap);
 }
 
-/* Skips a word that was reserved and never written: it is 0. No record begins in the last
- * PB_CHUNK_DEAD_ZONE bytes of a chunk, so a word of 0 there isn't counted. Such a word comes before
- * a PAD: with this PAD, a writer marks the end of a chunk that has unwritten words (mark_end() in
- * ring/change.c). */
+/* Skips a word of 0, which was reserved and never written. No record begins in the last
+ * PB_CHUNK_DEAD_ZONE bytes of a chunk, so a word of 0 there isn't counted. Words of 0 are found
+ * there if a writer has put a PAD into the chunk's very last word (mark_end() in ring/change.c). */
 static void skip_hole(struct pb_cursor *c)
 {
 	uint64_t left = (c->end - c->pos) * 8ull + c->file_left;
@@ -245,7 +245,7 @@ static inline bool settle(struct pb_cursor *c)
 }
 
 /* Changes an event of an inherited call. If a call began before its process' first thread, the
- * process inherited the call by fork, and the call is counted in the parent. If the call had no
+ * process inherited the call by fork. Such a call is counted in the parent. If the call had no
  * record when the process forked, both processes write a record of it. */
 static void inherit(struct pb_cursor *c, struct pb_event *ev)
 {

@@ -69,8 +69,7 @@ struct pb_event {
 	enum pb_event_kind kind;
 	uint32_t flags;
 	uint32_t site;
-	uint32_t depth;			/* number of open calls on this stack that are outside of
-					 * this call */
+	uint32_t depth;			/* number of this call's outer calls on this stack */
 	uint64_t start, time;		/* start: when the call began; 0: unknown. time: when the
 					 * event happened. Both in ticks of the records' clock */
 	uint64_t value;			/* FUNC: parent_ip. LOST: number of calls */
@@ -114,14 +113,15 @@ struct pb_cursor {
 	uint32_t open_at;		/* index of the list's next record */
 	uint64_t open_unwritten[2];	/* a bit for each record of the list: set if the ENTRY of
 					 * the record's call may come after the list */
-	uint32_t base_due;		/* number of open calls that are outside of the listed
-					 * calls; only their number is known */
-	uint32_t opened;		/* on the stack `opened_on`, the calls up to this depth may
-					 * have OPEN events from the list. If the ENTRY of such a
-					 * call comes later, the call is open already */
+	uint32_t base_due;		/* number of outer open calls for which the list had no
+					 * room; only their number is known */
+	uint32_t opened;		/* on the stack `opened_on`, the list may have opened calls
+					 * up to this depth. If the ENTRY of such a call comes
+					 * later, the ENTRY doesn't open the call again */
 	struct pb_call_stack *opened_on;
-	uint64_t lost_seen, lost_due;
-	bool gap_due;
+	uint64_t lost_seen, lost_due;	/* number of lost calls that LOST events have reported, and
+					 * that the next LOST event must report */
+	bool gap_due;			/* the next LOST event must report missing chunks */
 	bool searched;			/* skip_to is valid for the record at pos */
 	int64_t skip_to;		/* index of the call that the record closes, or -1 */
 	bool shared;			/* this thread has used a stack that another thread used

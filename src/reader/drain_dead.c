@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The reaper finds the OPEN, HELD and TAKEN chunks of dead threads. It goes over all chunks again
- * and again; each pass is a look. Chunks may be taken only from dead threads, because a living
- * thread continues to write to its chunk.
+ * and again. One pass over the chunks is called a look. Chunks may be taken only from dead threads,
+ * because a living thread continues to write to its chunk.
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if more than half of all chunks are open
@@ -12,10 +12,10 @@
  *
  * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace
  * that the recorder isn't in. tgkill() then never finds the thread, although the thread lives.
- * After threads_alive() has found such a thread, further looks skip it, except the looks at which
- * every thread is a suspect. Thread numbers are used again, so a new thread may have the number of
- * a dead thread. The new thread's start time shows this: if a thread started after a chunk was
- * first seen, that thread doesn't own the chunk.
+ * Once threads_alive() has found such a thread, only those looks check it again at which every
+ * thread is a suspect. Thread numbers are used again, so a new thread may have the number of a dead
+ * thread. The new thread's start time shows this: if a thread started after a chunk was first seen,
+ * that thread doesn't own the chunk.
  *
  * If there are many processes, the search may take long. So the reaper is a separate thread, which
  * sleeps twenty times as long as it works. The reaper only reads the ring. The drain thread takes

@@ -4,10 +4,11 @@
  * end of the session, newest first. So if --max-size or a full disk leaves no room, the oldest
  * chunks are dropped, as in the ring itself.
  *
- * A chunk is as new as its last record. The thread's next chunk has the time of that record: it is
- * the next chunk's start. Only a thread's last chunk has no next chunk. It has to be decoded, since
- * the thread may have opened it long ago and still write to it. With this order, each thread keeps
- * its newest chunks without a gap. The kept records of all threads begin at about the same time.
+ * A chunk is as new as its last record. The thread's next chunk starts at the time of that record,
+ * so the next chunk's header has the time. A thread's last chunk has no next chunk. The last chunk
+ * has to be decoded, since the thread may have opened it long ago and still write to it. With this
+ * order, each thread keeps its newest chunks without a gap. The kept records of all threads begin
+ * at about the same time.
  *
  * With --clock=none there are no times, and each thread keeps the same number of chunks.
  */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The steps of the drain thread. No other thread may call them, unless a comment allows it. Each
- * step ends, whatever the ring's writers do while it runs. Private to src/reader.
+ * The steps of the drain thread. Another thread may call a step only if the step's comment names
+ * that thread. The functions whose names end in init, fini, start or stop run in the thread that
+ * calls pb_drain_start() or pb_drain_finish(). Each step ends, whatever the ring's writers do
+ * meanwhile. Private to src/reader.
  */
 #ifndef PB_READER_DRAIN_PRIV_H
 #define PB_READER_DRAIN_PRIV_H
@@ -70,10 +72,11 @@ struct pb_drain_round {
 	uint32_t held;		/* number of chunks that threads hold: TAKEN, OPEN or HELD */
 };
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
-/* Notes how many threads have started so far. Called every 250 ms. Engines may use one more chunk
- * for each chunk that a thread holds (pb_drain_supply()). A new thread may not hold a chunk yet, so
- * it would have no chunk to use. So the engines get the number noted 250 to 500 ms ago. They may
- * use one more chunk for each thread that has started since then (pb_ring_usable()). */
+/* Notes how many threads have started so far. Called every 250 ms. pb_drain_supply() lets engines
+ * use one more chunk for each chunk that a thread holds. A new thread may not hold a chunk yet, so
+ * it isn't counted there. To make room for new threads, engines get the number of threads noted 250
+ * to 500 ms ago. They may use one more chunk for each thread that has started since then
+ * (pb_ring_usable()). */
 void pb_drain_serials(struct pb_drain *d);
 /* Moves a chunk from READING to next_state. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);

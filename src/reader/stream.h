@@ -2,8 +2,9 @@
 /*
  * The events of all threads as one stream. With by_time, the events are merged by time. Without
  * by_time, the stream has all events of one thread, then all events of the next thread, and so on.
- * This is faster. But sums over the events are then correct only if no call stack moves between
- * threads. If a stack moves, `shared` becomes true, and the caller must start again with by_time.
+ * Without by_time, reading is faster. But if a call stack moves between threads, sums over the
+ * events are wrong. In that case `shared` becomes true, and the caller must start again with
+ * by_time.
  * The stream needs memory for the open calls, and for one window (decode.h) of each thread that
  * lives at the same time.
  *

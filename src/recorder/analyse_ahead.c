@@ -4,7 +4,9 @@
  * libraries that the dynamic loader would load for it. The loader itself lists
  * these libraries (ld.so --list, as ldd does).
  *
- * Each file is a job. The lock protects the job's state, which is one of these:
+ * Each file is a job. A look at a file searches the cache for the file's analysis. The look
+ * starts the file's read-ahead if the cache doesn't have the analysis, or if the file is to be
+ * traced. The lock protects the job's state, which is one of these:
  *
  *   NEW      no thread has looked at it yet
  *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
@@ -13,12 +15,12 @@
  *   OVER     the main thread took the analysis or makes it itself; or the file can't be opened or
  *            analysed; or the number of jobs had reached its limit
  *
- * A look at a file starts the file's read-ahead. One thread, the lister, lists the files. After
- * that, the lister looks at all files, so that the disk gets all requests at once. A look may block
- * until the disk has served earlier requests. So a worker looks at a file only if no file is ready
- * to be analysed. The main thread waits for a job that is BUSY. If no worker has begun the job, the
- * main thread analyses the file itself, so it never waits for a free worker. If an analysis failed,
- * the main thread repeats it to get the reason.
+ * One thread, the lister, lists the files. After that, the lister looks at all files, so that the
+ * disk gets all requests at once. A look may block until the disk has served earlier requests. So a
+ * worker looks at a file only if no file is ready to be analysed. The main thread waits for a job
+ * that is BUSY. If no worker has begun the job, the main thread analyses the file itself, so it
+ * never waits for a free worker. If an analysis failed, the main thread repeats it to get the
+ * reason.
  */
 #include <errno.h>
 #include <fcntl.h>

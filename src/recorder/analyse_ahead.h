@@ -22,8 +22,8 @@ const char *record_ahead_path(struct record_ahead *a, unsigned i);
  * -1. */
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
 		      int *stubs_fd);
-/* If the program isn't in the cache (at its first start), waits until all files are analysed, so
- * that the agent never waits. */
+/* Waits until the program is analysed. If the cache didn't have the program's analysis, waits until
+ * all files are analysed. So the agent never waits. */
 void record_ahead_wait(struct record_ahead *a);
 void record_ahead_stop(struct record_ahead *a);
 /* Returns the flags with which modules are analysed: PB_MODULE_*. */

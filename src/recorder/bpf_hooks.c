@@ -6,10 +6,10 @@
  * set_ftrace_notrace then keeps the module's functions out of the trace.
  *
  * Only this file decides which modules a hook (struct record_hook) belongs to. With a module's
- * analysis, an agent receives the module's links. They have a bit for each hook that belongs to the
- * module (record_hooks_links). If a hook names a path, device and inode are compared, so the
- * program may load the file by another name. Hooks that never attached are reported at the end,
- * with the reason.
+ * analysis, an agent receives the module's links: a bit for each hook that belongs to the module
+ * (record_hooks_links). If a hook names a path, device and inode are compared, so the program may
+ * load the file by another name. Hooks that never attached are reported at the end, with the
+ * reason.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -21,7 +21,7 @@
 
 #define FEW_CALLS	1000	/* a launcher itself makes fewer calls than this */
 #define LAUNCHER	10	/* a program is a launcher if its libraries have more than LAUNCHER
-				 * times the program's functions */
+				 * times as many functions as the program */
 #define NAMED		3	/* at most this many libraries are named in the hint */
 
 static const char *soname(const struct record_module *m)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports why a recording may have fewer calls than the user expected. This happens after all
- * images are gone. Context: the main thread. */
+/* Reports why a recording may have fewer calls than the user expected. The functions are called
+ * after all images are gone. Context: the main thread. */
 #ifndef PB_RECORDER_HINTS_H
 #define PB_RECORDER_HINTS_H
 #include <stddef.h>

@@ -74,9 +74,9 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
-/* True if a pattern that the agent can't match becomes a mark. If the pattern matches a few
- * functions, their names are listed instead. A mark is used if the list would be long, or if the
- * pattern is a glob that may match any number of functions. */
+/* True if a mark must stand for the pattern. The agent can match some patterns itself. For other
+ * patterns, r->value lists the functions that match. A mark replaces this list if the list is long,
+ * or if the pattern is a glob, which may match any number of functions. */
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {

@@ -20,9 +20,9 @@ struct record_ring;
 /* True if the PIDs in /proc are the same as those that the recorder's system calls use. */
 bool record_proc_is_ours(void);
 
-/* Writes the process' directory to path. It is "/proc/PID". If the main thread has exited and the
- * thread TID still runs, it is "/proc/PID/task/TID": only that directory still shows maps, exe,
- * root and cwd. */
+/* Writes the process' directory to path, usually "/proc/PID". If the main thread has exited, but
+ * the thread TID still runs, writes "/proc/PID/task/TID". In that case only this directory shows
+ * maps, exe, root and cwd. */
 #define RECORD_PROC_PATH 48
 void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH]);
 

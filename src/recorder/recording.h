@@ -26,7 +26,7 @@ struct record_server {
 	uint32_t nr_images;
 	unsigned ready;			/* number of images that have sent READY */
 	bool agent_error;		/* the agent of the first image has reported an error */
-	bool progs_error;		/* that agent starts no eBPF programs */
+	bool progs_error;		/* the agent of the first image starts no eBPF programs */
 	unsigned shown;			/* number of lines that were printed for agents */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };

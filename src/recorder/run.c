@@ -192,9 +192,9 @@ static void on_signal(struct run *r)
 	}
 }
 
-/* True if progress may be shown. It must not disturb the program's output, so no descriptor of the
- * program except standard input may lead to the terminal. The terminal must be in line mode, and
- * the recorder must be in the foreground. */
+/* True if progress may be shown. Progress must not disturb the program's output. So no descriptor
+ * of the program except standard input may lead to the terminal. The terminal must be in line mode,
+ * and the recorder must be in the foreground. */
 static bool may_show_progress(const struct run *r)
 {
 	const char *term = getenv("TERM");

@@ -7,8 +7,8 @@
 
 struct record_target {
 	char path[PATH_MAX];	/* path of the file that is executed */
-	char exe[PATH_MAX];	/* path of the ELF file. If `path` is a script, it is the script's
-				 * interpreter */
+	char exe[PATH_MAX];	/* path of the ELF file: the same as `path`, or the interpreter if
+				 * `path` is a script */
 	char loader[PATH_MAX];	/* path of the dynamic loader of `exe` */
 };
 /* Finds the program. Returns 0. On an error, prints one line and returns the exit status: 127 if

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. Or it
- * may belong to a pid namespace that the program made. It then has no meaning outside of that
- * namespace. So there are two ways to search for a thread:
+ * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. If the
+ * program has made a pid namespace, the number may belong to that namespace, and has no meaning
+ * outside of it. So there are two searches for a thread:
  *
  *   in the recorder's namespace  by the number: /proc/TID is exact, and cheap to read
- *   in other namespaces          in each process that maps the ring and lives in another
- *                                namespace, each thread's status file has all its numbers
+ *   in other namespaces          in each process that maps the ring and lives in another namespace:
+ *                                a thread's status file has its numbers in all namespaces
  *
  * If a thread is reported dead, its chunks are reused. That is fatal if the thread still writes. If
  * a dead thread is reported alive, no harm is done. So a thread is reported alive in all cases of

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A writer's change of chunks. An *activation* is one call of this code. A signal
- * handler may interrupt an activation at any instruction and run other activations to
- * their end. Then the handler may return to the interrupted activation, or leave it
- * for ever by a jump (longjmp, an exception, cancellation). So a later activation
- * must be able to finish the work of an activation that is gone. These members of a
- * writer ensure that:
+ * Moves a writer from a full chunk to the next one. An *activation* is one call of this
+ * code. A signal handler may interrupt an activation at any instruction and run other
+ * activations to their end. Then the handler may return to the interrupted activation,
+ * or leave it for ever by a jump (longjmp, an exception, cancellation). So a later
+ * activation must be able to finish the work of an activation that is gone. These
+ * members of a writer ensure that:
  *
- *   pos       determines the chunk in force: pb_chunk_of(pos). One cmpxchg moves pos
- *             from a full chunk to the next one. An activation whose cmpxchg fails
- *             gives its chunk back.
+ *   pos       determines the chunk in force, in which records are reserved:
+ *             pb_chunk_of(pos). One cmpxchg moves pos from a full chunk to the next
+ *             one. If an activation's cmpxchg fails, the activation gives its chunk
+ *             back.
  *   taken     names the chunk that an activation has taken and is filling. It also says
  *             where on the thread's own stack the activation runs (place()). If a
  *             later activation runs there or above, the earlier one is gone, and the
- *             later one takes the chunk over. The writer has only one such word. A
- *             nested activation therefore doesn't note its chunk.
+ *             later one takes the chunk over. The writer has only one such word, so a
+ *             nested activation doesn't note its chunk.
  *   left[]    the full chunks that are not handed over yet. An activation enters a
  *             full chunk here before pos moves. Once pos is in another chunk, any
  *             activation hands the full chunk over (tidy()).
@@ -68,8 +69,8 @@ static void mark_end(struct pb_owner o, uint64_t chunk)
 			     pb_ext_word(PB_EXT_PAD, 1, 0, 0));
 }
 
-/* If the last reserved record isn't written yet, it may stay unwritten. Stores a PAD after such a
- * record. The PAD shows that the record was reserved. */
+/* If the last reserved record isn't written yet, stores a PAD after it. The record may stay
+ * unwritten. The PAD then shows a reader that the record was reserved. */
 static void mark_reserved(struct pb_writer *w)
 {
 	struct pb_owner o = pb_writer_owner(w);
@@ -185,8 +186,8 @@ static uint32_t listed(const uint64_t *data)
 
 /* Returns true if no record is missing in a chunk that the writer has left. All words of
  * such a chunk up to PB_CHUNK_LIMIT were reserved. If its data ends before the limit,
- * there is a hole at the end. No record begins after the limit. UNDONE records are only
- * found if `walk` is set. */
+ * there is a hole at the end. No record begins after the limit. If `walk` is false and
+ * no word is zero, the chunk isn't searched for UNDONE records. */
 static bool is_whole(const struct pb_chunk *c, bool walk)
 {
 	const uint64_t *data = (const uint64_t *)(c + 1);
@@ -317,8 +318,8 @@ static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 		return NULL;
 	}
-	/* as long as the activation that took the chunk may resume, its place is more than a red
-	 * zone above the place of this activation */
+	/* if this activation runs more than a red zone below the activation that took the chunk,
+	 * that activation may still resume */
 	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
 	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
 	    !pb_cmpxchg_local(&w->taken, taken, 0))

@@ -4,8 +4,8 @@
  * force is the chunk in which the writer reserves its records. Only writer.c uses these functions.
  * Context of all functions: hit path, as in writer.h.
  *
- * Circle: writer.c calls change.c in the middle of a write. change.c and supply.c use the writer's
- * state and the ring's mapping, which writer.h declares.
+ * Circle: writer.c and change.c need each other. writer.c calls change.c in the middle of a write.
+ * change.c and supply.c use the writer's state and the ring's mapping, which writer.h declares.
  */
 #ifndef PB_RING_CHANGE_H
 #define PB_RING_CHANGE_H
@@ -15,7 +15,8 @@
 #define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before this
 								 * offset */
 
-/* Stands for a chunk while a thread has none: always full, never written. */
+/* While a thread has no chunk, pb_no_chunk stands for its chunk, and pb_no_leaf for its leaf. The
+ * chunk at pb_no_chunk counts as full, and is never written. */
 extern uint64_t pb_no_chunk;
 extern uint64_t pb_no_leaf[2];
 

@@ -210,9 +210,10 @@ static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint6
 }
 
 /* For a forked child: the record is the parent's, so the child doesn't write it. p: the reserved
- * words, or NULL. If the fork came before the reservation, the child has reserved the words.
- * Otherwise the parent has reserved them. Even then, the words' chunk may belong to the child by
- * now. So a PAD is stored only into words that the child has reserved and not written. */
+ * words, or NULL. If the fork came before the reservation, the child has reserved the words, and a
+ * PAD fills them. Otherwise the parent has reserved them. The child may have taken the words' chunk
+ * since then, so its own records may lie there. So a PAD is stored only into words that the child
+ * has reserved and not written. */
 static void leave_words(struct pb_writer *w, const uint64_t *p, unsigned n)
 {
 	struct pb_owner now = pb_writer_owner(w);

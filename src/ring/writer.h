@@ -23,9 +23,9 @@
 #define PB_WRITER_PENDING	16	/* largest number of interruptions that are tracked one by
 					 * one */
 
-/* Agent code that a signal handler has interrupted. It may still write into the
- * chunk. When its thread has a hit at or above `limit` on the thread's own stack, the
- * code is gone and never resumes. */
+/* Agent code that a signal handler has interrupted. The code may still write into
+ * `chunk`. When the thread has a hit at or above `limit` on its own stack, the code is
+ * gone and never resumes. */
 struct pb_pending {
 	uint64_t limit;		/* PB_NO_LIMIT: no hit shows that the code is gone */
 	uint64_t chunk;		/* the chunk in force when the code was interrupted */
@@ -37,7 +37,7 @@ struct pb_writer {
 	uint64_t base;		/* address of the chunk in force, that is, of the chunk that holds
 				 * pos; 0 during a change of chunks */
 	uint64_t last;		/* time of the last written record */
-	uint64_t *leaf;		/* &chunk->leaf_start */
+	uint64_t *leaf;		/* address of leaf_start in the header of the chunk in force */
 	struct pb_ring_thread *thread;	/* the thread's entry in the ring's table; NULL: the table
 					 * is full */
 	uint64_t seq;		/* number of the next chunk, while none is in force */
@@ -67,8 +67,8 @@ struct pb_ring_map {
 	uint8_t *chunks;
 	uint64_t size;		/* bytes of the mapping */
 	uint32_t nr_threads, nr_chunks;
-	uint32_t mode;		/* PB_RING_*. PB_RING_DISCARD from the time when this process's
-				 * reader is known to be gone */
+	uint32_t mode;		/* PB_RING_*. Becomes PB_RING_DISCARD when this process's recorder
+				 * is known to be gone */
 };
 extern struct pb_ring_map pb_ring_map;
 

@@ -84,10 +84,10 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_char(v->out, '\n');
 }
 
-/* Merges the trees below the function's nodes. If one of these nodes is below another of them, it
- * is only a part of the other node's tree. A node's `mark` is the index of the node's copy in the
- * merged tree. Parents come before their children. -D counts levels from the function; deeper nodes
- * have the mark HIDDEN. */
+/* Merges the trees below the function's nodes. A node of the function that lies below another such
+ * node is only a part of the outer node's tree. A node's `mark` is the index of the node's copy in
+ * the merged tree. Parents come before their children, so one pass over the nodes is enough. -D
+ * counts levels from the function; deeper nodes have the mark HIDDEN. */
 static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;

@@ -47,8 +47,8 @@ int pb_view_parse_time(const char *text, uint64_t *ns);
  * A command. pb_view_run() parses the options into `input`, calls `check`, opens the directory,
  * calls `show` and closes the directory. It returns the exit status. `common` is a part of `input`.
  * `check` checks combinations of options and returns 0 or an exit status; it may be NULL. `show`
- * prints the view and returns 0 or -errno. If `show` has already reported an error, it returns an
- * exit status.
+ * prints the view and returns 0 or -errno. If `show` has already reported an error, it returns a
+ * positive exit status instead.
  */
 struct pb_view_command {
 	const struct argp *argp;

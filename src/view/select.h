@@ -2,8 +2,8 @@
 /*
  * Selects calls by -F, -N, -D, -t and --range. The selection is the same for every view.
  *
- *   -F, -N    a call is "in" if the call or an outer call matches -F. A call is "out" if the call
- *             or an outer call matches -N
+ *   -F, -N    a call is "in" if there is no -F, or if the call or an outer call matches -F. A call
+ *             is "out" if the call or an outer call matches -N. Visible calls are in and not out
  *   -D        limits the depth. A call's depth is the number of visible calls from the outermost
  *             call to this call
  *   -t        selects by a call's duration, which is known only at its end

@@ -41,8 +41,8 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) __attr
 extern const size_t fuzz_counts_size __attribute__((weak));
 bool fuzz_summary(const void *counts) __attribute__((weak));
 
-/* Optional. True if an input may harm its process. Then a killed process is no finding if few
- * processes are killed. */
+/* Optional. True if an input may harm its own process. Then driver.c lets a few processes die
+ * without a finding (WILD_SHARE). */
 extern const bool fuzz_wild __attribute__((weak));
 
 /* --- functions that a fuzzer may use --- */

@@ -4,7 +4,7 @@
  * it can't read them. No view may crash, hang, or need much more memory than the size of the files
  * explains.
  *
- * The input is the three files. Each file's length precedes the file.
+ * The input is three files: chunks, meta and a module. Each file's length precedes the file.
  */
 #include <stdlib.h>
 #include <string.h>

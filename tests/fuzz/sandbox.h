@@ -41,13 +41,15 @@ void sandbox_clear_text(void);
 void sandbox_write_text(uint64_t at, const void *bytes, size_t size);
 /* Makes the random state in which the following runs start. */
 void sandbox_random_start(uint64_t seed);
-/* Runs from pc. After ms (< 1000) milliseconds the run ends with SIGALRM. */
+/* Runs from pc, and stores the state at the end in results[which]. After ms (< 1000) milliseconds
+ * the run ends with SIGALRM. */
 void sandbox_run(uint64_t pc, int which, unsigned ms);
 
 /* Returns whether the compared state has more than SSE. */
 bool sandbox_has_vectors(void);
 
-/* Clears the 8 bytes at addr in a result. If both results forget them, they aren't compared. */
+/* Clears the 8 bytes at addr in a result. If both results forget the same bytes, these bytes always
+ * compare as equal. */
 void result_forget(struct result *r, uint64_t addr);
 bool result_same(struct result *a, struct result *b);
 /* Prints the differences on stderr. */

@@ -11,8 +11,8 @@ import shutil
 import pbtest
 from pbtest import Failure
 
-# The least share in percent. ALL: of all functions together. MODULE: in each module with at least
-# FROM functions.
+# The least share, in percent, of functions whose exits are all hooked. ALL: the share of all
+# functions together. MODULE: the share in each module with at least FROM functions.
 ALL, MODULE, FROM = 96.0, 90.0, 50
 
 # Modules that programs load by dlopen
@@ -48,8 +48,8 @@ def count(path, not_sites):
 
 
 def exits(programs, not_sites):
-    """programs: commands and files. not_sites: reasons of refusal; functions that are refused for
-    them don't count."""
+    """programs: commands and files. not_sites: reasons for refusal. A function that is refused for
+    one of these reasons doesn't count."""
     found = set()
     for program in [*programs, *LOADED]:
         modules_of(program, found)

@@ -30,8 +30,9 @@ def source(name):
 
 
 class Part:
-    """The calls of a module, except calls of functions that no C compiler made. At least `limit`
-    percent of them must have a duration."""
+    """The calls of a module. Calls of functions that match `but` are left out, because no C
+    compiler made these functions. At least `limit` percent of the other calls must have a
+    duration."""
 
     def __init__(self, label, module, limit, but=None):
         self.label, self.module, self.limit = label, re.compile(module), limit

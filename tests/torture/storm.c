@@ -302,8 +302,8 @@ __attribute__((used)) static void begin(void)
 	die("no coroutine");
 }
 
-/* Destroys the coroutine and makes a new one. Overwrites the stack or maps a new one at its
- * address. The agent isn't notified of this. The stacks of all coroutines are adjacent. */
+/* Destroys the coroutine and makes a new one. Overwrites the old stack, or maps a new stack
+ * at its address. The agent isn't notified of this. The stacks of all coroutines are adjacent. */
 static void renew(struct coroutine *c)
 {
 	if (c->sp)

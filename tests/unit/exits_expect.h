@@ -24,10 +24,10 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* why the exits aren't hooked: a name from PB_INEXIT_LIST. The
-				 * name NOT means that all exits are hooked. After NOT,
-				 * " kind+offset:how" follows for each exit. "goes on, " is before
-				 * the name if the function has PB_FUNC_GOES_ON */
+	const char *is;		/* a name from PB_INEXIT_LIST, which says why the exits aren't
+				 * hooked. The name NOT means that all exits are hooked. After NOT,
+				 * " kind+offset:how" follows for each exit. If the function has
+				 * PB_FUNC_GOES_ON, "goes on, " precedes the name */
 };
 
 static inline const struct pb_fn *named(const struct pb_an *an, const char *name)
@@ -43,7 +43,7 @@ static inline const struct pb_fn *named(const struct pb_an *an, const char *name
 }
 
 /* Writes the text for f that struct expected has in `is`. All offsets are from the function's
- * start, even if an exit is in another unit of the function. */
+ * start, even if an exit is in another unit of the function. A unit is the code of one FDE. */
 static inline void describe(const struct pb_an *an, const struct pb_fn *f, char *to, size_t size)
 {
 	uint32_t units[MAX_UNITS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes records of the meta file at once. Collects a chunk's records in struct gen until
+/* Writes each record of the meta file immediately. Collects a chunk's records in struct gen until
  * gen_chunk_write(). */
 #include "gen_data.h"
 

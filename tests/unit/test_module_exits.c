@@ -47,8 +47,8 @@ static const char *const windows_s = MACROS
 	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
 	" jne 2b\nE shared\nfar\n"
 	/* The first exit has the first of two shared jumps. The second jump is the jump of the
-	 * second exit's window. In on_exit, this window begins right after the first exit anyway.
-	 * In earlier, the window is extended so that it begins there. */
+	 * second exit's window. In `on_exit`, this window begins right after the first exit anyway.
+	 * In `earlier`, the window is extended so that it begins there. */
 	"F on_exit\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n neg %rax\n ret\n"
 	" jmp 1b\nE on_exit\nfar\n"
 	"F earlier\n body\n test %eax,%eax\n je 2f\n call other\n1: ret\n2: mov %rdi,%rax\n mov $1,%ecx\n ret\n"

@@ -2,7 +2,7 @@
 /*
  * Calls functions that have no room for a jmp rel32, in two threads, while a timer sends signals.
  * The functions s_* have trampoline slots in padding, and the functions d_* in code. The functions
- * r_* share the jump of the next function. The program checks the functions' results, and the
+ * r_* share a jump with the next function. The program checks the functions' results, and the
  * program counters that the timer's handler sees. Without an argument, the program ends when it can
  * read a byte from stdin. With an argument, it ends after that number of rounds.
  * test_module_short.py traces the program, and changes the program's text while it runs.
@@ -76,8 +76,8 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	" .cfi_offset %rbx,-16\n mov %rdi,%rbx\n mov $3,%eax\n add %rbx,%rax\n pop %rbx\n"
 	" .cfi_def_cfa_offset 8\n ret\nE c_other\n"
 	"far\n .p2align 4, 0xcc\n");
-/* Read at run time. If d_fault + FAULT_AT was a constant in the code, the analysis would think that
- * it is a jump target. */
+/* The address is read at run time. If d_fault + FAULT_AT were a constant in the code, the analysis
+ * would take it for a jump target. */
 static long (*volatile faults)(long *) = d_fault;
 #define FAULT_AT	5	/* offset of the store from the start of d_fault */
 #define FAULT_LEN	4

@@ -330,7 +330,8 @@ static void begin(void)
 	nr_segments = 1;
 	pb_open_segment_init(&segments[0], NULL, ~0ul >> 1);
 	segments[0].call[0].state = 1;
-	/* like the foot of a real stack: a slot minus 1, and slots are multiples of 8 */
+	/* as in a real stack, the foot (the segment's first entry) has a slot minus 1. Slots are
+	 * multiples of 8 */
 	segments[0].call[0].word &= ~7l;
 	segments[0].call[0].word |= 7;
 	step_top = &segments[0].call[0];

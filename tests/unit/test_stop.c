@@ -30,8 +30,9 @@ void pb_note_makecontext(void)
 }
 
 static int epoll_fd, event_fd;
-static volatile int interrupted, waiting, woken;	/* numbers of: waits cut off by EINTR;
-							 * rounds begun; rounds ended */
+/* interrupted: number of waits that failed with EINTR. waiting: number of rounds that have begun.
+ * woken: number of rounds that have ended. */
+static volatile int interrupted, waiting, woken;
 
 static void use_first_cpu(int policy)
 {

@@ -53,7 +53,7 @@ static bool jump, all, is_child;
 static int go_on[2];
 static pid_t child;
 
-/* This section belongs to the hit path, which isn't linked into this test. */
+/* forked.c reads this section. The hit path defines it, but isn't linked into this test. */
 static const uint32_t no_words[3] __attribute__((section("pb_forked_words"), used));
 
 static uint64_t no_time(void)

@@ -8,7 +8,7 @@
 #include "arch/layout.h"
 
 #define PB_RED_ZONE		128	/* bytes below the stack pointer that signals leave alone */
-/* Number of bytes of stack below the slot that the C code of a slow path needs. scripts/check-stack
+/* Number of bytes of stack that the C code of a slow path needs below the slot. scripts/check-stack
  * adds up what that code needs. */
 #define PB_HIT_ROOM		1920
 /* Number of bytes of stack that pb_prog_room() needs before it has checked whether PB_HIT_ROOM

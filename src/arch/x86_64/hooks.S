@@ -32,7 +32,7 @@
 
 /* libc's vfork() takes its return address off the stack before it forks. So this code reaches
  * vfork() by a jump, with rsp at the program's return address. rax is free, because vfork() sets
- * it. In pb_unblocked, slot and known become 0. */
+ * it. The code sets the members `slot` and `known` of pb_unblocked to 0. */
 	function pb_our_vfork
 	mov	pb_unblocked@gottpoff(%rip), %rax
 	movq	$0, %fs:(%rax)

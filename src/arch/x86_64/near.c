@@ -5,9 +5,10 @@
  * such jumps. So each far module has copies of the most frequent handlers, at the head of its
  * stubs.
  *
- * A copy has the same instructions as the original, at the same offsets. So the agent's tables of
- * code (hot.h, forked.h) describe the originals only: before a signal handler runs, the PC moves
- * from a copy to the original (pb_near_original()), and the thread goes on there.
+ * A copy has the same instructions as the original, at the same offsets. The agent's tables of code
+ * (hot.h, forked.h) describe only the originals. So if a signal interrupts a copy, the PC moves to
+ * the same place in the original before the handler runs (pb_near_original()). After the handler,
+ * the thread goes on there.
  *
  * The originals contain two kinds of addresses that depend on their own place. Loads of the TLS
  * word are linked before the copies are made (hot_tls.c). Jumps to code that isn't copied become

@@ -20,8 +20,8 @@
 	forked_to \again, \stored, \again
 	.endm
 
-	/* Jumps to `to` if the owner at `now`, with the serial in esi, isn't the present one, or if
-	 * the chunk of the address in rdx isn't the owner's. rax is lost. */
+	/* Jumps to `to` if the owner's serial, in esi, differs from the present serial, at `now`.
+	 * Also jumps if the chunk with the address in rdx has another serial. rax is lost. */
 	.macro unless_own now, to
 	cmp	%esi, (%\now)
 	jne	\to

@@ -10,9 +10,9 @@
  *   go := 1  ------------>  does another process share
  *   futex                   the memory?
  *                           SEIZE, INTERRUPT all  -----> stops
- *                           until none is new
+ *                           until no thread is new
  *                           move PCs
- *   stopped()  <----------  (if there is one)
+ *   stopped()  <----------  (if it isn't NULL)
  *           ------------->  write text
  *                           DETACH all (each with the
  *                           signal it was to get) -----> goes on
@@ -23,7 +23,7 @@
  *
  * If a thread doesn't stop within STOP_NS, the stop is given up before anything is written. For
  * example, the thread may wait for its vfork child. A runnable thread needs only a processor to
- * stop. So after each stop that failed in this way, the next try waits twice as long for runnable
+ * stop. So if a try fails because of a late thread, the next try waits twice as long for runnable
  * threads, up to STOP_MOST_NS. The first PATIENT_TRIES tries are also given up if a signal handler
  * has interrupted bytes that are about to be replaced.
  */
@@ -481,9 +481,9 @@ static void find_restorers(void)
 	}
 }
 
-/* Returns whether Yama restricts ptrace: only ancestors of a process, and the process that it names
- * with PR_SET_PTRACER, may trace it. Without this restriction, a stop leaves the PR_SET_PTRACER
- * setting alone, because the program itself may have made it. */
+/* Returns whether Yama restricts ptrace. With the restriction, a tracer must be an ancestor of the
+ * process, or the process must have named the tracer with PR_SET_PTRACER. Without the restriction,
+ * a stop leaves the PR_SET_PTRACER setting alone, because the program itself may have made it. */
 static bool yama_restricts(void)
 {
 	char scope = '0';

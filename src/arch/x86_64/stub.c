@@ -4,8 +4,8 @@
  * a fixed head and a body. The head jumps to the site's handler. The body has a relocated copy of
  * the displaced instructions. The analysis has this copy as a recipe: code, and the fixups that the
  * code needs at its final address. In the body, each exit is replaced by a jump to the exit's
- * handler. The code depends on its position: it is written to a buffer, for the address that the
- * caller gives.
+ * handler. The code depends on the address at which it will run. The caller passes this address
+ * and a buffer for the code.
  */
 #include <asm/errno.h>
 #include "arch/arch.h"

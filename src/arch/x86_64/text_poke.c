@@ -13,8 +13,8 @@
 
 #define PAGE		4096ul
 #define BUFFER		(256ul << 10)
-#define MAX_GAP		PAGE	/* largest gap between the pages of two patches of one write, in
-				 * bytes */
+#define MAX_GAP		PAGE	/* the largest gap, in bytes, between the pages of two patches that
+				 * share a write */
 
 int pb_text_poke_open(void)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls that C can't make. */
+/* Two functions that C can't express: a wrapper of a variadic function, and a raw clone(). */
 #include "arch/x86_64/hot.inc"
 
 	.text
 
-/* makecontext() is variadic: its arguments are only inspected, then passed on. */
+/* Runs in place of libc's makecontext(), which is variadic. C code looks at the arguments. Then
+ * libc's function gets them unchanged. */
 	.globl	pb_our_makecontext
 	.hidden	pb_our_makecontext
 	.type	pb_our_makecontext, @function

@@ -2,8 +2,8 @@
 /*
  * Finds the processes that share the program's memory. Only kcmp(2) tells whether two processes
  * share an address space. A call of kcmp(2) takes about a microsecond. So all processes are
- * compared before the stop. During the stop, only the processes with a newer PID than the caller
- * are compared.
+ * compared before the stop. During the stop, only processes that are newer than the caller are
+ * compared. The caller is the stop's helper.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define MAX_NEW 256	/* with more new PIDs, all processes are compared */
+#define MAX_NEW 256	/* if there are more new PIDs, all processes are compared */
 
 /* Another user's process can't be compared (-EPERM), and counts as not sharing. */
 static bool shares(uint32_t self, uint32_t pid)

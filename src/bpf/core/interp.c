@@ -131,10 +131,11 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
 }
 
 /*
- * A lookup in an array is one operation, too. The first instruction's imm keeps the factor, which
- * is 1 << S or S. fixup.c emits this code for a lookup:
+ * A lookup in an array runs as one operation, too. fixup.c emits this code for a lookup:
  *
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
+ *
+ * The first instruction's imm is free. It gets the factor: 1 << S for the shift, S for the product.
  */
 #define LOOKUP_LENGTH	8
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)

@@ -5,7 +5,7 @@
  * itself. A run allocates nothing. It takes a lock only for bpf_spin_lock, for BPF_F_LOCK, and for
  * operations on maps that have a lock (pb_bpf_guard_take() in map_priv.h).
  *
- * Resolving reuses fields of instructions that have no meaning after verification:
+ * After verification, some fields of instructions have no use. Resolving gives them a new meaning:
  *   LD_IMM64   the imm fields of its two halves: the value itself (the address of a map or a
  *              variable); src: 0. If the value is a subprogram's address, src is BPF_PSEUDO_FUNC,
  *              and imm is still the distance from the next instruction
@@ -32,8 +32,9 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* bytes of stack for all frames together */
 #define PB_BPF_COUNTER		8	/* bytes below a frame for the counter of its may_gotos */
-#define PB_BPF_SAVED		40	/* bytes of a frame in which r1 ... r5 are saved around fast
-					 * calls; these bytes don't count as stack */
+#define PB_BPF_SAVED		40	/* bytes of a frame to save r1 ... r5 around fast calls
+					 * (verifier/fastcall.c); these bytes don't count as
+					 * stack */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
 #define PB_BPF_MAX_TAIL_CALLS	33	/* limit for one run, all frames together */
 #define PB_BPF_MAX_SUBPROGS	256

@@ -2,7 +2,8 @@
 /* Ranges and products as tnums. */
 #include "bpf/core/tnum.h"
 
-/* Returns all numbers that have the common prefix of min and max. They include min ... max. */
+/* min and max have some leading bits in common. Returns the tnum of all numbers with these leading
+ * bits. They include min ... max. */
 struct tnum tnum_range(uint64_t min, uint64_t max)
 {
 	uint64_t differ = min ^ max;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is known of a value's bits: each is 0, 1 or unknown. `mask` has the unknown bits. `value`
- * has the known bits that are 1. Sums follow Vishwanathan et al., "Sound, Precise, and Fast
- * Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
+ * A tnum (tristate number): what is known of a value's bits. Each bit is 0, 1 or unknown. `mask`
+ * has the unknown bits. `value` has the known bits that are 1. Sums follow Vishwanathan et al.,
+ * "Sound, Precise, and Fast Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
  */
 #ifndef PB_BPF_CORE_TNUM_H
 #define PB_BPF_CORE_TNUM_H

@@ -75,8 +75,9 @@ enum pb_bpf_field_flags {
 struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* place and size in the shape */
-	uint16_t each;			/* if programs access an array, or a row of equal fields, by
-					 * whole elements: the size of an element; otherwise 0 */
+	uint16_t each;			/* if the field is an array, or a row of equal fields, that
+					 * programs access by whole elements: the size of an
+					 * element; otherwise 0 */
 	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
 					 * the kernel keeps the field */
 	uint16_t flags, kind;
@@ -95,8 +96,8 @@ struct pb_bpf_type {
 	bool packet_writable;
 	bool ld_abs;			/* programs may use LD_ABS and LD_IND */
 	uint16_t ctx_size;		/* bytes of the shape */
-	/* if the shape has no fields: any aligned read from offset any_from to ctx_size is a scalar
-	 * (registers, records) */
+	/* If the shape has no fields (registers, records): programs may read any aligned bytes from
+	 * offset any_from on. The result is a scalar. */
 	uint16_t any_from;
 	const struct pb_bpf_field *fields;
 	uint32_t nr_fields;
@@ -130,7 +131,7 @@ int pb_bpf_ctx_access(const struct pb_bpf_type *type, uint32_t caps, uint32_t at
 
 enum pb_bpf_sock_kind {
 	PB_BPF_SOCK_COMMON,		/* struct bpf_sock of a socket of any kind */
-	PB_BPF_SOCK_FULL,		/* struct bpf_sock */
+	PB_BPF_SOCK_FULL,		/* struct bpf_sock of a full socket (packet.h) */
 	PB_BPF_SOCK_TCP,		/* struct bpf_tcp_sock */
 	PB_BPF_SOCK_XDP,		/* struct bpf_xdp_sock */
 };

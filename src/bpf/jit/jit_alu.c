@@ -46,8 +46,8 @@ static void divide_by_r11(struct pb_jit *j, int dst, bool wide, bool is_signed, 
 		pb_jit_mov(j, wide, dst, R11);
 }
 
-/* dst = dst / src or dst % src. In eBPF, x / 0 is 0 and x % 0 is x. The processor traps if it
- * divides by 0, or the least signed number by -1. */
+/* dst = dst / src or dst % src. In eBPF, x / 0 is 0 and x % 0 is x. The processor would trap if
+ * it divided by 0, or the least signed number by -1. So the code tests the divisor first. */
 static void divide(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool is_signed,
 		   bool modulo, bool by_reg)
 {

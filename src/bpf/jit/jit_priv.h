@@ -81,8 +81,8 @@ void pb_jit_pop(struct pb_jit *j, int reg);
  * The result is the argument `from` of pb_jit_here(). */
 uint32_t pb_jit_skip(struct pb_jit *j, unsigned op);
 void pb_jit_here(struct pb_jit *j, uint32_t from);
-/* Writes the jump of the current eBPF instruction, to an offset in the code. cc: CC_, or -1:
- * always. */
+/* Writes the jump of the current eBPF instruction, to an offset in the code. cc: the condition, a
+ * CC_ constant; -1: the jump is unconditional. */
 void pb_jit_jump(struct pb_jit *j, int cc, uint32_t to);
 /* Writes a jump in the long form. The jump need not belong to an eBPF jump instruction. */
 void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);

@@ -10,8 +10,8 @@
  *
  *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so forward jumps are long
  *   next passes  code only shrinks, so a jump that is short stays short
- *   settled      after PASSES passes, a long jump stays long. In the worst case, each jump becomes
- *                short one pass after the jump that follows it. PASSES limits these passes
+ *   settled      after PASSES passes, a long jump stays long. In the worst case, each pass makes
+ *                only one more jump short, and PASSES limits the number of these passes
  *   end          if no address has moved, all jumps are right. One more pass writes the bytes
  *
  * A pass without a buffer computes the same code, so the size is known before a buffer is needed.

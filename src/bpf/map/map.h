@@ -25,8 +25,8 @@ struct pb_bpf_map_attr {
 /* A pointer in a map's values. Programs may load the pointer. They change a referenced pointer only
  * by bpf_kptr_xchg, and any other pointer only by a store of 8 bytes. */
 struct pb_bpf_kptr {
-	uint32_t off, btf_id, size;	/* off: offset of the pointer in the value; btf_id and size:
-					 * those of the structure */
+	uint32_t off, btf_id, size;	/* off: offset of the pointer in the value; btf_id and size
+					 * describe the structure to which the pointer points */
 	const char *name;		/* the structure's name in the process that made the map; ""
 					 * in other processes */
 	bool referenced;		/* the pointer holds a reference (BTF's tag kptr_ref) */
@@ -115,8 +115,8 @@ struct pb_bpf_map_ops {
 	int64_t (*each)(struct pb_bpf_map *map, pb_bpf_map_fn *fn, void *arg,
 			struct pb_bpf_run *run);
 	/* read, write and take are for calls from outside (map_sys.h). In a per-CPU map, a value
-	 * consists of the values of all slots. In a map of objects, a value is the number of an
-	 * object. The caller has checked the flags. */
+	 * consists of the values of all slots. In a map of objects, read() gives an object's id,
+	 * and write() takes an object's handle. The caller has checked the flags. */
 	int (*read)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* Reads an element and removes it. */

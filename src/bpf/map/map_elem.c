@@ -298,11 +298,11 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * Counts the held room anew. The room can be wrong only if processes died while they held some
- * room. A count is valid if a second count finds the same number, the same words and the same room.
- * In this case no operation is under way, or the operations under way make no progress. An
- * operation without progress counts as holding room, so there is never too much room. If there is
- * too little room, it is counted again when it runs out.
+ * Counts the held room anew, and from that computes the free room. The free room can be wrong only
+ * if processes died while they held room. A count is valid if a second count finds the same number,
+ * and neither the words nor the free room have changed. Then no operation is under way, or the
+ * operations under way make no progress. An operation without progress counts as holding room, so
+ * the free room is never too large. If it is too small, it is counted again when it runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {

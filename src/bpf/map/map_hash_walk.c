@@ -151,8 +151,8 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 }
 
 /* Copies all keys and values of a bucket to arrays with `room` elements. Returns the number of
- * elements that were copied. Sets *full if there is no room for all. If elements are only read, the
- * number is then 0, because the whole bucket is read again later. */
+ * elements that were copied. Sets *full if there is no room for all. If *full is set and `take`
+ * isn't, returns 0: the caller reads the whole bucket again later. */
 static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
 			     uint32_t room, uint64_t flags, bool take, bool *full)
 {

@@ -7,9 +7,9 @@
  *
  * A lock serialises writers. A slot is `root`, or a `child` of a node. A change takes effect by one
  * store, into a slot or into a node's flags. So the tree is consistent at every instruction. If a
- * writer dies, the next owner of the lock does the rest of the dead writer's work. Readers take no
- * lock. After a node has left the tree, `gone` changes before the node can be reused. If `gone` has
- * changed during a reader's walk, the reader restarts.
+ * writer dies, the next owner of the lock frees the nodes that aren't in the tree, and counts the
+ * entries (mend()). Readers take no lock. After a node has left the tree, `gone` changes before the
+ * node can be reused. If `gone` has changed during a reader's walk, the reader restarts.
  */
 #include "bpf/map/map_priv.h"
 

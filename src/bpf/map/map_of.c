@@ -4,10 +4,10 @@
  *
  *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
- * The block holds ids of objects; 0: none. struct pb_bpf_objects finds the object that has an id in
- * this process. A process that puts an id into a map takes a reference to its object. A process
- * that removes an id drops a reference to its object. If only another process has the object, a
- * lookup finds nothing, as if the entry were empty.
+ * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object by its
+ * id. A process that puts an id into a map takes a reference to the object. A process that removes
+ * an id drops a reference to the object. If this process doesn't have the object, a lookup finds
+ * nothing, as if the entry were empty.
  */
 #include "bpf/map/map_hash.h"
 

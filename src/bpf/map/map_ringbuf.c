@@ -8,8 +8,8 @@
  *
  * A reservation has three steps:
  *
- *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before that, the last claim
- *      must be finished: the producers' position differs from the last claim's position
+ *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before that, the
+ *      previous claim must be finished: the producers' position has left that claim's position
  *   2. the record's header becomes BUSY if the producers' position is still the claim's position
  *   3. the producers' position moves to the end of the record
  *

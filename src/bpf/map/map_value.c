@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Copies values, and takes the spin locks in them. Also has the functions for operations that types
- * don't support. */
+/* Copies values, and takes the spin locks in them. The functions pb_bpf_no_*() are for operations
+ * that a map type doesn't support. */
 #include "base/sys.h"
 #include "bpf/map/map_priv.h"
 
@@ -10,7 +10,8 @@ struct special {
 	uint32_t off, size;
 };
 
-/* Stores the special fields in s[], in ascending order of offset. Returns the number of fields. */
+/* Stores the special fields (lock, timer, kptrs) in s[], in ascending order of offset. Returns the
+ * number of fields. */
 static int specials(const struct pb_bpf_map *m, struct special *s)
 {
 	const struct pb_bpf_map_types *t = &m->types;

@@ -146,7 +146,7 @@ static int default_path(char *path, size_t size)
 	return 0;
 }
 
-/* Removes the ids of maps that have no pin, and that no process has. */
+/* Removes the id of each map that has no pin and is open in no process. */
 static void remove_unused(struct pb_bpf_pins *p)
 {
 	int copy = openat(p->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

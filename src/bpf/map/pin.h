@@ -5,8 +5,8 @@
  *
  * A path is relative to the tree's root, or absolute and inside the tree. No part of a path may
  * contain a dot (-EPERM), and no symbolic link may lead out of the tree (-EPERM). A map lives as
- * long as it is pinned or a process has it. As long as the map lives, its file also has the map's
- * id as a name, in a directory next to the tree.
+ * long as it is pinned or open in a process. All that time, a directory next to the tree has one
+ * more link to the map's file. The name of this link is the map's id.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -18,7 +18,7 @@
 
 struct pb_bpf_pins {
 	int root, ids;			/* descriptors of directories. root: the tree's root; ids:
-					 * here each map's file has the map's id as a name */
+					 * the directory of links whose names are ids of maps */
 	char path[PB_BPF_PIN_PATH];	/* the root's path */
 };
 
@@ -28,8 +28,8 @@ struct pb_bpf_pins {
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
-/* Returns an id for a map or a program. Nothing in the tree has had this id since the tree was
- * created, unless ids have wrapped around after INT32_MAX. 0: an error; *err is -errno. */
+/* Returns an id for a map or a program. No earlier map or program of the tree has had this id. Ids
+ * are reused only after INT32_MAX. 0: an error; *err is -errno. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
 /* Creates a map that can be pinned. No other map of the tree has its id. */
 int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,
@@ -47,9 +47,9 @@ int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const
 int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
 		   uint32_t flags);
 
-/* The functions from here on act as in the kernel's file system, with one difference. All names of
- * a map are links to one file, so a rename from one of these names to another keeps both names. In
- * the kernel a rename keeps both names only if they were made by link(). */
+/* The functions from here on act as in the kernel's file system, with one difference. Here all
+ * names of a map are links to one file. So a rename from one of these names to another does
+ * nothing: both names stay. In the kernel both names stay only if link() made them. */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

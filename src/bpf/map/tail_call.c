@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A tail call. Looks up the program that replaces the running program, in a prog_array. */
+/* Makes a tail call: looks up, in a prog_array, the program that replaces the running program. */
 #include "bpf/core/program.h"
 #include "bpf/map/map.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Emits the resolved form of each verified instruction. Then sets the distances of jumps and
- * calls. */
+/* Turns each verified instruction into resolved instructions (fixup.h). Then sets the distances of
+ * jumps and calls. */
 #include <errno.h>
 #include "base/base.h"
 #include "base/mem.h"
@@ -65,8 +65,8 @@ static int32_t call_index(struct out *o, pb_bpf_fn *fn)
 	return (int32_t)o->nr_calls++;
 }
 
-/* If the map is known, emits an array lookup without a call. The emitted code sets r0 to the
- * address of element *r2, or to NULL. */
+/* If the map is a known array and the index needs no mask, emits the lookup without a call. The
+ * emitted code sets r0 to the address of element *r2, or to NULL. False: nothing was emitted. */
 static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map && !f->poisoned ? o->v->maps[f->map - 1] : NULL;
@@ -167,7 +167,8 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	/* a negative constant is below the limit; as in the kernel, its low half is stored */
+	/* a store of a value that isn't below a.below has no effect. A negative constant counts as
+	 * below: its low half is stored, as in the kernel */
 	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
 		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
 	else if (write && a.below && info->form != PB_BPF_ST)
@@ -257,7 +258,7 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
  * Emits code that sets AX to the number n if n is in 0 ... limit, and to 0 otherwise. Then emits
  * the instruction, with AX in place of n. If f->mask says that n is negative, the code negates n
  * first. The code has no branch. It tests the sign bit of (limit - n) | n, which is set if n is out
- * of range. If n is known, AX = limit.
+ * of range. If n is a known constant, the code only sets AX to the limit.
  */
 static void emit_masked(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Resolves a verified program. image.h makes a runnable program of the result. References become
- * addresses. Accesses to the context become accesses to the actual places of its fields.
- * Instructions that no path reaches are dropped. Masks against speculation are added.
+ * Resolves a verified program, from which image.h then makes a program that can run. References to
+ * maps become addresses. Accesses to the context use the real places of its fields. Instructions
+ * that no path reaches are dropped. Masks against speculation are added.
  *
  * Context: the same as for pb_bpf_verify().
  */

@@ -13,8 +13,8 @@
 #define PB_BPF_RUN_IMAGE_H
 #include "bpf/core/program.h"
 
-/* Functions that supply mappings. The default is mmap() near this code. The agent supplies its own
- * functions. It sets pb_bpf_pages before the first program is made. */
+/* Functions that supply mappings. The default functions map memory near this code if there is room.
+ * The agent has functions of its own, and sets pb_bpf_pages before it makes the first program. */
 struct pb_bpf_pages {
 	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
 						 * is no memory */
@@ -40,15 +40,15 @@ struct pb_bpf_prog_spec {
 	const char *name;
 	struct pb_bpf_prog_stats *stats;	/* the counts of runs; NULL: they are in the
 						 * program's own mapping */
-	bool privileged;			/* the loader is privileged: jit_harden 1 doesn't
-						 * blind the code */
+	bool privileged;			/* the loader is privileged: with jit_harden 1, the
+						 * JIT doesn't blind constants */
 };
 
 /*
  * Makes a program that can run. The program has native code if jit_enable isn't 0 and the JIT
  * supports all instructions of the program. Returns 0 or -errno, for example -ENOMEM. -EINVAL:
- * operations, calls or subprograms don't have the form that program.h describes. Nothing else is
- * checked.
+ * operations, calls or subprograms don't have the form that program.h describes. The function
+ * relies on the verifier for all other properties of the program.
  */
 int pb_bpf_prog_make(const struct pb_bpf_prog_spec *spec, struct pb_bpf_prog **prog);
 

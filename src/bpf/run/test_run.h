@@ -6,7 +6,7 @@
  *   - kprobe, tracepoint and perf_event programs run if there is a context. Without a context the
  *     error is -524 (ENOTSUPP), as in the kernel
  *   - an xdp packet is always in one piece
- *   - cgroup_skb programs see the end of their packet
+ *   - cgroup_skb programs find the packet's end in data_end, which older kernels leave unset
  * A packet's buffer is between two inaccessible pages.
  *
  * Context: not in a run, not in a signal handler.
@@ -30,13 +30,13 @@ struct pb_bpf_test_run {
 	uint32_t repeat;		/* 0: once */
 	uint32_t flags, cpu, batch_size;
 	/*
-	 * tight: there is no room around the packet. The packet ends directly before an
-	 * inaccessible page. If begin_tight is set, too, the packet begins directly after an
-	 * inaccessible page instead. If tight isn't set, there is at least as much room as in the
-	 * kernel, for programs that make the packet longer
+	 * tight: there is no room around the packet, which ends directly before an inaccessible
+	 * page. With begin_tight, the packet begins directly after an inaccessible page instead.
+	 * If tight isn't set, programs can make the packet longer: there is at least as much room
+	 * as in the kernel
 	 */
 	bool tight, begin_tight;
-	/* facts about a packet in an sk_buff, for helpers. May be NULL */
+	/* facts about the packet, for helpers of programs that run on an sk_buff. May be NULL */
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
 	/* results; the buffers may be NULL. data_size_out, ctx_size_out: on call, the size of the

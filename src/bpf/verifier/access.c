@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads and stores: the memory that a pointer of each type may access. A table has a check for each
- * type. The check also sets what is known of the loaded value.
+ * Checks loads and stores. A table has one check for each pointer type: it decides which memory the
+ * pointer may access. After a load, the check also sets what is known of the loaded value.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Loads and stores: the memory that a pointer of each type may access. */
+/* Checks loads and stores: whether the pointer's type allows the access. */
 #ifndef PB_BPF_VERIFIER_ACCESS_H
 #define PB_BPF_VERIFIER_ACCESS_H
 #include "bpf/verifier/env.h"

@@ -83,7 +83,8 @@ static bool packet_safe(struct env *env, const struct reg *old, const struct reg
 	return value_in(env, old, cur);
 }
 
-/* Compares pointers into memory of a fixed size. cur must not reach further than old. */
+/* Compares pointers into memory of a fixed size. Each address that cur may have must be possible
+ * for old, too. */
 static bool memory_safe(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	if (memcmp(old, cur, REG_KIND))
@@ -100,7 +101,8 @@ static bool reg_same(struct env *env, const struct reg *old, const struct reg *c
 	       same_id(env, old->id, cur->id) && same_id(env, old->ref, cur->ref);
 }
 
-/* Returns whether cur is safe wherever `old` was safe. A path from the kept state reads `old`. */
+/* Returns whether cur is safe wherever `old` was safe. Called if a path from the kept state reads
+ * `old`, or if whole states are compared. */
 static bool reg_safe(struct env *env, const struct reg *old, bool precise, const struct reg *cur)
 {
 	if (env->exact)
@@ -158,8 +160,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
-	/* A program must not read a part of a pointer or of an object. So S_MISC must not cover
-	 * these bytes. Otherwise the verdict would depend on the order of paths. */
+	/* A program must not read a part of a pointer or of an object, but may read S_MISC bytes.
+	 * If S_MISC covered such a part, the verdict would depend on the order of paths. */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {
@@ -200,9 +202,9 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* cur must not have more iterations left than old. The limit of iterations is the caller's
-	 * r1. No other check compares this limit, because no register of the callback depends on
-	 * it. */
+	/* cur must not have more iterations left than old. The limit of iterations is r1 of the
+	 * frame that called bpf_loop. Only this check compares the limit, because no register of
+	 * the callback depends on it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
 	    cur->iterations)
 		return false;

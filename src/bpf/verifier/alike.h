@@ -5,7 +5,7 @@
 #include "bpf/verifier/env.h"
 
 /* Returns whether old covers cur: everything that is safe after `old` is safe after `cur`. whole:
- * compare all parts of the state, also those that `old` doesn't need. */
+ * compare all parts of the state, even parts that `old` doesn't need. */
 bool pbv_state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole);
 /* Returns whether the states are equal. The ids may have other numbers. */
 bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur);

@@ -449,8 +449,8 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 	}
 }
 
-/* For some types of maps, the value argument isn't a value. Changes *arg to the actual kind of the
- * argument. */
+/* For some types of maps, the value argument isn't a value. For example, a sockmap takes a socket.
+ * Changes *arg to the actual kind of the argument. */
 static int arg_of_map(struct env *env, const struct helper_call *call, unsigned *arg)
 {
 	if (!call->map)
@@ -487,7 +487,7 @@ int pbv_check_arg(struct env *env, unsigned i, struct helper_call *call)
 	if ((arg & PB_BPF_ARG_BASE) == PB_BPF_ARG_PTR_TO_MAP_VALUE)
 		err = arg_of_map(env, call, &arg);
 	if (!err && reg_is_null(r) && arg & PB_BPF_MAYBE_NULL) {
-		/* of all numbers, only 0 may replace a pointer */
+		/* only the number 0 may stand for a pointer, so the number must be precise */
 		err = pbv_precise_reg(env, n);
 	} else if (!err) {
 		err = check_type(env, n, arg, call);

@@ -109,8 +109,8 @@ static void propagate_to_copies(struct state *st, const struct reg *known)
 			propagate_to_copy(r, known);
 }
 
-/* Records the copies with this id for the backward walk. The copies in the innermost frame come
- * first. If the step has no room for a copy, the copy is unlinked. */
+/* Records in the step which registers are copies with this id, for the backward walk (precise.c).
+ * The copies in the innermost frame come first. If the step has no room for a copy, unlinks it. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
 	for (int n = (int)st->cur; n >= 0 && id; n--) {
@@ -152,8 +152,9 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 
 /*
  * Narrows two scalars that are compared. dst2 and src2 are the same scalars on the path that takes
- * the jump; this path was pushed last. Messages about that path stay in the path's log, because
- * they may explain why the path is refused.
+ * the jump, which is the newest waiting branch. When that path begins, the log may be cut back to
+ * the branch's log_at. log_at is set after the messages about dst2 and src2, so these messages
+ * stay: they may explain why the path is refused.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
 			 struct reg *src2, unsigned op, int bits)
@@ -294,8 +295,8 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 	/* if the jump tests p > end or p >= end, p is inside the packet on the path that falls
 	 * through (`here`) */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
-	/* if the jump tests p > end: p > end on the path `there`, and p <= end on the path `here`.
-	 * If it tests p >= end: p < end on the path `here` */
+	/* p > end: `there` has p > end, `here` has p <= end. p >= end: `there` has p >= end, `here`
+	 * has p < end. For p < end and p <= end, the two paths change places */
 	found_bytes(inside_here ? here : there, p, op == BPF_JGE || op == BPF_JLT);
 	found_end(inside_here ? there : here, n, op == BPF_JGT || op == BPF_JLE);
 	return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The program's control-flow graph. Finds the subprograms. Checks jump targets and the depth of the
- * stack, and that each instruction is reachable. Marks instructions at which paths may meet (prune
- * points). Also marks instructions to which a path may come from elsewhere than the previous
- * instruction (jump points). The backward walk of precise.c needs the jump points.
+ * stack, and that each instruction is reachable. Marks prune points: instructions at which paths
+ * may meet. Also marks jump points, for the backward walk of precise.c: at a jump point, the path
+ * may come from an instruction other than the previous one.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/cfg.h"
@@ -89,8 +89,8 @@ int pbv_find_subprogs(struct env *env)
 	return err;
 }
 
-/* Looks only at class and operation. If the instruction is invalid, it is reported when a path
- * reaches it. */
+/* Looks only at class and operation. An invalid instruction is reported later, when a path reaches
+ * it. */
 static bool jumps(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
@@ -252,7 +252,7 @@ static int visit_call(struct env *env, struct walk *w, uint32_t i, unsigned leng
 	if (!follow)
 		return 0;
 	env->aux[i].prune_point = true;
-	/* the limit on frames finds recursion */
+	/* recursion isn't an error here: later it exceeds the limit on frames */
 	return step(env, w, i, (int64_t)i + 1 + env->insns[i].imm, 2, true);
 }
 
@@ -377,8 +377,8 @@ static void deepen(struct subprog *s, const struct subprog *callee)
 		s->tail_depth = tail;
 }
 
-/* Returns whether the chains from s have been walked, and fit after `depth` bytes and `frames`
- * frames. If the result is true, the chains need no second walk. */
+/* Returns whether the chains from s have been walked, and fit on a stack that already has `depth`
+ * bytes in `frames` frames. If the result is true, the chains need no second walk. */
 static bool known_to_fit(const struct subprog *s, uint32_t depth, uint32_t frames)
 {
 	return s->depth_known && depth + s->depth <= PB_BPF_STACK &&
@@ -391,7 +391,7 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
 	/* a subprogram that makes a tail call leaves the frames of its callers on the stack. In a
-	 * chain of tail calls, each program may leave such frames */
+	 * chain of tail calls, each program may leave such frames. So their size is limited */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The walk over all paths: single instructions, memory accesses, and the end of the program. */
+/* Walks over all paths. Checks single instructions, memory accesses, and the end of the program. */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/alu.h"
 #include "bpf/verifier/branch.h"
@@ -290,7 +290,7 @@ static int check_exit(struct env *env, bool *end)
 	return err;
 }
 
-/* Sets env->insn to the next instruction - 1. */
+/* Sets env->insn to the next instruction - 1, because pbv_check_paths() adds 1. */
 static int check_insn(struct env *env, const struct bpf_insn *insn, bool *end, bool *show)
 {
 	enum pb_bpf_op op = env->ops[env->insn];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which helpers take which types of maps. A row allows one helper for one map type. If the row has
- * M, only helpers with a row for the map type may take such maps. If the row has H, the helper may
- * take only map types for which it has a row. A row may have M and H.
+ * Checks whether a helper may take a map, by the map's type. Each row allows one helper for one map
+ * type. M in a row: only helpers with a row for this map type may take such maps. H in a row: this
+ * helper may take only map types for which it has a row. A row may have M and H.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"

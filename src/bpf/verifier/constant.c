@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* 64-bit loads: numbers, maps, values of maps, functions. */
+/* Checks 64-bit loads of numbers, and of the addresses of maps, map values and functions. */
 #include "bpf/verifier/constant.h"
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/func.h"

@@ -59,9 +59,8 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 
 /* ---- one range ---------------------------------------------------------------------------- */
 
-/* The least signed number has the sign bit set if that bit may be 1, and all other unknown bits
- * clear. The greatest number has the sign bit clear if that bit may be 0, and all other unknown
- * bits set. */
+/* In the least signed number, the sign bit is 1 if it can be, and all other unknown bits are 0. In
+ * the greatest, the sign bit is 0 if it can be, and all other unknown bits are 1. */
 bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);

@@ -68,7 +68,8 @@ struct slot {
 
 struct ref {
 	uint32_t id, insn;	/* insn: the instruction that acquired the reference */
-	uint32_t callback;	/* the frame of the callback that acquired the reference */
+	uint32_t callback;	/* number of the frame of the callback that acquired the reference;
+				 * 0: no callback did */
 };
 
 #define PIECE	19		/* number of values in a values_piece; frames share whole pieces */
@@ -76,7 +77,7 @@ struct ref {
 
 struct frame {
 	struct reg *regs;	/* 11 registers; NULL at rest */
-	int32_t callsite;	/* MAIN: none */
+	int32_t callsite;	/* the instruction that made the call; MAIN: no instruction did */
 	uint32_t number, subprog;
 	uint32_t async_entries;
 	/* budgets of iterations (iterations.c): */
@@ -84,8 +85,8 @@ struct frame {
 				 * may_gotos */
 	uint32_t passed;	/* iterations of the frame's may_gotos on the path so far */
 	uint32_t series;	/* the number that identifies the budget for callbacks from the
-				 * frame's helper call. A new budget begins whenever the path
-				 * reaches the call, unless the path comes back from the callback */
+				 * frame's helper call. When the path reaches the call, a new budget
+				 * begins, but not when the path comes back from the callback */
 	uint32_t iterations;		/* number of calls that the budget `series` has spent so
 					 * far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
@@ -122,14 +123,14 @@ struct marks {
 	uint64_t linked_slots;			/* slots whose parent is the slot with the same
 						 * number in the parent state */
 	uint16_t read, written, precise, scalar;
-	uint16_t parent[11];	/* for each register: enum place */
+	uint16_t parent[11];	/* each register's place in the parent state (enum place) */
 	uint8_t nr_slots;
 };
 
 struct state {
 	struct frame *frames[PB_BPF_MAX_FRAMES];
 	struct marks *marks;	/* for a state at rest: one element for each frame */
-	/* the following members are facts, which are copied unchanged */
+	/* the members from here to `path_len` are facts: copies of the state get them unchanged */
 	struct state *parent;
 	uint32_t cur;		/* index of the frame that runs */
 	uint32_t lock;		/* id of the value whose spin lock is held */

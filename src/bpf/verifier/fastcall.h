@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Registers that compilers save around fast calls. */
+/* Finds the stores and loads by which compilers save and restore registers around fast calls. */
 #ifndef PB_BPF_VERIFIER_FASTCALL_H
 #define PB_BPF_VERIFIER_FASTCALL_H
 #include "bpf/verifier/env.h"

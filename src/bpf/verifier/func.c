@@ -217,7 +217,7 @@ int pbv_check_subprog_call(struct env *env, const struct bpf_insn *insn)
 	if (!callee)
 		return no_callee(env->cur);
 	/* the parents of the callee's registers are the caller's registers, so that a read in the
-	 * callee is marked there */
+	 * callee marks the caller's register */
 	for (unsigned i = 1; i <= 5; i++)
 		pbv_reg_hand_over(callee, i, cur_frame(env), i);
 	caller = cur_frame(env);
@@ -262,8 +262,8 @@ static int check_async(struct env *env, const struct helper_call *call)
 /*
  * A helper may call its callback any number of times. So the path forks: one branch continues after
  * the call, the other branch enters the callback. The callback returns to the call itself, and the
- * path forks again. This ends when an iteration begins in the same state as an earlier iteration
- * (prune.c). The argument of bpf_loop limits its number of iterations.
+ * path forks again. No fork follows if an iteration begins in the same state as an earlier one
+ * (prune.c). The first argument of bpf_loop limits the number of iterations.
  */
 int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the verifier knows of the helper call that it checks. */
+/* Describes the helper call that the verifier is checking. */
 #ifndef PB_BPF_VERIFIER_HELPER_CALL_H
 #define PB_BPF_VERIFIER_HELPER_CALL_H
 #include "bpf/verifier/env.h"
@@ -17,7 +17,8 @@ struct helper_call {
 	 * memory is a part. ref: the reference that an argument holds. subprog: the callback */
 	uint32_t mem_size, slice_of, ref, subprog;
 	/* release_reg: the register of the argument that the call releases. dynptr_reg: the
-	 * register with the address of the dynptr that the call makes. 0: none */
+	 * register with the address of the dynptr that the call makes. 0: the call releases, or
+	 * makes, nothing */
 	unsigned release_reg, dynptr_reg;
 	const char *btf;
 	const struct pb_bpf_kptr *kptr;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of kfuncs (kfunc.h): iterators over numbers. Each iterator is in one slot of stack. From
- * `new` to `destroy` the slot has type S_ITER and holds a reference, so that a missing `destroy` is
- * an error. A store to the slot turns the slot into plain bytes, which `destroy` refuses. `next`
- * returns an element or NULL, so the path forks. iterations.c describes how iterations are pruned.
+ * Checks calls of kfuncs (kfunc.h): `new`, `next` and `destroy` of an iterator over numbers. Each
+ * iterator is in one slot of stack. From `new` to `destroy` the slot has type S_ITER and holds a
+ * reference, so that a missing `destroy` is an error. A store to the slot turns the slot into plain
+ * bytes, which `destroy` refuses. `next` returns an element or NULL, so the path forks.
+ * iterations.c describes how iterations are pruned.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/access.h"
@@ -127,7 +128,8 @@ static void give_element(struct reg *r0, const struct slot *s)
 	r0->ref = s->reg.ref;
 }
 
-/* On the pushed path the iterator has one more element. On the path that continues it has none. */
+/* On the current path `next` returns NULL: the iterator has no more elements. If it may still have
+ * some, the path forks: on the pushed path `next` returns an element. */
 static int next(struct env *env, struct slot *s)
 {
 	const struct state *kept = env->cur->parent;
@@ -146,7 +148,8 @@ static int next(struct env *env, struct slot *s)
 	st->frames[frame]->slots[n].reg.depth++;
 	st->iterations++;
 	give_element(&st->frames[st->cur]->regs[0], s);
-	/* the state before this call has just been kept */
+	/* `kept` was kept just before this call, so the previous iteration began in an older
+	 * state */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);
 	s->reg.drained = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops whose number of iterations is bounded at run time. The verifier accepts an iteration that
- * begins in the same state as an earlier iteration. Each bound is a budget. Each iteration consumes
- * a part of a budget, and a budget is never refilled. These have a budget:
+ * Loops whose number of iterations is bounded at run time. If an iteration of such a loop begins in
+ * the same state as an earlier iteration, the verifier doesn't follow it. The bound is a budget:
+ * each iteration consumes a part of a budget, and a budget is never refilled. These have a budget:
  *
  *   a frame                          for all iterations of its may_gotos together
  *   a call of bpf_loop or another
@@ -26,8 +26,9 @@
  *
  * Pruning adds a case. If the current state C is pruned in favour of a finished state D (prune.c),
  * a run in C continues like a run in D. After D the run may jump back to S, an ancestor of C and D.
- * When this jump was checked, the path led from S over D to the jump. But the run comes from S to
- * C, and goes on after D. So iterations_no_fewer() requires that one of two conditions holds:
+ * When this jump was checked, the path led from S through D to the jump. But the run leads from S
+ * to C, and continues there like a run after D. So iterations_no_fewer() requires that one of two
+ * conditions holds:
  *
  *   - for every budget of S, C has consumed at least as much of the budget as D has
  *   - on the path from S to C, the oldest budget that changed was consumed, not replaced. And this
@@ -149,7 +150,8 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	return true;
 }
 
-/* One path takes the jump at once. The other path falls through, which consumes an iteration. */
+/* The path forks. The current path jumps, since the budget may be used up. The pushed path falls
+ * through, which consumes an iteration. */
 int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 {
 	struct state *st = pbv_branch_push(env, env->insn + 1, env->insn, false);
@@ -159,7 +161,8 @@ int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 		return -ENOMEM;
 	st->frames[st->cur]->passed++;
 	st->iterations++;
-	/* the state before this instruction has just been kept */
+	/* `kept` was kept just before this instruction, so the previous iteration began in an older
+	 * state */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);
 	env->insn += (uint32_t)(int32_t)insn->off;

@@ -12,8 +12,8 @@ int pbv_reg_use(struct env *env, unsigned n, enum use use);
  * as read in earlier states. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
-/* Like pbv_live_read(), but the read was seen on a path from a kept state, and this state covers
- * the present state. n: the number of a register, or 11 + the number of a slot. */
+/* Like pbv_live_read(), but the read was seen on a path from a kept state that covers the present
+ * state. n: the number of a register, or 11 + the number of a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
 /* Copies register m of one frame to register n of another frame. The copy's `parent` is the place
  * of register m. */

@@ -98,9 +98,9 @@ static void say_live(struct env *env, unsigned live)
 #define attribute(...) (say(env, "%s", comma), comma = ",", say(env, __VA_ARGS__))
 
 /*
- * Logs all bounds that differ from the default. Lower bounds with the same value are joined, and
- * upper bounds too: smin=smin32=-1,smax=umax=smax32=umax32=7. A large negative 32-bit bound is
- * shown as 32 bits in base 16.
+ * Logs all bounds that differ from the default. Lower bounds with the same value are joined, and so
+ * are upper bounds. For example: smin=smin32=-1,smax=umax=smax32=umax32=7. A large negative 32-bit
+ * bound is shown as 32 bits in base 16.
  */
 static void say_ranges(struct env *env, const struct reg *r, const char *comma)
 {

@@ -6,10 +6,10 @@
  * jumps back is one of these paths. Until then, the states from the kept state to the jump are
  * pending (`whole`): other states are compared with all of their values.
  *
- * So each jump back is recorded, with the state that jumped. Eventually all paths from the target
- * are done, and the target depends on no older state. Then the target's needs are propagated to
- * each state that jumped to the target. This is repeated, in rounds, until a round makes no new
- * mark. After that, the states are no longer pending: only the needed values are compared.
+ * So each jump back is recorded, with the state that jumped. When all paths from the jump's target
+ * are done, and the target depends on no older state, the target's needs are propagated to each
+ * state that jumped there. This is repeated, in rounds, until a round makes no new mark. Then the
+ * states are no longer pending: only the needed values are compared.
  *
  * A pending state may depend on several kept states, since the paths from it may jump to different
  * states. `until` is the number of the oldest of them. The state is pending until the needs of that
@@ -96,8 +96,7 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* Makes states of the present path wait for state `until`. These are the states whose number is at
- * least `until`. */
+/* Makes each state of the present path whose number is at least `until` wait for state `until`. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {

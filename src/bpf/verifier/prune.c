@@ -175,8 +175,8 @@ static bool pending(const struct state *st)
 	return st->awaited || (st->whole && st->until);
 }
 
-/* Drops states whose number is at most `before`. Never drops pending states and the first states of
- * functions. If `all` is false, loop heads and states that have pruned a path stay, too. */
+/* Drops states whose number is at most `before`. Pending states and the first states of functions
+ * always stay. If `all` is false, loop heads and states that have pruned a path stay, too. */
 static void give_up(struct env *env, uint32_t before, bool all)
 {
 	for (uint32_t i = 0; i < env->nr_lists; i++)
@@ -197,9 +197,9 @@ static void give_up(struct env *env, uint32_t before, bool all)
 }
 
 /*
- * Kept states only save work, so they may be dropped. The oldest are dropped first: the verifier
- * works depth first, so the paths that could be pruned by the oldest states come last. If paths
- * from a dropped state are still followed, the state keeps its marks.
+ * Kept states only save work, so they may be dropped. The oldest states are dropped first. They
+ * could prune only paths that come last, since the verifier works depth first. If paths from a
+ * dropped state are still followed, the state keeps its marks.
  */
 bool pbv_prune_make_room(struct env *env)
 {
@@ -209,7 +209,7 @@ bool pbv_prune_make_room(struct env *env)
 	};
 	uint32_t newest = env->v->stats.total_states;
 
-	/* the last attempt failed when about as much memory was in use */
+	/* the last attempt failed, and little more memory is in use now */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
 	pbv_pending_give_up(env);

@@ -71,7 +71,7 @@ enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 enum { AT_END = -1, AFTER_END = -2 };
 
 struct reg {
-	/* compared as one block */
+	/* the members before `id` are compared as one block (REG_KIND) */
 	uint8_t type, flags;
 	int32_t off;
 	union {
@@ -98,8 +98,8 @@ struct reg {
 			uint32_t dynptr_id;
 		};
 		struct {
-			/* For a scalar with an id: its difference, modulo 2^64, from a scalar of
-			 * the same id with delta 0. `moved`: a constant was added. */
+			/* For a scalar with an id: the scalar is `delta` larger, modulo 2^64, than
+			 * a scalar with this id and delta 0. `moved`: a constant was added. */
 			int32_t delta;
 			bool moved;
 		};
@@ -111,7 +111,7 @@ struct reg {
 		};
 		uint64_t raw[2];
 	};
-	/* If registers must be equal, all members before `frame` are compared as one block. */
+	/* If registers must be equal, all members before `frame` are compared (REG_ALL). */
 	uint32_t id;		/* registers with the same id hold the same value, apart from
 				 * `delta` */
 	uint32_t ref;		/* for an acquired object: its reference, which must be released */

@@ -12,8 +12,8 @@ struct mask_window {
 	bool left, off_in_dst;		/* left: the pointer moves to a lower address; off_in_dst:
 					 * the number is in dst */
 };
-/* Finds the mask for `ptr += off`. Called before the operation. Called again after the operation,
- * with `commit` and with the result as `ptr`. */
+/* Finds the mask for `ptr += off`. Called twice: before the operation, and again after it, with
+ * `commit` set and the result as `ptr`. */
 int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
 		     const struct reg *off,
 		 struct reg *dst, struct mask_window *w, bool commit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The stack, in slots of eight bytes. If a register is spilled in a slot, the slot keeps all that
- * is known of the register. A dynptr takes two slots, an iterator one. Each byte of the rest of the
- * stack is in one of three states: never written, written, or zero. The address of slot n is
+ * is known of the register. A dynptr takes two slots, an iterator one. Each other byte of the stack
+ * is in one of three states: never written, written, or zero. The address of slot n is
  * fp - 8(n + 1). type[7] describes the byte at this address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"
@@ -334,7 +334,7 @@ static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off,
 	return of_zero ? pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
 }
 
-/* Reads from a slot with a spilled number. Not used if 8 bytes were spilled and all 8 are read. */
+/* Reads from a slot with a spilled number, if fewer than 8 bytes were spilled or are read. */
 static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		     int spilled, int n)
 {

@@ -74,8 +74,8 @@ static int make_output(struct bpf_attach *a)
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
-/* Puts an event into each element of each perf event array. So the events of all processors go to
- * the output map. */
+/* Puts an event into each element of each perf event array. With an event in it, an element sends
+ * the data of its processor to the output map. */
 static int fill_event_arrays(struct bpf_attach *a)
 {
 	uint32_t event = 0;

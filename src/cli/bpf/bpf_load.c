@@ -77,8 +77,9 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* no loaded program uses this map: for programs that use
-					 * it, pb_bpf_make_chain() fails */
+		if (err == -E2BIG)	/* the map is too small for the element. No loaded program
+					 * uses the map: pb_bpf_make_chain() refuses such
+					 * programs */
 			err = 0;
 	}
 	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For all subcommands of bpf: makes maps, and verifies and makes programs. */
+/* Makes maps, and verifies and makes programs, for all subcommands of bpf. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
-/* Returns the id for a handle. The handle of a map or program is its id. This also holds for pinned
- * maps and programs that this process hasn't opened yet. An event's handle is its number, and its
+/* Returns the id for a handle. The handle of a map or program is its id, even if the map or program
+ * is pinned and this process hasn't opened it yet. An event's handle is its number, and the event's
  * id is the number plus 1. */
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
 {

@@ -129,8 +129,8 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* Whether to leave out an element: values are printed by type, and this is an array's element that
- * is still zero. */
+/* Whether an element is left out. If values are printed by type, an array's elements whose values
+ * are still zero are left out. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
 			 const uint8_t *value)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The slow path of the function graph, for the assembly of entries and exits and for hooks. It
- * opens and closes calls, and writes their records. It handles the cases that the assembly leaves
- * to C: changes of the stack, calls that are skipped by a longjmp or an exception, limits of depth
- * and time, and records that need the parent's ENTRY.
+ * The slow path of the function graph. The assembly of entries and exits calls it, and so do the
+ * compiler's hooks. It opens and closes calls, writes their records, and handles the cases that
+ * the assembly leaves to C: changes of the stack, calls that are skipped by a longjmp or an
+ * exception, limits of depth and time, and records that need the parent's ENTRY.
  *
  * The idea is that a call is identified by its return slot and return address. All calls with slots
  * below the slot of a hit are over, because the stack pointer is above their slots.
@@ -22,8 +22,8 @@
 #include "engine/latch.h"
 #include "engine/graph/period.h"
 
-#define MOST_TRIES	4	/* how often a thread tries again to go to a stack, if other threads
-				 * go to it, too */
+#define MOST_TRIES	4	/* number of times that a thread tries again to move to a stack, if
+				 * other threads move to it at the same time */
 
 uint32_t pb_max_depth;
 uint64_t pb_thresh;
@@ -333,9 +333,9 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 	go_on(t, c, slot, false);
 }
 
-/* Ends those calls of the site that wait for the return through the slot. These calls wait for
- * another function, in which their own function went on. If that function was skipped by a jump,
- * the site's new call has reused the slot. */
+/* Ends those calls of the site that still wait for the return through the slot. The function of
+ * such a call went on in another function, and the call waits for that function's return. If the
+ * site makes a new call in the slot, a jump has skipped that function: its return never comes. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;

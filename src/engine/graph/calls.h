@@ -18,8 +18,8 @@ extern uint32_t pb_max_depth;
 #define PB_NO_MAX_DEPTH	PB_DEPTH_MAX
 /* A duration in clock units. PB_ENTRY_LAZY calls that are shorter are dropped. */
 extern uint64_t pb_thresh;
-/* If set, a PB_ENTRY_LAZY call is dropped unless its site has FTRACE_FL_CALLER, or it leads to a
- * call whose site has this flag. */
+/* If set, PB_ENTRY_LAZY calls are dropped, with two exceptions: calls whose site has
+ * FTRACE_FL_CALLER, and calls that lead to such a call. */
 extern uint8_t pb_callers_only;
 
 /* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */

@@ -9,7 +9,8 @@
 #include "engine/graph/calls.h"
 #include "base/base.h"
 
-/* Returns the call's depth in the tree, counting the call itself. */
+/* Returns the call's depth in the recorded tree; an outermost call has depth 1. A call that is open
+ * only for eBPF programs (PB_ENTRY_PROG) isn't in this tree, and doesn't count. */
 static uint32_t depth_of(const struct pb_open_call *call)
 {
 	uint32_t depth = pb_open_depth(call);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory for open calls: segments of fixed size. They are taken from one mapping and given back to
- * a lock-free list, so that a hit can take a segment without a system call. The mapping survives a
- * fork. So the child can find the calls that were open on each of its stacks.
+ * Manages the memory for open calls, in segments of fixed size. All segments lie in one mapping,
+ * and segments that were given back are in a lock-free list. So a hit can take a segment without a
+ * system call. The mapping survives a fork. So the child can find the calls that were open on each
+ * of its stacks.
  */
 #include "engine/graph/chains.h"
 #include <sys/mman.h>
@@ -20,9 +21,9 @@
 
 /* ---- segments ---------------------------------------------------------------- */
 
-/* This memory isn't wiped in a forked child. The free segments are a list, linked by index + 1.
- * Threads and signal handlers change free_list by compare-and-swap; its upper half counts the
- * changes. */
+/* This memory isn't wiped in a forked child. The lower half of free_list is the first free segment,
+ * as index + 1. next_free[] has each free segment's successor, also as index + 1. Threads and
+ * signal handlers change free_list by compare-and-swap; its upper half counts the changes. */
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
@@ -123,10 +124,10 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 		first->stack = s;
 }
 
-/* Marks calls that were open at a fork, because the parent counts them. The child lists them as
- * open, and records their ends. The fork may have come from a handler that had interrupted a call's
- * exit. The words that this exit reserved are in the parent's chunk. So the child records the end
- * of such a call anew. */
+/* Called in a forked child. The parent records the calls that were open at the fork. So this
+ * function marks their ENTRY as written: the child lists them as open, and records only their ends.
+ * A signal handler may have interrupted a call's exit and then forked. The words that this exit
+ * reserved are in the parent's chunk. So the child records the call's end anew. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;

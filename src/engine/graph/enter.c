@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Entries that the assembly leaves to C. The mode of the handler says where an entry is passed: to
- * the function tracer, to the list of tracers or to the graph. One table has the handler of each
- * mode.
+ * Handles the entries of calls that the assembly leaves to C. A site's handler has a mode
+ * (PB_ENTER_*). The mode says which tracer gets the call: the function tracer, the list of tracers
+ * or the graph tracer. The table handlers[] maps the graph tracer's handlers to their modes.
  */
 #include "engine/graph/enter.h"
 #include "engine/graph/calls.h"

@@ -13,8 +13,8 @@ void pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode);
 void pb_record_function(struct pb_site *site, uint64_t parent_ip);
 
 /* Returns the handler for sites that only the graph tracer uses. mode: how the tracer enters the
- * calls of these sites. There are special handlers for the case that neither the clock nor a limit
- * of depth is used. Context: start. */
+ * calls of these sites (PB_ENTER_*). no_clock_nor_limit: neither the clock nor a limit of depth is
+ * used. For this case, some modes have another handler. Context: start. */
 uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
 /* The reverse of pb_graph_handler(): returns the mode of a handler. If the handler is pb_list, the
  * function first passes the call to the other tracers. If the result is PB_ENTER_LIST, the graph

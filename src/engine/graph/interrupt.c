@@ -30,9 +30,9 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	};
 
 	pb_unblocked.known = 0;
-	/* The PC is in the agent, or in the few instructions of libc by which our handler of a
-	 * fault returns. Those instructions of libc are recognised by the mask: SIGSEGV or SIGBUS
-	 * is blocked, although the thread is known to block neither. */
+	/* The signal has interrupted the agent, or the few instructions of libc by which the
+	 * agent's handler of a fault returns. The PC shows the first case. The mask shows the
+	 * second: SIGSEGV or SIGBUS is blocked, although the thread is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;

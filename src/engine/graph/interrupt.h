@@ -24,8 +24,9 @@ struct pb_interrupted {
 	bool known;		/* pb_unblocked.known */
 	struct pb_thread *inside;	/* the thread, if the agent's code was interrupted;
 					 * otherwise NULL, and nr and hit are unused */
-	uint64_t nr, hit;	/* nr: the result of pb_writer_interrupted(); hit: the return slot
-				 * of the hit that was being recorded */
+	uint64_t nr, hit;	/* nr: the result of pb_writer_interrupted(), to be passed to
+				 * pb_writer_resumed(); hit: the return slot of the hit that was
+				 * being recorded */
 };
 
 /* Called before the handler runs. Saves the state, and forgets what is known of the mask. slot: the

@@ -27,8 +27,10 @@ enum open_state {
 #define LEAVING		((uint64_t)PB_OPEN_LEAVING << 56)
 #define SLOT		((1ul << 56) - 8)
 
-/* The word's sign and its lowest three bits show the state, because slots are 8-aligned. In ~word,
- * these bits are 0 for a claimed entry and 2 for a closing entry (arch/open_call.h). */
+/* Slots are 8-aligned, so a word's lowest three bits can show the state, together with the word's
+ * sign. If the word is negative, but not PB_OPEN_FREE, and these bits aren't 0, the entry is
+ * claimed or closing. In ~word, the three bits are 0 for a claimed entry and 2 for a closing entry
+ * (arch/open_call.h). */
 static enum open_state state_of(int64_t word)
 {
 	if (word == PB_OPEN_FREE)
@@ -112,9 +114,9 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 	return c;
 }
 
-/* slot: the slot of the hit. Some code was changing entry c when it was interrupted. This code ran
- * for a hit, too. If the slot of that hit is at or below `slot`, a jump has left the code, and it
- * never resumes. Returns true in this case. */
+/* Entry c is in the middle of a change, because the code that changes it was interrupted. Returns
+ * whether a jump has left that code, so that the code never resumes. The code ran for an earlier
+ * hit. A jump has left it if that hit's slot is at or below `slot`, the slot of the present hit. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)
@@ -122,9 +124,9 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 	return slot_of(word) <= slot;
 }
 
-/* Returns whether calls after c in the array may have the same slot as c. There are two cases: c's
- * function has jumped to another function, which returns in its place; or c has no slot of its
- * own. */
+/* Returns whether calls after c in the array may have the same slot as c. There are two cases.
+ * Either only eBPF programs still wait for the return of c: its function may have jumped to another
+ * function, which returns in its place. Or the slot of c doesn't hold a return address. */
 static bool is_shared(const struct pb_open_call *c)
 {
 	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of one stack: an array that grows and shrinks with the stack, in segments. The
- * first entry of each segment is its foot. It stands for the call before this segment. In the
- * stack's first segment, it stands for the caller of the outermost call. The assembly pushes and
- * pops calls in the usual cases. These functions handle the other cases: skipped calls, interrupted
- * entries and exits, the ends of segments, and threads whose state was wiped by a fork.
+ * Each stack has an array of its open calls. The array grows and shrinks with the stack, in
+ * segments. The first entry of each segment is the segment's foot. The foot stands for the last
+ * call of the segment before. In the stack's first segment, the foot stands for the caller of the
+ * outermost call. The assembly pushes and pops calls in the usual cases. These functions handle the
+ * other cases: skipped calls, interrupted entries and exits, the ends of segments, and threads
+ * whose state was wiped by a fork.
  *
- * The array's words are the truth. The address of the innermost call (`top`) is
- * a hint, which may be wrong after an interruption; each function searches from it.
+ * Each entry's `word` says whether the entry is free or has an open call, and is always right. The
+ * address of the innermost call (`top`) is only a hint, which may be wrong after an interruption.
+ * So each function searches for the innermost call, from `top` on.
  *
  * Context: hit path. A signal handler may interrupt each of these functions at any instruction. The
  * handler may run any of them itself, and then return or leave by a jump.
@@ -45,7 +47,8 @@ _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
-	struct pb_open_segment *prev, *next;	/* next: an empty segment is kept for reuse */
+	struct pb_open_segment *prev, *next;	/* `next` may hold no calls, and is kept for
+						 * reuse */
 	void *stack;		/* the calls' struct pb_stack; opaque here */
 	uint32_t depth;		/* number of calls in the segments before this one */
 	uint32_t final;		/* no segment may be added after this one */
@@ -55,8 +58,8 @@ _Static_assert(sizeof(struct pb_open_segment) == PB_OPEN_SEGMENT, "one segment")
 _Static_assert(offsetof(struct pb_open_segment, prev) == G_PREV, "open_call.h");
 _Static_assert(offsetof(struct pb_open_segment, depth) == G_DEPTH, "open_call.h");
 
-/* Functions that the caller supplies: for calls that don't end by their return, and for the memory
- * of segments. */
+/* Functions that the caller supplies. The first two are called for calls that don't end by their
+ * return. The other two supply the memory of segments. */
 struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */

@@ -48,8 +48,9 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
  * pb_stack_set_filled(). NULL: the table is full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
 void pb_stack_set_filled(struct pb_stack *s);
-/* Returns whether another thread was on s last, and nothing shows that the slot is on s. If the
- * bounds of s were guessed wrongly, the slot may be on a neighbouring stack. */
+/* The slot lies in or near the guessed bounds of s, which may be wrong. Returns whether the slot
+ * may be on a neighbouring stack: another thread was on s last, and nothing shows that the slot is
+ * on s. */
 bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
 /* Moves t to a stack on which no thread runs, so that t can close the calls that were left on that
  * stack. t goes back by pb_stack_leave(). Until t goes back, no other thread comes to that stack.

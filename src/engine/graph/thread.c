@@ -9,8 +9,9 @@
  *
  * In a forked child all states are free, because they lie in wiped memory. But the thread that
  * forked must get the same state again, because its open calls are found by the state's number.
- * Until that thread has had a hit, other threads of the child take states that no process used
- * before (high_ever). So it does no harm if many other threads have hits before that thread.
+ * Until that thread has had a hit, other threads of the child take only states that neither the
+ * child nor an ancestor has used (high_ever). So they don't take that thread's state, even if many
+ * of them have hits before it.
  *
  * If a system call can do no harm, signals are blocked while a state is made. Otherwise a handler
  * may find the state unfinished. In this case the handler's calls are counted as lost.
@@ -112,9 +113,9 @@ static uint32_t current_tid(uint64_t tcb)
 }
 
 /* Finds {stackblock, stackblock_size, guardsize} in struct pthread, by their values: the first two
- * give a range that holds the slot and the TCB. If the offset isn't known yet, the range must also
- * be page-aligned. If the offset is known, the range needs neither the alignment nor the TCB,
- * because the program may have allocated the stack. */
+ * give a range that holds the slot. If the offset isn't known yet, the range must also hold the TCB
+ * and be page-aligned. Later these two conditions don't apply, because the program may have
+ * allocated the stack of a further thread itself. */
 static bool stack_of_tcb(uint64_t tcb, uint64_t slot, struct pb_stack *s)
 {
 	const uint64_t *words = (const uint64_t *)tcb;

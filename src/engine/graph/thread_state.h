@@ -2,8 +2,8 @@
 /*
  * The data of threads, stacks and the process. All files of this folder work on this data. thread.c
  * maps the data in memory that is wiped in a forked child. The child's first hit finds zeros and
- * takes the slow path, which gives the child's thread a state of its own. This state has the calls
- * that were open.
+ * takes the slow path, which gives the child's thread a state of its own. The calls that were
+ * open at the fork stay open in this state.
  *
  * pb_tls points to the thread's state; before the thread's first hit it points to a state of zeros
  * that is never written. See doc/design/threads.md. Context: any.

@@ -54,8 +54,9 @@ static void set_state(struct start *s, uint32_t state)
 	pb_sys(SYS_futex, &s->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* The process that waits. A fork in a signal handler copies the wait, but not the thread that ends
- * it. A child in a PID namespace of its own may have its parent's PID, but has another epoch. */
+/* The process that waits. If a signal handler forks, the child waits, too, but doesn't have the
+ * thread that would end the wait. So a waiter checks whether it is in a child. A child in a PID
+ * namespace of its own may have its parent's PID, but has another epoch. */
 struct waiter {
 	long pid;
 	uint32_t epoch;
@@ -67,8 +68,8 @@ static bool is_child(const struct waiter *w)
 	       pb_sys(SYS_getpid) != w->pid;
 }
 
-/* Returns -EINTR in a child. Each wait in the kernel has a time limit, because only such a wait
- * ends after any handler. */
+/* Returns -EINTR in a child. Each wait in the kernel has a time limit. Without a limit, the kernel
+ * would restart the wait after some handlers, and a child would wait forever. */
 static int wait_while(uint32_t *word, uint32_t value, const struct waiter *w)
 {
 	const struct { long sec, nsec; } limit = { 0, FORK_CHECK_NS };
@@ -118,7 +119,7 @@ static long start(struct start *s, uint8_t *top, unsigned long flags, struct wai
 
 /* When `alive` is cleared, the thread may still count as a thread of the process. As long as it
  * counts, the kernel refuses unshare() and setns() with namespaces that only a single-threaded
- * process may change. If a tracer takes the thread's end late, the thread counts until then. */
+ * process may change. Under ptrace, the thread counts until the ptracer has waited for it. */
 static int wait_until_gone(long tid, const struct waiter *w)
 {
 	const struct { long sec, nsec; } nap = { 0, GONE_SLEEP_NS };
@@ -133,7 +134,7 @@ static int wait_until_gone(long tid, const struct waiter *w)
 			pb_sys(SYS_nanosleep, &nap, NULL);
 	}
 	/* The TID is freed first, then the thread stops counting. The kernel does both under the
-	 * lock of the dispositions, which this call takes. */
+	 * lock of the signal dispositions. This call takes that lock, so it returns after both. */
 	pb_sys(SYS_rt_sigaction, SIGHUP, NULL, action, 8);
 	return is_child(w) ? -EINTR : 0;
 }

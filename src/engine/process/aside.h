@@ -7,11 +7,11 @@
 #ifndef PB_ENGINE_PROCESS_ASIDE_H
 #define PB_ENGINE_PROCESS_ASIDE_H
 
-/* Runs fn(arg) in a thread of the agent, with no descriptor open, and waits until the thread
- * is gone; for up to two seconds if only its end is delayed. Returns 0 or -errno. -EINTR: a signal
+/* Runs fn(arg) in a thread of the agent that has no open descriptor. Waits until fn has returned,
+ * and then at most two seconds until the thread is gone. Returns 0 or -errno. -EINTR: a signal
  * handler has forked meanwhile, and this is the child, in which fn's work may be unfinished. After
- * any other error there can be no such thread (before Linux 5.9, or the system refuses), and fn
- * wasn't called. Context: one at a time. */
+ * any other error, fn wasn't called, because the thread or its descriptor table couldn't be made
+ * (before Linux 5.9, or the system refuses). Context: one at a time. */
 int pb_aside(void (*fn)(void *arg), void *arg);
 
 /* Starts a thread of the agent that runs fn(arg). Doesn't wait for its end. fd is the thread's only

@@ -8,7 +8,7 @@
 #define PB_ENGINE_PROCESS_CREDS_H
 #include "engine/text/text.h"
 
-extern bool pb_creds_wanted;	/* there will be an agent's thread; set before modules are hooked */
+extern bool pb_creds_wanted;	/* the agent will have a thread; set before pb_creds_hook() */
 /* Replaces setuid and related functions if m has them, as a part of the open batch (text.h). */
 void pb_creds_hook(struct pb_module *m);
 /* Called after prctl() with these arguments has succeeded. Context: the program's thread. */

@@ -33,7 +33,8 @@
 /* A namespace (dlmopen), as glibc has it since 2.35. */
 struct namespace {
 	struct r_debug base;
-	const struct namespace *next;	/* valid if the first namespace's r_version says so */
+	const struct namespace *next;	/* exists if the first namespace's r_version is at least
+					 * 2 */
 };
 
 static const char *session_path;

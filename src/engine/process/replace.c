@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replacements of functions of the program and of libc, for the rest of this folder. The site of a
- * replaced function gets the replacement as its body. The handler runs as for each traced function.
- * The body of the stub leads to the original function. When the replacement returns, a thunk of
- * replaced.S ends the call.
+ * Replaces functions of the program and of libc, for the other files of this folder. A replaced
+ * function keeps its site, and the site's handler runs as for each traced function. The handler
+ * then jumps to site->body. For other functions, this is the copy of the displaced instructions.
+ * For a replaced function, it is a thunk of replaced.S. The thunk calls the replacement, and then
+ * records the end of the call. (A replacement that ends by a jump to the original needs no thunk.)
+ * The original runs from the copy of its displaced instructions on.
  */
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"

@@ -16,9 +16,9 @@ struct pb_session {
 	uint32_t flags;		/* PB_WELCOME_* */
 };
 
-/* path: the path of the socket. first: this is the first session of the image. Then HELLO says so,
- * the ring is mapped, and *writes gets the writes to control files that the recorder asks for.
- * These are *nr_writes triples of strings, each ended by NUL. */
+/* path: the path of the socket. first: this is the first session of the image. In this case
+ * HELLO says so, the ring is mapped, and *writes gets the writes to control files that the recorder
+ * asks for. These are *nr_writes triples of strings, each ended by NUL. */
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);
@@ -40,7 +40,7 @@ int pb_session_ready(struct pb_session *s, uint64_t start_ns);
 int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint32_t nr,
 		       uint64_t patch_ns);
 int pb_session_error(struct pb_session *s, int error, const char *what, const char *why);
-/* Says that no eBPF program is started. */
+/* Reports to the recorder that the eBPF programs can't be started, with the reason. */
 int pb_session_progs_error(struct pb_session *s, int error, const char *why);
 /* Serves WRITE and READ until the observer hangs up. */
 void pb_session_serve(struct pb_session *s);

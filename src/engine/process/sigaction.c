@@ -127,8 +127,9 @@ static bool reports_pc(int sig)
 	return sig == SIGILL || sig == SIGFPE || sig == SIGTRAP;
 }
 
-/* If the interrupted code is a copy of a handler, the thread goes on in the handler itself. All
- * other code of the agent knows only the handler. */
+/* Parts of the hit path have copies near modules (pb_near_make()). If the signal has interrupted
+ * such a copy, the thread goes on at the same place in the original, because the agent's tables of
+ * code describe only originals. */
 static void leave_copy(int sig, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t pc = pb_context_pc(uc), to = pb_text_not_near(pc);
@@ -212,7 +213,8 @@ static handler_fn *take_handler(int sig)
 	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
 }
 
-/* Whether eBPF programs may read memory, and the kernel can't be asked for the mask again. */
+/* Whether the agent must see the end of the program's signal handlers. It must if eBPF programs may
+ * read memory, and the kernel can't be asked for the mask after a handler. */
 static bool must_see_the_end(void)
 {
 	return pb_ftrace_regs && !pb_calls_are_safe();

@@ -101,9 +101,9 @@ static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return ret;
 }
 
-/* setcontext() is about to set the thread's mask from the context. So `known` may be set too early
- * here. That does no harm: libc's own hits don't read, and a handler that comes in between begins
- * with `known` cleared. */
+/* setcontext() is about to set the thread's mask from the context. So `known` may be set here
+ * before both signals are unblocked. That does no harm. Hits in libc make no reads that may fault,
+ * and a handler that comes in between begins with `known` cleared. */
 void pb_note_setcontext(const ucontext_t *to)
 {
 	if (to)

@@ -53,7 +53,8 @@ static uint32_t our_pid;		/* the process that took the per-CPU slots and mapped 
 
 /* ---- what maps hold ------------------------------------------------------------------ */
 
-/* id: for a program or a map, its number in the file plus 1. All events go to the output map. */
+/* id: for a program or a map, its number in the file plus 1. An event isn't looked up, because all
+ * events go to the output map. So any id that isn't 0 is an event. */
 static void *find_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 	switch (kind) {

@@ -24,7 +24,7 @@ struct prog_site {
 
 /* A run of a program at a hit, with what is known of the hit. */
 struct pb_prog_run {
-	uint64_t frame;			/* pb_prog_call() sets it */
+	uint64_t frame;			/* pb_prog_call() sets it, for unwinders */
 	struct pb_bpf_run run;
 	const struct prog_site *at;	/* the site that was hit */
 	uint64_t value;			/* the value that bpf_override_return() has set */

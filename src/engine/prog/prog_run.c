@@ -27,8 +27,8 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
-#define MOST_NESTED	4		/* number of runs that handlers may nest; deeper runs aren't
-					 * kept */
+#define MOST_NESTED	4		/* signal handlers nest runs: this many runs of a thread are
+					 * kept, deeper ones aren't */
 #define MOST_HELD	4		/* largest number of records and locks of one run that
 					 * abandon() can give back */
 

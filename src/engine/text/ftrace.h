@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ftrace_ops: a tracer, and the functions that it traces. Several ops may be registered, each
- * with its own filter and notrace hash. A site that only one ops selects jumps to that ops' own
+ * A struct ftrace_ops ("ops") stands for one tracer, with filters for the functions that it traces.
+ * Several ops may be registered at a time. A site that only one ops selects jumps to that ops' own
  * trampoline. A site that several ops select jumps to the list function.
  * Context: start, the loader's hook or the agent's thread, one at a time.
  */
@@ -14,9 +14,9 @@
 #include "engine/files.h"
 #include "engine/text/text.h"
 
-/* Function names in the order they were written: "name", "glob*", "!name"
- * (removes), "glob:mod:module". They are evaluated in order for each function, so
- * that modules that arrive later are filtered too. */
+/* A filter: a list of patterns in the order in which they were written. The forms are "name",
+ * "glob*", "!name" (takes functions out) and "glob:mod:module". For each function, the patterns are
+ * evaluated in order. So modules that arrive later are filtered, too. */
 struct ftrace_hash {
 	struct pb_pattern *first, *last;
 };

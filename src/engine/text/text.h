@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program's text: modules with their sites and stubs, and batches of
- * changes to it. Context: start, the loader's hook or the agent's thread, one
- * at a time (pb_text_lock); look-ups by address also on the hit path.
+ * Keeps the modules of the program, with their sites and stubs, and changes their text in batches.
+ * Context: start, the loader's hook or the agent's thread, one at a time (pb_text_lock). Look-ups
+ * by address also run on the hit path.
  */
 #ifndef PB_ENGINE_TEXT_TEXT_H
 #define PB_ENGINE_TEXT_TEXT_H
@@ -152,11 +152,15 @@ void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
-/* If pc is at the copy of an instruction in a stub, returns the original address of that
- * instruction. If pc is in code that the stub has inserted before an exit (*own = true), returns
- * the exit's address. If pc is before the body of a site's stub (*own = true), returns the window's
- * address, because no instruction of the window has run yet. The same address is returned if pc is
- * at a jump that leads from the window to the stub. Otherwise returns 0. */
+/* Translates pc to an address in the program's original text:
+ *
+ *   in a stub, at the copy of an instruction: the instruction's original address
+ *   in code that the stub inserts before an exit (*own = true): the exit's address
+ *   before the body of a site's stub (*own = true): the window's address, because no instruction
+ *     of the window has run yet
+ *   at the jump in a trampoline slot, or at the target of a shared jump: the address of the jump
+ *     that leads there
+ *   anywhere else: 0 */
 uint64_t pb_text_original_pc(uint64_t pc, bool *own);
 /* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at

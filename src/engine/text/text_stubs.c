@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stubs of a module in memory. The file that the recorder made (abi/stubs.h) is mapped private.
- * The sites come before the file:
+ * Maps the stubs of a module, and writes those that aren't ready for use. The recorder has made a
+ * file with the stubs (abi/stubs.h). The file is mapped private. The sites lie right before it:
  *
  *   sites, returns   headers   code   unwind table, symbols
  *   (front)          the file

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Windows of one byte, for exits that have room for nothing else. Context: any thread; part of one
- * analysis (stages.h). */
+/* Makes windows of one byte, for exits that have no room for a longer window. Context: any thread;
+ * part of one analysis (stages.h). */
 #ifndef PB_MODULE_EXIT_SHARED_H
 #define PB_MODULE_EXIT_SHARED_H
 #include "module/analysis/exit_placer.h"

@@ -53,7 +53,7 @@ struct pb_an_window {
 	uint8_t len;
 	uint8_t how;		/* enum pb_exit_how, except JOINED */
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
-	int16_t via;		/* as in struct pb_fn */
+	int16_t via;		/* offset of the slot from the window; 0: no slot */
 	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
 	int32_t on;		/* NEXT: the index of the window that has the second jump; -1: an
 				 * entry has it */

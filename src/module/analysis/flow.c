@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The part of the sweep that serves the search for exits (flow.h). It notes each instruction
- * through which control may leave a unit. It also compares the CFI with what the code does to rsp.
- * If a unit's CFI contradicts its code, the unit gets a reason (an->units), because nothing proves
- * where the return address is.
+ * Does the part of the sweep that serves the search for exits (flow.h). Notes each instruction
+ * through which control may leave a unit (the code of one FDE). Also compares the CFI with what the
+ * code does to rsp. If a unit's CFI contradicts its code, nothing proves where the return address
+ * is. The unit's exits are then not hooked, and an->units has the reason.
  */
 #include "module/analysis/flow.h"
 

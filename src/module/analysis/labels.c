@@ -6,9 +6,10 @@
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
  * An offset is the difference of two labels of one function, so the jump stays in that function.
- * The targets limit where windows may be. The addition may be far from its jump. So each label of a
- * unit is tried with each datum whose address the unit takes. At worst, a wrong pair makes one
- * window impossible.
+ * No window may have a target in its middle, so all targets must be found. The addition may be far
+ * from its jump, so it is unknown which label belongs to which table. So each label of a unit is
+ * tried with each datum whose address the unit takes. At worst, a wrong pair makes one window
+ * impossible.
  */
 #include <Zydis/Zydis.h>
 #include <string.h>

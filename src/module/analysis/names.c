@@ -42,17 +42,17 @@ static const char *const start[] = {
 
 /*
  * Memory tests fill all writable memory of a process with patterns, and restore it (for example,
- * for Redis' crash report). While a memory test runs, the TLS word that leads to the thread's state
- * holds a pattern. If a hit faults while a memory test runs, the fault can't be caught. The reason
- * is that the thread's struct rseq may hold a pattern, too: the kernel then kills the process when
- * it delivers a signal.
+ * for Redis' crash report). Their functions are not traced. While a memory test runs, the TLS word
+ * that leads to the thread's state may hold a pattern, so a hit may fault. This fault can't be
+ * caught: the thread's struct rseq may hold a pattern, too, and the kernel then kills the process
+ * when it delivers a signal.
  */
 static const char *const memtest[] = {
 	"memtest_*",
 };
 
-/* Stubs that a compiler made: `jmp *slot(%rip)`. When the runtime fills the slot, it reads the
- * stub's bytes (Mono's compiled assemblies, x.dll.so). */
+/* Stubs that a compiler made: `jmp *slot(%rip)`. They must not be patched, because the runtime
+ * reads a stub's bytes when it fills the slot (Mono's compiled assemblies, x.dll.so). */
 static const char *const stubs[] = {
 	"plt_*",
 };

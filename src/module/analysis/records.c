@@ -7,7 +7,8 @@
  *                                 -mnop-mcount, tools/recordmcount.c)
  *   __patchable_function_entries  addresses of the first nop, which may come
  *                                 before the entry (for example, with =16,14)
- *   xray_instr_map                sleds; a sled of kind 0 is an entry
+ *   xray_instr_map                addresses of XRay's sleds, that is, of code that XRay may
+ *                                 patch; a sled of kind 0 is at an entry
  *   no record                     calls of the hooks, found by the sweep
  *
  * If a module has any of these signs, all functions without a sign are left alone, unless all sites

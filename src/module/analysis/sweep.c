@@ -141,9 +141,10 @@ static void control_flow(struct worker *w, uint64_t addr)
 
 /*
  * True if the instruction uses the return slot, which is at CFA-8. A pop of the slot counts. An
- * operand counts, even of an lea, if it names the slot by the CFA's register and a displacement.
- * Instructions with VEX, EVEX or XOP encoding don't count. gcc's copy of the return address into a
- * realigned frame doesn't count either: push -8(%r10), CFA = r10+0. Only debuggers read that copy.
+ * instruction also counts, even an lea, if its operand names the slot by the CFA's register and a
+ * displacement. Instructions with VEX, EVEX or XOP encoding don't count. gcc's copy of the return
+ * address into a realigned frame doesn't count either (push -8(%r10), where the CFA is r10+0),
+ * because only debuggers read that copy.
  */
 static bool touches_return_address(const struct pb_insn *i, const struct pb_cfi_row *row)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whole rows of an unwind table: the CFA, and where each register is saved. cfi.h has only the part
- * of a row that the analysis needs. Context: any thread.
+ * Reads whole rows of an unwind table: the CFA, and where each register is saved. cfi.h reads only
+ * the part of a row that the analysis needs. Context: any thread.
  */
 #ifndef PB_MODULE_CFI_RULES_H
 #define PB_MODULE_CFI_RULES_H

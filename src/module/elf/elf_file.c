@@ -275,8 +275,8 @@ static const uint32_t *aligned4(const void *p)
 	return (uintptr_t)p % 4 ? NULL : p;
 }
 
-/* Returns the number of dynamic symbols of a file without sections. It comes from the hash tables:
- * the chain of the last bucket ends at the last symbol. */
+/* Counts the dynamic symbols of a file without sections. DT_HASH has their number. In DT_GNU_HASH,
+ * the chain that begins at the highest index ends at the last symbol. */
 static uint64_t count_by_hash(struct pb_elf *e)
 {
 	const uint32_t *h;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The table of runtimes (runtimes.h) with the signs that identify each, and the search for these
- * signs in a file's symbols and sections. A new runtime needs one new row. The rows' order is the
- * order of the bits.
+ * signs in a file's symbols and sections. A new runtime needs one new row. Row N stands for bit N
+ * in the result of pb_runtimes_find().
  */
 #include "module/elf/runtimes.h"
 #include <string.h>
@@ -18,8 +18,8 @@ enum sign { DEFINES, NEEDS, SECTION };
 static const struct runtime {
 	const char *name, *policy;
 	struct { enum sign by; const char *what; } signs[4];
-	bool own_stacks;	/* the runtime's code without unwind tables does not use the stack
-				 * as C does */
+	bool own_stacks;	/* the runtime has code without unwind tables, and this code does
+				 * not use the stack as C does */
 } runtimes[] = {
 	{ "V8",
 	  "compiled JavaScript isn't traced; V8's builtins are traced by their entries only, "

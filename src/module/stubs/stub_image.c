@@ -2,8 +2,8 @@
 /*
  * Makes a module's file of stubs (abi/stubs.h) from its analysis, for the recorder. Two passes go
  * over functions and windows of exits, in the order of their addresses. The first pass decides
- * where each stub lies, and writes symbols and unwind rows. It determines the file's size, and so
- * the file's address in memory. The second pass writes the code.
+ * where each stub lies, and writes symbols and unwind rows. Then the file's size is known, and so
+ * is the file's address in memory. The second pass writes the code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,7 +15,8 @@
 
 #define STUB_PREFIX	"patchbay_stub_"
 #define EXIT_PREFIX	"patchbay_exit_"
-#define HANDLERS	"patchbay_handlers"	/* the head, for the agent's copies of handlers */
+#define HANDLERS	"patchbay_handlers"	/* names the first PB_STUBS_HEAD bytes of .text,
+						 * into which the agent copies handlers */
 #define EXIT_ALIGN	4u	/* small, because the stubs of exits are mostly cold code */
 #define SITE_ALIGN	16u
 #define NOTE_SIZE	32u
@@ -30,10 +31,10 @@ struct image {
 	const struct pb_analysis *a;
 	const struct pb_cfi *cfi;
 	struct pb_stubs head;
-	uint32_t at;		/* the file's offset of the next stub */
+	uint32_t at;		/* offset of the next stub in the file */
 	uint32_t *funcs, *windows;
 	uint32_t func;		/* the function that lay_func() has handled last */
-	uint32_t exit_name;	/* the symbol name that func's exits share: its offset in `names`.
+	uint32_t exit_name;	/* offset in `names` of the symbol name that func's exits share;
 				 * 0: the name is not written yet */
 	struct pb_rows rows;
 	PB_VEC(Elf64_Sym) symbols;

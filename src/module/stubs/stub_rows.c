@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the unwind table (.eh_frame) of a module's stubs, so that any unwinder passes through
- * them. The copy of a displaced instruction gets the row that the original instruction has in the
- * module's own table. The stack is the same at both instructions. In the stub's own code, the
- * return address is on top of the stack (CFA = rsp + 8). The copy of a displaced call pushes the
- * return address in several instructions, which get rows of their own.
+ * Writes the unwind table (.eh_frame) of a module's stubs, so that any unwinder can walk through
+ * stubs. The copy of a displaced instruction gets the original instruction's row from the module's
+ * own table, because the stack is the same at both instructions. In the stub's own code, the return
+ * address is on top of the stack (CFA = rsp + 8). The copy of a displaced call pushes the return
+ * address in several instructions, which get rows of their own.
  *
  * If the module's table has no row for an instruction, the previous row continues.
  */

@@ -20,7 +20,8 @@ struct pb_rows {
 	uint32_t plain;		/* start of the adjacent stubs that share an FDE, because each has
 				 * only an entry's row; 0: none */
 	struct pb_rules_cursor program;
-	struct pb_rules gone;	/* the row of an entry and of an exit: the frame is gone */
+	struct pb_rules gone;	/* the row at an entry and at an exit: the function has no frame
+				 * there, only the return address */
 	/* the current stub: */
 	uint32_t start, end;
 	bool is_open;		/* the stub has its own FDE, in which the row `now` is valid from

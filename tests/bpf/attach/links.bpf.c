@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Two eBPF programs that count calls. The test gives the first one's section: -DSECTION. */
+/* Two eBPF programs that count calls. The test chooses the first program's section by -DSECTION. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program to which run_attach attaches eBPF programs: target THREADS CALLS. run_attach knows
+ * run_attach attaches eBPF programs to this program. Usage: target THREADS CALLS. run_attach knows
  * how often this program calls each function, and what this program prints.
  */
 #include <pthread.h>

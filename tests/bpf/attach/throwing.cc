@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Throws exceptions through functions with return probes. There are callers with frames of various
- * sizes, tail calls and recursion. Usage: throwing ROUNDS. Prints how many exceptions were caught,
- * and a sum.
+ * Throws exceptions through functions with return probes. Some of these functions have frames of
+ * various sizes, some make tail calls, and one recurses. Usage: throwing ROUNDS. Prints how many
+ * exceptions were caught, and the sum of the results.
  */
 #include <cstdio>
 #include <cstdlib>

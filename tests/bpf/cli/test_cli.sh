@@ -71,8 +71,8 @@ check 0 "ACCEPT verified=900003" verify -q -l 1 $loop $one
 check 0 "ACCEPT verified=900003" verify -l 2 $loop $one
 grep -q "^(the log is cut: [0-9]* bytes before this)" "$tmp/err" || { echo "FAILED: the log doesn't report how much was cut"; failed=1; }
 tail -3 "$tmp/err" | grep -q "^processed 900003 insns" || { echo "FAILED: no last line"; failed=1; }
-# the largest program; the verifier keeps a state at every eighth instruction, and the log has its
-# maximal size
+# the largest program needs at most 100 MB, although the verifier keeps a state at every eighth
+# instruction, and the log has its maximal size
 python3 - "$patchbay" <<'EOF' || { echo "FAILED: the memory of a large program"; failed=1; }
 import os, resource, subprocess, sys
 env = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}     # meson's MALLOC_PERTURB_ touches all allocated memory
@@ -243,8 +243,8 @@ says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a dire
 [ ! -e "$tmp/run/patchbay/bpf/alone/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
 rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 size="--map=open:max_entries"
-# a map of 32 MB; some of the limits leave no room in the address space for a copy of the map's
-# value
+# a map of 32 MB; `limited` limits the address space, and some of its limits leave no room for a
+# copy of the map's value
 check 0 "" load -q "$size=1,value_size=$((32 << 20))" "$tmp/sized.bpf.o" large
 limited() {	# VERB ARGS...: with limits from 32 to 112 MB; the output stops at its first byte
 	verb=$1; shift

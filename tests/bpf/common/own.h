@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes a program through all stages of a user's program. The program is verified, resolved, made
- * for each engine and run with a packet. For comparison, kernel_test_run() runs the program in the
+ * Treats a test's program like a user's program: verifies and resolves it, makes it for each
+ * engine, and runs it with a packet. For comparison, kernel_test_run() runs the program in the
  * kernel.
  */
 #ifndef TESTS_BPF_OWN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Gives a process a second open file description of a map's file. Another process would have its
- * own file description, too. */
+/* Opens a map's file once more in a test. The test then has a second open file description, as
+ * another process would have. */
 #ifndef PB_TESTS_BPF_REOPEN_H
 #define PB_TESTS_BPF_REOPEN_H
 #include <fcntl.h>

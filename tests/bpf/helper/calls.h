@@ -16,8 +16,9 @@ enum call_arg { ARG_NONE, ARG_CTX, ARG_IMM, ARG_MEM, ARG_TEXT };
 
 struct call {
 	uint32_t id;			/* BPF_FUNC_ */
-	struct { enum call_arg kind; int64_t v; } arg[5];	/* v is an offset: in mem (ARG_MEM),
-								 * in text (ARG_TEXT) */
+	struct { enum call_arg kind; int64_t v; } arg[5];	/* v: the value (ARG_IMM), or an
+								 * offset in mem (ARG_MEM) or in
+								 * text (ARG_TEXT) */
 };
 
 struct calls {

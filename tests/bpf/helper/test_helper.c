@@ -12,8 +12,8 @@
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
-/* Returns whether the kernel lets programs of the type call the helper. If only the call's
- * arguments are wrong, returns true. */
+/* Returns whether the kernel lets programs of the type call the helper. The program passes no
+ * arguments, so a refusal because of the arguments counts as true. */
 static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 {
 	static char log[65536];

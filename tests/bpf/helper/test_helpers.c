@@ -51,9 +51,10 @@ static struct outcome ours, kernels;
 static unsigned beyond;
 
 /*
- * A flaw of the kernel. When the kernel grows the headroom of a buffer, it adds the growth to the
- * offset of the transport header. It does this even if the offset has the value "unset". Later the
- * kernel treats the sum as a valid offset, and cuts packets in the middle of their headers.
+ * Returns whether a flaw of the kernel causes the difference at call i. When the kernel grows the
+ * headroom of a buffer, it adds the growth to the offset of the transport header. It does this even
+ * if the offset has the value "unset". Later the kernel treats the sum as a valid offset, and cuts
+ * packets in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {
@@ -228,8 +229,8 @@ static void formats(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* Tests random formats, valid and invalid. We must refuse each format that the kernel's verifier
- * refuses. */
+/* Tests random formats, valid and invalid. We must refuse the same formats as the kernel's verifier
+ * and the kernel's helper together. */
 static void formats_refused(void **state)
 {
 	static const char alphabet[] = "%%%%%%dixXulspcKkBI46 0+-19a.\n\x01\x80,";
@@ -520,7 +521,7 @@ static void runs_are_checked(void **state)
 		seed = (uint64_t)k + 900000;
 		c = (struct calls){ .prog_type = types[rnd(6)] };
 		make_packet(&c);
-		/* Linux 6.18 takes larger packets than Linux 6.1 */
+		/* packets stay below the limit of Linux 6.1; Linux 6.18 takes larger packets */
 		c.data_len = rnd(8) ? c.data_len : rnd(2) ? rnd(20) : rnd(3400);
 		c.has_ctx = rnd(2);
 		if (c.has_ctx && c.prog_type == BPF_PROG_TYPE_XDP)

@@ -7,6 +7,7 @@
  *       differs: ...  (the difference, libbpf's value, our value)
  *       both refuse: our message
  *       only ours opens it: libbpf's message | only libbpf opens it: our message
+ *     G: number of programs whose type is guessed from the beginning of the section's name
  *   judge --show FILE prints our loader's view of the object
  *   judge --load [--target BTF] FILE...
  *                     compares the instructions after relocation (needs root)

@@ -132,8 +132,8 @@ static int verdict(const char *path)
 		printf("%s\t%s\tdiffers: %s\n", path, prog->name, now.differs);
 		return DIFFERENT;
 	}
-	if (now.called) {	/* if our loader refuses a program, it doesn't complete the
-				 * program's relocation */
+	if (now.called) {	/* our loader doesn't complete the relocation of a program that it
+				 * refuses, so a difference doesn't count */
 		printf("%s\t%s\tonly ours refuses: %s\n", path, prog->name, prog->why);
 		return WE_REFUSE;
 	}

@@ -490,7 +490,8 @@ static void matches(void **state)
 						   err, sizeof(err)), 0);
 	assert_int_equal(prog(o, "matches")->insns[0].imm, 1);
 	assert_int_equal(prog(o, "matches_not")->insns[0].imm, 0);
-	/* a member is a short in the local type, and an int in the target */
+	/* a member is a short in the local type, and an int in the target, so the types don't
+	 * match */
 	assert_int_equal(prog(o, "type_exists")->insns[0].imm, 0);
 	assert_int_equal(prog(o, "exists_function")->insns[0].imm, 1);
 	pb_bpf_object_close(o);

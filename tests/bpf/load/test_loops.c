@@ -16,7 +16,8 @@ static const struct { const char *program; uint32_t result; } expected[] = {
 	{ "until_the_bound", 8 << 20 },
 	{ "before_the_bound", 499500 },
 	{ "in_callbacks", 16 << 20 },
-	/* the first part adds 0 to 8; it also takes 9 from the iterator, but doesn't add it */
+	/* the first call of part() sums up the numbers from 0 to 8; it takes 9 from the iterator,
+	 * but doesn't add 9 */
 	{ "in_parts", 36 * 1000 + 145 },
 	{ "paths_to_callbacks", 45 },
 	{ "paths_to_loops", 90 },

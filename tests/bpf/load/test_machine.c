@@ -81,7 +81,7 @@ static void sized(void **state)
 	assert_int_equal(pb_bpf_machine_open(REQUESTS, &opts, &m, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "sizes of map by_siez: the object has no such map");
 	assert_null(m);
-	/* the size of opts for a caller that was built with an earlier header */
+	/* a caller that was built with an earlier header gives a smaller size */
 	opts.size = offsetof(struct pb_bpf_machine_opts, sizes);
 	pb_bpf_machine_close(open_with(REQUESTS, &opts));
 }

@@ -126,7 +126,8 @@ static void hash_threads(void **state)
 	}
 }
 
-#define FULL	40	/* more than the elements of a bucket that are read at once */
+#define FULL	40	/* a batch collects at most 32 elements of a bucket at once, so this bucket
+			 * needs a second step */
 
 static int64_t count_one(void *arg, struct pb_bpf_map *m, const void *key, void *value)
 {

@@ -363,7 +363,8 @@ static char *trimmed(char *s)
 	return s;
 }
 
-/* Reads a line "-- key: value". Returns the member of b for the lines that follow. */
+/* Reads a line "-- key: value". Returns the member of b that gets the lines that follow, or
+ * NULL. */
 static char **option(struct block *b, char *line)
 {
 	static const struct { const char *key; size_t at; } texts[] = {
@@ -392,8 +393,9 @@ static char **option(struct block *b, char *line)
 	return NULL;
 }
 
-/* The lines of a part are already contiguous in `data`. So it's enough to store a NUL at the end of
- * each part. */
+/* Splits the text of a file into blocks, and runs each block. The lines of each text of a block
+ * are contiguous in `data`. So members of the block point into `data`, and each text ends with a
+ * NUL there. */
 static void run_file(const char *path, char *data)
 {
 	struct block b = { 0 };

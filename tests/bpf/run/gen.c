@@ -176,7 +176,7 @@ static void unary(struct gen *g)
 }
 
 /* Makes a load or store of size `code` at address base + off. `but` is a register that the access
- * must not use. */
+ * must not use; 15 excludes no register. */
 static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, uint8_t but)
 {
 	switch (below(g, 3)) {

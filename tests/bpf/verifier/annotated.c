@@ -18,7 +18,8 @@
  *   why                    the reason why the program can't run here
  *   ours, ours_unpriv, kernel, kernel_unpriv      "ERRNO LOG"
  *   xlated, xlated_unpriv  the instructions that run, if an annotation is about them
- *   run                    "WHO ERRNO RESULT"
+ *   run                    "WHO ERRNO RESULT" of a test run; WHO is interpreter, jit or kernel,
+ *                          with _unpriv if the program was loaded without privileges
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

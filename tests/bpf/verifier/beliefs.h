@@ -27,7 +27,9 @@ struct belief {
 };
 
 struct belief_state {
-	struct belief_state *next;	/* another state of the same instruction */
+	/* next: another state of the same instruction; first, nr: the state's beliefs are the `nr`
+	 * elements of beliefs.regs[] from `first` on; cur: the number of the running frame */
+	struct belief_state *next;
 	uint32_t first, nr, cur;
 };
 

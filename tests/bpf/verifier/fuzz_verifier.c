@@ -411,7 +411,8 @@ static bool is_kernels_own(int32_t helper)
 }
 
 /* Returns whether results may differ from the kernel's results (doc/design/bpf.md). After some
- * atomics, Linux 6.18 removes branches that are taken. In our runs a packet has no room to grow. */
+ * atomics, Linux 6.18 removes branches that are taken. In our runs a packet has no room to grow, so
+ * skb_change_tail may fail. */
 static bool kernel_differs(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++) {
@@ -565,8 +566,8 @@ static const char *whole_words(struct pb_bpf_verify *v)
 
 /* Returns whether the log ends on a mispredicted path. The verifier walks a mispredicted path only
  * from a branch whose outcome is known. An earlier state may contain the current state, and yet
- * leave the outcome unknown. From the earlier state, the verifier hasn't walked the mispredicted
- * path. Even so, it prunes the current state, and Linux does the same. */
+ * leave the outcome unknown. Then the verifier hasn't walked the mispredicted path from the earlier
+ * state. Even so, it prunes the current state. Linux does the same. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;

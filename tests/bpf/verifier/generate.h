@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Random programs. A verifier accepts most of them. The generator keeps a rough account of the
- * contents of registers and stack. For some programs, it ignores the account, or changes a field of
- * an instruction at the end.
+ * contents of registers and stack. In some programs, it changes fields of one or two instructions
+ * at the end.
  */
 #ifndef PB_TEST_GENERATE_H
 #define PB_TEST_GENERATE_H

@@ -62,7 +62,7 @@ static inline int32_t number(struct gen *g)
 	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
 }
 
-/* Returns a register of one of these kinds, or -1. */
+/* Returns a register of one of the kinds, or -1. Bit k of `kinds` stands for kind k. */
 static inline int reg_of(struct gen *g, unsigned kinds)
 {
 	int start = pick(g, 11);

@@ -390,7 +390,8 @@ static bool reads_uninit_stack(const struct bpf_test *t)
 static const struct change {
 	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it
 						 * differs from `message` */
-	bool accepted, privileged;	/* privileged: accepted with privileges only */
+	bool accepted, privileged;	/* accepted: Linux 6.12 accepts the program; privileged: it
+					 * does so with privileges only */
 } changes[] = {
 	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed
 	 * bounds */

@@ -182,7 +182,8 @@ static void packets(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* For backtracking, the verifier records each access to the stack. */
+/* Makes as many accesses to the stack as possible. The verifier records each of them for
+ * backtracking. */
 static void noted(void)
 {
 	unknown();

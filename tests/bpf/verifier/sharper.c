@@ -26,12 +26,12 @@ static bool seen[GEN_MOST];
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;
-	unsigned arm;
+	unsigned arm;		/* the path: 0 or 1, like the second index of hulls[] */
 	struct hull h[11];
 } visits[MOST_VISITS];
 static uint32_t nr_visits;
-static uint32_t lines_of[GEN_MOST][2];	/* how many lines of the log were read for the instruction
-					 * and its path */
+static uint32_t lines_of[GEN_MOST][2];	/* number of lines of the log that were read for the
+					 * instruction and path */
 
 static void widen(struct range *r, const struct range *by)
 {
@@ -152,8 +152,8 @@ static bool is_constant(const char *text)
 	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
 }
 
-/* Returns whether the kernel's constant is outside of our bounds. The cause is an impossible path:
- * Linux continues with a number that its bounds exclude. */
+/* Returns whether the kernel's constant is outside of our bounds. On an impossible path, Linux
+ * continues with a number that the number's own bounds exclude. */
 static bool is_outside(const char *text, const struct hull *h)
 {
 	uint64_t v;

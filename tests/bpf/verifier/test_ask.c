@@ -12,8 +12,8 @@
 #include "ask.h"
 
 #define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
-/* The end of a log if the level that ask_verdict() gets is 0. Then the kernel's log level is
- * LOG_STATS (ask.c). */
+/* With level 0, ask_verdict() sets the kernel's log level to LOG_STATS (ask.c). At this level, the
+ * log ends with these lines. */
 #define MORE_STATS "verification time 2435714 usec\nstack depth 16+64\n" STATS
 
 static void test_answers(void **state)

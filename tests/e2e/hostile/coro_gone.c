@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines whose stacks are unmapped while calls are open on these stacks. The processes have all
- * kinds of dispositions and masks of SIGSEGV. When the agent checks whether these stacks still
+ * The stacks of coroutines are unmapped while calls are open on these stacks. The processes have
+ * all kinds of dispositions and masks of SIGSEGV. When the agent checks whether these stacks still
  * exist, it must neither end the program nor run the program's handlers. The program's own faults
  * must have the same effect as in an untraced run. Also tests stacks that can't be read for a
  * while.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions in which one of the first instructions faults. The handler must see the program's own
+ * One of the first instructions of a function faults. The handler must see the program's own
  * program counter. The handler leaves by a jump, or changes the context. The change gives a
  * register another value for a retry, or skips the instruction. The change must take effect.
  * @markers 4800 main/one_fault

@@ -5,7 +5,8 @@
  *
  *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
  *
- * The comment at the top of a program tells run_hostile how to run and check the program:
+ * The comment at the top of a program tells run_hostile how to run and check the program. The bare
+ * run is the run without tracing. The comment may have these lines:
  *
  *   @flags F...	compiler flags besides -O2 -g -pthread -fno-optimize-sibling-calls
  *   @libs L...		libraries
@@ -20,8 +21,8 @@
  *   @no_return N [M]	at most N calls may be recorded without their return; with eBPF programs at
  *			returns, at most M
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
- *   @serve N		also run it with control files, and change the text N times during that run
- *			(see may_end())
+ *   @serve N		also run the program with control files, and change the text N times
+ *			during that run (see may_end())
  *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
  *			seconds count as a hang. For a traced run, N is multiplied by four, and
  *			20 is added

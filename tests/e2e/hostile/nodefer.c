@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Handlers that their own signal may interrupt (SA_NODEFER), with and without siginfo. They run in
- * the middle of many short calls. A signal that interrupts an eBPF program is put off until the
- * program has ended.
+ * Signal handlers run in the middle of many short calls. Their own signal may interrupt them
+ * (SA_NODEFER). One handler gets siginfo. If a signal interrupts an eBPF program, the signal is put
+ * off until the eBPF program has ended.
  * @buffer 256M
  */
 #include <pthread.h>

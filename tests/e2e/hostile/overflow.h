@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread that runs into the guard page of its stack again and again. The SIGSEGV handler runs on
- * an alternate stack and jumps back to one_overflow(). stack_guard.c and stack_overflow.c include
- * this file. They define one_overflow() and the handler.
+ * A thread runs into the guard page of its stack again and again. The SIGSEGV handler runs on an
+ * alternate stack and jumps back to one_overflow(). stack_guard.c and stack_overflow.c include this
+ * file. They define one_overflow() and the handler.
  */
 #ifndef OVERFLOW_H
 #define OVERFLOW_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A seccomp filter for the whole process (TSYNC). Sandboxes set such a filter before they read
+ * The program sets a seccomp filter for the whole process (TSYNC). Sandboxes do so before they read
  * untrusted input. The agent must not make a system call for which the filter kills the process.
  * Signals are handled and threads run until main ends the process.
  * @markers 1000 main

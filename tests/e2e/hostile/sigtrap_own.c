@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that sets breakpoints and single-steps itself. It has int3 in its code and in code that
+ * The program sets breakpoints and single-steps itself. It has int3 in its code and in code that
  * it writes at run time. It steps with the trap flag. Its SIGTRAP handler counts breakpoints and
  * steps.
  * @markers 1000 main/one_round

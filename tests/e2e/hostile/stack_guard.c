@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A runtime that finds the end of its stack by the guard page, like OCaml's. Its handler jumps out
- * of a fault in the guard page. Only the program's own code may cause this fault: the agent must
- * not touch the guard page before the program touches it. The functions write their return address,
- * so that each entry takes the slow path.
+ * Like OCaml's runtime, the program finds the end of its stack by the guard page. Its handler jumps
+ * out of a fault in the guard page. Only the program's own code may cause this fault: the agent
+ * must not touch the guard page before the program touches it. The functions write their return
+ * address, so that each entry takes the slow path.
  * @markers 200 thread_main/one_overflow
  * @no_return 200000
  * @lost 20000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler interrupts each instruction of an entry, an exit and a tail call. In each of the first
- * rounds (ALL), the handler makes a call at all of these instructions, so that chunks become full
+ * A handler interrupts each instruction of an entry, an exit and a tail call. In the first ALL
+ * rounds, the handler makes a call at every one of these instructions, so that chunks become full
  * at each of them. In each later round, the handler makes a call at one instruction. No call may be
  * lost or counted twice.
  *
@@ -18,8 +18,9 @@
 #include "hostile.h"
 
 #define ALL 20
-#define STRIDE 4		/* each later round acts this many instructions after the round
-				 * before; the pid selects the first instruction */
+#define STRIDE 4		/* in each later round, the handler's call comes this many
+				 * instructions later than in the round before; the pid selects the
+				 * first instruction */
 #define ROUNDS 320
 #define MARKS 400000
 

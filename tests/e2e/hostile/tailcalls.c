@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A state machine that makes a million tail calls, direct ones and through pointers. Also a
- * function that jumps to its own first instruction. The stack must not grow.
+ * A state machine makes a million tail calls, directly and through pointers. Another function jumps
+ * to its own first instruction. The stack must not grow.
  * @flags -fno-inline -foptimize-sibling-calls
  * @markers 30 main/one_machine
  * @calls self_jump 30000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions whose first instruction faults. The SIGSEGV handler throws. The unwinder must start in
- * the function, even if a copy of the instruction faulted instead.
+ * The first instruction of a function faults, and the SIGSEGV handler throws. The unwinder must
+ * start in the function, even if the agent's copy of the instruction faulted.
  * @flags -fnon-call-exceptions -fasynchronous-unwind-tables
  * @markers 2000 main/one_throw
  * @calls load 1000

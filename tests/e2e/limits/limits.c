@@ -13,7 +13,7 @@
  *
  * Each coroutine is destroyed half-way, while it has open calls. KIND says what becomes of its
  * stack. "unmapped": it is unmapped. "overwritten": it gets other data and is never a stack again.
- * "reused": the next coroutine uses it.
+ * "reused": a later coroutine uses it.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -173,7 +173,7 @@ static KEEP long v_calls_ifunc(long n) { return chosen(n) + 1; }
 __attribute__((constructor)) static void v_construct(void) { trace_of_order = v_add(3, 4); }
 __attribute__((destructor)) static void v_destruct(void) { sink = v_add(1, 1); }
 
-/* --- no_instrument_function: run_matrix knows the styles in which it prevents tracing --- */
+/* --- no_instrument_function: run_matrix lists the build styles in which its effect shows --- */
 __attribute__((no_instrument_function)) static KEEP long unhooked(long n) { return opaque(n) + 1; }
 
 /* A global function in a section of its own, so that its address is far from other functions. */

@@ -5,7 +5,7 @@
  *   current future both onfault future-onfault both-onfault none unlock bad
  *                      mlockall() with these flags, munlockall()
  *   range range-onfault  mlock(), mlock2() of 1 MB
- *   map thread dlopen    makes a mapping of 1 MB, starts a thread, loads a library. The
+ *   map thread dlopen    makes a mapping of 1 MB, starts a thread, loads two libraries. The
  *                        program keeps all of them
  *   limit=KB             sets RLIMIT_MEMLOCK; if the program is root, it becomes an ordinary user
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A child that goes on after the program's end. In the modes z and d the child can't be inspected
+ * A child goes on after the program's end. In the modes z and d the child can't be inspected
  * as usual:
  *   z   the child's main thread has exited
  *   d   the child isn't dumpable

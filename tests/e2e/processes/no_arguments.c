@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A process that has unmapped its arguments and environment. Prints "ready" and waits. */
+/* Unmaps its arguments and environment, prints "ready", and waits. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

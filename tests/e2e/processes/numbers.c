@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes threads whose pid and tid alone don't show a recorder whether the threads live.
+ * Makes threads for which a recorder can't tell from pid and tid alone whether the thread lives.
  *   numbers child          a thread other than the main thread makes a child's first call
  *   numbers space N        like "child", but in a new pid namespace, and with N idle children
  *   numbers spaces N       makes N namespaces, one after the other. The only process of each

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads that are nearly always inside the window of an exit, that is, inside bytes that a patch
- * may overwrite. The windows contain slow divisions. Meanwhile run_returns patches and restores
- * these windows. The program ends when it reads a line from stdin.
+ * Threads are nearly always inside the window of an exit, that is, inside bytes that a patch may
+ * overwrite: the windows contain slow divisions. Meanwhile run_returns patches and restores these
+ * windows. The program ends when it reads a line from stdin.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls below functions of set_graph_notrace (run_returns notrace). Calls of hidden() and
- * jumping(), and calls below them, aren't recorded. Prints how many calls of outer(), leaf() and
+ * `run_returns notrace` traces this program with -N hidden -N jumping. Calls of these two
+ * functions, and calls below them, aren't recorded. Prints how many calls of outer(), leaf() and
  * tail() must be recorded.
  */
 #include <setjmp.h>

@@ -60,7 +60,7 @@ long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x),
 	tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x), conds(long x), shared(long x);
 
 /* Returns whether rip is a function's entry. After an entry, a handler may see two of the agent's
- * instructions. They don't belong to an exit. */
+ * instructions. on_trap() skips them, because they don't belong to an exit. */
 static int is_entry(unsigned long rip)
 {
 	long (*const functions[])(long) = { stepped, leaf, small, prefixed, pops, saves, tail, tail_reg, tail_r11, tail_mem,

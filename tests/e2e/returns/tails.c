@@ -44,7 +44,7 @@ __asm__(
 	".cfi_endproc\n.size cond,.-cond\n"
 	".type prefixed,@function\nprefixed: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
 	".cfi_endproc\n.size prefixed,.-prefixed\n"
-	/* "far" keeps trampoline slots out of reach, so the ret has a shared jump */
+	/* "far" keeps trampoline slots out of reach, so the ret is patched with a shared jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\nfar\n"
 	".globl shared\n.type shared,@function\nshared: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n test $3,%edi\n je 1f\n"
 	" call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n.size shared,.-shared\nfar\n");

@@ -310,8 +310,8 @@ T t_cramped_tail, 25
 	jmp	t_leaf
 E t_cramped_tail
 
-	/* Saves the old stack pointer on the new stack. If a register held it, handlers would see
-	 * it. CFA = *rsp + 8 */
+	/* Saves the old stack pointer on the new stack, because handlers would see it in a
+	 * register. CFA = *rsp + 8 */
 	.macro to_cramped
 	mov	cramped_at(%rip), %rax
 	mov	%rsp, (%rax)

@@ -11,8 +11,8 @@
  *   c TID EXPECTED                                   the number of the thread's marks
  *   x ACTION FUNCTION STATE K STATUS                 a child died
  *   v OFFSET                                         an instruction of the agent that was stepped
- *   n COUNT                                          the number of them that was stepped in a copy
- *                                                    near the program
+ *   n COUNT                                          how many of these instructions first ran in
+ *                                                    a copy near the program
  *
  *   steps libc|raw|both POINTS
  *         all|quick|brief|observe|stepped|late|extra|names [FUNCTION,... [ACTION,...]]
@@ -657,8 +657,8 @@ struct scenario {
 	long x;
 	long depth;		/* number of calls that are open around the stepped call */
 	bool fresh;		/* the call is made in a new thread */
-	long filled;		/* calls that are made first. -N: calls_to_fill - N calls; 1: those
-				 * of fill_cramped() */
+	long filled;		/* calls that are made first. 0: none; -N: calls_to_fill - N calls;
+				 * 1: the calls of fill_cramped() */
 	void (*before)(void);
 	long room;		/* free bytes of the thread's stack; 0: the whole stack */
 	enum poke poke;

@@ -41,7 +41,7 @@ def steps(function):
     while n < 800:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
-        # this stub also contained the function's exit
+        # if the stub also contains the function's exit, the exit is the second hit
         hits += (names[0] or "").startswith(AGENT) and not (before or "").startswith(AGENT)
         before = names[0]
         returning |= hits == 2

@@ -12,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HANDLER_US	50000	/* the wait lasts for 150 ms */
+#define HANDLER_US	50000	/* the signal's period; dlopen waits for 150 ms */
 #define HEARTBEAT_US	150000	/* after this time the recorder has sent a heartbeat */
 #define CHILD_S		5
 
 static pid_t child = -1;
 static volatile sig_atomic_t loads;
 
-/* Whether the agent's thread is there, for which this thread waits. */
+/* Returns whether the agent's thread exists. While it exists, this thread waits for it. */
 static int waits(void)
 {
 	char text[4096];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* late MS PROGRAM ARGS...: traces the program with ptrace, and takes the end of each of its threads
- * MS milliseconds late. Until then the thread counts as a thread of the program. */
+/* late MS PROGRAM ARGS...: traces the program with ptrace. When a thread has ended, reaps it MS
+ * milliseconds late. Until then the thread counts as a thread of the program. */
 #include <err.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@ import java.util.concurrent.*;
 import java.util.concurrent.atomic.*;
 import java.util.stream.*;
 
-/** Threads, exceptions with stack traces, locks, reflection: with a small heap, so that it collects often. */
+/** Threads, exceptions with stack traces, locks, reflection. The small heap is collected often. */
 public class Threads {
 	interface Shape { double area(); }
 	record Circle(double r) implements Shape { public double area() { return 3 * r * r; } }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// C called from Go, Go from C, C with deep stacks, from many goroutines; C threads that call Go.
+// Many goroutines call C with deep Go and C stacks. C functions and C threads call Go.
 package main
 
 /*

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Objects, strings, maps, regular expressions, exceptions and their stacks, async functions, JSON; with --expose-gc
-// collections of both kinds. Prints checksums.
+// Objects, strings, maps, regular expressions, exceptions and their stacks, async functions, JSON.
+// With --expose-gc, also minor and major garbage collections. Prints checksums.
 'use strict';
 const rounds = Number(process.argv[2] || 20);
 const crypto = require('crypto');
