@@ -119,8 +119,9 @@ struct pb_cursor {
 					 * up to this depth. If the ENTRY of such a call comes
 					 * later, the ENTRY doesn't open the call again */
 	struct pb_call_stack *opened_on;
-	uint64_t lost_seen, lost_due;	/* number of lost calls that LOST events have reported, and
-					 * that the next LOST event must report */
+	uint64_t lost_seen;		/* number of lost calls that LOST events have reported */
+	uint64_t lost_due;		/* number of lost calls that the next LOST event must
+					 * report, at least */
 	bool gap_due;			/* the next LOST event must report missing chunks */
 	bool searched;			/* skip_to is valid for the record at pos */
 	int64_t skip_to;		/* index of the call that the record closes, or -1 */
