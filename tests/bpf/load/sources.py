@@ -19,10 +19,6 @@ Source = collections.namedtuple("Source", "name path kind")
 Object = collections.namedtuple("Object", "name path error")
 
 
-def lowest(argv):
-    return ["nice", "-n", "19"] + argv
-
-
 def stamp():
     st = os.stat(TARBALL)
     clang = subprocess.run(["clang", "--version"], capture_output=True).stdout
@@ -49,8 +45,8 @@ def unpack(work):
     done = os.path.join(top, "done")
     if not os.path.exists(done):
         os.makedirs(top, exist_ok=True)
-        subprocess.run(lowest(["tar", "-C", top, "--wildcards", "-xJf", TARBALL] +
-                              [TREE + "/" + w for w in WANTED]), check=True)
+        subprocess.run(["tar", "-C", top, "--wildcards", "-xJf", TARBALL] + [TREE + "/" + w for w in WANTED],
+                       check=True)
         with open(os.path.join(top, "vmlinux.h"), "wb") as f:
             subprocess.run(["bpftool", "btf", "dump", "file", VMLINUX, "format", "c"], stdout=f, check=True)
         os.makedirs(os.path.join(top, "o"), exist_ok=True)
@@ -117,7 +113,7 @@ def compile_one(top, source):
     out = os.path.join(top, "o", source.name.replace("/", "_") + ".o")
     note = out[:-2] + ".err"
     if not os.path.exists(out) and not os.path.exists(note):
-        r = subprocess.run(lowest(["bash", "-c", command(top, source, out + ".tmp")]), capture_output=True,
+        r = subprocess.run(["bash", "-c", command(top, source, out + ".tmp")], capture_output=True,
                            timeout=300)
         if r.returncode:
             errors = [l for l in r.stderr.decode(errors="replace").splitlines() if "error:" in l]

@@ -59,7 +59,7 @@ def unpack(work):
     inc = os.path.join(top, "inc", "bpf")
     os.makedirs(inc, exist_ok=True)
     os.makedirs(os.path.join(top, "o"), exist_ok=True)
-    subprocess.run(["nice", "tar", "-C", top, "--wildcards", "-xJf", TARBALL] + [TREE + "/" + w for w in WANTED],
+    subprocess.run(["tar", "-C", top, "--wildcards", "-xJf", TARBALL] + [TREE + "/" + w for w in WANTED],
                    check=True)
     tree = os.path.join(top, TREE)
     for name in HEADERS:
@@ -79,7 +79,7 @@ def compile_one(top, source):
     note = out[:-2] + ".err"
     tree = os.path.join(top, TREE)
     if not os.path.exists(out) and not os.path.exists(note):
-        r = subprocess.run(["nice", clang()] + FLAGS +
+        r = subprocess.run([clang()] + FLAGS +
                            ["-I" + os.path.join(top, "inc"), "-I" + os.path.join(tree, TESTS),
                             "-I" + os.path.join(tree, "tools/include/uapi"), "-I" + os.path.join(tree, "tools/include"),
                             "-idirafter", "/usr/include/x86_64-linux-gnu", "-c", source, "-o", out + ".tmp"],
@@ -275,7 +275,7 @@ def programs(data):
 
 
 def run(tool, paths, options=()):
-    r = subprocess.run(["nice", tool] + list(options) + list(paths), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    r = subprocess.run([tool] + list(options) + list(paths), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                        timeout=1800)
     if r.returncode:
         raise RuntimeError("%s ended with %d: %s" % (tool, r.returncode, r.stderr.decode(errors="replace")[-2000:]))
