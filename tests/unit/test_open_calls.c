@@ -269,14 +269,17 @@ static void handler_acts(enum act what)
 	doing = outer;
 }
 
-static bool leaves_calls, hangs;
+static bool hangs;
+static long leaves_calls;		/* the handlers leave 1 to leaves_calls calls open, in turn */
 static struct pb_open_call *enter(uint64_t slot);
 
-/* Enters a call and never ends it, as if a jump inside of the handler had abandoned the call. */
-static void leave_call(ucontext_t *uc)
+/* Enters calls and never ends them, as if a jump inside of the handler had abandoned the calls. The
+ * first of these calls closes those that an earlier handler has left. */
+static void leave_calls(ucontext_t *uc)
 {
 	step_pos = words;
-	enter(0x300);
+	for (long i = 0; i <= step % leaves_calls; i++)
+		enter(0x300 - 8 * (uint64_t)i);
 	hangs = step > MOST_STEPS;
 	if (hangs)
 		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
@@ -288,7 +291,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 
 	step++;
 	if (leaves_calls)
-		leave_call(uc);
+		leave_calls(uc);
 	if (step == step_at) {
 		if (second_at) {
 			/* this handler will be interrupted, too */
@@ -496,27 +499,37 @@ static void test_left_in_the_same_slot(void **state)
 	assert_int_equal(step_pos - words, 0);
 }
 
-/* At each instruction of the functions that close calls, a handler enters a call and leaves it
+/* At each instruction of the functions that close calls, a handler enters calls and leaves them
  * open. The functions must still end. A last close must remove the handler's calls from the
  * array. */
-static void test_left_at_each_step(void **state)
+static void left_at_each_step(long calls)
 {
-	install();
 	step_pos = words;
 	begin();
 	enter(0x1000)->ret = 5;
-	leaves_calls = true;
+	leaves_calls = calls;
 	trap_flag(true);
 	pb_open_enter(&step_top, 0x700, &hooks);
 	pb_open_close(&step_top, 0x700, &hooks);
 	pb_open_at(&step_top, 0x1000, 5, &hooks);
 	trap_flag(false);
-	leaves_calls = false;
-	assert_false(hangs);
+	leaves_calls = 0;
+	if (hangs)
+		fail_msg("no end if handlers leave 1 to %ld calls open", calls);
 	assert_true(step > 1000);
 	step_pos = words;
 	pb_open_close(&step_top, 0x700, &hooks);
 	assert_int_equal(step_top->word, 0x1000);
+}
+
+/* The numbers of calls that are left repeat with a period of 1 to 16 instructions. With some of
+ * these periods, a handler closes the call that the functions look at in each of their
+ * iterations. */
+static void test_left_at_each_step(void **state)
+{
+	install();
+	for (long calls = 1; calls <= 16; calls++)
+		left_at_each_step(calls);
 }
 
 int main(int argc, char **argv)

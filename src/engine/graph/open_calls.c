@@ -13,9 +13,10 @@
 
 /* A handler may call functions, and jump out of these functions to a place inside the handler. The
  * calls of these functions stay open. If this happens at each instruction of the code that closes
- * calls, handlers leave calls open faster than the code closes them. So the code gives up after it
- * has closed MOST_LEFT more calls than were open. A handler may also take the entry that the code
- * is about to claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
+ * calls, handlers leave calls open faster than the code closes them. Or each handler closes the
+ * entry that the code looks at, and leaves other calls open. So the code gives up after it has
+ * looked at MOST_LEFT more entries than were in use. A handler may also take the entry that the
+ * code is about to claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 
@@ -179,7 +180,9 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 	for (; !pb_open_is_root(c); c = pb_open_innermost(c)) {
 		int64_t word = read_word(c);
 
-		if (word == PB_OPEN_FREE)
+		if (!most--)
+			return NULL;
+		if (word == PB_OPEN_FREE)	/* a handler has just closed the call */
 			continue;
 		if (descends(c, word)) {
 			if (state_of(word) == OPEN_LIVE) {
@@ -190,8 +193,6 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 				break;
 			}
 		}
-		if (!most--)
-			return NULL;
 		close_call(c, word, slot, hooks);
 	}
 	return c;
