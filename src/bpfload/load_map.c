@@ -79,7 +79,7 @@ static int load_legacy_maps(struct load *l)
 		if (!s.st_size)
 			s.st_size = size / nr;
 		if (s.st_value > size || s.st_size > size - s.st_value)
-			return load_refuse(l, "a map of section maps is outside it");
+			return load_refuse(l, "a map extends beyond the section `maps'");
 		ret = add_legacy(l, &s, p + s.st_value, s.st_size);
 	}
 	return ret;

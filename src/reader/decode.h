@@ -19,7 +19,7 @@
  *   CALL, FUNC     CALL, FUNC
  *   LOST           LOST
  *   OPEN           none, if no record is missing before the chunk. Otherwise the events
- *                  make the stack agree with the list of OPEN records: END (lost)
+ *                  make the stack agree with the list of OPEN records: END with PB_EV_GAP
  *                  for a call that is no longer open, OPEN for an unknown call
  *   STACK, TIME, PAD, holes, unknown types: none
  *
@@ -120,8 +120,8 @@ struct pb_cursor {
 					 * later, the ENTRY doesn't open the call again */
 	struct pb_call_stack *opened_on;
 	uint64_t lost_seen;		/* number of lost calls that LOST events have reported */
-	uint64_t lost_due;		/* number of lost calls that the next LOST event must
-					 * report, at least */
+	uint64_t lost_due;		/* the next LOST event must report at least this number
+					 * of lost calls */
 	bool gap_due;			/* the next LOST event must report missing chunks */
 	bool searched;			/* skip_to is valid for the record at pos */
 	int64_t skip_to;		/* index of the call that the record closes, or -1 */
@@ -131,8 +131,8 @@ struct pb_cursor {
 
 	/* totals */
 	uint64_t records, chunks_missing, read_errors;
-	uint64_t unwritten;	/* number of words, or of records of several words, that were
-				 * reserved and never written */
+	uint64_t unwritten;	/* number of words that were reserved and never written. An UNDONE
+				 * record counts as one, whatever its length */
 	uint64_t inherited;	/* number of records of calls that began in the parent process */
 	uint64_t entered;	/* number of ENTRY records whose call is in the list at their
 				 * chunk's start, except inherited calls */

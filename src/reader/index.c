@@ -149,8 +149,8 @@ static int scan_file(struct scan *s)
 		/* If the recorder was killed, this is normal. Otherwise the file was damaged after
 		 * the recording. */
 		d->damaged |= d->ended;
-		pb_data_note(d, "chunks is cut off or damaged at byte %llu of %llu: the rest isn't "
-				"shown",
+		pb_data_note(d, "the file `chunks' is cut off or damaged at byte %llu of %llu: "
+				"the rest isn't shown",
 			     (unsigned long long)at, (unsigned long long)d->chunks_size);
 	}
 	return 0;
@@ -173,7 +173,7 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 }
 
 /* Returns true if the thread must be left out. The losses in meta belong to the main buffer. If
- * another buffer has no chunks of a thread, the thread does not belong to that buffer. */
+ * the reader reads another buffer, it leaves out the threads that have no chunks in that buffer. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)

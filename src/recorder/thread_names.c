@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps the names of threads, which can be read only while the threads live. The ring has the
- * numbers that engines know. tasks.c finds the threads with these numbers. */
+/* Keeps the names of threads, which can be read only while the threads live. The ring has each
+ * thread's number in the program's pid namespace. tasks.c finds the thread with this number. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -15,8 +15,9 @@
 #define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before this
 								 * offset */
 
-/* While a thread has no chunk, pb_no_chunk stands for its chunk, and pb_no_leaf for its leaf. The
- * chunk at pb_no_chunk counts as full, and is never written. */
+/* While a thread has no chunk, pb_no_chunk stands for its chunk, and pb_no_leaf for the words of
+ * the chunk's header that show an open leaf. The chunk at pb_no_chunk counts as full, and is never
+ * written. */
 extern uint64_t pb_no_chunk;
 extern uint64_t pb_no_leaf[2];
 

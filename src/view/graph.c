@@ -84,8 +84,8 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_char(v->out, '\n');
 }
 
-/* Merges the trees below the function's nodes. A node of the function that lies below another such
- * node is only a part of the outer node's tree. A node's `mark` is the index of the node's copy in
+/* Merges the trees below the function's nodes. If a node of the function lies below another node of
+ * the function, the lower node is only a part of the upper node's tree. A node's `mark` is the index of the node's copy in
  * the merged tree. Parents come before their children, so one pass over the nodes is enough. -D
  * counts levels from the function; deeper nodes have the mark HIDDEN. */
 static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
@@ -134,7 +134,7 @@ static int print_focus(const struct pb_view *v, struct pb_tree *t)
 	}
 	if (!ret && merged.nr == 1)
 		pb_out_fmt(v->out, "# no such call was recorded%s\n", chooses(v) ?
-			   ", or none that the options leave" : "");
+			   ", or the options exclude all of them" : "");
 	else if (!ret)
 		print_whole(v, &merged);
 	memset(&merged.sites, 0, sizeof(merged.sites));

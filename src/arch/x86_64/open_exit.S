@@ -8,7 +8,7 @@
 #include "arch/x86_64/open_call.inc"
 
 	.if PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1 || PB_TAG_EXIT != PB_TAG_LEAF + 2
-	.error "the tag is made of the state"
+	.error "this code relies on these values of states and tags"
 	.endif
 
 	/* Reserves a record of `words` words; rdx is its address. The label `reserved` comes right
@@ -55,7 +55,8 @@
 	open_if_pops edx, .Lc_\name
 	.endif
 	mov	O_SITE(%rcx), %r8d
-	mov	O_STATE(%rcx), %edx		/* also O_RECORD and `watch`, which only C sets */
+	mov	O_STATE(%rcx), %edx		/* also reads O_RECORD and `watch`, which are 0
+						 * unless C code has set them */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name
 	ja	.Lother_state_\name

@@ -5,8 +5,8 @@
  * the file that describes maps and programs to agents (abi/progs.h). The agents verify the programs
  * again.
  *
- * Context: the recorder's main thread. Functions that return int return 0. After an error, they
- * print a message and return an exit status.
+ * Context: the recorder's main thread. Functions that return int return 0 on success. After an
+ * error, they print a message and return an exit status.
  */
 #ifndef PB_CLI_BPF_ATTACH_H
 #define PB_CLI_BPF_ATTACH_H

@@ -2,7 +2,8 @@
 /*
  * Gives each thread its state (thread_state.h), at its first hit and again at its first hit in a
  * forked child. glibc reuses stacks, so a new thread may have the TCB address of a thread that has
- * ended. In this way the end of a thread is noticed, and the new thread takes the state over.
+ * ended. The equal addresses show that the former thread has ended, and the new thread takes its
+ * state over.
  */
 #ifndef PB_ENGINE_GRAPH_THREAD_H
 #define PB_ENGINE_GRAPH_THREAD_H

@@ -13,7 +13,8 @@ extern bool pb_creds_wanted;	/* the agent will have a thread; set before pb_cred
 void pb_creds_hook(struct pb_module *m);
 /* Called after prctl() with these arguments has succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-/* From this call on, the agent's thread calls pb_creds_serve() every 20 ms while it waits. */
+/* From this call on, the agent's thread calls pb_creds_serve() every 20 ms while it waits for
+ * messages. */
 void pb_creds_start(void);
 /* Called when the agent's thread is about to end. */
 void pb_creds_end(void);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Replaces functions of the program by functions of the agent, for all callers. A replaced function
- * is traced like any other function: its replacement ends the call as the function's own exits do.
+ * is traced like any other function: the end of the replacement ends the call, unless the
+ * replacement jumps to the original.
  * Context: the agent's start, or the loader's hook. A batch of changes to the text must be open.
  */
 #ifndef PB_ENGINE_PROCESS_REPLACE_H

@@ -41,7 +41,7 @@ static bool usable(const struct pb_module *m, uint32_t window)
 		f = pb_window_next(m->analysis, w);
 	if (m->exits[window].flags & PB_EXIT_FL_REFUSED)
 		return false;
-	/* functions whose calls the compiler's hooks report aren't patched */
+	/* a function isn't patched if the compiler's hooks report its calls */
 	return !f || (f->kind != PB_SITE_CYG &&
 		      !(m->sites[f - pb_analysis_funcs(m->analysis)].flags & FTRACE_FL_REFUSED));
 }
@@ -157,9 +157,9 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
 static void change(struct pb_module *m, uint32_t window, bool on);
 
 /* A window of exits gets a jump. Returns the address that this jump leads to. Usually this is the
- * window's own stub. But if the jump is the second of two shared jumps, both targets are chosen
- * together, and the result is this jump's target. Then, if the window's stub is new,
- * through_landing() makes the first jump's stub, too. */
+ * window's own stub. But if the jump is the second of two shared jumps, its bytes are also a part
+ * of the first jump. So the targets of both jumps are chosen together. In this case, if the
+ * window's stub is new, through_landing() makes the first jump's stub, too. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

@@ -6,7 +6,7 @@
  *   - bytes whose address a RIP-relative lea takes. In a program at a fixed address, also bytes
  *     whose address is an immediate or a displacement;
  *   - calls of the compiler's hooks;
- *   - jumps from the code of one FDE into the code of another FDE;
+ *   - jumps that leave the code of their FDE;
  *   - instructions that touch their function's return slot, according to the CFI;
  *   - whether there is any system call;
  *   - padding that no code falls into. It comes after a piece of known code whose last instruction

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Recognises language runtimes by what a file contains. Runtimes use stacks, code or calls in other
- * ways than C, so users need to know what to expect of a trace. A runtime does not change what is
- * traced, with one exception: code without unwind tables counts as assembly
- * (analysis/depth.c), but not if its runtime is known to have its own kind of stacks.
+ * ways than C, so users need to know what to expect of a trace. A runtime changes what is traced in
+ * one case only. Code without unwind tables usually counts as assembly (analysis/depth.c). If the
+ * file belongs to a runtime with its own kind of stacks, this code doesn't count as assembly.
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H
