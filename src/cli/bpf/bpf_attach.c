@@ -20,10 +20,10 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-/* Names of the two maps that Patchbay adds. If a map of the object has one of these names,
- * make_output() fails, because the map's file exists already. */
-#define OUTPUT		"bpf_output"
-#define COUNTS		"bpf_counts"
+/* Names of the two maps that Patchbay adds. No map of a C program has such a name: a variable's name
+ * can't contain a '+', and the loader replaces it in a section's name. */
+#define OUTPUT		"bpf+output"
+#define COUNTS		"bpf+counts"
 #define CPU_SLOTS	16		/* smallest count of per-CPU slots */
 
 /* ---- maps ---------------------------------------------------------------------------- */

@@ -130,13 +130,14 @@ static const struct argp run_argp = {
 	"Verifies a program and runs it with a packet or a context, like the kernel's "
 	"BPF_PROG_TEST_RUN. The program is one of an object's programs, or is given as "
 	"instructions in hexadecimal digits.\vExit "
-	"status: 0 it ran, 1 it was rejected, 2 the run failed, 3 nothing was tried.", children
+	"status: 0 it ran, 1 it was rejected, 2 the run failed, 3 usage error, or a file can't be "
+	"used.", children
 };
 static const struct argp verify_argp = {
 	verify_options, bpf_verify_parse, "[OBJECT [PROGRAM...] | HEX...]",
 	"Says, in the kernel's words, whether programs may run. The programs are an object's, or "
 	"one program is given as instructions in hexadecimal digits.\vExit status: 0 accepted, "
-	"1 rejected, 3 nothing was tried.", children
+	"1 rejected, 3 usage error, or a file can't be used.", children
 };
 
 /* ---- output ------------------------------------------------------------------------- */
