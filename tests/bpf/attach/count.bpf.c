@@ -20,8 +20,8 @@ struct {
 	__type(value, long);
 } cpu_slots SEC(".maps");
 
-enum { ADD, ADD_SUM, NINE, NINE_SUM, FORBIDDEN, FIRST, SECOND, FIRST_RET, SECOND_RET, DEEP, DEEP_RET, HALF_RET,
-       HANDLER, IP };
+enum { ADD, ADD_SUM, NINE, NINE_SUM, FORBIDDEN, FIRST, SECOND, FIRST_RET, SECOND_RET, DEEP,
+       DEEP_RET, HALF_RET, HANDLER, IP };
 
 static void more(int what, long by)
 {
@@ -59,8 +59,9 @@ SEC("kprobe/nine") int on_nine(struct pt_regs *ctx)
 	bpf_probe_read_user(&g, sizeof(g), (void *)(sp + 8));
 	bpf_probe_read_user(&h, sizeof(h), (void *)(sp + 16));
 	bpf_probe_read_user(&i, sizeof(i), (void *)(sp + 24));
-	more(NINE, PT_REGS_PARM1(ctx) * 100000000 + PT_REGS_PARM2(ctx) * 10000000 + PT_REGS_PARM3(ctx) * 1000000 +
-	     ctx->rcx * 100000 + PT_REGS_PARM5(ctx) * 10000 + ctx->r9 * 1000 + g * 100 + h * 10 + i);
+	more(NINE, PT_REGS_PARM1(ctx) * 100000000 + PT_REGS_PARM2(ctx) * 10000000 +
+	     PT_REGS_PARM3(ctx) * 1000000 + ctx->rcx * 100000 + PT_REGS_PARM5(ctx) * 10000 +
+	     ctx->r9 * 1000 + g * 100 + h * 10 + i);
 	more(IP, bpf_get_func_ip(ctx) == PT_REGS_IP(ctx));
 	return 0;
 }
@@ -86,9 +87,12 @@ SEC("kprobe/forbidden") int on_forbidden(struct pt_regs *ctx)
 }
 
 SEC("kprobe/first") int on_first(struct pt_regs *ctx) { more(FIRST, 1); return 1; }
-SEC("kprobe/second") int on_second(struct pt_regs *ctx) { more(SECOND, PT_REGS_PARM1(ctx)); return 1; }
-SEC("kretprobe/first") int on_first_ret(struct pt_regs *ctx) { more(FIRST_RET, PT_REGS_RC(ctx)); return 1; }
-SEC("kretprobe/second") int on_second_ret(struct pt_regs *ctx) { more(SECOND_RET, PT_REGS_RC(ctx)); return 1; }
+SEC("kprobe/second")
+int on_second(struct pt_regs *ctx) { more(SECOND, PT_REGS_PARM1(ctx)); return 1; }
+SEC("kretprobe/first")
+int on_first_ret(struct pt_regs *ctx) { more(FIRST_RET, PT_REGS_RC(ctx)); return 1; }
+SEC("kretprobe/second")
+int on_second_ret(struct pt_regs *ctx) { more(SECOND_RET, PT_REGS_RC(ctx)); return 1; }
 SEC("kprobe/deep") int on_deep(struct pt_regs *ctx) { more(DEEP, 1); return 1; }
 SEC("kretprobe/deep") int on_deep_ret(struct pt_regs *ctx) { more(DEEP_RET, 1); return 1; }
 SEC("kretprobe.multi/on_sig*") int on_handler(struct pt_regs *ctx) { more(HANDLER, 1); return 1; }

@@ -28,7 +28,8 @@ SEC("uprobe/filtered:look") int on_look(struct pt_regs *ctx)
 	char text[16] = "", comm[16] = "";
 	long value;
 
-	if (bpf_probe_read_user_str(text, sizeof(text), (void *)PT_REGS_PARM1(ctx)) == 14 && text[12] == 'p')
+	if (bpf_probe_read_user_str(text, sizeof(text), (void *)PT_REGS_PARM1(ctx)) == 14 &&
+	    text[12] == 'p')
 		count(1);
 	if (bpf_probe_read_user(&value, sizeof(value), (void *)PT_REGS_PARM2(ctx)) < 0)
 		count(2);

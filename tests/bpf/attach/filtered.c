@@ -27,7 +27,8 @@
 #define CALLS 1000
 
 static const int forbidden[] = {
-	SYS_process_vm_readv, SYS_process_vm_writev, SYS_getuid, SYS_getgid, SYS_kill, SYS_rt_tgsigqueueinfo,
+	SYS_process_vm_readv, SYS_process_vm_writev, SYS_getuid, SYS_getgid, SYS_kill,
+	SYS_rt_tgsigqueueinfo,
 };
 
 #ifdef LAUNCHER
@@ -45,12 +46,15 @@ static long prctl_itself(long op, long a, const void *b)
 static void set_filter(void)
 {
 	enum { NR = sizeof(forbidden) / sizeof(forbidden[0]) };
-	struct sock_filter f[2 * NR + 2] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
+	struct sock_filter f[2 * NR + 2] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
 	struct sock_fprog p = { sizeof(f) / sizeof(f[0]), f };
 
 	for (int i = 0; i < NR; i++) {
-		f[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden[i], 0, 1);
-		f[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+		f[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+							    (unsigned)forbidden[i], 0, 1);
+		f[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+							    SECCOMP_RET_KILL_PROCESS);
 	}
 	f[2 * NR + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	if (prctl_itself(PR_SET_NO_NEW_PRIVS, 1, NULL) ||

@@ -24,7 +24,8 @@ static int count(int what)
 }
 
 SEC("uprobe/libloaded-1.2.so:loaded") int on_loaded(struct pt_regs *ctx) { return count(0); }
-SEC("uretprobe/libloaded-1.2.so:loaded") int on_loaded_ret(struct pt_regs *ctx) { return count(PT_REGS_RC(ctx)); }
+SEC("uretprobe/libloaded-1.2.so:loaded")
+int on_loaded_ret(struct pt_regs *ctx) { return count(PT_REGS_RC(ctx)); }
 /* gives each of the library's 200 functions many* a site */
 SEC("uprobe/libloaded-1.2.so:many*") int on_many(struct pt_regs *ctx) { return count(1); }
 

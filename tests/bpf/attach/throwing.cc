@@ -52,8 +52,8 @@ KEEP int recurse(int n, int x)
 }
 
 static int (*const calls[])(int) = {
-	thrower, tail2, tail1, framed<1>, framed<8>, framed<16>, framed<24>, framed<32>, framed<40>, framed<48>, framed<64>,
-	framed<72>, framed<128>,
+	thrower, tail2, tail1, framed<1>, framed<8>, framed<16>, framed<24>, framed<32>, framed<40>,
+	framed<48>, framed<64>, framed<72>, framed<128>,
 };
 
 int main(int argc, char **argv)

@@ -66,7 +66,8 @@ static bool take(struct as *a, const char *text)
 	blanks(a);
 	if (strncmp(a->p, text, n))
 		return false;
-	if (isalnum((unsigned char)text[n - 1]) && (isalnum((unsigned char)a->p[n]) || a->p[n] == '_'))
+	if (isalnum((unsigned char)text[n - 1]) &&
+	    (isalnum((unsigned char)a->p[n]) || a->p[n] == '_'))
 		return false;
 	a->p += n;
 	return true;
@@ -195,8 +196,8 @@ static unsigned memory(struct as *a, uint8_t *base, __s16 *off, bool *sx)
 			*sx = k > 3;
 		else if (k > 3)
 			break;
-		if (!expect(a, "*") || !expect(a, ")") || !expect(a, "(") || !reg(a, 'r', base) || !offset(a, off) ||
-		    !expect(a, ")"))
+		if (!expect(a, "*") || !expect(a, ")") || !expect(a, "(") || !reg(a, 'r', base) ||
+		    !offset(a, off) || !expect(a, ")"))
 			return 0;
 		return 1u << k % 4;
 	}
@@ -317,12 +318,13 @@ static bool fetch(struct as *a, uint8_t dst)
 		;
 	if (k == 6)
 		return fail(a, "an operation expected at \"%s\"", a->p);
-	if (!expect(a, "(") || !expect(a, "(") || !(width = memory(a, &base, &i.off, NULL)) || !expect(a, ","))
+	if (!expect(a, "(") || !expect(a, "(") || !(width = memory(a, &base, &i.off, NULL)) ||
+	    !expect(a, ","))
 		return false;
 	if (width != wide)
 		return fail(a, "the type isn't %u bytes", wide);
-	i = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_ATOMIC | size_code(width)), .dst_reg = base,
-			       .off = i.off, .imm = ops[k].op };
+	i = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_ATOMIC | size_code(width)),
+			       .dst_reg = base, .off = i.off, .imm = ops[k].op };
 	if (ops[k].op == BPF_CMPXCHG && (!reg(a, 'r', &r0) || !expect(a, ",") || r0 || dst))
 		return fail(a, "the compared register must be r0");
 	if (!reg(a, 'r', &src) || !expect(a, ")"))
@@ -394,7 +396,8 @@ static bool load64(struct as *a, uint8_t dst)
 /* Parses the right side of an assignment to a register. */
 static bool assign(struct as *a, uint8_t dst, char letter)
 {
-	static const struct { const char *word; int bits; } casts[] = { { "(s8)", 8 }, { "(s16)", 16 }, { "(s32)", 32 } };
+	static const struct { const char *word; int bits; } casts[] = {
+		{ "(s8)", 8 }, { "(s16)", 16 }, { "(s32)", 32 } };
 	uint8_t class = letter == 'w' ? BPF_ALU : BPF_ALU64, src;
 	struct bpf_insn i = { .dst_reg = dst };
 
@@ -433,9 +436,10 @@ static bool assign(struct as *a, uint8_t dst, char letter)
 static bool arithmetic(struct as *a, uint8_t dst, char letter)
 {
 	static const struct { const char *word; uint8_t op; int16_t off; } ops[] = {
-		{ "s>>=", BPF_ARSH, 0 }, { "<<=", BPF_LSH, 0 }, { ">>=", BPF_RSH, 0 }, { "s/=", BPF_DIV, 1 },
-		{ "s%=", BPF_MOD, 1 }, { "+=", BPF_ADD, 0 }, { "-=", BPF_SUB, 0 }, { "*=", BPF_MUL, 0 },
-		{ "/=", BPF_DIV, 0 }, { "|=", BPF_OR, 0 }, { "&=", BPF_AND, 0 }, { "%=", BPF_MOD, 0 },
+		{ "s>>=", BPF_ARSH, 0 }, { "<<=", BPF_LSH, 0 }, { ">>=", BPF_RSH, 0 },
+		{ "s/=", BPF_DIV, 1 }, { "s%=", BPF_MOD, 1 }, { "+=", BPF_ADD, 0 },
+		{ "-=", BPF_SUB, 0 }, { "*=", BPF_MUL, 0 }, { "/=", BPF_DIV, 0 },
+		{ "|=", BPF_OR, 0 }, { "&=", BPF_AND, 0 }, { "%=", BPF_MOD, 0 },
 		{ "^=", BPF_XOR, 0 } };
 	struct bpf_insn i = { .dst_reg = dst };
 	uint8_t src;
@@ -460,9 +464,9 @@ static bool arithmetic(struct as *a, uint8_t dst, char letter)
 static bool branch(struct as *a)
 {
 	static const struct { const char *word; uint8_t op; } ops[] = {
-		{ "s>=", BPF_JSGE }, { "s<=", BPF_JSLE }, { "s>", BPF_JSGT }, { "s<", BPF_JSLT }, { "==", BPF_JEQ },
-		{ "!=", BPF_JNE }, { ">=", BPF_JGE }, { "<=", BPF_JLE }, { ">", BPF_JGT }, { "<", BPF_JLT },
-		{ "&", BPF_JSET } };
+		{ "s>=", BPF_JSGE }, { "s<=", BPF_JSLE }, { "s>", BPF_JSGT }, { "s<", BPF_JSLT },
+		{ "==", BPF_JEQ }, { "!=", BPF_JNE }, { ">=", BPF_JGE }, { "<=", BPF_JLE },
+		{ ">", BPF_JGT }, { "<", BPF_JLT }, { "&", BPF_JSET } };
 	struct bpf_insn i = { 0 };
 	uint8_t r;
 	char letter;
@@ -511,8 +515,8 @@ static bool raw(struct as *a)
 	for (int k = 0; k < 5; k++)
 		if (!imm32(a, &v[k]))
 			return false;
-	i = (struct bpf_insn){ .code = (__u8)v[0], .dst_reg = (__u8)(v[1] & 15), .src_reg = (__u8)(v[2] & 15),
-			       .off = (__s16)v[3], .imm = v[4] };
+	i = (struct bpf_insn){ .code = (__u8)v[0], .dst_reg = (__u8)(v[1] & 15),
+			       .src_reg = (__u8)(v[2] & 15), .off = (__s16)v[3], .imm = v[4] };
 	emit(a, i);
 	return true;
 }
@@ -593,12 +597,14 @@ static bool statement(struct as *a)
 			break;
 		if (a->nr_labels == ASM_MOST_LABELS)
 			return fail(a, "too many labels");
-		snprintf(a->labels[a->nr_labels].name, sizeof(a->labels[0].name), "%.*s", (int)(colon - a->p), a->p);
+		snprintf(a->labels[a->nr_labels].name, sizeof(a->labels[0].name), "%.*s",
+			 (int)(colon - a->p), a->p);
 		a->labels[a->nr_labels++].at = a->out->nr;
 		a->p = colon + 1;
 	}
 	a->code = -1;
-	if (a->p[0] == '(' && isxdigit((unsigned char)a->p[1]) && isxdigit((unsigned char)a->p[2]) && a->p[3] == ')') {
+	if (a->p[0] == '(' && isxdigit((unsigned char)a->p[1]) &&
+	    isxdigit((unsigned char)a->p[2]) && a->p[3] == ')') {
 		a->code = (int)strtol(a->p + 1, NULL, 16);
 		a->p += 4;
 	}

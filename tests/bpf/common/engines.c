@@ -11,7 +11,8 @@
 #include "insns.h"
 #include "kernel_run.h"
 
-const char *const engine_names[NR_ENGINES] = { "interpreter", "jit", "blinded jit", "baseline jit" };
+const char *const engine_names[NR_ENGINES] = {
+	"interpreter", "jit", "blinded jit", "baseline jit" };
 
 /*
  * At a program's start, r1 has the context, and no other register has an argument. The instructions
@@ -36,7 +37,8 @@ static int decode(const struct bpf_insn *insns, uint32_t nr, uint8_t *ops, uint8
 		    (i >= START && !pb_bpf_unused_are_zero(&insns[i], ops[i])))
 			return -EINVAL;
 		if (ops[i] == PB_BPF_OP_LD_IMM64) {
-			if (++i == nr || insns[i].code || insns[i].dst_reg || insns[i].src_reg || insns[i].off)
+			if (++i == nr || insns[i].code || insns[i].dst_reg || insns[i].src_reg ||
+			    insns[i].off)
 				return -EINVAL;
 			ops[i] = 0;
 		} else if (ops[i] == PB_BPF_OP_CALL_PC) {
@@ -65,8 +67,8 @@ static int32_t depth(const struct bpf_insn *i, uint8_t op)
 	return 0;
 }
 
-static uint32_t find_subs(struct pb_bpf_sub *subs, const struct bpf_insn *insns, uint32_t nr, const uint8_t *ops,
-			  const uint8_t *begins)
+static uint32_t find_subs(struct pb_bpf_sub *subs, const struct bpf_insn *insns, uint32_t nr,
+			  const uint8_t *ops, const uint8_t *begins)
 {
 	uint32_t n = 0;
 
@@ -82,8 +84,8 @@ static uint32_t find_subs(struct pb_bpf_sub *subs, const struct bpf_insn *insns,
 	return n;
 }
 
-static void set_frames(struct bpf_insn *insns, uint32_t nr, const uint8_t *ops, const struct pb_bpf_sub *subs,
-		       uint32_t nr_subs)
+static void set_frames(struct bpf_insn *insns, uint32_t nr, const uint8_t *ops,
+		       const struct pb_bpf_sub *subs, uint32_t nr_subs)
 {
 	uint32_t s = 0;
 
@@ -102,10 +104,12 @@ void engine_choose(enum engine e)
 	pb_bpf_settings.jit_baseline = e == ENGINE_BASELINE;
 }
 
-static int make(struct engine_prog *p, struct bpf_insn *all, uint32_t nr, uint8_t *ops, uint8_t *begins)
+static int make(struct engine_prog *p, struct bpf_insn *all, uint32_t nr, uint8_t *ops,
+		uint8_t *begins)
 {
 	struct pb_bpf_sub subs[PB_BPF_MAX_SUBPROGS];
-	struct pb_bpf_prog_spec s = { .insns = all, .nr = nr, .ops = ops, .subs = subs, .stack = PB_BPF_STACK };
+	struct pb_bpf_prog_spec s = { .insns = all, .nr = nr, .ops = ops, .subs = subs,
+		.stack = PB_BPF_STACK };
 	int err = decode(all, nr, ops, begins);
 
 	if (err)

@@ -6,7 +6,8 @@
 #include <linux/bpf.h>
 
 #define I(c, d, s, o, i) \
-	((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (int16_t)(o), .imm = (int32_t)(i) })
+	((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (int16_t)(o), \
+			    .imm = (int32_t)(i) })
 #define BPF_ALU64_IMM(op, d, imm)	I(BPF_ALU64 | BPF_K | (op), d, 0, 0, imm)
 #define BPF_ALU64_REG(op, d, s)		I(BPF_ALU64 | BPF_X | (op), d, s, 0, 0)
 #define BPF_ALU32_IMM(op, d, imm)	I(BPF_ALU | BPF_K | (op), d, 0, 0, imm)
@@ -14,7 +15,8 @@
 #define BPF_MOV64_IMM(d, imm)		BPF_ALU64_IMM(BPF_MOV, d, imm)
 #define BPF_MOV64_REG(d, s)		BPF_ALU64_REG(BPF_MOV, d, s)
 #define BPF_LD_IMM64_RAW(d, s, v) \
-	I(BPF_LD | BPF_DW | BPF_IMM, d, s, 0, (uint32_t)(uint64_t)(v)), I(0, 0, 0, 0, (uint64_t)(v) >> 32)
+	I(BPF_LD | BPF_DW | BPF_IMM, d, s, 0, (uint32_t)(uint64_t)(v)), \
+	I(0, 0, 0, 0, (uint64_t)(v) >> 32)
 #define BPF_LDX_MEM(size, d, s, off)	I(BPF_LDX | BPF_MEM | (size), d, s, off, 0)
 #define BPF_STX_MEM(size, d, s, off)	I(BPF_STX | BPF_MEM | (size), d, s, off, 0)
 #define BPF_ST_MEM(size, d, off, imm)	I(BPF_ST | BPF_MEM | (size), d, 0, off, imm)

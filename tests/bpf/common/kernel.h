@@ -37,8 +37,8 @@ static inline long kernel_bpf(int cmd, union bpf_attr *a)
 }
 
 /* Returns a descriptor, or -errno. log may be NULL. */
-static inline int kernel_load(uint32_t type, uint32_t attach_type, const struct bpf_insn *insns, uint32_t nr,
-			      char *log, uint32_t log_size)
+static inline int kernel_load(uint32_t type, uint32_t attach_type, const struct bpf_insn *insns,
+			      uint32_t nr, char *log, uint32_t log_size)
 {
 	union bpf_attr a;
 	long fd;

@@ -10,7 +10,8 @@
 #include "kernel.h"
 #include "kernel_run.h"
 
-uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all)
+uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len,
+			  struct bpf_insn *all)
 {
 	const struct bpf_insn around[] = {
 		BPF_LDX_MEM(BPF_W, 7, 1, offsetof(struct xdp_md, data)),

@@ -27,7 +27,8 @@ struct kernel_prog {
 /* Writes the XDP program and insns to all[], which has room for nr + KERNEL_AROUND instructions.
  * Returns the number of instructions. */
 #define KERNEL_AROUND	16
-uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len, struct bpf_insn *all);
+uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len,
+			  struct bpf_insn *all);
 #define KERNEL_DONE	2	/* what the XDP program returns (XDP_PASS) */
 /* Loads the program. Returns 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,

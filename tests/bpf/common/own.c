@@ -40,7 +40,8 @@ uint32_t own_find_funcs(const struct bpf_insn *insns, uint32_t nr, uint32_t *sta
 		bool begins = !at;
 
 		for (uint32_t i = 0; i < nr && !begins; i++)
-			begins = insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].src_reg == BPF_PSEUDO_CALL &&
+			begins = insns[i].code == (BPF_JMP | BPF_CALL) &&
+				insns[i].src_reg == BPF_PSEUDO_CALL &&
 				i + 1 + (uint32_t)insns[i].imm == at;
 		if (begins)
 			starts[n++] = at;
@@ -52,8 +53,9 @@ int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, ui
 	     struct pb_bpf_map *const *maps, uint32_t nr_maps, char *log, uint32_t log_size)
 {
 	struct pb_bpf_text text = { .buf = log, .size = log_size };
-	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
-		.nr = nr, .maps = maps, .nr_maps = nr_maps, .mem = &pb_bpf_heap, .log = log ? &text : NULL, .log_level = !!log };
+	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL,
+		.gpl = true, .insns = insns, .nr = nr, .maps = maps, .nr_maps = nr_maps,
+		.mem = &pb_bpf_heap, .log = log ? &text : NULL, .log_level = !!log };
 	struct pb_bpf_func funcs[OWN_MOST_FUNCS];
 	struct pb_bpf_resolved r;
 	int err;
@@ -82,8 +84,9 @@ int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, ui
 
 int own_run(const struct own_prog *p, enum engine e, struct own_run *r)
 {
-	struct pb_bpf_test_run t = { .prog = p->progs[e], .host = pb_bpf_host_linux(), .ctx_needed = p->ctx_needed,
-		.data_in = r->in, .data_size_in = r->len, .repeat = 1, .data_out = r->out, .data_size_out = sizeof(r->out) };
+	struct pb_bpf_test_run t = { .prog = p->progs[e], .host = pb_bpf_host_linux(),
+		.ctx_needed = p->ctx_needed, .data_in = r->in, .data_size_in = r->len, .repeat = 1,
+		.data_out = r->out, .data_size_out = sizeof(r->out) };
 	int err = pb_bpf_test_run(&t);
 
 	r->out_len = t.data_size_out;

@@ -45,7 +45,8 @@ void calls_ours(const struct calls *c, struct outcome *o)
 		.data_in = raw ? NULL : c->data, .data_size_in = raw ? 0 : c->data_len,
 		.data_out = raw ? NULL : o->data, .data_size_out = raw ? 0 : sizeof(o->data),
 		.ctx_in = c->has_ctx ? c->ctx : NULL, .ctx_size_in = c->has_ctx ? c->ctx_len : 0,
-		.ctx_out = c->has_ctx && !raw ? o->ctx : NULL, .ctx_size_out = c->has_ctx && !raw ? sizeof(o->ctx) : 0,
+		.ctx_out = c->has_ctx && !raw ? o->ctx : NULL,
+		.ctx_size_out = c->has_ctx && !raw ? sizeof(o->ctx) : 0,
 	};
 
 	memset(o, 0, sizeof(*o));
@@ -93,8 +94,8 @@ struct both {
 
 static struct bpf_insn *load64(struct bpf_insn *i, uint8_t dst, uint8_t src, uint64_t v)
 {
-	*i++ = (struct bpf_insn){ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = dst, .src_reg = src & 15,
-				  .imm = (int32_t)v };
+	*i++ = (struct bpf_insn){ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = dst,
+				  .src_reg = src & 15, .imm = (int32_t)v };
 	*i++ = (struct bpf_insn){ .imm = (int32_t)(v >> 32) };
 	return i;
 }
@@ -111,8 +112,8 @@ static uint32_t assemble(const struct calls *c, struct bpf_insn *insns, int mem_
 
 			switch (c->call[n].arg[k].kind) {
 			case ARG_CTX:
-				*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = r & 15,
-							  .src_reg = 6 };
+				*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X,
+							  .dst_reg = r & 15, .src_reg = 6 };
 				break;
 			case ARG_MEM:
 				i = load64(i, r, BPF_PSEUDO_MAP_VALUE, (uint32_t)mem_fd | v << 32);

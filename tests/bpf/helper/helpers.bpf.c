@@ -22,15 +22,19 @@ MAP(percpu, PERCPU_ARRAY, __u32, long, 2);
 MAP(percpu_hash, PERCPU_HASH, __u32, long, 4);
 MAP(lru, LRU_HASH, __u32, long, 64);
 MAP(locks, ARRAY, __u32, struct locked, 2);
-struct { __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 3); __type(value, long); } queue SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_STACK); __uint(max_entries, 3); __type(value, long); } stack SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); } ring SEC(".maps"), other_ring SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 3);
+	 __type(value, long); } queue SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_STACK); __uint(max_entries, 3);
+	 __type(value, long); } stack SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); } ring SEC(".maps"),
+	other_ring SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY); __uint(max_entries, 4); __uint(key_size, 4);
 	 __uint(value_size, 4); } events SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_STACK_TRACE); __uint(max_entries, 16); __uint(key_size, 4);
 	 __uint(value_size, 80); } stacks SEC(".maps");
 struct lpm_key { __u32 len; __u8 addr[4]; };
-struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 8); __uint(map_flags, BPF_F_NO_PREALLOC);
+struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 8);
+	 __uint(map_flags, BPF_F_NO_PREALLOC);
 	 __type(key, struct lpm_key); __type(value, long); } lpm SEC(".maps");
 
 int variable = 3;
@@ -71,7 +75,8 @@ TC int maps(struct __sk_buff *skb)
 
 TC int more_maps(struct __sk_buff *skb)
 {
-	struct lpm_key a = { 16, { 10, 1 } }, b = { 8, { 10 } }, c = { 32, { 10, 1, 2, 3 } }, d = { 32, { 10, 2 } };
+	struct lpm_key a = { 16, { 10, 1 } }, b = { 8, { 10 } }, c = { 32, { 10, 1, 2, 3 } },
+		d = { 32, { 10, 2 } };
 	__u32 h = SEED, k = 1;
 	long v = 5, *p;
 

@@ -76,7 +76,8 @@ static unsigned compare(const struct pb_bpf_type *t, uint32_t attach_type)
 
 		if (ours == kernel_allows(t->type, attach_type, id) || is_newer(t, id))
 			continue;
-		print_message("%s %s: %s\n", t->name, pb_bpf_helper_of(id)->name, ours ? "only ours" : "only the kernel");
+		print_message("%s %s: %s\n", t->name, pb_bpf_helper_of(id)->name,
+			      ours ? "only ours" : "only the kernel");
 		differ++;
 	}
 	return differ;
@@ -115,9 +116,10 @@ static void prototypes_differ_by_type(void **state)
 	const struct pb_bpf_type *pe = pb_bpf_type_of(BPF_PROG_TYPE_PERF_EVENT);
 	const struct pb_bpf_type *raw = pb_bpf_type_of(BPF_PROG_TYPE_RAW_TRACEPOINT);
 
-	assert_true(pb_bpf_helper_for(kprobe, 0, 7, BPF_FUNC_get_func_ip)->flags & PB_BPF_HELPER_GPL);
-	assert_false(pb_bpf_helper_for(kprobe, BPF_TRACE_KPROBE_MULTI, 7, BPF_FUNC_get_func_ip)->flags &
-		     PB_BPF_HELPER_GPL);
+	assert_true(pb_bpf_helper_for(kprobe, 0, 7, BPF_FUNC_get_func_ip)->flags &
+		    PB_BPF_HELPER_GPL);
+	assert_false(pb_bpf_helper_for(kprobe, BPF_TRACE_KPROBE_MULTI, 7,
+				       BPF_FUNC_get_func_ip)->flags & PB_BPF_HELPER_GPL);
 	assert_false(pb_bpf_helper_for(pe, 0, 7, BPF_FUNC_get_stackid)->flags & PB_BPF_HELPER_GPL);
 	assert_true(pb_bpf_helper_for(pe, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
 	assert_false(pb_bpf_helper_for(raw, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
@@ -132,8 +134,10 @@ static void prototypes_are_sound(void **state)
 
 		assert_non_null(h->name);
 		for (int i = 0; i < 5; i++) {
-			uint32_t base = h->arg[i] & PB_BPF_ARG_BASE, next = i < 4 ? h->arg[i + 1] & PB_BPF_ARG_BASE : 0;
-			bool sized = next == PB_BPF_ARG_CONST_SIZE || next == PB_BPF_ARG_CONST_SIZE_OR_ZERO;
+			uint32_t base = h->arg[i] & PB_BPF_ARG_BASE,
+				next = i < 4 ? h->arg[i + 1] & PB_BPF_ARG_BASE : 0;
+			bool sized = next == PB_BPF_ARG_CONST_SIZE ||
+				next == PB_BPF_ARG_CONST_SIZE_OR_ZERO;
 
 			raw += base == PB_BPF_ARG_PTR_TO_MEM && h->arg[i] & PB_BPF_UNINIT;
 			if (base == PB_BPF_ARG_PTR_TO_MEM)
@@ -150,7 +154,8 @@ static void prototypes_are_sound(void **state)
 	}
 	assert_null(pb_bpf_helper_of(__BPF_FUNC_MAX_ID)->name);
 	assert_null(pb_bpf_helper_of(~0u)->name);
-	assert_string_equal(pb_bpf_helper_of(BPF_FUNC_user_ringbuf_drain)->name, "bpf_user_ringbuf_drain");
+	assert_string_equal(pb_bpf_helper_of(BPF_FUNC_user_ringbuf_drain)->name,
+			    "bpf_user_ringbuf_drain");
 }
 
 int main(void)

@@ -60,9 +60,11 @@ static uint64_t host_cgroup(struct pb_bpf_run *run, uint32_t level)
 	return level == ~0u ? 9 : level < 3 ? ids[level] : 0;
 }
 
-static uint32_t host_symbol(struct pb_bpf_run *run, char *to, uint32_t n, uint64_t addr, bool offset)
+static uint32_t host_symbol(struct pb_bpf_run *run, char *to, uint32_t n, uint64_t addr,
+			    bool offset)
 {
-	return addr < 0x1000 ? 0 : (uint32_t)snprintf(to, n, offset ? "name+%#lx/0x100" : "name", addr & 0xff);
+	return addr < 0x1000 ? 0 :
+	       (uint32_t)snprintf(to, n, offset ? "name+%#lx/0x100" : "name", addr & 0xff);
 }
 
 static int host_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index, void *object,
@@ -130,7 +132,8 @@ static uint64_t do5(pb_bpf_fn *fn, const uint64_t r[5])
 
 static void memory_that_is_not_there(void **state)
 {
-	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), buf[32];
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		buf[32];
 
 	mprotect(p + 4096, 4096, PROT_NONE);
 	strcpy(p + 4090, "abcd");
@@ -161,7 +164,8 @@ static void who_runs(void **state)
 	struct bpf_pidns_info info;
 	char comm[20];
 
-	assert_int_equal(DO(get_current_pid_tgid), (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid));
+	assert_int_equal(DO(get_current_pid_tgid),
+			 (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid));
 	assert_int_equal(DO(get_current_uid_gid), (uint64_t)getgid() << 32 | getuid());
 	memset(comm, 'x', sizeof(comm));
 	assert_int_equal(DO(get_current_comm, P(comm), 20), 0);
@@ -260,8 +264,8 @@ static void stacks(void **state)
 	uint64_t frames[] = { 0, 0x20, 0, 0x30, 0, 0 }, ips[8];
 	struct pt_regs regs = { .rip = 0x10, .rbp = P(frames) };
 	struct pb_bpf_map_spec spec = {
-		.attr = { BPF_MAP_TYPE_STACK_TRACE, 4, 24, 16, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 },
-		.cpu_slots = 1,
+		.attr = { BPF_MAP_TYPE_STACK_TRACE, 4, 24, 16, 0 },
+		.types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1,
 	};
 	struct pb_bpf_map map;
 	int64_t id;
@@ -313,9 +317,11 @@ static void objects_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t 
 
 static void make_objects(struct pb_bpf_map *map, uint32_t type)
 {
-	static const struct pb_bpf_objects objects = { objects_find, objects_get, objects_put, NULL };
+	static const struct pb_bpf_objects objects = {
+		objects_find, objects_get, objects_put, NULL };
 	struct pb_bpf_map_spec spec = {
-		.attr = { type, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1,
+		.attr = { type, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 },
+		.cpu_slots = 1,
 	};
 
 	assert_int_equal(pb_bpf_map_create(map, &spec), 0);
@@ -371,7 +377,8 @@ static void events(void **state)
 	assert_int_equal(DO(perf_event_output, P(&xdp), P(&map), 1 | 4ull << 32, P("abc"), 3), 0);
 	assert_memory_equal(seen.event, "abc1234", 7);
 	assert_int_equal(seen.event_len, 7);
-	assert_int_equal(DO(perf_event_output, P(&xdp), P(&map), 1 | 9ull << 32, P("abc"), 3), -EFAULT);
+	assert_int_equal(DO(perf_event_output, P(&xdp), P(&map), 1 | 9ull << 32, P("abc"), 3),
+			 -EFAULT);
 	assert_int_equal(DO(perf_event_read, P(&map), 1), 11);
 	assert_int_equal(DO(perf_event_read, P(&map), 3), -ENOENT);
 	assert_int_equal(DO(perf_event_read_value, P(&map), 1, P(&v), sizeof(v)), 0);
@@ -385,7 +392,8 @@ static void events(void **state)
 static void locks(void **state)
 {
 	struct pb_bpf_map_spec spec = {
-		.attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .types = { .spin_lock_off = 4, .timer_off = -1 }, .cpu_slots = 1,
+		.attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
+		.types = { .spin_lock_off = 4, .timer_off = -1 }, .cpu_slots = 1,
 	};
 	struct pb_bpf_map map, *maps[] = { &map };
 	struct pb_bpf_run inner;
@@ -453,7 +461,8 @@ static void no_room(void **state)
 {
 	uint8_t data[64] = { 0 };
 	struct pb_bpf_test_run t = {
-		.prog = &prog, .host = &host, .data_in = data, .data_size_in = sizeof(data), .tight = true,
+		.prog = &prog, .host = &host, .data_in = data, .data_size_in = sizeof(data),
+		.tight = true,
 	};
 
 	prog.type = pb_bpf_type_of(BPF_PROG_TYPE_SCHED_CLS);
@@ -470,8 +479,8 @@ int main(void)
 {
 #define T(name)	cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		T(memory_that_is_not_there), T(who_runs), T(clocks), T(traces), T(functions), T(stacks), T(groups),
-		T(events), T(locks), T(sockets), T(no_room),
+		T(memory_that_is_not_there), T(who_runs), T(clocks), T(traces), T(functions),
+		T(stacks), T(groups), T(events), T(locks), T(sockets), T(no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

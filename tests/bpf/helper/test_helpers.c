@@ -58,8 +58,8 @@ static unsigned beyond;
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {
-	return c->call[i].id == BPF_FUNC_skb_change_tail && (int64_t)ours.ret[i] == -EINVAL && !kernels.ret[i] &&
-	       c->call[i].arg[1].v < 1000;
+	return c->call[i].id == BPF_FUNC_skb_change_tail && (int64_t)ours.ret[i] == -EINVAL &&
+	       !kernels.ret[i] && c->call[i].arg[1].v < 1000;
 }
 
 static int compare(const struct calls *c)
@@ -82,9 +82,12 @@ static int compare(const struct calls *c)
 			return differ;
 		}
 		if (as_newer(c->call[i].id, ours.ret[i]) != kernels.ret[i]) {
-			print_message("call %u %s(%#lx, %#lx, %#lx, %#lx): %#lx, the kernel's %#lx\n", i,
-				      pb_bpf_helper_of(c->call[i].id)->name, (long)c->call[i].arg[1].v,
-				      (long)c->call[i].arg[2].v, (long)c->call[i].arg[3].v, (long)c->call[i].arg[4].v,
+			const struct call *call = &c->call[i];
+
+			print_message("call %u %s(%#lx, %#lx, %#lx, %#lx): %#lx, the kernel's "
+				      "%#lx\n", i, pb_bpf_helper_of(call->id)->name,
+				      (long)call->arg[1].v, (long)call->arg[2].v,
+				      (long)call->arg[3].v, (long)call->arg[4].v,
 				      (long)ours.ret[i], (long)kernels.ret[i]);
 			differ = 1;
 		}
@@ -99,7 +102,8 @@ static int compare(const struct calls *c)
 		hex("the kernel's", kernels.mem + i, i + 64 < CALLS_MEM ? 64 : CALLS_MEM - i);
 		differ = 1;
 	}
-	if (!kernels.err && (ours.data_len != kernels.data_len || memcmp(ours.data, kernels.data, ours.data_len))) {
+	if (!kernels.err &&
+	    (ours.data_len != kernels.data_len || memcmp(ours.data, kernels.data, ours.data_len))) {
 		hex("packet", ours.data, ours.data_len < 200 ? ours.data_len : 200);
 		hex("the kernel's", kernels.data, kernels.data_len < 200 ? kernels.data_len : 200);
 		differ = 1;
@@ -116,9 +120,11 @@ static void show_calls(const struct calls *c)
 {
 	hex("packet in", c->data, c->data_len < 100 ? c->data_len : 100);
 	for (uint32_t i = 0; i < c->nr; i++)
-		print_message("  %s(%#lx, %#lx, %#lx, %#lx, %#lx) = %#lx\n", pb_bpf_helper_of(c->call[i].id)->name,
-			      (long)c->call[i].arg[0].v, (long)c->call[i].arg[1].v, (long)c->call[i].arg[2].v,
-			      (long)c->call[i].arg[3].v, (long)c->call[i].arg[4].v, (long)ours.ret[i]);
+		print_message("  %s(%#lx, %#lx, %#lx, %#lx, %#lx) = %#lx\n",
+			      pb_bpf_helper_of(c->call[i].id)->name, (long)c->call[i].arg[0].v,
+			      (long)c->call[i].arg[1].v, (long)c->call[i].arg[2].v,
+			      (long)c->call[i].arg[3].v, (long)c->call[i].arg[4].v,
+			      (long)ours.ret[i]);
 }
 
 #define CTX_	{ ARG_CTX, 0 }
@@ -131,12 +137,15 @@ static void show_calls(const struct calls *c)
 static void numbers(void **state)
 {
 	static const char *const texts[] = {
-		"0", "1", "-1", "42", " 42", "\t\n-42x", "0x1f", "0X1F", "0x", "0xg", "017", "08", "-0", "+5", "", " ",
-		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
-		"18446744073709551615", "18446744073709551616", "99999999999999999999999999", "0xffffffffffffffff",
-		"0x1ffffffffffffffff", "ff", "FFz", "7fffffffffffffff", "- 5", "--5", "1e5", "12345678901234567890",
-		"000000000000000000000000000000000000000000000000000000000000000000000000012", "\xa0" "7", "0b11", "-0x10",
-		"777777777777777777777", "1777777777777777777777", "2000000000000000000000",
+		"0", "1", "-1", "42", " 42", "\t\n-42x", "0x1f", "0X1F", "0x", "0xg", "017", "08",
+		"-0", "+5", "", " ", "9223372036854775807", "9223372036854775808",
+		"-9223372036854775808", "-9223372036854775809", "18446744073709551615",
+		"18446744073709551616", "99999999999999999999999999", "0xffffffffffffffff",
+		"0x1ffffffffffffffff", "ff", "FFz", "7fffffffffffffff", "- 5", "--5", "1e5",
+		"12345678901234567890",
+		"000000000000000000000000000000000000000000000000000000000000000000000000012",
+		"\xa0" "7", "0b11", "-0x10", "777777777777777777777", "1777777777777777777777",
+		"2000000000000000000000",
 	};
 	static const uint32_t bases[] = { 0, 8, 10, 16, 7, 1, 0x110 };
 	static struct calls c;
@@ -152,7 +161,8 @@ static void numbers(void **state)
 				{ BPF_FUNC_strtol, { M(0), I(n + 1), I(bases[b]), M(256) } },
 				{ BPF_FUNC_strtoul, { M(0), I(n + 1), I(bases[b]), M(264) } },
 				{ BPF_FUNC_strtol, { M(0), I(n ? n : 1), I(bases[b]), M(272) } },
-				{ BPF_FUNC_strtoul, { M(0), I(n > 1 ? n - 1 : 1), I(bases[b]), M(280) } },
+				{ BPF_FUNC_strtoul,
+				  { M(0), I(n > 1 ? n - 1 : 1), I(bases[b]), M(280) } },
 			} };
 			memcpy(c.mem, texts[t], (size_t)n);
 			memset(c.mem + 256, 0x55, 32);
@@ -191,7 +201,8 @@ static int format_case(const char *format, uint32_t nr_args, const uint64_t *arg
 	static struct calls c;
 
 	c = (struct calls){ .prog_type = RAW_TP, .nr = 1 };
-	c.call[0] = (struct call){ BPF_FUNC_snprintf, { M(0), I(size), T(0), M(1024), I(nr_args * 8) } };
+	c.call[0] = (struct call){ BPF_FUNC_snprintf,
+				   { M(0), I(size), T(0), M(1024), I(nr_args * 8) } };
 	strcpy(c.text, format);
 	memset(c.mem, 0x55, 1024);
 	memcpy(c.mem + 1024, args, nr_args * 8);
@@ -204,13 +215,14 @@ static int format_case(const char *format, uint32_t nr_args, const uint64_t *arg
 static void formats(void **state)
 {
 	static const char *const known[] = {
-		"plain", "%d", "%i|", "%5d|", "%-5d|", "%05d|", "%+d", "% d", "%u", "%x", "%X", "%lx", "%llx", "%ld", "%lld",
-		"%lu", "%llu", "%c", "%5c|", "%-5c|", "%%", "%d%%", "%px", "%20px|", "%-20px|", "%3px", "a%db", "%08x",
-		"%-08x|", "%+-8d|", "%0+8d|", "%016llx", "\xc3\xa4%d", "%2d%2d", "\t%d\n",
+		"plain", "%d", "%i|", "%5d|", "%-5d|", "%05d|", "%+d", "% d", "%u", "%x", "%X",
+		"%lx", "%llx", "%ld", "%lld", "%lu", "%llu", "%c", "%5c|", "%-5c|", "%%", "%d%%",
+		"%px", "%20px|", "%-20px|", "%3px", "a%db", "%08x", "%-08x|", "%+-8d|", "%0+8d|",
+		"%016llx", "\xc3\xa4%d", "%2d%2d", "\t%d\n",
 	};
 	static const uint64_t values[] = {
-		0, 1, 9, 10, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, INT64_MAX, 1ull << 63, ~0ull, 'A',
-		(uint64_t)-42,
+		0, 1, 9, 10, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, INT64_MAX,
+		1ull << 63, ~0ull, 'A', (uint64_t)-42,
 	};
 	int differ = 0;
 
@@ -246,7 +258,8 @@ static void formats_refused(void **state)
 		int check;
 
 		c = (struct calls){ .prog_type = RAW_TP, .nr = 1 };
-		c.call[0] = (struct call){ BPF_FUNC_snprintf, { M(0), I(64), T(0), M(1024), I(nr * 8) } };
+		c.call[0] = (struct call){ BPF_FUNC_snprintf,
+					   { M(0), I(64), T(0), M(1024), I(nr * 8) } };
 		for (uint32_t i = 0; i < n; i++)
 			c.text[i] = alphabet[rnd(sizeof(alphabet) - 1)];
 		check = pb_bpf_format_check(c.text, sizeof(c.text), nr);
@@ -256,8 +269,8 @@ static void formats_refused(void **state)
 		 * it */
 		if (check != (o->err == -1 || (int64_t)o->ret[0] == -EINVAL ? -EINVAL : 0)) {
 			differ++;
-			print_message("format \"%s\" %u: %d, the kernel %d %ld\n", c.text, nr, check, o->err,
-				      (long)o->ret[0]);
+			print_message("format \"%s\" %u: %d, the kernel %d %ld\n", c.text, nr,
+				      check, o->err, (long)o->ret[0]);
 		}
 	}
 	print_message("%d of them good\n", good);
@@ -268,7 +281,8 @@ static void formats_refused(void **state)
 
 static void make_packet(struct calls *c)
 {
-	static const uint16_t types[] = { 0x0800, 0x0800, 0x86dd, 0x86dd, 0x8100, 0x88a8, 0x0806, 0x0012 };
+	static const uint16_t types[] = {
+		0x0800, 0x0800, 0x86dd, 0x86dd, 0x8100, 0x88a8, 0x0806, 0x0012 };
 	uint16_t type = types[rnd(8)];
 	uint8_t *p = c->data;
 
@@ -298,31 +312,43 @@ static struct call skb_call(void)
 
 	switch (rnd(20)) {
 	case 0: case 1:
-		return (struct call){ BPF_FUNC_skb_store_bytes, { CTX_, I(off), M(rnd(64)), I(len), I(rnd(4) | odd) } };
+		return (struct call){ BPF_FUNC_skb_store_bytes,
+				      { CTX_, I(off), M(rnd(64)), I(len), I(rnd(4) | odd) } };
 	case 2:
-		return (struct call){ BPF_FUNC_skb_load_bytes, { CTX_, I(off), M(256 + rnd(64)), I(len) } };
+		return (struct call){ BPF_FUNC_skb_load_bytes,
+				      { CTX_, I(off), M(256 + rnd(64)), I(len) } };
 	case 3:
-		return (struct call){ BPF_FUNC_skb_load_bytes_relative, { CTX_, I(off), M(320 + rnd(64)), I(len), I(rnd(3)) } };
+		return (struct call){ BPF_FUNC_skb_load_bytes_relative,
+				      { CTX_, I(off), M(320 + rnd(64)), I(len), I(rnd(3)) } };
 	case 4: case 5:
 		return (struct call){ BPF_FUNC_l3_csum_replace,
-				      { CTX_, I(off), I(rnd(3) ? rnd(1u << 31) : 0), I(rnd(1u << 31)), I(n | odd) } };
+				      { CTX_, I(off), I(rnd(3) ? rnd(1u << 31) : 0),
+					I(rnd(1u << 31)), I(n | odd) } };
 	case 6: case 7: case 8:
 		return (struct call){ BPF_FUNC_l4_csum_replace,
-				      { CTX_, I(off), I(rnd(3) ? rnd(1u << 31) : 0), I(rnd(1u << 31)),
+				      { CTX_, I(off), I(rnd(3) ? rnd(1u << 31) : 0),
+					I(rnd(1u << 31)),
 					I((n & 15) | rnd(4) << 4 | rnd(2) << 6 | odd) } };
 	case 9:
-		return (struct call){ BPF_FUNC_csum_diff, { M(0), I(rnd(10) * 4), M(64), I(rnd(10) * 4), I(rnd(1u << 31)) } };
+		return (struct call){ BPF_FUNC_csum_diff,
+				      { M(0), I(rnd(10) * 4), M(64), I(rnd(10) * 4),
+					I(rnd(1u << 31)) } };
 	case 10:
-		return (struct call){ BPF_FUNC_skb_change_proto, { CTX_, I(rnd(2) ? 0x0008 : 0xdd86), I(odd) } };
+		return (struct call){ BPF_FUNC_skb_change_proto,
+				      { CTX_, I(rnd(2) ? 0x0008 : 0xdd86), I(odd) } };
 	case 11: case 12:
 		return (struct call){ BPF_FUNC_skb_adjust_room,
-				      { CTX_, I((int32_t)rnd(100) - 40), I(rnd(8) ? rnd(2) : 2), I(odd & 63) } };
+				      { CTX_, I((int32_t)rnd(100) - 40), I(rnd(8) ? rnd(2) : 2),
+					I(odd & 63) } };
 	case 13:
-		return (struct call){ BPF_FUNC_skb_change_tail, { CTX_, I(rnd(12) ? 150 + rnd(500) : rnd(20000)), I(odd) } };
+		return (struct call){ BPF_FUNC_skb_change_tail,
+				      { CTX_, I(rnd(12) ? 150 + rnd(500) : rnd(20000)), I(odd) } };
 	case 14:
 		return (struct call){ BPF_FUNC_skb_change_head, { CTX_, I(rnd(60)), I(odd) } };
 	case 15: case 16:
-		return (struct call){ BPF_FUNC_skb_vlan_push, { CTX_, I(rnd(3) ? 0x0081 : rnd(2) ? 0xa888 : 5), I(rnd(65536)) } };
+		return (struct call){ BPF_FUNC_skb_vlan_push,
+				      { CTX_, I(rnd(3) ? 0x0081 : rnd(2) ? 0xa888 : 5),
+					I(rnd(65536)) } };
 	case 17:
 		return (struct call){ BPF_FUNC_skb_vlan_pop, { CTX_ } };
 	case 18:
@@ -376,9 +402,12 @@ static void tunnels(void **state)
 		seed = (uint64_t)k + 100000;
 		c = (struct calls){ .prog_type = CLS, .data_len = 60, .nr = 5, .call = {
 			{ BPF_FUNC_skb_get_tunnel_key, { CTX_, M(256), I(44), I(0) } },
-			{ BPF_FUNC_skb_set_tunnel_key, { CTX_, M(0), I(sizes[rnd(8)]), I(rnd(3) ? rnd(16) : 0) } },
-			{ BPF_FUNC_skb_set_tunnel_opt, { CTX_, M(64), I(rnd(4) ? 4 + 4 * rnd(10) : 1 + rnd(400)) } },
-			{ BPF_FUNC_skb_get_tunnel_key, { CTX_, M(320), I(sizes[rnd(8)]), I(rnd(4) ? rnd(2) : 1u << rnd(6)) } },
+			{ BPF_FUNC_skb_set_tunnel_key,
+			  { CTX_, M(0), I(sizes[rnd(8)]), I(rnd(3) ? rnd(16) : 0) } },
+			{ BPF_FUNC_skb_set_tunnel_opt,
+			  { CTX_, M(64), I(rnd(4) ? 4 + 4 * rnd(10) : 1 + rnd(400)) } },
+			{ BPF_FUNC_skb_get_tunnel_key,
+			  { CTX_, M(320), I(sizes[rnd(8)]), I(rnd(4) ? rnd(2) : 1u << rnd(6)) } },
 			{ BPF_FUNC_skb_get_tunnel_opt, { CTX_, M(512), I(1 + rnd(80)) } },
 		} };
 		for (int i = 0; i < 512; i++)
@@ -419,15 +448,22 @@ static struct call xdp_call(void)
 
 	switch (rnd(8)) {
 	case 0: case 1:
-		return (struct call){ BPF_FUNC_xdp_adjust_head, { CTX_, I(rnd(6) ? by : by * 10) } };
+		return (struct call){ BPF_FUNC_xdp_adjust_head,
+				      { CTX_, I(rnd(6) ? by : by * 10) } };
 	case 2:
-		return (struct call){ BPF_FUNC_xdp_adjust_meta, { CTX_, I(by & (rnd(4) ? ~3 : ~0)) } };
+		return (struct call){ BPF_FUNC_xdp_adjust_meta,
+				      { CTX_, I(by & (rnd(4) ? ~3 : ~0)) } };
 	case 3: case 4:
-		return (struct call){ BPF_FUNC_xdp_adjust_tail, { CTX_, I(rnd(6) ? by : by * 100) } };
+		return (struct call){ BPF_FUNC_xdp_adjust_tail,
+				      { CTX_, I(rnd(6) ? by : by * 100) } };
 	case 5:
-		return (struct call){ BPF_FUNC_xdp_load_bytes, { CTX_, I(rnd(9) ? rnd(200) : rnd(1u << 20)), M(256), I(1 + rnd(60)) } };
+		return (struct call){ BPF_FUNC_xdp_load_bytes,
+				      { CTX_, I(rnd(9) ? rnd(200) : rnd(1u << 20)), M(256),
+					I(1 + rnd(60)) } };
 	case 6:
-		return (struct call){ BPF_FUNC_xdp_store_bytes, { CTX_, I(rnd(9) ? rnd(200) : rnd(1u << 20)), M(0), I(1 + rnd(60)) } };
+		return (struct call){ BPF_FUNC_xdp_store_bytes,
+				      { CTX_, I(rnd(9) ? rnd(200) : rnd(1u << 20)), M(0),
+					I(1 + rnd(60)) } };
 	default:
 		return (struct call){ BPF_FUNC_xdp_get_buff_len, { CTX_ } };
 	}
@@ -477,16 +513,18 @@ static void random_skb_ctx(struct calls *c)
 	static const uint16_t good[] = {
 		offsetof(struct __sk_buff, mark), offsetof(struct __sk_buff, priority),
 		offsetof(struct __sk_buff, ingress_ifindex), offsetof(struct __sk_buff, ifindex),
-		offsetof(struct __sk_buff, cb[0]), offsetof(struct __sk_buff, cb[4]), offsetof(struct __sk_buff, tstamp),
-		offsetof(struct __sk_buff, wire_len), offsetof(struct __sk_buff, gso_segs),
-		offsetof(struct __sk_buff, gso_size), offsetof(struct __sk_buff, hwtstamp),
+		offsetof(struct __sk_buff, cb[0]), offsetof(struct __sk_buff, cb[4]),
+		offsetof(struct __sk_buff, tstamp), offsetof(struct __sk_buff, wire_len),
+		offsetof(struct __sk_buff, gso_segs), offsetof(struct __sk_buff, gso_size),
+		offsetof(struct __sk_buff, hwtstamp),
 	};
 	uint32_t v;
 
 	for (uint32_t n = rnd(4); n--;) {
 		uint32_t at = rnd(6) ? good[rnd(sizeof(good) / 2)] : 4 * rnd(50);
 
-		v = at == offsetof(struct __sk_buff, ifindex) ? rnd(2) : rnd(3) ? rnd(2000) : rnd(1u << 31);
+		v = at == offsetof(struct __sk_buff, ifindex) ? rnd(2) : rnd(3) ? rnd(2000) :
+			rnd(1u << 31);
 		memcpy(c->ctx + at, &v, 4);
 	}
 	c->ctx_len = rnd(3) ? sizeof(struct __sk_buff) : 4 * rnd(56);
@@ -494,7 +532,8 @@ static void random_skb_ctx(struct calls *c)
 
 static void random_xdp_ctx(struct calls *c)
 {
-	struct xdp_md md = { .data = rnd(2) ? 0 : rnd(40), .data_end = rnd(8) ? c->data_len : c->data_len + 1 };
+	struct xdp_md md = {
+		.data = rnd(2) ? 0 : rnd(40), .data_end = rnd(8) ? c->data_len : c->data_len + 1 };
 
 	if (!rnd(8))
 		((uint32_t *)&md)[2 + rnd(4)] = 1 + rnd(2);
@@ -508,8 +547,8 @@ static void random_xdp_ctx(struct calls *c)
 static void runs_are_checked(void **state)
 {
 	static const uint32_t types[] = {
-		BPF_PROG_TYPE_SOCKET_FILTER, CLS, BPF_PROG_TYPE_SCHED_ACT, BPF_PROG_TYPE_CGROUP_SKB, BPF_PROG_TYPE_XDP,
-		RAW_TP,
+		BPF_PROG_TYPE_SOCKET_FILTER, CLS, BPF_PROG_TYPE_SCHED_ACT, BPF_PROG_TYPE_CGROUP_SKB,
+		BPF_PROG_TYPE_XDP, RAW_TP,
 	};
 	static struct calls c;
 	unsigned good = 0;
@@ -535,8 +574,8 @@ static void runs_are_checked(void **state)
 		if (c.prog_type == BPF_PROG_TYPE_XDP)
 			c.flags &= ~(uint32_t)BPF_F_TEST_XDP_LIVE_FRAMES;
 		if (compare(&c) && ++differ <= 8)
-			print_message("---- seed %d type %u data %u ctx %u flags %#x\n", k, c.prog_type, c.data_len,
-				      c.has_ctx ? c.ctx_len : 0, c.flags);
+			print_message("---- seed %d type %u data %u ctx %u flags %#x\n", k,
+				      c.prog_type, c.data_len, c.has_ctx ? c.ctx_len : 0, c.flags);
 		good += !ours.err;
 	}
 	print_message("%u of them ran\n", good);

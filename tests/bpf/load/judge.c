@@ -67,7 +67,8 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 	SAME("type", o->name, bpf_map__type(m), o->attr.type);
 	SAME("key size", o->name, bpf_map__key_size(m), o->attr.key_size);
 	SAME("value size", o->name, bpf_map__value_size(m), o->attr.value_size);
-	/* libbpf adjusts the size of a ring buffer at open, and the size of a perf event array at load */
+	/* libbpf adjusts the size of a ring buffer at open, and the size of a perf event array at
+	 * load */
 	SAME("entries", o->name, bpf_map__max_entries(m), pb_bpf_object_map_attr(o, 0).max_entries);
 	SAME("flags", o->name, bpf_map__map_flags(m), o->attr.flags);
 	SAME("node", o->name, bpf_map__numa_node(m), o->numa_node);
@@ -82,7 +83,8 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 		same_map(bpf_map__inner_map(m), o->inner);
 	if (!init || o->kind == PB_BPF_MAP_KCONFIG)
 		return true;
-	if (o->contents ? memcmp(init, o->contents, size) : size <= sizeof(zeros) && memcmp(init, zeros, size))
+	if (o->contents ? memcmp(init, o->contents, size) :
+	    size <= sizeof(zeros) && memcmp(init, zeros, size))
 		differ("contents of %s", o->name);
 	return true;
 }
@@ -124,7 +126,8 @@ static void same_progs(struct bpf_object *theirs, const struct pb_bpf_object *ou
 		}
 		if (strcmp(o->section + (o->section[0] == '?'),
 			   bpf_program__section_name(p) + (bpf_program__section_name(p)[0] == '?')))
-			differ("section of %s: %s, %s", o->name, bpf_program__section_name(p), o->section);
+			differ("section of %s: %s, %s", o->name, bpf_program__section_name(p),
+			       o->section);
 		SAME("type", o->name, bpf_program__type(p), o->guessed ? 0 : o->type);
 		/* struct_ops programs get their attach type from the structure */
 		if (o->type != BPF_PROG_TYPE_STRUCT_OPS)
@@ -145,7 +148,8 @@ static void print_same(const struct pb_bpf_object *o)
 		refused += o->progs[i].why != NULL;
 		guessed += o->progs[i].guessed;
 	}
-	printf("same %u progs, %u maps, refused %u, guessed %u", o->nr_progs, o->nr_maps, refused, guessed);
+	printf("same %u progs, %u maps, refused %u, guessed %u", o->nr_progs, o->nr_maps, refused,
+	       guessed);
 	for (uint32_t i = 0; i < o->nr_progs; i++)
 		if (o->progs[i].why)
 			printf("\t%s: %s", o->progs[i].name, o->progs[i].why);
@@ -191,15 +195,18 @@ static void show_prog(const struct pb_bpf_object_prog *p)
 {
 	uint32_t func = 0, line = 0;
 
-	printf("\nprogram %s section %s type %u attach %u target %s%s%s\n", p->name, p->section, p->type,
-	       p->attach_type, p->target ? p->target : "-", p->why ? "\n  refused: " : "", p->why ? p->why : "");
+	printf("\nprogram %s section %s type %u attach %u target %s%s%s\n", p->name, p->section,
+	       p->type, p->attach_type, p->target ? p->target : "-", p->why ? "\n  refused: " : "",
+	       p->why ? p->why : "");
 	for (uint32_t i = 0; i < p->nr; i++) {
 		struct pb_bpf_text t = { .buf = (char[256]){}, .size = 256 };
 
 		for (; func < p->nr_funcs && p->funcs[func].insn == i; func++) {
-			printf("%s%s(", p->funcs[func].global ? "global " : "", p->funcs[func].name);
+			printf("%s%s(", p->funcs[func].global ? "global " : "",
+			       p->funcs[func].name);
 			for (uint32_t a = 0; a < p->funcs[func].nr_args && a < 5; a++)
-				printf(" %u/%u", p->funcs[func].args[a].kind, p->funcs[func].args[a].size);
+				printf(" %u/%u", p->funcs[func].args[a].kind,
+				       p->funcs[func].args[a].size);
 			printf(" )\n");
 		}
 		for (; line < p->nr_lines && p->lines[line].insn == i; line++)
@@ -221,17 +228,19 @@ static int show(const char *path)
 		printf("%s: %s\n", path, err);
 		return 1;
 	}
-	printf("object %s license %s%s version %u\n", o->name, o->license, o->gpl ? " (GPL)" : "", o->version);
+	printf("object %s license %s%s version %u\n", o->name, o->license, o->gpl ? " (GPL)" : "",
+	       o->version);
 	for (uint32_t i = 0; i < o->nr_maps; i++) {
 		const struct pb_bpf_object_map *m = &o->maps[i];
 
-		printf("map %u %s type %u key %u value %u entries %u flags %#x lock %d timer %d kptrs %u%s%s%s\n", i, m->name,
-		       m->attr.type, m->attr.key_size, m->attr.value_size, m->attr.max_entries, m->attr.flags,
-		       m->types.spin_lock_off, m->types.timer_off, m->types.nr_kptrs, m->inner ? " inner" : "",
-		       m->why ? " refused: " : "", m->why ? m->why : "");
+		printf("map %u %s type %u key %u value %u entries %u flags %#x lock %d timer %d "
+		       "kptrs %u%s%s%s\n", i, m->name, m->attr.type, m->attr.key_size,
+		       m->attr.value_size, m->attr.max_entries, m->attr.flags,
+		       m->types.spin_lock_off, m->types.timer_off, m->types.nr_kptrs,
+		       m->inner ? " inner" : "", m->why ? " refused: " : "", m->why ? m->why : "");
 		for (uint32_t s = 0; s < m->nr_slots; s++)
-			printf("  [%u] = %s %u\n", m->slots[s].index, m->slots[s].prog ? "program" : "map",
-			       m->slots[s].number);
+			printf("  [%u] = %s %u\n", m->slots[s].index,
+			       m->slots[s].prog ? "program" : "map", m->slots[s].number);
 	}
 	for (uint32_t i = 0; i < o->nr_progs; i++)
 		show_prog(&o->progs[i]);

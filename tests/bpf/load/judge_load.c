@@ -55,8 +55,8 @@ static bool same_imm64(const struct bpf_insn *a, const struct bpf_insn *b)
 	/* a weak symbol: libbpf may find the kernel's symbol, but our loader always sets 0 */
 	if (a->src_reg == BPF_PSEUDO_BTF_ID && !b->src_reg)
 		return !b->imm && !b[1].imm;
-	if (a->dst_reg != b->dst_reg || a->src_reg != b->src_reg || a->off != b->off || a[1].imm != b[1].imm ||
-	    a[1].code != b[1].code || a[1].off != b[1].off)
+	if (a->dst_reg != b->dst_reg || a->src_reg != b->src_reg || a->off != b->off ||
+	    a[1].imm != b[1].imm || a[1].code != b[1].code || a[1].off != b[1].off)
 		return false;
 	if (a->src_reg != BPF_PSEUDO_MAP_FD && a->src_reg != BPF_PSEUDO_MAP_VALUE)
 		return a->imm == b->imm;
@@ -71,17 +71,20 @@ static void same_insns(const struct bpf_program *p)
 	size_t nr = bpf_program__insn_cnt(p);
 
 	if (nr != now.prog->nr) {
-		snprintf(now.differs, sizeof(now.differs), "%zu instructions, %u", nr, now.prog->nr);
+		snprintf(now.differs, sizeof(now.differs), "%zu instructions, %u", nr,
+			 now.prog->nr);
 		return;
 	}
 	for (size_t i = 0; i < nr; i++) {
 		bool wide = a[i].code == LD_IMM64 && i + 1 < nr;
 
-		if (a[i].code == b[i].code && (wide ? same_imm64(a + i, b + i) : !memcmp(a + i, b + i, 8))) {
+		if (a[i].code == b[i].code &&
+		    (wide ? same_imm64(a + i, b + i) : !memcmp(a + i, b + i, 8))) {
 			i += wide;
 			continue;
 		}
-		snprintf(now.differs, sizeof(now.differs), "instruction %zu: %s | %s", i, text_of(a + i), text_of(b + i));
+		snprintf(now.differs, sizeof(now.differs), "instruction %zu: %s | %s", i,
+			 text_of(a + i), text_of(b + i));
 		return;
 	}
 }
@@ -94,21 +97,26 @@ static void same_tables(const struct bpf_prog_load_opts *o)
 	if (now.differs[0] || !o->func_info)
 		return;
 	if (o->func_info_cnt != p->nr_funcs)
-		snprintf(now.differs, sizeof(now.differs), "%u functions, %u", o->func_info_cnt, p->nr_funcs);
+		snprintf(now.differs, sizeof(now.differs), "%u functions, %u", o->func_info_cnt,
+			 p->nr_funcs);
 	for (uint32_t i = 0; i < o->func_info_cnt && i < p->nr_funcs; i++) {
-		const struct bpf_func_info *f = (const void *)((const char *)o->func_info + i * o->func_info_rec_size);
+		const struct bpf_func_info *f =
+			(const void *)((const char *)o->func_info + i * o->func_info_rec_size);
 
 		if (f->insn_off != p->funcs[i].insn)
-			snprintf(now.differs, sizeof(now.differs), "function %u at %u, %u", i, f->insn_off, p->funcs[i].insn);
+			snprintf(now.differs, sizeof(now.differs), "function %u at %u, %u", i,
+				 f->insn_off, p->funcs[i].insn);
 	}
 	for (uint32_t i = 0; i < o->line_info_cnt; i++) {
-		const struct bpf_line_info *f = (const void *)((const char *)o->line_info + i * o->line_info_rec_size);
+		const struct bpf_line_info *f =
+			(const void *)((const char *)o->line_info + i * o->line_info_rec_size);
 
 		if (n < p->nr_lines && f->insn_off == p->lines[n].insn)
 			n++;
 	}
 	if (n != p->nr_lines)
-		snprintf(now.differs, sizeof(now.differs), "%u lines, %u", o->line_info_cnt, p->nr_lines);
+		snprintf(now.differs, sizeof(now.differs), "%u lines, %u", o->line_info_cnt,
+			 p->nr_lines);
 }
 
 static int prepare(struct bpf_program *p, struct bpf_prog_load_opts *opts, long cookie)
@@ -163,9 +171,12 @@ static int load_one(const char *path, const char *target, uint32_t i)
 			bpf_program__set_autoload(p, !strcmp(bpf_program__name(p), prog->name));
 		bpf_object__for_each_map(m, now.theirs) {
 			bpf_map__set_pin_path(m, NULL);
-			if (!bpf_map__max_entries(m) && bpf_map__type(m) != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
-				bpf_map__set_max_entries(m, bpf_map__type(m) == BPF_MAP_TYPE_RINGBUF ? 4096 : 1);
-			if (bpf_map__type(m) == BPF_MAP_TYPE_STRUCT_OPS || bpf_map__max_entries(m) > 1000000)
+			if (!bpf_map__max_entries(m) &&
+			    bpf_map__type(m) != BPF_MAP_TYPE_PERF_EVENT_ARRAY)
+				bpf_map__set_max_entries(m, bpf_map__type(m) ==
+							 BPF_MAP_TYPE_RINGBUF ? 4096 : 1);
+			if (bpf_map__type(m) == BPF_MAP_TYPE_STRUCT_OPS ||
+			    bpf_map__max_entries(m) > 1000000)
 				bpf_map__set_autocreate(m, false);
 		}
 		bpf_object__load(now.theirs);
@@ -192,8 +203,9 @@ int judge_load(const char *path, const char *target)
 	now.ours = ours;
 	for (uint32_t i = 0; i < ours->nr_progs; i++)
 		ends[load_one(path, target, i)]++;
-	printf("%s\t=\tsame %u, different %u, both refuse %u, only libbpf refuses %u, only ours refuses %u\n", path,
-	       ends[SAME], ends[DIFFERENT], ends[BOTH_REFUSE], ends[THEY_REFUSE], ends[WE_REFUSE]);
+	printf("%s\t=\tsame %u, different %u, both refuse %u, only libbpf refuses %u, only ours "
+	       "refuses %u\n", path, ends[SAME], ends[DIFFERENT], ends[BOTH_REFUSE],
+	       ends[THEY_REFUSE], ends[WE_REFUSE]);
 	fflush(stdout);
 	pb_bpf_object_close(ours);
 	return ends[DIFFERENT] != 0;

@@ -85,14 +85,16 @@ static void prepare(struct bpf_object *o, const struct pb_bpf_object_prog *prog)
 	bpf_object__for_each_map(m, o) {
 		bpf_map__set_pin_path(m, NULL);
 		if (needs_entries(bpf_map__type(m), bpf_map__max_entries(m)))
-			bpf_map__set_max_entries(m, bpf_map__type(m) == BPF_MAP_TYPE_RINGBUF ? 4096 : 1);
+			bpf_map__set_max_entries(m, bpf_map__type(m) == BPF_MAP_TYPE_RINGBUF ?
+						 4096 : 1);
 	}
 }
 
-static const char *kernel_verdict(const char *path, const struct pb_bpf_object_prog *prog, const char **why)
+static const char *kernel_verdict(const char *path, const struct pb_bpf_object_prog *prog,
+				  const char **why)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log, .kernel_log_size = LOG_SIZE,
-		    .kernel_log_level = 4);
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log,
+		    .kernel_log_size = LOG_SIZE, .kernel_log_level = 4);
 	struct bpf_object *o;
 	int err;
 
@@ -108,7 +110,8 @@ static const char *kernel_verdict(const char *path, const struct pb_bpf_object_p
 	bpf_object__close(o);
 	said[strcspn(said, "\n")] = 0;
 	if (!err) {
-		const char *time = strstr(kernel_log, "verification time "), *insns = strstr(kernel_log, "processed ");
+		const char *time = strstr(kernel_log, "verification time "),
+			*insns = strstr(kernel_log, "processed ");
 
 		kernel_ns = time ? strtoull(time + 18, NULL, 10) * 1000 : 0;
 		kernel_insns = insns ? strtoul(insns + 10, NULL, 10) : 0;
@@ -125,7 +128,8 @@ static const char *kernel_verdict(const char *path, const struct pb_bpf_object_p
 
 static bool run_here(const struct pb_bpf_object_prog *p)
 {
-	return p->type && pb_bpf_type_of(p->type) && (!p->why || !strstr(p->why, "aren't run here"));
+	return p->type && pb_bpf_type_of(p->type) &&
+	       (!p->why || !strstr(p->why, "aren't run here"));
 }
 
 static void show_log(struct pb_bpf_made *made, uint32_t nr, uint32_t level)
@@ -138,7 +142,8 @@ static void show_log(struct pb_bpf_made *made, uint32_t nr, uint32_t level)
 	free(log.buf);
 }
 
-static void one(const char *path, struct pb_bpf_made *made, uint32_t nr, bool kernel, unsigned rounds)
+static void one(const char *path, struct pb_bpf_made *made, uint32_t nr, bool kernel,
+		unsigned rounds)
 {
 	const struct pb_bpf_object_prog *p = &made->object->progs[nr];
 	uint64_t ours_ns = UINT64_MAX, theirs_ns = UINT64_MAX;
@@ -158,7 +163,8 @@ static void one(const char *path, struct pb_bpf_made *made, uint32_t nr, bool ke
 	if (err)
 		printf("refused %d\t%s", -err, theirs);
 	else
-		printf("ok %u %llu\t%s", made->progs[nr].verified, (unsigned long long)ours_ns, theirs);
+		printf("ok %u %llu\t%s", made->progs[nr].verified, (unsigned long long)ours_ns,
+		       theirs);
 	if (!strcmp(theirs, "ok"))
 		printf(" %lu %llu", kernel_insns, (unsigned long long)theirs_ns);
 	printf("\t%s\t%s\n", made->progs[nr].why ? made->progs[nr].why : "", why);

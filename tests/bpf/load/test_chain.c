@@ -32,8 +32,9 @@ static const struct chain {
 	{ "unused", CHAIN_UNUSED, { 0, 1 } }, { "long", CHAIN_LONG, { 0, 42 } },
 	{ "loop", CHAIN_LOOP, { 0, 17 } }, { "refused", CHAIN_REFUSED, { -EACCES, 0 } },
 	{ "refused_later", CHAIN_REFUSED_LATER, { -EACCES, 0 } },
-	{ "other_type", CHAIN_OTHER_TYPE, { -EINVAL, 0 } }, { "asleep", CHAIN_ASLEEP, { -EBADF, 0 } },
-	{ "beyond", CHAIN_BEYOND, { -E2BIG, 0 } }, { "maps", CHAIN_MAPS, { 0, 5 } },
+	{ "other_type", CHAIN_OTHER_TYPE, { -EINVAL, 0 } },
+	{ "asleep", CHAIN_ASLEEP, { -EBADF, 0 } }, { "beyond", CHAIN_BEYOND, { -E2BIG, 0 } },
+	{ "maps", CHAIN_MAPS, { 0, 5 } },
 };
 
 static struct outcome ours(const char *path, bool interpret)
@@ -75,13 +76,14 @@ static struct outcome kernels(const char *path)
 	struct bpf_object *object = bpf_object__open(path);
 	char data[64] = {};
 	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = data, .data_size_in = sizeof(data));
+	struct bpf_program *entry;
 	struct outcome o;
 
 	assert_non_null(object);
 	o = (struct outcome){ .err = bpf_object__load(object) };
 	if (!o.err) {
-		assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(bpf_object__find_program_by_name(object, "entry")),
-							&t), 0);
+		entry = bpf_object__find_program_by_name(object, "entry");
+		assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(entry), &t), 0);
 		o.retval = t.retval;
 	}
 	bpf_object__close(object);
@@ -125,7 +127,8 @@ static void asked(void **state)
 	assert_int_equal(pb_bpf_machine_open(CHAIN_ASLEEP, NULL, &m, why, sizeof(why)), 0);
 	entry = (uint32_t)pb_bpf_machine_program(m, "entry");
 	assert_int_equal(pb_bpf_machine_load(m, entry, 0, NULL, 0), -EBADF);
-	assert_int_equal(pb_bpf_machine_load(m, (uint32_t)pb_bpf_machine_program(m, "target"), 0, NULL, 0), 0);
+	assert_int_equal(pb_bpf_machine_load(m, (uint32_t)pb_bpf_machine_program(m, "target"), 0,
+					     NULL, 0), 0);
 	assert_int_equal(pb_bpf_machine_load(m, entry, 0, NULL, 0), 0);
 	pb_bpf_machine_close(m);
 }
@@ -144,7 +147,8 @@ static void mixed(void **state)
 	for (uint32_t i = 0; i < pb_bpf_machine_programs(m); i++)
 		assert_int_equal(pb_bpf_machine_load(m, i, 0, NULL, 0), 0);
 	pb_bpf_machine_update(m, (uint32_t)pb_bpf_machine_map(m, "jumps"), &zero, &packet, 0);
-	assert_int_equal(pb_bpf_machine_test(m, (uint32_t)pb_bpf_machine_program(m, "entry"), &t), 0);
+	assert_int_equal(pb_bpf_machine_test(m, (uint32_t)pb_bpf_machine_program(m, "entry"), &t),
+			 0);
 	assert_int_equal(t.retval, 1);
 	pb_bpf_machine_close(m);
 }
@@ -156,7 +160,8 @@ int main(void)
 
 	libbpf_set_print(quiet);
 	for (int i = 0; i < NR; i++)
-		tests[i] = (struct CMUnitTest){ .name = chains[i].name, .test_func = one, .initial_state = (void *)&chains[i] };
+		tests[i] = (struct CMUnitTest){ .name = chains[i].name, .test_func = one,
+						.initial_state = (void *)&chains[i] };
 	tests[NR] = (struct CMUnitTest)cmocka_unit_test(asked);
 	tests[NR + 1] = (struct CMUnitTest)cmocka_unit_test(mixed);
 	return _cmocka_run_group_tests("chain", tests, NR + 2, NULL, NULL);

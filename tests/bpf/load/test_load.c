@@ -77,7 +77,8 @@ static void maps(void **state)
 	assert_int_equal(m->nr_slots, 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_false(m->slots[i].prog);
-		assert_string_equal(o->maps[m->slots[i].number].name, m->slots[i].index == 2 ? "first" : "second");
+		assert_string_equal(o->maps[m->slots[i].number].name,
+				    m->slots[i].index == 2 ? "first" : "second");
 	}
 	assert_non_null(m->inner);
 	assert_int_equal(m->inner->attr.max_entries, 4);
@@ -93,7 +94,8 @@ static void maps(void **state)
 
 static void variables(void **state)
 {
-	struct pb_bpf_object *o = open_with(SHAPES, &(struct pb_bpf_object_opts){ .name = "longer_name" });
+	struct pb_bpf_object *o = open_with(SHAPES,
+					    &(struct pb_bpf_object_opts){ .name = "longer_name" });
 	const struct pb_bpf_object_map *m = map(o, "longer_n.rodata");
 	int v;
 
@@ -157,7 +159,8 @@ static void sections(void **state)
 
 static int target_of(const char *text, bool user, bool multi, struct pb_bpf_target *t)
 {
-	struct pb_bpf_object_prog p = { .type = BPF_PROG_TYPE_KPROBE, .target = text, .user = user, .multi = multi };
+	struct pb_bpf_object_prog p = { .type = BPF_PROG_TYPE_KPROBE, .target = text, .user = user,
+		.multi = multi };
 
 	return pb_bpf_object_target(&p, t);
 }
@@ -186,8 +189,8 @@ static void targets(void **state)
 	assert_int_equal(target_of("func+-1", false, false, &t), -EINVAL);
 	assert_int_equal(target_of("func+8x", false, false, &t), -EINVAL);
 	assert_int_equal(target_of("+8", false, false, &t), -EINVAL);
-	assert_int_equal(pb_bpf_object_target(&(struct pb_bpf_object_prog){ .type = BPF_PROG_TYPE_XDP,
-					      .target = "devmap" }, &t), -EINVAL);
+	assert_int_equal(pb_bpf_object_target(&(struct pb_bpf_object_prog){
+		.type = BPF_PROG_TYPE_XDP, .target = "devmap" }, &t), -EINVAL);
 }
 
 /* Returns the program's function that begins at instruction `insn`. */
@@ -227,7 +230,8 @@ static void functions(void **state)
 	assert_int_equal(callbacks, 1);
 	for (uint32_t i = 0; i < p->nr_funcs; i++) {
 		f = &p->funcs[i];
-		assert_int_equal(f->global, !strcmp(f->name, "filter") || !strcmp(f->name, "visible"));
+		assert_int_equal(f->global,
+				 !strcmp(f->name, "filter") || !strcmp(f->name, "visible"));
 		if (strcmp(f->name, "visible"))
 			continue;
 		assert_int_equal(f->nr_args, 3);
@@ -246,7 +250,8 @@ static void functions(void **state)
 static void kconfig(void **state)
 {
 	struct pb_bpf_object_opts opts = {
-		.kconfig = "CONFIG_HZ_X=3\nCONFIG_HZ=250\nCONFIG_NAME=\"none\"\n", .kernel_version = 0x060105,
+		.kconfig = "CONFIG_HZ_X=3\nCONFIG_HZ=250\nCONFIG_NAME=\"none\"\n",
+		.kernel_version = 0x060105,
 	};
 	struct pb_bpf_object *o = open_with(SHAPES, &opts);
 	const struct pb_bpf_object_map *m = map(o, "shapes.kconfig");
@@ -276,7 +281,8 @@ static void elf_without_memory(void **state)
 	skip();
 #else
 	size_t size = 1ul << 30;
-	Elf64_Ehdr *h = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	Elf64_Ehdr *h = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct rlimit before, limit;
 	struct pb_bpf_elf e;
 	const char *why;
@@ -306,8 +312,8 @@ static void elf_without_memory(void **state)
 
 static struct pb_bpf_map kept;		/* a map that outlives its object */
 
-static int find_kept(void *arg, const struct pb_bpf_object_map *map, const struct pb_bpf_map_spec *spec,
-		     struct pb_bpf_map *found)
+static int find_kept(void *arg, const struct pb_bpf_object_map *map,
+		     const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found)
 {
 	int fd;
 
@@ -331,17 +337,23 @@ static void made(void **state)
 	for (uint32_t i = 0; i < o->nr_maps; i++)
 		if (!m->maps[i].map)
 			fail_msg("%s: %s", o->maps[i].name, m->maps[i].why);
-	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "shapes.data")].map, &zero, &v, 0), 0);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "shapes.data")].map,
+						&zero, &v, 0), 0);
 	assert_int_equal(v, 7);
 	v = 1;
-	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "shapes.rodata")].map, &zero, &v, 0), -EPERM);
-	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &one, &id, 0), -ENOENT);
-	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &zero, &id, 0), 0);
+	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "shapes.rodata")].map,
+						&zero, &v, 0), -EPERM);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &one,
+						&id, 0), -ENOENT);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &zero,
+						&id, 0), 0);
 	/* the program's slot is filled when the program is made */
-	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one, &id, 0), -ENOENT);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one,
+						&id, 0), -ENOENT);
 	assert_int_equal(pb_bpf_make_prog(m, tail, NULL, 0), 0);
 	assert_non_null(m->progs[tail].prog);
-	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one, &id, 0), 0);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one,
+						&id, 0), 0);
 	assert_int_equal(id, tail + 1);
 	id = (uint32_t)pb_bpf_object_prog(o, "not_ours");
 	assert_true(pb_bpf_make_prog(m, id, NULL, 0) < 0);
@@ -354,9 +366,11 @@ static void made(void **state)
 static void found(void **state)
 {
 	struct pb_bpf_object *o = open_with(SHAPES, NULL);
-	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 1, .find = find_kept, .arg = "first" };
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 1, .find = find_kept,
+		.arg = "first" };
 	struct pb_bpf_map_spec spec = {
-		.attr = { BPF_MAP_TYPE_ARRAY, 4, 4, 4, 0 }, .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1,
+		.attr = { BPF_MAP_TYPE_ARRAY, 4, 4, 4, 0 },
+		.types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1,
 	};
 	struct pb_bpf_made *m;
 	uint32_t zero = 0;
@@ -365,10 +379,12 @@ static void found(void **state)
 	assert_int_equal(pb_bpf_map_create(&kept, &spec), 0);
 	assert_int_equal(pb_bpf_map_update_elem(&kept, &zero, &v, 0), 0);
 	assert_int_equal(pb_bpf_make(o, &opts, &m), 0);
-	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "first")].map, &zero, &v, 0), 0);
+	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "first")].map, &zero,
+						&v, 0), 0);
 	assert_int_equal(v, 42);
 	v = 43;
-	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "first")].map, &zero, &v, 0), 0);
+	assert_int_equal(pb_bpf_map_update_elem(m->maps[pb_bpf_object_map(o, "first")].map, &zero,
+						&v, 0), 0);
 	pb_bpf_made_free(m);
 	assert_int_equal(pb_bpf_map_lookup_elem(&kept, &zero, &v, 0), 0);
 	assert_int_equal(v, 43);
@@ -379,11 +395,12 @@ static void found(void **state)
 /* --- CO-RE ------------------------------------------------------------------------ */
 
 static const struct { const char *name; int64_t value; } values[] = {
-	{ "off_b", 48 }, { "off_deep", 68 }, { "off_list", 24 }, { "size_grown", 4 }, { "size_list", 32 },
-	{ "exists_a", 1 }, { "exists_missing", 0 }, { "signed_sign", 1 }, { "signed_bits", 0 },
-	{ "lshift_more", 58 }, { "rshift_more", 58 }, { "off_more", 80 }, { "type_exists", 1 },
-	{ "type_gone", 0 }, { "type_size", 88 }, { "type_size_gone", 0 }, { "exists_function", 1 },
-	{ "enum_green", 4000 }, { "enum_exists", 1 }, { "enum_never", 0 }, { "enum_flavour", 77 },
+	{ "off_b", 48 }, { "off_deep", 68 }, { "off_list", 24 }, { "size_grown", 4 },
+	{ "size_list", 32 }, { "exists_a", 1 }, { "exists_missing", 0 }, { "signed_sign", 1 },
+	{ "signed_bits", 0 }, { "lshift_more", 58 }, { "rshift_more", 58 }, { "off_more", 80 },
+	{ "type_exists", 1 }, { "type_gone", 0 }, { "type_size", 88 }, { "type_size_gone", 0 },
+	{ "exists_function", 1 }, { "enum_green", 4000 }, { "enum_exists", 1 }, { "enum_never", 0 },
+	{ "enum_flavour", 77 },
 };
 
 static void core(void **state)
@@ -401,7 +418,8 @@ static void core(void **state)
 			fail_msg("%s: %d", p->name, p->insns[0].imm);
 	}
 	assert_int_equal(pb_bpf_btf_open_file(TARGET, &b, &why), 0);
-	assert_int_equal(prog(o, "id_target")->insns[0].imm, pb_bpf_btf_find(b, "moved", BTF_KIND_STRUCT));
+	assert_int_equal(prog(o, "id_target")->insns[0].imm,
+			 pb_bpf_btf_find(b, "moved", BTF_KIND_STRUCT));
 	pb_bpf_btf_close(b);
 	p = prog(o, "load_grown");
 	assert_int_equal(p->insns[0].code, BPF_LDX | BPF_MEM | BPF_W);
@@ -424,7 +442,8 @@ static void poison(void **state)
 	assert_int_equal(p->nr_poison, 1);
 	assert_int_equal(p->insns[0].code, BPF_JMP | BPF_CALL);
 	assert_int_equal(p->insns[0].imm, PB_BPF_POISON);
-	assert_non_null(strstr(pb_bpf_object_explain(p, "; x\n0: (85) call unknown#195896080\ninvalid func unknown#195896080\n"),
+	assert_non_null(strstr(pb_bpf_object_explain(p, "; x\n0: (85) call unknown#195896080\n"
+						     "invalid func unknown#195896080\n"),
 			       "moved___absent.missing (0:0 @ offset 0)"));
 	assert_null(pb_bpf_object_explain(p, "7: (85) call unknown#195896080\n"));
 	assert_null(pb_bpf_object_explain(p, "0: (85) call unknown#1\n"));
@@ -486,8 +505,9 @@ static void matches(void **state)
 	char err[256];
 
 	assert_int_equal(make_matches(data, size), 5);
-	assert_int_equal(pb_bpf_object_open_memory(data, size, &(struct pb_bpf_object_opts){ .target = TARGET }, &o,
-						   err, sizeof(err)), 0);
+	assert_int_equal(pb_bpf_object_open_memory(data, size,
+						   &(struct pb_bpf_object_opts){ .target = TARGET },
+						   &o, err, sizeof(err)), 0);
 	assert_int_equal(prog(o, "matches")->insns[0].imm, 1);
 	assert_int_equal(prog(o, "matches_not")->insns[0].imm, 0);
 	/* a member is a short in the local type, and an int in the target, so the types don't
@@ -517,7 +537,8 @@ static void settings(void **state)
 	assert_int_equal(pb_bpf_object_set(o, "total", "77"), 0);
 	assert_non_null(map(o, "shapes.bss")->contents);
 	assert_int_equal(pb_bpf_object_set(o, "limit", "9"), 0);
-	for (const char *const *bad = (const char *[]){ "4294967296", "-2147483649", "99999999999999999999", NULL }; *bad;
+	for (const char *const *bad = (const char *[]){ "4294967296", "-2147483649",
+							"99999999999999999999", NULL }; *bad;
 	     bad++)
 		assert_int_equal(pb_bpf_object_set(o, "limit", *bad), -ERANGE);
 	for (const char *const *bad = (const char *[]){ "", "x", "1x", "yes", NULL }; *bad; bad++)
@@ -544,12 +565,14 @@ static void errors(void **state)
 	assert_string_equal(err, "this is no object file for eBPF");
 	assert_int_equal(pb_bpf_object_open_memory("", 0, NULL, &o, NULL, 0), -EINVAL);
 	data[5] = ELFDATA2MSB;
-	assert_int_equal(pb_bpf_object_open_memory(data, size, NULL, &o, err, sizeof(err)), -EINVAL);
+	assert_int_equal(pb_bpf_object_open_memory(data, size, NULL, &o, err, sizeof(err)),
+			 -EINVAL);
 	assert_non_null(strstr(err, "big-endian"));
 	data[5] = ELFDATA2LSB;
 	for (size_t n = 0; n < size; n += 7)	/* the table of sections is at the end of the file,
 						 * so each cut removes a part of it */
-		assert_int_equal(pb_bpf_object_open_memory(data, n, NULL, &o, err, sizeof(err)), -EINVAL);
+		assert_int_equal(pb_bpf_object_open_memory(data, n, NULL, &o, err, sizeof(err)),
+				 -EINVAL);
 	free(data);
 }
 

@@ -43,7 +43,8 @@ static void run_all(bool interpret)
 		}
 		assert_int_equal(pb_bpf_machine_run(m, (uint32_t)prog, ctx, &result), 0);
 		if (result != expected[i].result)
-			fail_msg("%s: %d, not %d", expected[i].program, (int)result, (int)expected[i].result);
+			fail_msg("%s: %d, not %d", expected[i].program, (int)result,
+				 (int)expected[i].result);
 	}
 	pb_bpf_machine_close(m);
 }

@@ -27,7 +27,8 @@ static struct pb_bpf_machine *open_with(const char *path, struct pb_bpf_machine_
 
 static void counted(bool interpret)
 {
-	struct pb_bpf_machine *m = open_with(REQUESTS, &(struct pb_bpf_machine_opts){ .interpret = interpret });
+	struct pb_bpf_machine *m =
+		open_with(REQUESTS, &(struct pb_bpf_machine_opts){ .interpret = interpret });
 	int prog = pb_bpf_machine_program(m, "on_request"), map = pb_bpf_machine_map(m, "by_size");
 	struct pb_bpf_program_info info;
 	uint64_t ctx[2] = { 0, 100 }, result = 7, n = 0;
@@ -68,14 +69,17 @@ static void interpreted(void **state)
 /* The caller sets map sizes. Errors in the sizes are reported. */
 static void sized(void **state)
 {
-	struct pb_bpf_map_sizes sizes[] = { { .map = "by_size", .max_entries = 2 }, { .map = "by_size", .value_size = 24 } };
+	struct pb_bpf_map_sizes sizes[] = {
+		{ .map = "by_size", .max_entries = 2 }, { .map = "by_size", .value_size = 24 } };
 	struct pb_bpf_machine_opts opts = { .size = sizeof(opts), .sizes = sizes, .nr_sizes = 2 };
 	struct pb_bpf_machine *m = open_with(REQUESTS, &opts);
 	struct pb_bpf_map_info info;
 	char why[256];
 
-	assert_int_equal(pb_bpf_machine_map_info(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &info), 0);
-	assert_true(info.made && info.max_entries == 2 && info.value_size == 24 && info.key_size == 4);
+	assert_int_equal(pb_bpf_machine_map_info(m, (uint32_t)pb_bpf_machine_map(m, "by_size"),
+						 &info), 0);
+	assert_true(info.made && info.max_entries == 2 && info.value_size == 24 &&
+		    info.key_size == 4);
 	pb_bpf_machine_close(m);
 	sizes[1].map = "by_siez";
 	assert_int_equal(pb_bpf_machine_open(REQUESTS, &opts, &m, why, sizeof(why)), -EINVAL);
@@ -107,8 +111,8 @@ static void sections(void **state)
 
 		assert_int_equal(pb_bpf_machine_program_info(m, (uint32_t)prog, &info), 0);
 		if (info.type != all[i].type || info.attach_type != all[i].attach_type)
-			fail_msg("%s: type %u, attach type %u: %s", all[i].section, info.type, info.attach_type,
-				 info.why ? info.why : "");
+			fail_msg("%s: type %u, attach type %u: %s", all[i].section, info.type,
+				 info.attach_type, info.why ? info.why : "");
 		if (libbpf_prog_type_by_name(all[i].section, &type, &attach))
 			continue;
 		assert_int_equal(type, info.type);
@@ -143,7 +147,8 @@ static void threads(void **state)
 		pthread_join(t[i], &bad);
 		assert_null(bad);
 	}
-	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key, &n, 0), 0);
+	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key,
+					       &n, 0), 0);
 	/* if several threads find no element, one thread inserts it; the inserts of the other
 	 * threads fail, and their calls aren't counted */
 	assert_in_range(n, 80000 - 3, 80000);
@@ -152,9 +157,11 @@ static void threads(void **state)
 
 static void refused(void **state)
 {
-	struct pb_bpf_machine *m = open_with(CORE, &(struct pb_bpf_machine_opts){ .types = TARGET });
+	struct pb_bpf_machine *m = open_with(CORE,
+					     &(struct pb_bpf_machine_opts){ .types = TARGET });
 	struct pb_bpf_machine_test test = { .data_in = (char[64]){}, .data_size_in = 64 };
-	int missing = pb_bpf_machine_program(m, "missing"), size = pb_bpf_machine_program(m, "type_size");
+	int missing = pb_bpf_machine_program(m, "missing"),
+		size = pb_bpf_machine_program(m, "type_size");
 	struct pb_bpf_program_info info;
 	char log[4096];
 	uint64_t result;
@@ -183,7 +190,8 @@ static void beside_libbpf(void **state)
 	assert_non_null(theirs);
 	assert_int_equal(pb_bpf_machine_map_info(m, (uint32_t)map, &info), 0);
 	assert_true(info.made);
-	assert_int_equal(info.value_size, bpf_map__value_size(bpf_object__find_map_by_name(theirs, "counts")));
+	assert_int_equal(info.value_size,
+			 bpf_map__value_size(bpf_object__find_map_by_name(theirs, "counts")));
 	assert_int_equal(info.outside_size, 24);
 	assert_int_equal(pb_bpf_machine_map_info(m, 99, &info), -EINVAL);
 	assert_int_equal(pb_bpf_machine_maps(m), 12);
@@ -201,7 +209,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(native), cmocka_unit_test(interpreted), cmocka_unit_test(threads),
-		cmocka_unit_test(refused), cmocka_unit_test(sized), cmocka_unit_test(sections), cmocka_unit_test(beside_libbpf),
+		cmocka_unit_test(refused), cmocka_unit_test(sized), cmocka_unit_test(sections),
+		cmocka_unit_test(beside_libbpf),
 	};
 
 	libbpf_set_print(quiet);

@@ -57,8 +57,9 @@ static void fault(const struct pair *p, const char *format, ...)
 
 	if (failures++ > 20)
 		return;
-	printf("FAIL type %u key %u value %u max %u flags %#x seed %#llx %s: ", a->type, a->key_size,
-	       a->value_size, a->max_entries, a->flags, (unsigned long long)p->seed, p->op);
+	printf("FAIL type %u key %u value %u max %u flags %#x seed %#llx %s: ", a->type,
+	       a->key_size, a->value_size, a->max_entries, a->flags, (unsigned long long)p->seed,
+	       p->op);
 	va_start(ap, format);
 	vprintf(format, ap);
 	va_end(ap);
@@ -79,8 +80,8 @@ static void same_bytes(struct pair *p, const void *kernel, const void *ours, siz
 		fault(p, "contents differ");
 		for (size_t i = 0; failures < 4 && i < n; i++)
 			if (((const uint8_t *)kernel)[i] != ((const uint8_t *)ours)[i])
-				printf("     byte %zu: kernel %02x, ours %02x\n", i, ((const uint8_t *)kernel)[i],
-				       ((const uint8_t *)ours)[i]);
+				printf("     byte %zu: kernel %02x, ours %02x\n", i,
+				       ((const uint8_t *)kernel)[i], ((const uint8_t *)ours)[i]);
 	}
 }
 
@@ -100,8 +101,8 @@ static int lock_types(void)
 		uint32_t types[4 + 3 + 3 + 3 + 4 * 3];
 		char names[sizeof(names)];
 	} btf = {
-		.h = { BTF_MAGIC, BTF_VERSION, 0, sizeof(struct btf_header), 0, sizeof(btf.types), sizeof(btf.types),
-		       sizeof(names) },
+		.h = { BTF_MAGIC, BTF_VERSION, 0, sizeof(struct btf_header), 0, sizeof(btf.types),
+		       sizeof(btf.types), sizeof(names) },
 		.types = {
 			INT, BTF_KIND_INT << 24, 4, BTF_INT_SIGNED << 24 | 32,
 			LOCK, BTF_KIND_STRUCT << 24 | 1, 4, VAL, 1, 0,
@@ -159,8 +160,9 @@ static bool is(const struct pair *p, uint32_t type)
 
 static bool is_hash(const struct pair *p)
 {
-	return is(p, BPF_MAP_TYPE_HASH) || is(p, BPF_MAP_TYPE_LRU_HASH) || is(p, BPF_MAP_TYPE_PERCPU_HASH) ||
-	       is(p, BPF_MAP_TYPE_LRU_PERCPU_HASH) || is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
+	return is(p, BPF_MAP_TYPE_HASH) || is(p, BPF_MAP_TYPE_LRU_HASH) ||
+	       is(p, BPF_MAP_TYPE_PERCPU_HASH) || is(p, BPF_MAP_TYPE_LRU_PERCPU_HASH) ||
+	       is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
 }
 
 static bool of_maps(const struct pair *p)
@@ -228,8 +230,8 @@ static void some_value(const struct pair *p, uint8_t *kernel, uint8_t *ours)
 
 		memcpy(kernel, &k, 4);
 		memcpy(ours, &i, 4);
-	} else if (p->spec.attr.type == BPF_MAP_TYPE_PROG_ARRAY || is(p, BPF_MAP_TYPE_PERF_EVENT_ARRAY) ||
-		   is(p, BPF_MAP_TYPE_CGROUP_ARRAY)) {
+	} else if (p->spec.attr.type == BPF_MAP_TYPE_PROG_ARRAY ||
+		   is(p, BPF_MAP_TYPE_PERF_EVENT_ARRAY) || is(p, BPF_MAP_TYPE_CGROUP_ARRAY)) {
 		memset(kernel, 0x7f, 4);
 		memset(ours, 0x7f, 4);
 	}
@@ -248,7 +250,8 @@ static void op_lookup(struct pair *p)
 	memset(k, 0, sizeof(k));
 	memset(o, 0, sizeof(o));
 	p->op = take ? "lookup_and_delete" : "lookup";
-	kernel = kernel_elem(take ? BPF_MAP_LOOKUP_AND_DELETE_ELEM : BPF_MAP_LOOKUP_ELEM, p->fd, at, k, flags);
+	kernel = kernel_elem(take ? BPF_MAP_LOOKUP_AND_DELETE_ELEM : BPF_MAP_LOOKUP_ELEM, p->fd, at,
+			     k, flags);
 	ours = take ? pb_bpf_map_lookup_and_delete_elem(&p->ours, at, o, flags) :
 		      pb_bpf_map_lookup_elem(&p->ours, at, o, flags);
 	same(p, kernel, ours);
@@ -269,7 +272,8 @@ static void op_update(struct pair *p)
 	some_key(p, key);
 	some_value(p, k, o);
 	p->op = "update";
-	same(p, kernel_elem(BPF_MAP_UPDATE_ELEM, p->fd, at, k, flags), pb_bpf_map_update_elem(&p->ours, at, o, flags));
+	same(p, kernel_elem(BPF_MAP_UPDATE_ELEM, p->fd, at, k, flags),
+	     pb_bpf_map_update_elem(&p->ours, at, o, flags));
 }
 
 static void op_delete(struct pair *p)
@@ -279,7 +283,8 @@ static void op_delete(struct pair *p)
 
 	some_key(p, key);
 	p->op = "delete";
-	same(p, kernel_elem(BPF_MAP_DELETE_ELEM, p->fd, at, NULL, 0), pb_bpf_map_delete_elem(&p->ours, at));
+	same(p, kernel_elem(BPF_MAP_DELETE_ELEM, p->fd, at, NULL, 0),
+	     pb_bpf_map_delete_elem(&p->ours, at));
 }
 
 static void op_next(struct pair *p)
@@ -360,7 +365,8 @@ struct buffers {
 	uint32_t count;
 };
 
-static long kernel_batch(struct pair *p, int cmd, struct buffers *b, bool first, uint64_t elem_flags, uint64_t flags)
+static long kernel_batch(struct pair *p, int cmd, struct buffers *b, bool first,
+			 uint64_t elem_flags, uint64_t flags)
 {
 	union bpf_attr a;
 	long ret;
@@ -379,10 +385,11 @@ static long kernel_batch(struct pair *p, int cmd, struct buffers *b, bool first,
 	return ret;
 }
 
-static long our_batch(struct pair *p, int cmd, struct buffers *b, bool first, uint64_t elem_flags, uint64_t flags)
+static long our_batch(struct pair *p, int cmd, struct buffers *b, bool first, uint64_t elem_flags,
+		      uint64_t flags)
 {
-	struct pb_bpf_map_batch batch = { first ? NULL : b->cursor, b->cursor, b->keys, b->values, &b->count,
-					  elem_flags, flags };
+	struct pb_bpf_map_batch batch = { first ? NULL : b->cursor, b->cursor, b->keys, b->values,
+					  &b->count, elem_flags, flags };
 
 	switch (cmd) {
 	case BPF_MAP_LOOKUP_BATCH:
@@ -412,7 +419,8 @@ static int sum_bytes(const struct pair *p, const struct buffers *b)
 static void op_lookup_batch(struct pair *p)
 {
 	static struct buffers k, o;
-	int cmd = rnd(3) ? BPF_MAP_LOOKUP_BATCH : BPF_MAP_LOOKUP_AND_DELETE_BATCH, sum_k = 0, sum_o = 0;
+	int cmd = rnd(3) ? BPF_MAP_LOOKUP_BATCH : BPF_MAP_LOOKUP_AND_DELETE_BATCH,
+		sum_k = 0, sum_o = 0;
 	uint64_t elem_flags = rnd(8) ? 0 : some_flags(), flags = rnd(12) ? 0 : 1;
 	uint32_t step = is_hash(p) ? BATCH_MOST : rnd(7), nr_k = 0, nr_o = 0;
 	long kernel, ours;
@@ -483,7 +491,8 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 {
 	struct pair *p = o->arg;
 
-	return kind == PB_BPF_OBJECT_MAP && id >= 1000000 && id < 1000000 + NR_INNER ? &p->inner[id - 1000000] : NULL;
+	return kind == PB_BPF_OBJECT_MAP && id >= 1000000 && id < 1000000 + NR_INNER ?
+	       &p->inner[id - 1000000] : NULL;
 }
 
 static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
@@ -511,8 +520,8 @@ static uint32_t kernel_map_id(int fd)
 static void make_inner(struct pair *p)
 {
 	for (uint32_t i = 0; i < NR_INNER; i++) {
-		struct pb_bpf_map_spec s = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, i < 2 ? 4 : 5, 0 }, .cpu_slots = 1,
-			.types = { .spin_lock_off = -1, .timer_off = -1 } };
+		struct pb_bpf_map_spec s = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, i < 2 ? 4 : 5, 0 },
+			.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 } };
 
 		p->inner_fd[i] = kernel_create(&s, -1);
 		p->inner_id[i] = kernel_map_id(p->inner_fd[i]);
@@ -563,14 +572,15 @@ static void unmake(struct pair *p, bool made)
 static void sequence(struct pair *p, int nr)
 {
 	static void (*const ops[])(struct pair *) = {
-		op_lookup, op_lookup, op_lookup, op_update, op_update, op_update, op_update, op_delete, op_next,
-		op_next, op_all, op_lookup_batch, op_change_batch, op_freeze,
+		op_lookup, op_lookup, op_lookup, op_update, op_update, op_update, op_update,
+		op_delete, op_next, op_next, op_all, op_lookup_batch, op_change_batch, op_freeze,
 	};
 	const struct pb_bpf_map_attr *a = &p->spec.attr;
 	bool made = make(p), small = a->key_size <= KEY_MOST && a->value_size <= VALUE_MOST;
 
 	for (int i = 0; made && small && i < nr; i++)
-		ops[rnd(i < nr / 2 ? sizeof(ops) / sizeof(*ops) - 1 : sizeof(ops) / sizeof(*ops))](p);
+		ops[rnd(i < nr / 2 ? sizeof(ops) / sizeof(*ops) - 1 :
+			sizeof(ops) / sizeof(*ops))](p);
 	unmake(p, made);
 }
 
@@ -587,7 +597,8 @@ static void fitting(struct pair *p, uint32_t type)
 {
 	struct pb_bpf_map_attr *a = &p->spec.attr;
 
-	*a = (struct pb_bpf_map_attr){ type, 1 + rnd(KEY_MOST), 1 + rnd(VALUE_MOST), 1 + rnd(MAX_MOST), 0 };
+	*a = (struct pb_bpf_map_attr){ type, 1 + rnd(KEY_MOST), 1 + rnd(VALUE_MOST),
+				       1 + rnd(MAX_MOST), 0 };
 	switch (type) {
 	case BPF_MAP_TYPE_ARRAY:
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
@@ -638,7 +649,8 @@ static void fitting(struct pair *p, uint32_t type)
 /* Chooses random attributes. Most maps with such attributes are refused. */
 static void odd(struct pair *p, uint32_t type)
 {
-	static const uint32_t sizes[] = { 0, 1, 4, 5, 8, 12, 260, 261, 512, 4096, 32768, 32769, 1 << 20, 1 << 22 };
+	static const uint32_t sizes[] = { 0, 1, 4, 5, 8, 12, 260, 261, 512, 4096, 32768, 32769,
+		1 << 20, 1 << 22 };
 	struct pb_bpf_map_attr *a = &p->spec.attr;
 
 	fitting(p, type);
@@ -691,7 +703,8 @@ int main(int argc, char **argv)
 
 				memset(&p, 0, sizeof(p));
 				p.spec.cpu_slots = cpu_slots;
-				p.spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
+				p.spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1,
+									  .timer_off = -1 };
 				seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 				rng = p.seed = seed | 1;
 				if (what)
@@ -700,6 +713,7 @@ int main(int argc, char **argv)
 					fitting(&p, types[t]);
 				sequence(&p, what ? 10 : 800);
 			}
-	printf("%llu comparisons\n%d passed, %d failed\n", (unsigned long long)checks, !failures, !!failures);
+	printf("%llu comparisons\n%d passed, %d failed\n", (unsigned long long)checks, !failures,
+	       !!failures);
 	return failures != 0;
 }

@@ -78,7 +78,8 @@ static const struct type {
 
 static bool hashed(const struct pb_bpf_map *m)
 {
-	return m->attr.type != BPF_MAP_TYPE_LPM_TRIE && m->attr.type != BPF_MAP_TYPE_ARRAY && m->attr.key_size;
+	return m->attr.type != BPF_MAP_TYPE_LPM_TRIE && m->attr.type != BPF_MAP_TYPE_ARRAY &&
+	       m->attr.key_size;
 }
 
 static bool queued(const struct pb_bpf_map *m)
@@ -93,14 +94,16 @@ static bool percpu(const struct pb_bpf_map *m)
 
 static struct pb_bpf_map_spec spec_of(const struct type *t)
 {
-	struct pb_bpf_map_spec s = { .attr = t->attr, .cpu_slots = 2, .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map_spec s = { .attr = t->attr, .cpu_slots = 2,
+		.types = { .spin_lock_off = -1, .timer_off = -1 } };
 
 	return s;
 }
 
 static void make_key(const struct pb_bpf_map *m, uint64_t n, uint64_t *key)
 {
-	uint32_t prefix[2] = { 4 + (uint32_t)n % 3 * 14, __builtin_bswap32((uint32_t)n << 27 | (uint32_t)n << 4) };
+	uint32_t prefix[2] = {
+		4 + (uint32_t)n % 3 * 14, __builtin_bswap32((uint32_t)n << 27 | (uint32_t)n << 4) };
 
 	*key = m->attr.type == BPF_MAP_TYPE_LPM_TRIE ? prefix[0] | (uint64_t)prefix[1] << 32 : n;
 }
@@ -123,8 +126,8 @@ static void check_value(const struct pb_bpf_map *m, uint64_t n, const uint64_t *
 		 * the beginning */
 		if (!value[i] && (percpu(m) || m->attr.type == BPF_MAP_TYPE_ARRAY))
 			continue;
-		CHECK(n == UINT64_MAX || value[i] >> 32 == n, "key %llu value %llx", (unsigned long long)n,
-		      (unsigned long long)value[i]);
+		CHECK(n == UINT64_MAX || value[i] >> 32 == n, "key %llu value %llx",
+		      (unsigned long long)n, (unsigned long long)value[i]);
 		CHECK(percpu(m) || value[i] == value[0], "a torn value");
 	}
 }
@@ -213,7 +216,8 @@ static void check_elements(struct pb_bpf_map *m)
 /* Empties the map. After that, the map must take exactly its maximal number of elements. */
 static void check_limit(struct pb_bpf_map *m)
 {
-	bool lru = m->attr.type == BPF_MAP_TYPE_LRU_HASH || m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+	bool lru = m->attr.type == BPF_MAP_TYPE_LRU_HASH ||
+		m->attr.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 	uint64_t key, value[2 * WORDS];
 	int err;
 
@@ -226,7 +230,8 @@ static void check_limit(struct pb_bpf_map *m)
 		make_key(m, n, &key);
 		make_value(n, value);
 		err = pb_bpf_map_update_elem(m, &key, value, BPF_ANY);
-		CHECK(err == (n < MAX || lru ? 0 : m->attr.type == BPF_MAP_TYPE_LPM_TRIE ? -ENOSPC : -E2BIG),
+		CHECK(err == (n < MAX || lru ? 0 :
+			      m->attr.type == BPF_MAP_TYPE_LPM_TRIE ? -ENOSPC : -E2BIG),
 		      "number %llu: %d", (unsigned long long)n, err);
 	}
 	CHECK(nr_keys(m) == MAX, "%u keys", nr_keys(m));
@@ -401,8 +406,8 @@ static bool step_and_kill(const struct type *t, const struct death *d, bool ling
 static void step(const struct type *t, int stride, bool lingers)
 {
 	static const struct death cases[] = {
-		{ 3, 0, 5, "insert" }, { 6, 0, 3, "replace" }, { 6, 1, 3, "delete" }, { MAX, 0, 9, "insert when full" },
-		{ MAX, 2, 3, "replace when full" },
+		{ 3, 0, 5, "insert" }, { 6, 0, 3, "replace" }, { 6, 1, 3, "delete" },
+		{ MAX, 0, 9, "insert when full" }, { MAX, 2, 3, "replace when full" },
 	};
 	char name[64];
 
@@ -411,13 +416,14 @@ static void step(const struct type *t, int stride, bool lingers)
 		int before = failures;
 
 		for (; steps < 20000; steps += stride) {
-			snprintf(name, sizeof(name), "%s: %s, %ld instructions", t->name, cases[i].name, steps);
+			snprintf(name, sizeof(name), "%s: %s, %ld instructions", t->name,
+				 cases[i].name, steps);
 			doing = name;
 			if (!step_and_kill(t, &cases[i], lingers, steps))
 				break;
 		}
-		printf("%s %s: %s, killed at %ld instructions\n", failures == before ? "ok  " : "FAIL", t->name,
-		       cases[i].name, steps);
+		printf("%s %s: %s, killed at %ld instructions\n",
+		       failures == before ? "ok  " : "FAIL", t->name, cases[i].name, steps);
 		passed += failures == before;
 	}
 }
@@ -496,7 +502,8 @@ static void random_kills(const struct type *t, double seconds)
 
 int main(int argc, char **argv)
 {
-	bool lingers = argc > 1 && !strcmp(argv[1], "linger"), steps = lingers || (argc > 1 && !strcmp(argv[1], "step"));
+	bool lingers = argc > 1 && !strcmp(argv[1], "linger"),
+		steps = lingers || (argc > 1 && !strcmp(argv[1], "step"));
 	const char *only = argc > 3 ? argv[3] : NULL;
 
 	if (argc < 3 || (steps && atoi(argv[2]) < 1))

@@ -24,13 +24,15 @@
 #include "bpf/map/map_sys.h"
 #include "../common/reopen.h"
 
-static struct pb_bpf_map_spec spec_of(uint32_t type, uint32_t key, uint32_t value, uint32_t max, uint32_t flags)
+static struct pb_bpf_map_spec spec_of(uint32_t type, uint32_t key, uint32_t value, uint32_t max,
+				      uint32_t flags)
 {
 	return (struct pb_bpf_map_spec){ .attr = { type, key, value, max, flags }, .cpu_slots = 4,
 		.types = { .spin_lock_off = -1, .timer_off = -1 } };
 }
 
-static void make(struct pb_bpf_map *m, uint32_t type, uint32_t key, uint32_t value, uint32_t max, uint32_t flags)
+static void make(struct pb_bpf_map *m, uint32_t type, uint32_t key, uint32_t value, uint32_t max,
+		 uint32_t flags)
 {
 	struct pb_bpf_map_spec spec = spec_of(type, key, value, max, flags);
 
@@ -103,8 +105,9 @@ static int64_t count_key(void *arg, struct pb_bpf_map *map, const void *key, voi
 static void hash_threads(void **state)
 {
 	static const struct { uint32_t type, value, max; } cases[] = {
-		{ BPF_MAP_TYPE_HASH, 8, 64 }, { BPF_MAP_TYPE_HASH, 32, 64 }, { BPF_MAP_TYPE_HASH, 32, 20 },
-		{ BPF_MAP_TYPE_LRU_HASH, 8, 20 }, { BPF_MAP_TYPE_LRU_HASH, 32, 20 },
+		{ BPF_MAP_TYPE_HASH, 8, 64 }, { BPF_MAP_TYPE_HASH, 32, 64 },
+		{ BPF_MAP_TYPE_HASH, 32, 20 }, { BPF_MAP_TYPE_LRU_HASH, 8, 20 },
+		{ BPF_MAP_TYPE_LRU_HASH, 32, 20 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -201,7 +204,8 @@ static void *count_up(void *arg)
 
 static void cpu_slots(void **state)
 {
-	static const uint32_t types[] = { BPF_MAP_TYPE_PERCPU_ARRAY, BPF_MAP_TYPE_PERCPU_HASH, BPF_MAP_TYPE_LRU_PERCPU_HASH };
+	static const uint32_t types[] = { BPF_MAP_TYPE_PERCPU_ARRAY, BPF_MAP_TYPE_PERCPU_HASH,
+		BPF_MAP_TYPE_LRU_PERCPU_HASH };
 
 	for (size_t t = 0; t < 3; t++) {
 		uint64_t values[4], sum = 0;
@@ -234,7 +238,8 @@ static void handler(int sig)
 	if (handled & 1)
 		in_handler[0].ops->remove(&in_handler[0], &key, &run);
 	refused += in_handler[1].ops->push(&in_handler[1], value, BPF_EXIST, &run) == -EBUSY;
-	refused += in_handler[2].ops->update(&in_handler[2], &prefix, value, BPF_ANY, &run) == -EBUSY;
+	refused += in_handler[2].ops->update(&in_handler[2], &prefix, value, BPF_ANY, &run) ==
+		-EBUSY;
 	to = pb_bpf_ringbuf_reserve(&in_handler[3], 16, 0);
 	if (to)
 		pb_bpf_ringbuf_submit(&in_handler[3], to, 0, false);
@@ -261,7 +266,8 @@ static void handlers(void **state)
 	signal(SIGALRM, handler);
 	setitimer(ITIMER_REAL, &often, NULL);
 	for (uint64_t i = 0; handled < 3000 && i < 100000000; i++) {
-		uint64_t key = i % 8, value[4] = { key, key, key, key }, prefix = 8 | key << 32, before = handled;
+		uint64_t key = i % 8, value[4] = { key, key, key, key }, prefix = 8 | key << 32,
+			before = handled;
 		void *to;
 
 		in_handler[0].ops->update(&in_handler[0], &key, value, BPF_ANY, &run);
@@ -458,8 +464,9 @@ static void direct(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hash_threads), cmocka_unit_test(full_bucket), cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers),
-		cmocka_unit_test(locks), cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
+		cmocka_unit_test(hash_threads), cmocka_unit_test(full_bucket),
+		cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers), cmocka_unit_test(locks),
+		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct),
 	};
 

@@ -38,7 +38,8 @@ static uint32_t rnd(uint32_t below)
 	return (uint32_t)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
 }
 
-static const struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_HASH, 4, 8, 100, 0 }, .cpu_slots = 1,
+static const struct pb_bpf_map_spec spec = {
+	.attr = { BPF_MAP_TYPE_HASH, 4, 8, 100, 0 }, .cpu_slots = 1,
 	.types = { .spin_lock_off = -1, .timer_off = -1 } };
 
 /* ---- the kernel's rules -------------------------------------------------------------- */
@@ -100,8 +101,9 @@ static void same_tree(const char *why)
 	for (uint32_t i = 0; i < 4 + 16 + 64; i++) {
 		uint32_t n = i < 4 ? i : i < 20 ? i - 4 : i - 20;
 
-		snprintf(path, sizeof(path), "%s%s%s%s%s", parts[n % 4], i < 4 ? "" : "/", i < 4 ? "" : parts[n / 4 % 4],
-			 i < 20 ? "" : "/", i < 20 ? "" : parts[n / 16]);
+		snprintf(path, sizeof(path), "%s%s%s%s%s", parts[n % 4], i < 4 ? "" : "/",
+			 i < 4 ? "" : parts[n / 4 % 4], i < 20 ? "" : "/",
+			 i < 20 ? "" : parts[n / 16]);
 		snprintf(mine, sizeof(mine), "%s/%s", pins.path, path);
 		if (kind_of(in_kernel(path, 0)) != kind_of(mine))
 			fail_msg("%s differs after %s", path, why);
@@ -173,10 +175,12 @@ static void one_operation(struct pb_bpf_map *map)
 
 static void as_the_kernel(void **state)
 {
-	union bpf_attr a = { .map_type = BPF_MAP_TYPE_HASH, .key_size = 4, .value_size = 8, .max_entries = 100 };
+	union bpf_attr a = { .map_type = BPF_MAP_TYPE_HASH, .key_size = 4, .value_size = 8,
+		.max_entries = 100 };
 	struct pb_bpf_map map;
 
-	if (!kernel_is_there() || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (!kernel_is_there() || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		skip();
 	snprintf(kernel_root, sizeof(kernel_root), "%s/kernel", base);
 	assert_int_equal(mkdir(kernel_root, 0700), 0);
@@ -217,7 +221,8 @@ static void shared(void **state)
 	assert_int_equal(pb_bpf_map_update_elem(&map, &key, &value, 0), 0);
 	pid = fork();
 	if (!pid) {
-		int bad = pb_bpf_obj_get(&pins, &other, "shared", 0) != 0 || value_at(&other, 7) != 1;
+		int bad = pb_bpf_obj_get(&pins, &other, "shared", 0) != 0 ||
+			value_at(&other, 7) != 1;
 
 		value = 2;
 		bad |= pb_bpf_map_update_elem(&other, &key, &value, 0) != 0;

@@ -150,12 +150,14 @@ static bool round_trip(const struct one *c, uint32_t nr)
 		i += insns[i].code == (BPF_LD | BPF_IMM | BPF_DW);
 	}
 	if (assemble(buf, &out))
-		return fail(c, "the disassembly can't be read: %s\n%s", out.error, nr < 100 ? buf : "");
+		return fail(c, "the disassembly can't be read: %s\n%s", out.error,
+			    nr < 100 ? buf : "");
 	if (out.nr != nr)
 		return fail(c, "%u instructions were disassembled and %u assembled", nr, out.nr);
 	for (uint32_t i = 0; i < nr; i++)
 		if (memcmp(&insns[i], &again[i], sizeof(insns[i])))
-			return fail(c, "instruction %u isn't the same through disassembler and assembler", i);
+			return fail(c, "instruction %u isn't the same through disassembler and "
+				    "assembler", i);
 	return true;
 }
 
@@ -173,7 +175,8 @@ static uint8_t *at_the_end(uint32_t len)
 	static uint8_t *end;
 
 	if (!end) {
-		uint8_t *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint8_t *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		mprotect(p, 4096, PROT_NONE);
 		mprotect(p + 2 * 4096, 4096, PROT_NONE);
@@ -182,13 +185,14 @@ static uint8_t *at_the_end(uint32_t len)
 	return end - len;
 }
 
-static bool compare(const struct one *c, const char *who, const struct expected *want, uint64_t result,
-		    const uint8_t *mem)
+static bool compare(const struct one *c, const char *who, const struct expected *want,
+		    uint64_t result, const uint8_t *mem)
 {
 	if (result != want->result)
 		return fail(c, "%s: r0 is %#lx, not %#lx", who, result, want->result);
 	if (memcmp(mem, want->after, want->len))
-		return fail(c, "%s: memory is %s, not %s", who, hex(mem, want->len), hex(want->after, want->len));
+		return fail(c, "%s: memory is %s, not %s", who, hex(mem, want->len),
+			    hex(want->after, want->len));
 	return true;
 }
 
@@ -209,7 +213,8 @@ static bool run_ours(const struct one *c, const struct expected *want, uint32_t 
 		uint8_t *mem = at_the_end(want->len);
 
 		memcpy(mem, want->mem, want->len);
-		good = compare(c, engine_names[e], want, engine_prog_run(&p, e, mem, want->len), mem);
+		good = compare(c, engine_names[e], want, engine_prog_run(&p, e, mem, want->len),
+			       mem);
 	}
 	engine_prog_free(&p);
 	return good;
@@ -233,10 +238,12 @@ static bool run_kernels(const struct one *c, const struct expected *want, uint32
 		return err || fail(c, "the kernel takes it");
 	}
 	if (err)
-		return fail(c, "the kernel refuses it: %s%s%s", strerror(-err), verbose ? "\n" : "", verbose ? log : "");
+		return fail(c, "the kernel refuses it: %s%s%s", strerror(-err), verbose ? "\n" : "",
+			    verbose ? log : "");
 	memcpy(mem, want->mem, want->len);
 	err = kernel_prog_run(&p, mem, &result);
-	good = err ? fail(c, "the kernel can't run it: %s", strerror(-err)) : compare(c, "kernel", want, result, mem);
+	good = err ? fail(c, "the kernel can't run it: %s", strerror(-err)) :
+		compare(c, "kernel", want, result, mem);
 	kernel_prog_close(&p);
 	return good;
 }
@@ -256,14 +263,15 @@ static bool run_verified(const struct one *c, const struct expected *want, uint3
 	if (c->b->no_verifier)
 		return true;
 	log[0] = 0;
-	err = own_load(&p, BPF_PROG_TYPE_XDP, all, kernel_prog_wrap(insns, nr, want->len, all), NULL, 0,
-		       verbose ? log : NULL, sizeof(log));
+	err = own_load(&p, BPF_PROG_TYPE_XDP, all, kernel_prog_wrap(insns, nr, want->len, all),
+		       NULL, 0, verbose ? log : NULL, sizeof(log));
 	if (refuse) {
 		own_free(&p);
 		return err || fail(c, "our verifier takes it");
 	}
 	if (err)
-		return fail(c, "our verifier refuses it: %s%s%s", strerror(-err), verbose ? "\n" : "", log);
+		return fail(c, "our verifier refuses it: %s%s%s", strerror(-err),
+			    verbose ? "\n" : "", log);
 	memcpy(in, want->mem, want->len);
 	for (enum engine e = 0; e < NR_ENGINES && good; e++) {
 		uint64_t result;
@@ -278,7 +286,8 @@ static bool run_verified(const struct one *c, const struct expected *want, uint3
 	return good;
 }
 
-static bool run_with(const struct one *c, const char *text, const char *mem, const char *after, const char *result)
+static bool run_with(const struct one *c, const char *text, const char *mem, const char *after,
+		     const char *result)
 {
 	struct asm_out out = { .insns = insns, .most = MOST_INSNS };
 	static struct expected want;
@@ -368,7 +377,8 @@ static char *trimmed(char *s)
 static char **option(struct block *b, char *line)
 {
 	static const struct { const char *key; size_t at; } texts[] = {
-		{ "mem:", offsetof(struct block, mem) }, { "after:", offsetof(struct block, after) },
+		{ "mem:", offsetof(struct block, mem) },
+		{ "after:", offsetof(struct block, after) },
 		{ "result:", offsetof(struct block, result) } };
 
 	for (size_t k = 0; k < pb_array_size(texts); k++)
@@ -418,7 +428,8 @@ static void run_file(const char *path, char *data)
 			if (to == &b.text) {
 				if (was || b.text || b.result || b.rows)
 					run_block(&b);
-				b = (struct block){ .file = path, .name = trimmed(line + 3), .line = number };
+				b = (struct block){ .file = path, .name = trimmed(line + 3),
+						    .line = number };
 			}
 			if (to)
 				*to = next ? next : (char *)"";

@@ -32,7 +32,8 @@ static struct {
 	bool kernel, show, has_only;
 } opt = { .seed = 1, .seconds = 10, .inputs = 1000, .programs = ~0ull, .kernel = true };
 
-static uint64_t nr_programs, nr_runs, nr_kernel_runs, nr_verified_runs, nr_refused, nr_stricter, nr_insns;
+static uint64_t nr_programs, nr_runs, nr_kernel_runs, nr_verified_runs, nr_refused, nr_stricter,
+	nr_insns;
 static struct bpf_insn insns[GEN_MOST_INSNS + 1];
 static char last_log[1 << 22];
 
@@ -79,12 +80,12 @@ static bool same(const struct outcome *a, const struct outcome *b)
 static void reduce(uint32_t nr, const uint8_t *in);
 static void print_outcomes(uint32_t nr, const uint8_t *in);
 
-static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const char *who, const struct outcome *a,
-		      const struct outcome *b)
+static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const char *who,
+		      const struct outcome *a, const struct outcome *b)
 {
 	printf("FAIL program %lu: %s differs from the %s\n", program, who, engine_names[0]);
-	printf("     again: bpf_fuzz_exec --seed %lu --inputs %u --only %lu%s\n", opt.seed, opt.inputs, program,
-	       opt.kernel ? "" : " --no-kernel");
+	printf("     again: bpf_fuzz_exec --seed %lu --inputs %u --only %lu%s\n", opt.seed,
+	       opt.inputs, program, opt.kernel ? "" : " --no-kernel");
 	print_bytes("in: ", in);
 	printf("%s: %#lx, %s: %#lx\n", engine_names[0], a->result, who, b->result);
 	print_bytes("out:", a->mem);
@@ -105,14 +106,16 @@ static uint8_t *memory(void)
 	static uint8_t *p;
 
 	if (!p) {
-		p = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		p = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
 		mprotect(p + 4096, 4096, PROT_NONE);
 		p += 4096 - kernel_packet_len(GEN_MEMORY);
 	}
 	return p;
 }
 
-static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *in, struct outcome *o)
+static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *in,
+		    struct outcome *o)
 {
 	uint8_t *mem = memory();
 
@@ -163,7 +166,8 @@ static void reduce(uint32_t nr, const uint8_t *in)
 
 			/* keep stores to the stack: the kernel accepts reads of an uninitialized
 			 * stack, but their results may differ */
-			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST || BPF_CLASS(was[0].code) == BPF_STX) &&
+			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST ||
+					    BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;
 
 			if (fills_stack || !memcmp(&was[0], &nop, sizeof(nop)))
@@ -206,7 +210,8 @@ static void print_outcomes(uint32_t nr, const uint8_t *in)
 	kernel_prog_close(&k);
 }
 
-static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p, const struct kernel_prog *k)
+static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p,
+		      const struct kernel_prog *k)
 {
 	uint64_t state = opt.seed ^ program << 20;
 
@@ -225,7 +230,8 @@ static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p
 			continue;
 		memcpy(other.mem, in, GEN_MEMORY);
 		if (kernel_prog_run(k, other.mem, &other.result)) {
-			printf("FAIL program %lu: the kernel can't run it: %s\n", program, strerror(errno));
+			printf("FAIL program %lu: the kernel can't run it: %s\n", program,
+			       strerror(errno));
 			return 1;
 		}
 		nr_kernel_runs++;
@@ -246,8 +252,8 @@ static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog 
 	struct own_prog p;
 	int ret = 0, err;
 
-	err = own_load(&p, BPF_PROG_TYPE_XDP, all, kernel_prog_wrap(insns, nr, GEN_MEMORY, all), NULL, 0,
-		       opt.show ? last_log : NULL, sizeof(last_log));
+	err = own_load(&p, BPF_PROG_TYPE_XDP, all, kernel_prog_wrap(insns, nr, GEN_MEMORY, all),
+		       NULL, 0, opt.show ? last_log : NULL, sizeof(last_log));
 	if (err) {
 		nr_stricter++;
 		if (opt.show)
@@ -264,7 +270,8 @@ static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog 
 			memcpy(other.mem, r.out, GEN_MEMORY);
 			memcpy(&other.result, r.out + GEN_MEMORY, sizeof(other.result));
 			if (err || r.retval != KERNEL_DONE || !same(&first, &other))
-				ret = difference(program, nr, in, "verified program", &first, &other);
+				ret = difference(program, nr, in, "verified program", &first,
+						 &other);
 			nr_verified_runs++;
 		}
 	}
@@ -289,12 +296,14 @@ static int run_program(uint64_t program)
 		print_program(nr);
 		return 1;
 	}
-	if (opt.kernel && kernel_prog_load(&k, insns, nr, GEN_MEMORY, opt.show ? last_log : NULL, sizeof(last_log))) {
+	if (opt.kernel && kernel_prog_load(&k, insns, nr, GEN_MEMORY, opt.show ? last_log : NULL,
+					   sizeof(last_log))) {
 		nr_refused++;
 		if (opt.show)
 			printf("the kernel refuses it: %s\n", last_log);
 	} else {
-		ret = run_inputs(program, nr, &p, opt.kernel ? &k : NULL) || run_verified(program, nr, &p);
+		ret = run_inputs(program, nr, &p, opt.kernel ? &k : NULL) ||
+			run_verified(program, nr, &p);
 		kernel_prog_close(&k);
 	}
 	engine_prog_free(&p);
@@ -337,10 +346,12 @@ int main(int argc, char **argv)
 	else
 		for (uint64_t n = 0; n < opt.programs && !bad && now() - start < opt.seconds; n++)
 			bad = run_program(n);
-	printf("%lu programs of %lu instructions, %lu runs on each of %d engines, %lu also in ", nr_programs,
-	       nr_programs ? nr_insns / nr_programs : 0, nr_runs, NR_ENGINES, nr_kernel_runs);
-	printf("Linux %s, %lu verified by us; refused: %lu by it, %lu by us; seed %lu, %.0f s\n", kernel_version(),
-	       nr_verified_runs, nr_refused, nr_stricter, opt.seed, now() - start);
+	printf("%lu programs of %lu instructions, %lu runs on each of %d engines, %lu also in ",
+	       nr_programs, nr_programs ? nr_insns / nr_programs : 0, nr_runs, NR_ENGINES,
+	       nr_kernel_runs);
+	printf("Linux %s, %lu verified by us; refused: %lu by it, %lu by us; seed %lu, %.0f s\n",
+	       kernel_version(), nr_verified_runs, nr_refused, nr_stricter, opt.seed,
+	       now() - start);
 	if (!opt.has_only && opt.kernel && (nr_refused + nr_stricter) * 10 > nr_programs + 20) {
 		printf("FAIL too many programs are refused for this to be a test\n");
 		bad = 1;

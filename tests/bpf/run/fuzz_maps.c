@@ -62,8 +62,10 @@ static const char zeros[64];
 static bool make_maps(void)
 {
 	for (int k = 0; k < GEN_NR_MAPS; k++) {
-		struct pb_bpf_map_spec spec = { .attr = attrs[k], .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 };
-		union bpf_attr a = { .map_type = attrs[k].type, .key_size = 4, .value_size = attrs[k].value_size,
+		struct pb_bpf_map_spec spec = { .attr = attrs[k],
+			.types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 };
+		union bpf_attr a = { .map_type = attrs[k].type, .key_size = 4,
+			.value_size = attrs[k].value_size,
 			.max_entries = attrs[k].max_entries };
 
 		if (pb_bpf_map_create(&maps[k], &spec))
@@ -75,7 +77,8 @@ static bool make_maps(void)
 
 static int map_op(int side, int op, int map, uint32_t key, void *value)
 {
-	union bpf_attr a = { .map_fd = (uint32_t)fds[map], .key = (uintptr_t)&key, .value = (uintptr_t)value };
+	union bpf_attr a = { .map_fd = (uint32_t)fds[map], .key = (uintptr_t)&key,
+		.value = (uintptr_t)value };
 
 	if (side == KERNEL)
 		return (int)kernel_bpf(op, &a);
@@ -149,16 +152,19 @@ static int compare(uint64_t program, int side, uint32_t nr)
 {
 	unsigned n = 0;
 
-	while (n < opt.inputs && !memcmp(&outcomes[0][n], &outcomes[side][n], sizeof(outcomes[0][n])))
+	while (n < opt.inputs &&
+	       !memcmp(&outcomes[0][n], &outcomes[side][n], sizeof(outcomes[0][n])))
 		n++;
 	if (n == opt.inputs && !memcmp(&contents[0], &contents[side], sizeof(contents[0])))
 		return 0;
 	printf("FAIL program %lu: %s differs from the %s in ", program, name_of(side), name_of(0));
 	if (n < opt.inputs)
-		printf("run %u: %#lx, not %#lx\n", n, outcomes[side][n].result, outcomes[0][n].result);
+		printf("run %u: %#lx, not %#lx\n", n, outcomes[side][n].result,
+		       outcomes[0][n].result);
 	else
 		printf("the maps\n");
-	printf("     again: bpf_fuzz_maps --seed %lu --inputs %u --only %lu\n", opt.seed, opt.inputs, program);
+	printf("     again: bpf_fuzz_maps --seed %lu --inputs %u --only %lu\n", opt.seed,
+	       opt.inputs, program);
 	print_program(nr);
 	return 1;
 }
@@ -174,10 +180,12 @@ static uint32_t for_kernel(const struct bpf_insn *from, uint32_t nr, struct bpf_
 
 static int run_program(uint64_t program)
 {
-	static struct bpf_insn all[GEN_MOST_INSNS + KERNEL_AROUND], theirs[GEN_MOST_INSNS + KERNEL_AROUND];
+	static struct bpf_insn all[GEN_MOST_INSNS + KERNEL_AROUND],
+		theirs[GEN_MOST_INSNS + KERNEL_AROUND];
 	struct pb_bpf_map *list[GEN_NR_MAPS] = { &maps[0], &maps[1] };
 	uint64_t seed = opt.seed * 0x100000001b3ull + program;
-	uint32_t nr = gen_program(seed, true, insns), total = kernel_prog_wrap(insns, nr, GEN_MEMORY, all);
+	uint32_t nr = gen_program(seed, true, insns),
+		total = kernel_prog_wrap(insns, nr, GEN_MEMORY, all);
 	bool uses_maps = false;
 	struct own_prog p;
 	int fd = -1, bad = 0, err;
@@ -190,7 +198,8 @@ static int run_program(uint64_t program)
 	nr_with_maps += uses_maps;
 	err = own_load(&p, BPF_PROG_TYPE_XDP, all, total, list, GEN_NR_MAPS, NULL, 0);
 	if (opt.kernel)
-		fd = kernel_load(BPF_PROG_TYPE_XDP, 0, theirs, for_kernel(all, total, theirs), NULL, 0);
+		fd = kernel_load(BPF_PROG_TYPE_XDP, 0, theirs, for_kernel(all, total, theirs), NULL,
+				 0);
 	if (err || (opt.kernel && fd < 0)) {
 		nr_refused++;
 		if (opt.has_only)
@@ -253,9 +262,10 @@ int main(int argc, char **argv)
 	else
 		for (uint64_t n = 0; !bad && now() - start < opt.seconds; n++)
 			bad = run_program(n);
-	printf("%lu programs with maps, %lu runs on %d engines%s%s; %lu refused; seed %lu, %.0f s\n", nr_with_maps, nr_runs,
-	       NR_ENGINES, opt.kernel ? " and Linux " : "", opt.kernel ? kernel_version() : "", nr_refused, opt.seed,
-	       now() - start);
+	printf("%lu programs with maps, %lu runs on %d engines%s%s; %lu refused; "
+	       "seed %lu, %.0f s\n", nr_with_maps, nr_runs, NR_ENGINES,
+	       opt.kernel ? " and Linux " : "", opt.kernel ? kernel_version() : "", nr_refused,
+	       opt.seed, now() - start);
 	if (nr_refused * 10 > nr_programs + 20) {
 		printf("FAIL too many programs are refused for this to be a test\n");
 		bad = 1;

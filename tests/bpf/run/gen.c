@@ -135,10 +135,11 @@ static void put_load64(struct gen *g, uint8_t dst, uint64_t v)
 
 static void arithmetic(struct gen *g)
 {
-	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR, BPF_AND, BPF_LSH, BPF_RSH, BPF_MOD,
-		BPF_XOR, BPF_ARSH, BPF_MOV };
+	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR, BPF_AND, BPF_LSH,
+		BPF_RSH, BPF_MOD, BPF_XOR, BPF_ARSH, BPF_MOV };
 	uint8_t op = ops[below(g, sizeof(ops))], class = one_in(g, 2) ? BPF_ALU : BPF_ALU64;
-	bool shift = op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH, divide = op == BPF_DIV || op == BPF_MOD;
+	bool shift = op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH,
+		divide = op == BPF_DIV || op == BPF_MOD;
 	int16_t off = divide && one_in(g, 2);
 	int32_t k = imm(g);
 
@@ -156,7 +157,8 @@ static void arithmetic(struct gen *g)
 static void unary(struct gen *g)
 {
 	static const int16_t widths[] = { 8, 16, 32 };
-	static const uint8_t orders[] = { BPF_ALU | BPF_END | BPF_TO_LE, BPF_ALU | BPF_END | BPF_TO_BE,
+	static const uint8_t orders[] = {
+		BPF_ALU | BPF_END | BPF_TO_LE, BPF_ALU | BPF_END | BPF_TO_BE,
 		BPF_ALU64 | BPF_END | BPF_TO_LE };
 	bool narrow = one_in(g, 2);
 
@@ -165,7 +167,8 @@ static void unary(struct gen *g)
 		put(g, I((narrow ? BPF_ALU : BPF_ALU64) | BPF_NEG, target(g), 0, 0, 0));
 		break;
 	case 1:
-		put(g, I((narrow ? BPF_ALU : BPF_ALU64) | BPF_MOV | BPF_X, target(g), any(g), widths[below(g, narrow ? 2 : 3)], 0));
+		put(g, I((narrow ? BPF_ALU : BPF_ALU64) | BPF_MOV | BPF_X, target(g), any(g),
+			 widths[below(g, narrow ? 2 : 3)], 0));
 		break;
 	case 2:
 		put(g, I(orders[below(g, 3)], target(g), 0, 0, 16 << below(g, 3)));
@@ -181,7 +184,8 @@ static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, ui
 {
 	switch (below(g, 3)) {
 	case 0:
-		put(g, I(BPF_LDX | (code != BPF_DW && one_in(g, 3) ? 0x80 : BPF_MEM) | code, target_but(g, 1u << but), base, off, 0));
+		put(g, I(BPF_LDX | (code != BPF_DW && one_in(g, 3) ? 0x80 : BPF_MEM) | code,
+			 target_but(g, 1u << but), base, off, 0));
 		break;
 	case 1:
 		put(g, I(BPF_ST | BPF_MEM | code, base, 0, off, imm(g)));
@@ -251,12 +255,14 @@ static void stack_load_by_reg(struct gen *g)
 
 static void atomic(struct gen *g)
 {
-	static const int32_t ops[] = { BPF_ADD, BPF_OR, BPF_AND, BPF_XOR, BPF_ADD | BPF_FETCH, BPF_OR | BPF_FETCH,
-		BPF_AND | BPF_FETCH, BPF_XOR | BPF_FETCH, BPF_XCHG, BPF_CMPXCHG };
+	static const int32_t ops[] = { BPF_ADD, BPF_OR, BPF_AND, BPF_XOR, BPF_ADD | BPF_FETCH,
+		BPF_OR | BPF_FETCH, BPF_AND | BPF_FETCH, BPF_XOR | BPF_FETCH, BPF_XCHG,
+		BPF_CMPXCHG };
 	int32_t op = ops[below(g, sizeof(ops) / sizeof(ops[0]))];
 	bool wide = one_in(g, 2), by_reg = one_in(g, 2);
 	int bytes = wide ? 8 : 4;
-	int16_t off = (int16_t)((int)below(g, (uint64_t)(g->slots * 8 / bytes)) * bytes - g->slots * 8);
+	int16_t off = (int16_t)((int)below(g, (uint64_t)(g->slots * 8 / bytes)) * bytes -
+				g->slots * 8);
 	uint8_t src = op == BPF_CMPXCHG ? any(g) : target(g), base = 10;
 
 	if (op == BPF_CMPXCHG && g->busy & 1)
@@ -286,14 +292,15 @@ static void statements(struct gen *g, int depth);
 
 static uint32_t put_condition(struct gen *g)
 {
-	static const uint8_t ops[] = { BPF_JEQ, BPF_JNE, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE, BPF_JSET, BPF_JSGT, BPF_JSGE,
-		BPF_JSLT, BPF_JSLE };
+	static const uint8_t ops[] = { BPF_JEQ, BPF_JNE, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE,
+		BPF_JSET, BPF_JSGT, BPF_JSGE, BPF_JSLT, BPF_JSLE };
 	uint8_t class = one_in(g, 2) ? BPF_JMP : BPF_JMP32, op = ops[below(g, sizeof(ops))];
 
 	if (one_in(g, 2))
 		return put(g, I(class | BPF_X | op, any(g), any(g), 0, 0));
 	if (one_in(g, 3))
-		return put(g, I(class | BPF_K | (one_in(g, 2) ? BPF_JEQ : BPF_JNE), g->last, 0, 0, 0));
+		return put(g, I(class | BPF_K | (one_in(g, 2) ? BPF_JEQ : BPF_JNE), g->last, 0, 0,
+				0));
 	return put(g, I(class | BPF_K | op, any(g), 0, 0, imm(g)));
 }
 
@@ -335,7 +342,8 @@ static void loop(struct gen *g, int depth)
  * counter. */
 static void call(struct gen *g)
 {
-	if (g->sub >= g->nr_subs || g->busy & 0x3f || g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))
+	if (g->sub >= g->nr_subs || g->busy & 0x3f ||
+	    g->nr_calls == sizeof(g->calls) / sizeof(g->calls[0]))
 		return;
 	put(g, BPF_MOV64_REG(4, any(g)));
 	put(g, BPF_MOV64_REG(5, any(g)));
@@ -346,7 +354,8 @@ static void call(struct gen *g)
 	g->calls[g->nr_calls++].insn = put(g, BPF_CALL_REL(0, 0));
 	for (uint8_t r = 1; r <= 5; r++)
 		put(g, one_in(g, 2) ? BPF_MOV64_REG(r, 0) :
-		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
+		    BPF_LDX_MEM(BPF_DW, r, 10,
+				(int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
 }
 
 /* After a call of a helper, stores numbers in r1 to r5 again. */
@@ -354,7 +363,8 @@ static void put_numbers(struct gen *g)
 {
 	for (uint8_t r = 1; r <= 5; r++)
 		put(g, one_in(g, 3) ? BPF_MOV64_REG(r, one_in(g, 2) ? 8 : 9) :
-		    BPF_LDX_MEM(BPF_DW, r, 10, (int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
+		    BPF_LDX_MEM(BPF_DW, r, 10,
+				(int16_t)(-8 * (1 + (int)below(g, (uint64_t)g->slots)))));
 }
 
 /* sets r1 to the map, and r2 to the address of a key on the stack */
@@ -363,7 +373,8 @@ static void put_key(struct gen *g, enum gen_map map)
 	uint8_t key = any(g);
 
 	put(g, BPF_MOV64_REG(1, key));
-	put(g, BPF_ALU64_IMM(BPF_AND, 1, map == GEN_ARRAY ? 2 * GEN_ARRAY_ENTRIES - 1 : GEN_HASH_KEYS - 1));
+	put(g, BPF_ALU64_IMM(BPF_AND, 1,
+			     map == GEN_ARRAY ? 2 * GEN_ARRAY_ENTRIES - 1 : GEN_HASH_KEYS - 1));
 	put(g, BPF_STX_MEM(BPF_W, 10, 1, -4));
 	put(g, BPF_MOV64_REG(2, 10));
 	put(g, BPF_ALU64_IMM(BPF_ADD, 2, -4));
@@ -387,8 +398,9 @@ static void map_lookup(struct gen *g)
 		if (one_in(g, 4)) {
 			bool wide = one_in(g, 2);
 
-			put(g, BPF_ATOMIC_OP(wide ? BPF_DW : BPF_W, one_in(g, 2) ? BPF_ADD : BPF_XOR, 0,
-					     target_but(g, 1), (int16_t)(below(g, (uint64_t)room / 8) * 8)));
+			put(g, BPF_ATOMIC_OP(wide ? BPF_DW : BPF_W,
+					     one_in(g, 2) ? BPF_ADD : BPF_XOR, 0, target_but(g, 1),
+					     (int16_t)(below(g, (uint64_t)room / 8) * 8)));
 		} else {
 			access_at(g, 0, (int16_t)below(g, (uint64_t)(room - bytes + 1)), code, 0);
 		}
@@ -515,6 +527,7 @@ uint32_t gen_program(uint64_t seed, bool maps, struct bpf_insn *insns)
 		function(&g);
 	}
 	for (uint32_t c = 0; c < g.nr_calls; c++)
-		insns[g.calls[c].insn].imm = (int32_t)(starts[g.calls[c].sub] - g.calls[c].insn - 1);
+		insns[g.calls[c].insn].imm =
+			(int32_t)(starts[g.calls[c].sub] - g.calls[c].insn - 1);
 	return g.nr;
 }

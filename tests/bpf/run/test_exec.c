@@ -34,7 +34,8 @@ static void choose(enum engine e)
 	pb_bpf_settings.jit_harden = e == BLINDED ? 2 : 0;
 }
 
-static struct pb_bpf_prog *make_of(const struct pb_bpf_prog_spec *from, const struct bpf_insn *insns, uint32_t nr,
+static struct pb_bpf_prog *make_of(const struct pb_bpf_prog_spec *from,
+				   const struct bpf_insn *insns, uint32_t nr,
 				   const uint8_t *special)
 {
 	struct pb_bpf_prog_spec s = *from;
@@ -66,7 +67,8 @@ static uint64_t run_with(const struct pb_bpf_prog *p, void *ctx)
 
 /* ---- helpers and callbacks --------------------------------------------------- */
 
-static uint64_t sum(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+static uint64_t sum(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+		    struct pb_bpf_run *run)
 {
 	/* frames have the alignment that C requires */
 	assert_int_equal((uint64_t)__builtin_frame_address(0) % 16, 0);
@@ -78,9 +80,9 @@ static void helpers_get_arguments_and_the_run(void **state)
 	static pb_bpf_fn *const calls[] = { sum };
 	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 1 };
 	const struct bpf_insn insns[] = {
-		BPF_MOV64_IMM(6, 1000), BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(2, 10), BPF_MOV64_IMM(3, 100),
-		BPF_MOV64_IMM(4, -1), BPF_MOV64_REG(5, 6), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 6),
-		BPF_EXIT_INSN() };
+		BPF_MOV64_IMM(6, 1000), BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(2, 10),
+		BPF_MOV64_IMM(3, 100), BPF_MOV64_IMM(4, -1), BPF_MOV64_REG(5, 6), BPF_CALL_FN(0),
+		BPF_ALU64_REG(BPF_ADD, 0, 6), BPF_EXIT_INSN() };
 
 	for (enum engine e = 0; e < NR_ENGINES; e++) {
 		struct pb_bpf_prog *p = (choose(e), MAKE(&spec, insns, NULL));
@@ -91,7 +93,8 @@ static void helpers_get_arguments_and_the_run(void **state)
 	}
 }
 
-static uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, uint64_t r5,
+		     struct pb_bpf_run *run)
 {
 	uint64_t i = 0;
 
@@ -107,17 +110,20 @@ static void callbacks_run_in_either_engine(void **state)
 {
 	static pb_bpf_fn *const calls[] = { loop, sum };
 	static const struct pb_bpf_sub subs[] = { { 0, 16, false }, { 13, 8, true } };
-	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2 };
+	const struct pb_bpf_prog_spec spec = {
+		.calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2 };
 	const struct bpf_insn insns[] = {
 		BPF_MOV64_IMM(6, 7), BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_MOV64_IMM(1, 100),
-		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 9), BPF_MOV64_REG(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8),
-		BPF_MOV64_IMM(4, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_MUL, 0, 6), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
+		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 9), BPF_MOV64_REG(3, 10),
+		BPF_ALU64_IMM(BPF_ADD, 3, -8), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(0),
+		BPF_ALU64_REG(BPF_MUL, 0, 6), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
 		BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
 		/* 13: */
 		BPF_MOV64_REG(6, 1), BPF_MOV64_REG(7, 2), BPF_STX_MEM(BPF_DW, 10, 7, -8),
 		BPF_MOV64_IMM(2, 0), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_MOV64_IMM(5, 0),
-		BPF_CALL_FN(1), BPF_LDX_MEM(BPF_DW, 7, 10, -8), BPF_ATOMIC_OP(BPF_DW, BPF_ADD, 7, 0, 0),
-		BPF_MOV64_IMM(0, 0), BPF_JMP_IMM(BPF_JLT, 6, 49, 1), BPF_MOV64_IMM(0, 1), BPF_EXIT_INSN() };
+		BPF_CALL_FN(1), BPF_LDX_MEM(BPF_DW, 7, 10, -8),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, 7, 0, 0), BPF_MOV64_IMM(0, 0),
+		BPF_JMP_IMM(BPF_JLT, 6, 49, 1), BPF_MOV64_IMM(0, 1), BPF_EXIT_INSN() };
 
 	assert_int_equal(insns[13].dst_reg, 6);
 	for (enum engine e = 0; e < NR_ENGINES; e++) {
@@ -142,14 +148,17 @@ static const struct pb_bpf_map_ops array_ops = { .prog = slot };
 static struct pb_bpf_map array = { .ops = &array_ops };
 
 #define TAIL(index) \
-	BPF_MOV64_REG(1, 6), BPF_LD_IMM64_RAW(2, 0, &array), BPF_MOV64_IMM(3, index), BPF_CALL_FN(12)
+	BPF_MOV64_REG(1, 6), BPF_LD_IMM64_RAW(2, 0, &array), BPF_MOV64_IMM(3, index), \
+	BPF_CALL_FN(12)
 
-static struct pb_bpf_prog *make_tail(const struct pb_bpf_prog_spec *spec, const struct bpf_insn *insns, uint32_t nr)
+static struct pb_bpf_prog *make_tail(const struct pb_bpf_prog_spec *spec,
+				     const struct bpf_insn *insns, uint32_t nr)
 {
 	uint8_t special[256] = { 0 };
 
 	for (uint32_t i = 0; i < nr; i++)
-		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].imm == 12 && !insns[i].src_reg)
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].imm == 12 &&
+		    !insns[i].src_reg)
 			special[i] = PB_BPF_OP_TAIL_CALL;
 	return make_of(spec, insns, nr, special);
 }
@@ -184,8 +193,8 @@ static void tail_calls_end_after_33(void **state)
 static void no_program_no_tail_call(void **state)
 {
 	const struct pb_bpf_prog_spec spec = { 0 };
-	const struct bpf_insn insns[] = { BPF_MOV64_REG(6, 1), TAIL(1), TAIL(4), TAIL(-1), BPF_MOV64_IMM(0, 3),
-		BPF_EXIT_INSN() };
+	const struct bpf_insn insns[] = { BPF_MOV64_REG(6, 1), TAIL(1), TAIL(4), TAIL(-1),
+		BPF_MOV64_IMM(0, 3), BPF_EXIT_INSN() };
 
 	for (enum engine e = 0; e < NR_ENGINES; e++) {
 		struct pb_bpf_prog *p = (choose(e), make_tail(&spec, insns, pb_array_size(insns)));
@@ -195,7 +204,8 @@ static void no_program_no_tail_call(void **state)
 	}
 }
 
-static uint64_t which(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+static uint64_t which(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+		      struct pb_bpf_run *run)
 {
 	return run->prog->id;
 }
@@ -209,17 +219,18 @@ static void tail_call_in_a_subprogram(enum engine first, enum engine second)
 {
 	static pb_bpf_fn *const calls[] = { which };
 	static const struct pb_bpf_sub subs[] = { { 0, 8, false }, { 13, 0, false } };
-	const struct pb_bpf_prog_spec caller = { .calls = calls, .nr_calls = 1, .subs = subs, .nr_subs = 2,
-		.id = 5 };
+	const struct pb_bpf_prog_spec caller = {
+		.calls = calls, .nr_calls = 1, .subs = subs, .nr_subs = 2, .id = 5 };
 	const struct pb_bpf_prog_spec callee = { .calls = calls, .nr_calls = 1, .id = 6 };
 	const struct bpf_insn insns[] = {
-		BPF_MOV64_REG(6, 1), BPF_MOV64_IMM(7, 70), BPF_MOV64_IMM(9, 9), BPF_ST_MEM(BPF_DW, 10, -8, 800),
-		BPF_CALL_REL(8, 8), BPF_MOV64_REG(8, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 8),
-		BPF_ALU64_REG(BPF_ADD, 0, 7), BPF_ALU64_REG(BPF_ADD, 0, 9), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
+		BPF_MOV64_REG(6, 1), BPF_MOV64_IMM(7, 70), BPF_MOV64_IMM(9, 9),
+		BPF_ST_MEM(BPF_DW, 10, -8, 800), BPF_CALL_REL(8, 8), BPF_MOV64_REG(8, 0),
+		BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 8), BPF_ALU64_REG(BPF_ADD, 0, 7),
+		BPF_ALU64_REG(BPF_ADD, 0, 9), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
 		BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
 		/* 13: */
-		BPF_MOV64_REG(6, 1), BPF_MOV64_IMM(7, 0), BPF_MOV64_IMM(9, 0), TAIL(2), BPF_MOV64_IMM(0, 0),
-		BPF_EXIT_INSN() };
+		BPF_MOV64_REG(6, 1), BPF_MOV64_IMM(7, 0), BPF_MOV64_IMM(9, 0), TAIL(2),
+		BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN() };
 	const struct bpf_insn other[] = { BPF_MOV64_IMM(6, -1), BPF_MOV64_IMM(8, -1),
 		BPF_LDX_MEM(BPF_DW, 9, 1, 0), BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_CALL_FN(0),
 		BPF_ALU64_IMM(BPF_MUL, 0, 10000), BPF_ALU64_REG(BPF_ADD, 0, 9), BPF_EXIT_INSN() };
@@ -249,7 +260,8 @@ static void tail_calls_change_the_engine(void **state)
 	static pb_bpf_fn *const calls[] = { which };
 	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 1, .id = 9 };
 	const struct bpf_insn to_2[] = { BPF_MOV64_REG(6, 1), TAIL(2), BPF_EXIT_INSN() };
-	const struct bpf_insn end[] = { BPF_LDX_MEM(BPF_DW, 6, 1, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 6),
+	const struct bpf_insn end[] = {
+		BPF_LDX_MEM(BPF_DW, 6, 1, 0), BPF_CALL_FN(0), BPF_ALU64_REG(BPF_ADD, 0, 6),
 		BPF_EXIT_INSN() };
 	uint64_t ctx = 100;
 
@@ -307,7 +319,8 @@ static void loads_that_fault_give_0(void **state)
 		{ PB_BPF_OP_PROBE_SB, BPF_LDX | BPF_MEMSX | BPF_B, 0xff, 8 },
 		{ PB_BPF_OP_PROBE_SH, BPF_LDX | BPF_MEMSX | BPF_H, 0xffff, 16 },
 		{ PB_BPF_OP_PROBE_SW, BPF_LDX | BPF_MEMSX | BPF_W, 0xffffffff, 32 } };
-	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER }, old[2];
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER },
+		old[2];
 	uint64_t word = 0x8182838485868788ull;
 	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -317,7 +330,8 @@ static void loads_that_fault_give_0(void **state)
 		uint64_t v = word & kinds[k].mask;
 
 		if (kinds[k].bits)
-			v = (uint64_t)((int64_t)(v << (64 - kinds[k].bits)) >> (64 - kinds[k].bits));
+			v = (uint64_t)((int64_t)(v << (64 - kinds[k].bits)) >>
+				       (64 - kinds[k].bits));
 		for (int same = 0; same < 2; same++) {
 			faults = 0;
 			probe(kinds[k].op, kinds[k].code, (uint64_t)&word, v, same);
@@ -337,9 +351,11 @@ static void loads_that_fault_give_0(void **state)
  * load faults. */
 static void *make_and_free(void *arg)
 {
-	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 11), BPF_LDX_MEM(BPF_B, 0, 1, 0), BPF_EXIT_INSN() };
+	const struct bpf_insn insns[] = { BPF_MOV64_IMM(0, 11), BPF_LDX_MEM(BPF_B, 0, 1, 0),
+		BPF_EXIT_INSN() };
 	const uint8_t ops[] = { PB_BPF_OP_MOV64_K, PB_BPF_OP_PROBE_B, PB_BPF_OP_EXIT };
-	const struct pb_bpf_prog_spec s = { .insns = insns, .ops = ops, .nr = pb_array_size(insns) };
+	const struct pb_bpf_prog_spec s = {
+		.insns = insns, .ops = ops, .nr = pb_array_size(insns) };
 	struct pb_bpf_prog *p[4];
 	uint64_t bad = 0;
 
@@ -355,7 +371,8 @@ static void *make_and_free(void *arg)
 
 static void faults_while_programs_come_and_go(void **state)
 {
-	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER }, old;
+	struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER },
+		old;
 	pthread_t threads[3];
 
 	choose(JIT);
@@ -415,12 +432,14 @@ static void blinded_code_holds_no_constant(void **state)
 	const uint32_t v = 0x5a7be137;
 	const struct pb_bpf_prog_spec spec = { 0 }, trusted = { .privileged = true };
 	const struct bpf_insn insns[] = {
-		BPF_MOV64_IMM(0, v), BPF_ALU32_IMM(BPF_MOV, 1, v), BPF_LD_IMM64_RAW(2, 0, (uint64_t)v << 32 | v),
-		BPF_ALU64_IMM(BPF_ADD, 0, v), BPF_ALU64_IMM(BPF_SUB, 0, v), BPF_ALU64_IMM(BPF_MUL, 1, v),
-		BPF_ALU64_IMM(BPF_DIV, 1, v), BPF_ALU32_IMM(BPF_MOD, 1, v), BPF_ALU32_IMM(BPF_XOR, 0, v),
-		BPF_ALU64_IMM(BPF_AND, 2, v), BPF_ALU64_IMM(BPF_OR, 2, v), BPF_ST_MEM(BPF_DW, 10, -8, v),
-		BPF_ST_MEM(BPF_W, 10, -8, v), BPF_JMP_IMM(BPF_JEQ, 0, v, 0), BPF_JMP32_IMM(BPF_JSET, 0, v, 0),
-		BPF_EXIT_INSN() };
+		BPF_MOV64_IMM(0, v), BPF_ALU32_IMM(BPF_MOV, 1, v),
+		BPF_LD_IMM64_RAW(2, 0, (uint64_t)v << 32 | v), BPF_ALU64_IMM(BPF_ADD, 0, v),
+		BPF_ALU64_IMM(BPF_SUB, 0, v), BPF_ALU64_IMM(BPF_MUL, 1, v),
+		BPF_ALU64_IMM(BPF_DIV, 1, v), BPF_ALU32_IMM(BPF_MOD, 1, v),
+		BPF_ALU32_IMM(BPF_XOR, 0, v), BPF_ALU64_IMM(BPF_AND, 2, v),
+		BPF_ALU64_IMM(BPF_OR, 2, v), BPF_ST_MEM(BPF_DW, 10, -8, v),
+		BPF_ST_MEM(BPF_W, 10, -8, v), BPF_JMP_IMM(BPF_JEQ, 0, v, 0),
+		BPF_JMP32_IMM(BPF_JSET, 0, v, 0), BPF_EXIT_INSN() };
 	struct pb_bpf_prog *p = (choose(JIT), MAKE(&spec, insns, NULL));
 	uint64_t want = run_with(p, NULL);
 
@@ -446,8 +465,8 @@ static void cap_bpf_exempts_from_blinding(void **state)
 
 	for (uint32_t caps = 0; caps <= PB_BPF_CAP_ALL; caps++) {
 		struct pb_bpf_verify v = {
-			.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = caps, .gpl = true,
-			.insns = insns, .nr = 2, .mem = &pb_bpf_heap,
+			.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = caps,
+			.gpl = true, .insns = insns, .nr = 2, .mem = &pb_bpf_heap,
 		};
 		struct pb_bpf_resolved r;
 
@@ -514,11 +533,13 @@ static void loops_to_the_first_instruction(void **state)
 	static const struct pb_bpf_sub subs[] = { { 0, 8, false }, { 6, 16, false } };
 	const struct pb_bpf_prog_spec spec = { .subs = subs, .nr_subs = 2 };
 	const struct bpf_insn insns[] = {
-		BPF_ALU64_IMM(BPF_ADD, 1, 1), BPF_STX_MEM(BPF_DW, 10, 1, -8), BPF_JMP_IMM(BPF_JLT, 1, 10, -3),
-		BPF_CALL_REL(8, 2), BPF_ALU64_IMM(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
+		BPF_ALU64_IMM(BPF_ADD, 1, 1), BPF_STX_MEM(BPF_DW, 10, 1, -8),
+		BPF_JMP_IMM(BPF_JLT, 1, 10, -3), BPF_CALL_REL(8, 2), BPF_ALU64_IMM(BPF_ADD, 0, 1),
+		BPF_EXIT_INSN(),
 		/* 6: */
-		BPF_ALU64_IMM(BPF_ADD, 1, 2), BPF_STX_MEM(BPF_DW, 10, 1, -16), BPF_JMP_IMM(BPF_JLT, 1, 50, -3),
-		BPF_MOV64_REG(0, 1), BPF_MOV64_IMM(6, 3), BPF_EXIT_INSN() };
+		BPF_ALU64_IMM(BPF_ADD, 1, 2), BPF_STX_MEM(BPF_DW, 10, 1, -16),
+		BPF_JMP_IMM(BPF_JLT, 1, 50, -3), BPF_MOV64_REG(0, 1), BPF_MOV64_IMM(6, 3),
+		BPF_EXIT_INSN() };
 
 	for (enum engine e = 0; e < NR_ENGINES; e++) {
 		struct pb_bpf_prog *p = (choose(e), MAKE(&spec, insns, NULL));
@@ -547,8 +568,11 @@ static void long_programs_get_native_code(void **state)
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			/* kind 0: all jumps are alike; a jump can be short if the next jump is
 			 * short */
-			by = kind == 0 ? 20 : kind == 1 ? (uint32_t)(seed >> 40) % 60 : (uint32_t)(seed >> 40) % 32768;
-			insns[i] = seed >> 62 ? BPF_JMP_IMM(BPF_JSGT, 1, 1000000, by < left ? by : left) :
+			by = kind == 0 ? 20 :
+				kind == 1 ? (uint32_t)(seed >> 40) % 60 :
+				(uint32_t)(seed >> 40) % 32768;
+			insns[i] = seed >> 62 ?
+				BPF_JMP_IMM(BPF_JSGT, 1, 1000000, by < left ? by : left) :
 				BPF_ALU64_IMM(BPF_ADD, 0, 1);
 		}
 		insns[NR - 1] = BPF_EXIT_INSN();
@@ -582,7 +606,8 @@ static void run_in_handler(int sig)
 	nested_wrong += run_with(interrupted, ctx) != 3 * 3000 + 12;
 }
 
-static uint64_t add(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, struct pb_bpf_run *run)
+static uint64_t add(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+		    struct pb_bpf_run *run)
 {
 	return a + b + (run->prog != interrupted);
 }
@@ -591,18 +616,22 @@ static void handlers_run_programs_in_programs(void **state)
 {
 	static pb_bpf_fn *const calls[] = { add };
 	static const struct pb_bpf_sub subs[] = { { 0, 16, false }, { 17, 8, false } };
-	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 1, .subs = subs, .nr_subs = 2 };
+	const struct pb_bpf_prog_spec spec = {
+		.calls = calls, .nr_calls = 1, .subs = subs, .nr_subs = 2 };
 	const struct bpf_insn insns[] = {
-		BPF_LDX_MEM(BPF_DW, 6, 1, 0), BPF_MOV64_IMM(7, 3000), BPF_MOV64_IMM(8, 0), BPF_ST_MEM(BPF_DW, 10, -8, 5),
+		BPF_LDX_MEM(BPF_DW, 6, 1, 0), BPF_MOV64_IMM(7, 3000), BPF_MOV64_IMM(8, 0),
+		BPF_ST_MEM(BPF_DW, 10, -8, 5),
 		/* 4: */
 		BPF_MOV64_REG(1, 8), BPF_MOV64_REG(2, 6), BPF_CALL_REL(16, 10), BPF_MOV64_REG(8, 0),
-		BPF_STX_MEM(BPF_DW, 10, 7, -16), BPF_LDX_MEM(BPF_DW, 7, 10, -16), BPF_ALU64_IMM(BPF_SUB, 7, 1),
-		BPF_JMP_IMM(BPF_JNE, 7, 0, -8), BPF_MOV64_REG(0, 8), BPF_LDX_MEM(BPF_DW, 1, 10, -8),
-		BPF_ALU64_IMM(BPF_ADD, 1, 7), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
+		BPF_STX_MEM(BPF_DW, 10, 7, -16), BPF_LDX_MEM(BPF_DW, 7, 10, -16),
+		BPF_ALU64_IMM(BPF_SUB, 7, 1), BPF_JMP_IMM(BPF_JNE, 7, 0, -8), BPF_MOV64_REG(0, 8),
+		BPF_LDX_MEM(BPF_DW, 1, 10, -8), BPF_ALU64_IMM(BPF_ADD, 1, 7),
+		BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_EXIT_INSN(),
 		/* 17: */
 		BPF_STX_MEM(BPF_DW, 10, 1, -8), BPF_CALL_FN(0), BPF_EXIT_INSN() };
 	struct sigaction act = { .sa_handler = run_in_handler, .sa_flags = SA_NODEFER }, old;
-	struct itimerval often = { .it_interval = { 0, 200 }, .it_value = { 0, 200 } }, never = { 0 };
+	struct itimerval often = { .it_interval = { 0, 200 }, .it_value = { 0, 200 } },
+		never = { 0 };
 
 	assert_int_equal(insns[17].code, BPF_STX | BPF_MEM | BPF_DW);
 	for (enum engine e = 0; e < NR_ENGINES; e++) {
@@ -627,7 +656,8 @@ static void unsound_programs_are_not_made(void **state)
 {
 	static const struct pb_bpf_sub overlap[] = { { 0, 0, false }, { 0, 0, false } };
 	const struct bpf_insn call[] = { BPF_CALL_REL(0, 7), BPF_EXIT_INSN() };
-	const uint8_t call_ops[] = { PB_BPF_OP_CALL_PC, PB_BPF_OP_EXIT }, bad_ops[] = { PB_BPF_NR_ALL_OPS, 1 },
+	const uint8_t call_ops[] = { PB_BPF_OP_CALL_PC, PB_BPF_OP_EXIT },
+		bad_ops[] = { PB_BPF_NR_ALL_OPS, 1 },
 		helper_ops[] = { PB_BPF_OP_CALL, PB_BPF_OP_EXIT };
 	struct pb_bpf_prog_spec s = { .insns = call, .ops = call_ops, .nr = 2 };
 	struct pb_bpf_prog *p;
@@ -640,7 +670,8 @@ static void unsound_programs_are_not_made(void **state)
 	s.nr = 0;
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -EINVAL);
 	for (int off = -3; off <= 3; off++) {
-		const struct bpf_insn jump[] = { BPF_MOV64_IMM(0, 0), BPF_JMP_IMM(BPF_JEQ, 0, 0, off), BPF_EXIT_INSN() };
+		const struct bpf_insn jump[] = {
+			BPF_MOV64_IMM(0, 0), BPF_JMP_IMM(BPF_JEQ, 0, 0, off), BPF_EXIT_INSN() };
 		const uint8_t ops[] = { PB_BPF_OP_MOV64_K, PB_BPF_OP_JEQ64_K, PB_BPF_OP_EXIT };
 
 		s = (struct pb_bpf_prog_spec){ .insns = jump, .ops = ops, .nr = 3 };
@@ -650,7 +681,8 @@ static void unsound_programs_are_not_made(void **state)
 		s.nr = 2;
 		assert_int_equal(pb_bpf_prog_make(&s, &p), -EINVAL);
 	}
-	s = (struct pb_bpf_prog_spec){ .insns = call + 1, .ops = call_ops + 1, .nr = 1, .subs = overlap, .nr_subs = 2 };
+	s = (struct pb_bpf_prog_spec){ .insns = call + 1, .ops = call_ops + 1, .nr = 1,
+				       .subs = overlap, .nr_subs = 2 };
 	assert_int_equal(pb_bpf_prog_make(&s, &p), -EINVAL);
 }
 
@@ -663,8 +695,8 @@ static int nr_trace, nr_outer;
 void __register_frame(const void *eh_frame);
 void __deregister_frame(const void *eh_frame);
 
-static __attribute__((noinline)) uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-					       struct pb_bpf_run *run)
+static __attribute__((noinline)) uint64_t walk(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+					       uint64_t e, struct pb_bpf_run *run)
 {
 	uint64_t *fp = __builtin_frame_address(0);
 
@@ -677,18 +709,22 @@ static __attribute__((noinline)) uint64_t walk(uint64_t a, uint64_t b, uint64_t 
 static void frames_are_a_chain(void **state)
 {
 	static pb_bpf_fn *const calls[] = { walk, loop };
-	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 14, 8, true }, { 18, 24, false } };
-	const struct pb_bpf_prog_spec spec = { .calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 3,
-		.name = "chain" };
+	static const struct pb_bpf_sub subs[] = {
+		{ 0, 0, false }, { 14, 8, true }, { 18, 24, false } };
+	const struct pb_bpf_prog_spec spec = {
+		.calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 3, .name = "chain" };
 	/* the program calls the helper loop(); loop() calls a callback; the callback calls a
 	 * subprogram; the subprogram calls the helper walk() */
-	const struct bpf_insn insns[] = { BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(9, 0), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 11),
-		BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(1), BPF_MOV64_REG(0, 0),
-		BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_EXIT_INSN(),
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_IMM(6, 0), BPF_MOV64_IMM(9, 0), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 11),
+		BPF_MOV64_IMM(1, 1), BPF_MOV64_IMM(3, 0), BPF_MOV64_IMM(4, 0), BPF_CALL_FN(1),
+		BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0), BPF_MOV64_REG(0, 0),
+		BPF_MOV64_REG(0, 0), BPF_EXIT_INSN(),
 		/* 14: */
 		BPF_MOV64_REG(7, 1), BPF_CALL_REL(8, 2), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
 		/* 18: */
-		BPF_MOV64_REG(8, 1), BPF_ST_MEM(BPF_DW, 10, -24, 0), BPF_CALL_FN(0), BPF_EXIT_INSN() };
+		BPF_MOV64_REG(8, 1), BPF_ST_MEM(BPF_DW, 10, -24, 0), BPF_CALL_FN(0),
+		BPF_EXIT_INSN() };
 	struct pb_bpf_prog *p;
 	uint64_t code;
 	int inside = 0;

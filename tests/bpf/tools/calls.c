@@ -69,7 +69,8 @@ static void *thread(void *arg)
 	unsigned seed = (unsigned)(long)arg * 2654435761u;
 
 	for (long i = 0; i < calls; i++) {
-		unsigned size = (seed = seed * 1103515245 + 12345) >> i % 31, kind = (unsigned)i % 3;
+		unsigned size = (seed = seed * 1103515245 + 12345) >> i % 31,
+			kind = (unsigned)i % 3;
 
 		r[work(size, kind)]++;
 		s[bucket(size)]++;
@@ -101,7 +102,8 @@ static void sleepers(void)
 ALONE void talkers(void)
 {
 	static const char *const texts[] = { "", "a", "SELECT 1", "caf\xc3\xa9",
-		"a text of more than sixty-three characters, of which the last ones are left out by the tool" };
+		"a text of more than sixty-three characters, of which the last ones are left out "
+		"by the tool" };
 	size_t total = 0;
 
 	for (unsigned i = 0; i < 5; i++) {
@@ -136,8 +138,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads && i < 64; i++)
 		pthread_join(id[i], NULL);
 	for (int i = 0; i < 32; i++)
-		printf("size %d %lu\nkind0 %d %lu\nkind1 %d %lu\nkind2 %d %lu\n", i, sizes[i], i, kinds[0][i], i,
-		       kinds[1][i], i, kinds[2][i]);
+		printf("size %d %lu\nkind0 %d %lu\nkind1 %d %lu\nkind2 %d %lu\n", i, sizes[i], i,
+		       kinds[0][i], i, kinds[1][i], i, kinds[2][i]);
 	for (int i = 0; i < 97; i++)
 		printf("rest %d %lu\n", i, rests[i]);
 	sleepers();

@@ -99,7 +99,8 @@ static int transferred(s64 bytes)
 }
 
 SEC("uretprobe/libc.so.6:send") int BPF_KRETPROBE(on_sent, s64 bytes) { return transferred(bytes); }
-SEC("uretprobe/libc.so.6:recv") int BPF_KRETPROBE(on_received, s64 bytes) { return transferred(bytes); }
+SEC("uretprobe/libc.so.6:recv")
+int BPF_KRETPROBE(on_received, s64 bytes) { return transferred(bytes); }
 
 SEC("uprobe/libc.so.6:close") int BPF_KPROBE(on_close, int fd)
 {

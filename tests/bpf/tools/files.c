@@ -78,7 +78,8 @@ static void work_on_files(const char *dir, int rounds)
 
 static void look_up(const char *name)
 {
-	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM }, *list = NULL;
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM },
+		*list = NULL;
 	int err = getaddrinfo(name, "80", &hints, &list);
 
 	if (!err)
@@ -122,8 +123,8 @@ int main(int argc, char **argv)
 	printf("port of %u\n", ntohs(a.sin_port));
 	for (int i = 1; i <= rounds; i++)
 		connection(listener, &a, (unsigned)i * 1500, (unsigned)i * 77);
-	printf("opened all %u\nfailed all %u\nreads all %u\nwrites all %u\nsyncs all %u\ncloses all %u\n", opened,
-	       failed, reads, writes, syncs, closes);
+	printf("opened all %u\nfailed all %u\nreads all %u\nwrites all %u\nsyncs all %u\n"
+	       "closes all %u\n", opened, failed, reads, writes, syncs, closes);
 	printf("address write %p\n", (void *)write);
 	printf("read bytes %lu\nwritten bytes %lu\n", read_bytes, written);
 	return 0;

@@ -29,7 +29,8 @@ SEC("uprobe/calls:nap") int BPF_KPROBE(on_entry, u32 us)
 
 SEC("uretprobe/calls:nap") int BPF_KRETPROBE(on_return)
 {
-	u64 id = bpf_get_current_pid_tgid(), *start = bpf_map_lookup_elem(&starts, &id), delta, slot;
+	u64 id = bpf_get_current_pid_tgid(), *start = bpf_map_lookup_elem(&starts, &id),
+		delta, slot;
 
 	if (!start)
 		return 0;

@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 		pthread_create(&id[i], NULL, thread, (void *)(long)rounds);
 	for (int i = 0; i < 3; i++)
 		pthread_join(id[i], NULL);
-	printf("kept 1234 %d\nkept 7770 %d\ndropped 4321 %d\ndropped 8765 %d\n", 3 * rounds, 3 * ((rounds + 3) / 4),
-	       3 * rounds, 3 * rounds);
+	printf("kept 1234 %d\nkept 7770 %d\ndropped 4321 %d\ndropped 8765 %d\n", 3 * rounds,
+	       3 * ((rounds + 3) / 4), 3 * rounds, 3 * rounds);
 	return nr_kept != 3u * (unsigned)rounds + 3u * (unsigned)((rounds + 3) / 4);
 }

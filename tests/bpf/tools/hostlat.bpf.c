@@ -51,6 +51,9 @@ static int end(struct pt_regs *ctx)
 }
 
 SEC("uprobe/libc.so.6:getaddrinfo") int on_getaddrinfo(struct pt_regs *ctx) { return begin(ctx); }
-SEC("uretprobe/libc.so.6:getaddrinfo") int on_getaddrinfo_ret(struct pt_regs *ctx) { return end(ctx); }
-SEC("uprobe/libc.so.6:gethostbyname") int on_gethostbyname(struct pt_regs *ctx) { return begin(ctx); }
-SEC("uretprobe/libc.so.6:gethostbyname") int on_gethostbyname_ret(struct pt_regs *ctx) { return end(ctx); }
+SEC("uretprobe/libc.so.6:getaddrinfo")
+int on_getaddrinfo_ret(struct pt_regs *ctx) { return end(ctx); }
+SEC("uprobe/libc.so.6:gethostbyname")
+int on_gethostbyname(struct pt_regs *ctx) { return begin(ctx); }
+SEC("uretprobe/libc.so.6:gethostbyname")
+int on_gethostbyname_ret(struct pt_regs *ctx) { return end(ctx); }

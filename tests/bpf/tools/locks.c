@@ -17,7 +17,8 @@ struct job {
 	struct job *next;
 };
 
-static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER, total_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER,
+	total_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct job *first, **last = &first;
 static unsigned long locked[2], waited, total;
@@ -122,7 +123,8 @@ int main(int argc, char **argv)
 	pthread_mutex_unlock(&queue_lock);
 	for (int i = 0; i < threads && i < 64; i++)
 		pthread_join(id[i], NULL);
-	printf("locked %p %lu\nlocked %p %lu\n", (void *)&queue_lock, locked[0], (void *)&total_lock, locked[1]);
+	printf("locked %p %lu\nlocked %p %lu\n", (void *)&queue_lock, locked[0],
+	       (void *)&total_lock, locked[1]);
 	printf("waited all %lu\njobs all %u\n", waited, jobs);
 	for (unsigned a = 0; a < 4; a++) {
 		unsigned long sum = 0, n = 0;

@@ -52,7 +52,8 @@ static union totals none;
 
 static void change(u64 stack, u64 size, bool more)
 {
-	union totals by = { .bytes = size, .blocks = 1 }, *t = bpf_map_lookup_elem(&by_stack, &stack);
+	union totals by = { .bytes = size, .blocks = 1 },
+		*t = bpf_map_lookup_elem(&by_stack, &stack);
 
 	if (!t) {
 		bpf_map_update_elem(&by_stack, &stack, &none, BPF_NOEXIST);
@@ -108,7 +109,8 @@ static int gone(u64 address)
 
 SEC("uprobe/libc.so.6:malloc") int BPF_KPROBE(on_malloc, u64 size) { return begin(size); }
 SEC("uretprobe/libc.so.6:malloc") int BPF_KRETPROBE(on_malloc_ret, u64 p) { return end(ctx, p); }
-SEC("uprobe/libc.so.6:calloc") int BPF_KPROBE(on_calloc, u64 nr, u64 each) { return begin(nr * each); }
+SEC("uprobe/libc.so.6:calloc")
+int BPF_KPROBE(on_calloc, u64 nr, u64 each) { return begin(nr * each); }
 SEC("uretprobe/libc.so.6:calloc") int BPF_KRETPROBE(on_calloc_ret, u64 p) { return end(ctx, p); }
 SEC("uretprobe/libc.so.6:realloc") int BPF_KRETPROBE(on_realloc_ret, u64 p) { return end(ctx, p); }
 SEC("uprobe/libc.so.6:free") int BPF_KPROBE(on_free, u64 p) { return gone(p); }

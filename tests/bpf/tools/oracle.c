@@ -4,8 +4,8 @@
  * attaches the programs to the process by uprobes. Prints each record when it comes. Prints the
  * maps at the end.
  *
- *   oracle [--map=NAME:max_entries=N,value_size=N]... [--global=NAME=NUMBER]... [--btf=FILE] OBJECT -- PROGRAM
- *          [ARGS]
+ *   oracle [--map=NAME:max_entries=N,value_size=N]... [--global=NAME=NUMBER]... [--btf=FILE]
+ *          OBJECT -- PROGRAM [ARGS]
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -81,7 +81,8 @@ static void resize(struct bpf_object *o, const char *text)
 	while (at && *++at) {
 		unsigned n = strchr(at, '=') ? (unsigned)atoi(strchr(at, '=') + 1) : 0;
 
-		if (!strncmp(at, "max_entries=", 12) ? bpf_map__set_max_entries(m, n) : bpf_map__set_value_size(m, n))
+		if (!strncmp(at, "max_entries=", 12) ? bpf_map__set_max_entries(m, n) :
+		    bpf_map__set_value_size(m, n))
 			fail("a map's size", text);
 		at = strchr(at, ',');
 	}
@@ -89,7 +90,8 @@ static void resize(struct bpf_object *o, const char *text)
 
 static bool set_in(const struct btf *b, struct bpf_map *m, const char *section, const char *text)
 {
-	const struct btf_type *t = btf__type_by_id(b, (__u32)btf__find_by_name_kind(b, section, BTF_KIND_DATASEC));
+	const struct btf_type *t =
+		btf__type_by_id(b, (__u32)btf__find_by_name_kind(b, section, BTF_KIND_DATASEC));
 	long value = strtol(strchr(text, '=') + 1, NULL, 0);
 	size_t length = (size_t)(strchr(text, '=') - text), size;
 
@@ -99,7 +101,8 @@ static bool set_in(const struct btf *b, struct bpf_map *m, const char *section, 
 
 		if (strlen(name) != length || strncmp(name, text, length))
 			continue;
-		memcpy((char *)bpf_map__initial_value(m, &size) + s->offset, &value, s->size < 8 ? s->size : 8);
+		memcpy((char *)bpf_map__initial_value(m, &size) + s->offset, &value,
+		       s->size < 8 ? s->size : 8);
 		return true;
 	}
 	return false;
@@ -111,7 +114,8 @@ static void set(struct bpf_object *o, const char *text)
 	struct bpf_map *m;
 
 	bpf_object__for_each_map(m, o)
-		if (strstr(bpf_map__name(m), ".rodata") && set_in(bpf_object__btf(o), m, ".rodata", text))
+		if (strstr(bpf_map__name(m), ".rodata") &&
+		    set_in(bpf_object__btf(o), m, ".rodata", text))
 			return;
 	fail("no constant", text);
 }
@@ -129,7 +133,8 @@ static void listen_to(struct bpf_object *o)
 			else
 				ring_buffer__add(ring, bpf_map__fd(m), on_ring, name);
 		} else if (bpf_map__type(m) == BPF_MAP_TYPE_PERF_EVENT_ARRAY) {
-			perf[nr_perf++] = perf_buffer__new(bpf_map__fd(m), 64, on_perf, on_lost, name, NULL);
+			perf[nr_perf++] = perf_buffer__new(bpf_map__fd(m), 64, on_perf, on_lost,
+							   name, NULL);
 		}
 	}
 }
@@ -193,7 +198,8 @@ static void follow(pid_t pid)
 
 static void show_map(const struct bpf_map *m)
 {
-	size_t key_size = bpf_map__key_size(m), size = bpf_map__value_size(m), each = (size + 7) / 8 * 8;
+	size_t key_size = bpf_map__key_size(m), size = bpf_map__value_size(m),
+		each = (size + 7) / 8 * 8;
 	enum bpf_map_type type = bpf_map__type(m);
 	bool cpu_slots = type == BPF_MAP_TYPE_PERCPU_ARRAY || type == BPF_MAP_TYPE_PERCPU_HASH ||
 		     type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
@@ -201,7 +207,8 @@ static void show_map(const struct bpf_map *m)
 	int fd = bpf_map__fd(m);
 
 	printf("map %s\n", bpf_map__name(m));
-	for (void *last = NULL; key_size && !bpf_map_get_next_key(fd, last, key + key_size); last = key) {
+	for (void *last = NULL; key_size && !bpf_map_get_next_key(fd, last, key + key_size);
+	     last = key) {
 		memcpy(key, key + key_size, key_size);
 		if (bpf_map_lookup_elem(fd, key, value))
 			continue;

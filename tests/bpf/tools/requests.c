@@ -72,8 +72,9 @@ static void io(int rounds)
 
 	for (int i = 0; i < rounds; i++) {
 		for (int k = 0; k < 8; k++) {
-			r[k] = (struct ticket){ .id = (unsigned long)(i * 8 + k), .next = k ? &r[k - 1] : NULL,
-				.bytes = (unsigned)(512 << k), .what.op = (unsigned short)((i + k) % 3),
+			r[k] = (struct ticket){ .id = (unsigned long)(i * 8 + k),
+				.next = k ? &r[k - 1] : NULL, .bytes = (unsigned)(512 << k),
+				.what.op = (unsigned short)((i + k) % 3),
 				.what.urgent = (i * k) % 5 == 1 };
 			snprintf(r[k].name, sizeof(r[k].name), "r%d", k);
 			submit(&r[k]);
@@ -92,7 +93,8 @@ static void io(int rounds)
 
 static void queries(int rounds)
 {
-	static const char *const texts[] = { "SELECT a FROM t", "UPDATE t SET a = 1", "DELETE FROM t", "SELECT SLEEP()" };
+	static const char *const texts[] = {
+		"SELECT a FROM t", "UPDATE t SET a = 1", "DELETE FROM t", "SELECT SLEEP()" };
 
 	for (int i = 0; i < rounds; i++)
 		for (unsigned k = 0; k < 4; k++)

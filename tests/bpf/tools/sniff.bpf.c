@@ -54,6 +54,7 @@ SEC("uprobe/libc.so.6:write") int BPF_KPROBE(on_write, int fd, const void *from,
 		__sync_fetch_and_add(&failed, 1);
 	__sync_fetch_and_add(&calls, 1);
 	__sync_fetch_and_add(&bytes, n);
-	bpf_perf_event_output(ctx, &writes, BPF_F_CURRENT_CPU, e, __builtin_offsetof(struct event, data) + length);
+	bpf_perf_event_output(ctx, &writes, BPF_F_CURRENT_CPU, e,
+			      __builtin_offsetof(struct event, data) + length);
 	return 0;
 }

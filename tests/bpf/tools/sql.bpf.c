@@ -34,7 +34,8 @@ struct {
 	__uint(max_entries, 262144);
 } events SEC(".maps");
 
-SEC("uprobe/libsqlite3.so.0:sqlite3_prepare_v2") int BPF_KPROBE(on_prepare, void *db, const char *text)
+SEC("uprobe/libsqlite3.so.0:sqlite3_prepare_v2")
+int BPF_KPROBE(on_prepare, void *db, const char *text)
 {
 	struct call c = { .start = bpf_ktime_get_ns(), .text = text };
 	struct key key = { .thread = bpf_get_current_pid_tgid(), .slot = PT_REGS_SP(ctx) };

@@ -32,7 +32,8 @@ struct {
 	__uint(key_size, sizeof(u32));
 	__array(values, int(struct pt_regs *));
 } states SEC(".maps") = {
-	.values = { [1] = (void *)&state_one, [2] = (void *)&state_two, [3] = (void *)&state_three },
+	.values = { [1] = (void *)&state_one, [2] = (void *)&state_two,
+		[3] = (void *)&state_three },
 };
 
 SEC("uprobe") int state_one(struct pt_regs *ctx)

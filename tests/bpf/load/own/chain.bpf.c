@@ -75,7 +75,8 @@ struct {
 	__uint(key_size, 4);
 	__array(values, struct inner);
 } outer SEC(".maps") = { .values = { [1] = &one } };
-PROG(entry, int zero = 0; int v = 5; bpf_map_update_elem(&one, &zero, &v, 0); bpf_tail_call(skb, &jumps, 1); return 1;)
+PROG(entry, int zero = 0; int v = 5; bpf_map_update_elem(&one, &zero, &v, 0);
+     bpf_tail_call(skb, &jumps, 1); return 1;)
 PROG(target, int key = 1; int zero = 0; void *m = bpf_map_lookup_elem(&outer, &key); int *n = NULL;
      if (m) n = bpf_map_lookup_elem(m, &zero);
      return n ? *n : 2;)

@@ -39,7 +39,8 @@ enum colour { RED = 1, GREEN = 2, NEVER = 3 };
 enum colour___flavour { BLUE___x = 1 };
 typedef int (*handler)(int, struct moved *);
 
-#define PROG(name, expr) SEC("socket") long name(struct __sk_buff *skb) { struct moved *m = (void *)skb; return expr; }
+#define PROG(name, expr) SEC("socket") \
+	long name(struct __sk_buff *skb) { struct moved *m = (void *)skb; return expr; }
 PROG(off_b, __builtin_preserve_field_info(m->b, BPF_FIELD_BYTE_OFFSET))
 PROG(off_deep, __builtin_preserve_field_info(m->in.deep, BPF_FIELD_BYTE_OFFSET))
 PROG(off_list, __builtin_preserve_field_info(m->list[2], BPF_FIELD_BYTE_OFFSET))

@@ -25,20 +25,25 @@ extern void bpf_rcu_read_lock(void) __ksym;
 /* the initializer of the second variable starts the iterator once */
 #define each_number(v, from, to) \
 	for (struct bpf_iter_num ITER __attribute__((cleanup(bpf_iter_num_destroy))), \
-	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), (void)bpf_iter_num_destroy, (void *)0); \
+	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), \
+					(void)bpf_iter_num_destroy, (void *)0); \
 	     ((v) = bpf_iter_num_next(&ITER));)
 #define count(i, from, to) \
 	for (struct bpf_iter_num ITER __attribute__((cleanup(bpf_iter_num_destroy))), \
-	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), (void)bpf_iter_num_destroy, (void *)0); \
-	     ({ int *t = bpf_iter_num_next(&ITER); (t && ((i) = *t, (i) >= (from) && (i) < (to))); });)
+	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), \
+					(void)bpf_iter_num_destroy, (void *)0); \
+	     ({ int *t = bpf_iter_num_next(&ITER); \
+		(t && ((i) = *t, (i) >= (from) && (i) < (to))); });)
 #define repeat(n) \
 	for (struct bpf_iter_num ITER __attribute__((cleanup(bpf_iter_num_destroy))), \
-	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, 0, (n)), (void)bpf_iter_num_destroy, (void *)0); \
+	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, 0, (n)), \
+					(void)bpf_iter_num_destroy, (void *)0); \
 	     bpf_iter_num_next(&ITER);)
 
 /* may_goto as bytes, for assemblers that don't have it */
 #define MAY_GOTO(label) \
-	asm volatile goto("1: .byte 0xe5; .byte 0; .long ((%l[" #label "] - 1b - 8) / 8) & 0xffff; .short 0" :::: label)
+	asm volatile goto("1: .byte 0xe5; .byte 0; " \
+			  ".long ((%l[" #label "] - 1b - 8) / 8) & 0xffff; .short 0" :::: label)
 #define can_loop \
 	({ __label__ out, on; \
 	   bool may = true; \
@@ -165,7 +170,8 @@ int in_parts(void *ctx)
  * branch depends on n. */
 #define PATH(k)	if (*(volatile int *)&zero == (k)) asm volatile("%0 += " #k : "+r"(n));
 #define PATHS	PATH(1) PATH(2) PATH(3) PATH(4) PATH(5) PATH(6) PATH(7) PATH(8) PATH(9) PATH(10) \
-		PATH(11) PATH(12) PATH(13) PATH(14) PATH(15) PATH(16) PATH(17) PATH(18) PATH(19) PATH(20)
+		PATH(11) PATH(12) PATH(13) PATH(14) PATH(15) PATH(16) PATH(17) PATH(18) PATH(19) \
+		PATH(20)
 
 static int add(__u32 i, long *n)
 {
