@@ -58,12 +58,8 @@ static void differ(const char *format, ...)
 		differ("%s of %s: %llu, %llu", what, name, a_, b_); \
 } while (0)
 
-static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
+static void same_attributes(const struct bpf_map *m, const struct pb_bpf_object_map *o)
 {
-	size_t size;
-	const void *init = bpf_map__initial_value(m, &size);
-	char zeros[4096] = {};
-
 	SAME("type", o->name, bpf_map__type(m), o->attr.type);
 	SAME("key size", o->name, bpf_map__key_size(m), o->attr.key_size);
 	SAME("value size", o->name, bpf_map__value_size(m), o->attr.value_size);
@@ -74,6 +70,24 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 	SAME("node", o->name, bpf_map__numa_node(m), o->numa_node);
 	SAME("extra", o->name, bpf_map__map_extra(m), o->extra);
 	SAME("pinning", o->name, bpf_map__pin_path(m) != NULL, o->pin_by_name);
+}
+
+static void same_contents(struct bpf_map *m, const struct pb_bpf_object_map *o)
+{
+	size_t size;
+	const void *init = bpf_map__initial_value(m, &size);
+	char zeros[4096] = {};
+
+	if (!init || o->kind == PB_BPF_MAP_KCONFIG)
+		return;
+	if (o->contents ? memcmp(init, o->contents, size) :
+	    size <= sizeof(zeros) && memcmp(init, zeros, size))
+		differ("contents of %s", o->name);
+}
+
+static void same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
+{
+	same_attributes(m, o);
 	SAME("inner map", o->name, bpf_map__inner_map(m) != NULL, o->inner != NULL);
 	if (o->kind != PB_BPF_MAP_KCONFIG) {
 		SAME("key type", o->name, bpf_map__btf_key_type_id(m), o->types.btf_key);
@@ -81,12 +95,7 @@ static bool same_map(struct bpf_map *m, const struct pb_bpf_object_map *o)
 	}
 	if (bpf_map__inner_map(m) && o->inner)
 		same_map(bpf_map__inner_map(m), o->inner);
-	if (!init || o->kind == PB_BPF_MAP_KCONFIG)
-		return true;
-	if (o->contents ? memcmp(init, o->contents, size) :
-	    size <= sizeof(zeros) && memcmp(init, zeros, size))
-		differ("contents of %s", o->name);
-	return true;
+	same_contents(m, o);
 }
 
 static void same_maps(struct bpf_object *theirs, const struct pb_bpf_object *ours)
