@@ -2,159 +2,20 @@
 /* The assembler of asm.h. It parses one statement after another. At the end, resolve() fills in the
  * targets of the instructions that name a label. */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "asm.h"
+#include "asm_words.h"
 #include "bpf/core/opcodes.h"
-
-struct label {
-	char name[48];
-	uint32_t at;
-};
-
-/* An instruction whose target is a label; resolve() fills the target in. */
-struct use {
-	char name[48];
-	uint32_t insn;
-	int line;
-	bool long_jump;		/* the jump's target is stored in imm, not in off */
-};
-
-struct as {
-	const char *p;		/* the rest of the instruction */
-	struct asm_out *out;
-	int line;
-	bool failed;
-	int code;		/* the opcode in "(xx)" before the instruction, or -1 */
-	struct label labels[ASM_MOST_LABELS];
-	struct use uses[4096];
-	uint32_t nr_labels, nr_uses;
-};
-
-static bool fail(struct as *a, const char *format, ...)
-{
-	va_list ap;
-	int n;
-
-	if (a->failed)
-		return false;
-	a->failed = true;
-	n = snprintf(a->out->error, sizeof(a->out->error), "line %d: ", a->line);
-	va_start(ap, format);
-	vsnprintf(a->out->error + n, sizeof(a->out->error) - (size_t)n, format, ap);
-	va_end(ap);
-	return false;
-}
-
-/* ---- words ------------------------------------------------------------------ */
-
-static void blanks(struct as *a)
-{
-	while (*a->p == ' ' || *a->p == '\t')
-		a->p++;
-}
-
-/* Skips `text` if the source continues with it. If `text` ends in a letter or digit, a word of the
- * source must end there, too. */
-static bool take(struct as *a, const char *text)
-{
-	size_t n = strlen(text);
-
-	blanks(a);
-	if (strncmp(a->p, text, n))
-		return false;
-	if (isalnum((unsigned char)text[n - 1]) &&
-	    (isalnum((unsigned char)a->p[n]) || a->p[n] == '_'))
-		return false;
-	a->p += n;
-	return true;
-}
-
-static bool expect(struct as *a, const char *text)
-{
-	return take(a, text) || fail(a, "\"%s\" expected at \"%s\"", text, a->p);
-}
-
-/* `letter` is 'r' or 'w', or 0 if both letters are allowed. *was gets the letter that was found. */
-static bool take_reg(struct as *a, char letter, uint8_t *reg, char *was)
-{
-	unsigned n = 0;
-	const char *p;
-
-	blanks(a);
-	p = a->p;
-	if (letter ? *p != letter : *p != 'r' && *p != 'w')
-		return false;
-	if (!isdigit((unsigned char)p[1]))
-		return false;
-	for (p++; isdigit((unsigned char)*p); p++)
-		n = n * 10 + (unsigned)(*p - '0');
-	if (n > 15 || isalnum((unsigned char)*p) || *p == '_')
-		return false;
-	if (was)
-		*was = *a->p;
-	*reg = (uint8_t)n;
-	a->p = p;
-	return true;
-}
-
-static bool reg(struct as *a, char letter, uint8_t *r)
-{
-	return take_reg(a, letter, r, NULL) || fail(a, "a register expected at \"%s\"", a->p);
-}
-
-static bool take_number(struct as *a, uint64_t *v)
-{
-	bool minus = false;
-	const char *p;
-	char *end;
-
-	blanks(a);
-	p = a->p;
-	if (*p == '+' || *p == '-')
-		minus = *p++ == '-';
-	if (!isdigit((unsigned char)*p))
-		return false;
-	*v = strtoull(p, &end, 0);
-	if (minus)
-		*v = -*v;
-	a->p = end;
-	return true;
-}
-
-static bool imm32(struct as *a, __s32 *imm)
-{
-	uint64_t v;
-
-	if (!take_number(a, &v))
-		return fail(a, "a number expected at \"%s\"", a->p);
-	if ((int64_t)v < INT32_MIN || (int64_t)v > UINT32_MAX)
-		return fail(a, "the number has more than 32 bits");
-	*imm = (__s32)(uint32_t)v;
-	return true;
-}
-
-static bool offset(struct as *a, __s16 *off)
-{
-	uint64_t v;
-
-	if (!take_number(a, &v) || (int64_t)v != (int16_t)v)
-		return fail(a, "an offset of 16 bits expected at \"%s\"", a->p);
-	*off = (__s16)v;
-	return true;
-}
-
-/* ---- instructions ------------------------------------------------------------ */
 
 static struct bpf_insn *emit(struct as *a, struct bpf_insn i)
 {
 	static struct bpf_insn nowhere;
 
 	if (a->out->nr == a->out->most) {
-		fail(a, "more than %u instructions", a->out->most);
+		asm_fail(a, "more than %u instructions", a->out->most);
 		return &nowhere;
 	}
 	a->out->insns[a->out->nr++] = i;
@@ -168,15 +29,15 @@ static bool target(struct as *a, bool long_jump)
 	const char *start;
 	struct use *u;
 
-	blanks(a);
+	asm_blanks(a);
 	if (!strncmp(a->p, "pc", 2) && (a->p[2] == '+' || a->p[2] == '-')) {
 		a->p += 2;
-		return long_jump ? imm32(a, &i->imm) : offset(a, &i->off);
+		return long_jump ? asm_imm32(a, &i->imm) : asm_offset(a, &i->off);
 	}
 	for (start = a->p; isalnum((unsigned char)*a->p) || *a->p == '_'; a->p++)
 		;
 	if (a->p == start || a->nr_uses == sizeof(a->uses) / sizeof(a->uses[0]))
-		return fail(a, "a label expected at \"%s\"", a->p);
+		return asm_fail(a, "a label expected at \"%s\"", a->p);
 	u = &a->uses[a->nr_uses++];
 	*u = (struct use){ .insn = a->out->nr - 1, .line = a->line, .long_jump = long_jump };
 	snprintf(u->name, sizeof(u->name), "%.*s", (int)(a->p - start), start);
@@ -190,18 +51,18 @@ static unsigned memory(struct as *a, uint8_t *base, __s16 *off, bool *sx)
 	static const char *const names[] = { "u8", "u16", "u32", "u64", "s8", "s16", "s32" };
 
 	for (unsigned k = 0; k < 7; k++) {
-		if (!take(a, names[k]))
+		if (!asm_take(a, names[k]))
 			continue;
 		if (sx)
 			*sx = k > 3;
 		else if (k > 3)
 			break;
-		if (!expect(a, "*") || !expect(a, ")") || !expect(a, "(") || !reg(a, 'r', base) ||
-		    !offset(a, off) || !expect(a, ")"))
+		if (!asm_expect(a, "*") || !asm_expect(a, ")") || !asm_expect(a, "(") ||
+		    !asm_reg(a, 'r', base) || !asm_offset(a, off) || !asm_expect(a, ")"))
 			return 0;
 		return 1u << k % 4;
 	}
-	fail(a, "a type expected at \"%s\"", a->p);
+	asm_fail(a, "a type expected at \"%s\"", a->p);
 	return 0;
 }
 
@@ -218,22 +79,23 @@ static bool packet(struct as *a)
 	uint8_t src;
 
 	for (int k = 0; k < 3; k++)
-		if (take(a, sizes[k].name)) {
+		if (asm_take(a, sizes[k].name)) {
 			i.code |= sizes[k].size;
 			break;
 		}
-	if (!expect(a, "*") || !expect(a, ")") || !expect(a, "skb") || !expect(a, "["))
+	if (!asm_expect(a, "*") || !asm_expect(a, ")") || !asm_expect(a, "skb") ||
+	    !asm_expect(a, "["))
 		return false;
-	if (take_reg(a, 'r', &src, NULL)) {
+	if (asm_take_reg(a, 'r', &src, NULL)) {
 		i.src_reg = src;
 		i.code |= BPF_IND;
-		if (!expect(a, "+"))
+		if (!asm_expect(a, "+"))
 			return false;
 	} else {
 		i.code |= BPF_ABS;
 	}
 	emit(a, i);
-	return imm32(a, &a->out->insns[a->out->nr - 1].imm) && expect(a, "]");
+	return asm_imm32(a, &a->out->insns[a->out->nr - 1].imm) && asm_expect(a, "]");
 }
 
 /* r1 = *(u32 *)(r2 +4), *(u8 *)skb[...] */
@@ -270,26 +132,26 @@ static bool store(struct as *a, bool locked)
 	i.dst_reg = base;
 	if (locked) {
 		for (int k = 0; k < 4; k++) {
-			if (!take(a, ops[k].word))
+			if (!asm_take(a, ops[k].word))
 				continue;
 			i.code = (uint8_t)(BPF_STX | BPF_ATOMIC | size_code(width));
 			i.imm = ops[k].op;
-			if (!reg(a, 'r', &src))
+			if (!asm_reg(a, 'r', &src))
 				return false;
 			i.src_reg = src;
 			emit(a, i);
 			return true;
 		}
-		return fail(a, "an operation expected at \"%s\"", a->p);
+		return asm_fail(a, "an operation expected at \"%s\"", a->p);
 	}
-	if (!expect(a, "="))
+	if (!asm_expect(a, "="))
 		return false;
-	if (take_reg(a, 'r', &src, NULL)) {
+	if (asm_take_reg(a, 'r', &src, NULL)) {
 		i.src_reg = src;
 		i.code = (uint8_t)(BPF_STX | BPF_MEM | size_code(width));
 	} else {
 		i.code = (uint8_t)(BPF_ST | BPF_MEM | size_code(width));
-		if (!imm32(a, &i.imm))
+		if (!asm_imm32(a, &i.imm))
 			return false;
 	}
 	emit(a, i);
@@ -312,25 +174,25 @@ static bool fetch(struct as *a, uint8_t dst)
 		wide = 8;
 		a->p += 2;
 	}
-	if (!expect(a, "_"))
+	if (!asm_expect(a, "_"))
 		return false;
-	for (k = 0; k < 6 && !take(a, ops[k].word); k++)
+	for (k = 0; k < 6 && !asm_take(a, ops[k].word); k++)
 		;
 	if (k == 6)
-		return fail(a, "an operation expected at \"%s\"", a->p);
-	if (!expect(a, "(") || !expect(a, "(") || !(width = memory(a, &base, &i.off, NULL)) ||
-	    !expect(a, ","))
+		return asm_fail(a, "an operation expected at \"%s\"", a->p);
+	if (!asm_expect(a, "(") || !asm_expect(a, "(") ||
+	    !(width = memory(a, &base, &i.off, NULL)) || !asm_expect(a, ","))
 		return false;
 	if (width != wide)
-		return fail(a, "the type isn't %u bytes", wide);
+		return asm_fail(a, "the type isn't %u bytes", wide);
 	i = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_ATOMIC | size_code(width)),
 			       .dst_reg = base, .off = i.off, .imm = ops[k].op };
-	if (ops[k].op == BPF_CMPXCHG && (!reg(a, 'r', &r0) || !expect(a, ",") || r0 || dst))
-		return fail(a, "the compared register must be r0");
-	if (!reg(a, 'r', &src) || !expect(a, ")"))
+	if (ops[k].op == BPF_CMPXCHG && (!asm_reg(a, 'r', &r0) || !asm_expect(a, ",") || r0 || dst))
+		return asm_fail(a, "the compared register must be r0");
+	if (!asm_reg(a, 'r', &src) || !asm_expect(a, ")"))
 		return false;
 	if (ops[k].op != BPF_CMPXCHG && src != dst)
-		return fail(a, "both registers must be the same");
+		return asm_fail(a, "both registers must be the same");
 	i.src_reg = src;
 	emit(a, i);
 	return true;
@@ -343,7 +205,7 @@ static bool byte_order(struct as *a, uint8_t dst)
 		{ "le", BPF_ALU | BPF_END | BPF_TO_LE }, { "be", BPF_ALU | BPF_END | BPF_TO_BE },
 		{ "bswap", BPF_ALU64 | BPF_END | BPF_TO_LE } };
 
-	blanks(a);
+	asm_blanks(a);
 	for (int k = 0; k < 3; k++) {
 		size_t n = strlen(ops[k].word);
 		uint8_t again;
@@ -353,8 +215,8 @@ static bool byte_order(struct as *a, uint8_t dst)
 			continue;
 		bits = atoi(a->p + n);
 		a->p += n + 2;
-		if (!reg(a, 'r', &again) || again != dst)
-			return fail(a, "both registers must be the same");
+		if (!asm_reg(a, 'r', &again) || again != dst)
+			return asm_fail(a, "both registers must be the same");
 		emit(a, (struct bpf_insn){ .code = ops[k].code, .dst_reg = dst, .imm = bits });
 		return true;
 	}
@@ -367,7 +229,7 @@ static bool load64(struct as *a, uint8_t dst)
 	uint64_t v;
 	const char *p = a->p;
 
-	if (take(a, "func")) {
+	if (asm_take(a, "func")) {
 		i.src_reg = BPF_PSEUDO_FUNC;
 		emit(a, i);
 		if (!target(a, true))
@@ -375,15 +237,15 @@ static bool load64(struct as *a, uint8_t dst)
 		emit(a, (struct bpf_insn){ 0 });
 		return true;
 	}
-	if (take(a, "map")) {
+	if (asm_take(a, "map")) {
 		i.src_reg = BPF_PSEUDO_MAP_FD;
-		if (!imm32(a, &i.imm))
+		if (!asm_imm32(a, &i.imm))
 			return true;
 		emit(a, i);
 		emit(a, (struct bpf_insn){ 0 });
 		return true;
 	}
-	if (!take_number(a, &v) || (!take(a, "ll") && a->code != 0x18)) {
+	if (!asm_take_number(a, &v) || (!asm_take(a, "ll") && a->code != 0x18)) {
 		a->p = p;
 		return false;
 	}
@@ -402,9 +264,9 @@ static bool assign(struct as *a, uint8_t dst, char letter)
 	struct bpf_insn i = { .dst_reg = dst };
 
 	if (letter == 'r') {
-		if (take(a, "*"))
-			return expect(a, "(") && load(a, dst);
-		blanks(a);
+		if (asm_take(a, "*"))
+			return asm_expect(a, "(") && load(a, dst);
+		asm_blanks(a);
 		if (!strncmp(a->p, "atomic", 6)) {
 			a->p += 6;
 			return fetch(a, dst);
@@ -413,20 +275,20 @@ static bool assign(struct as *a, uint8_t dst, char letter)
 			return !a->failed;
 	}
 	for (int k = 0; k < 3; k++)
-		if (take(a, casts[k].word))
+		if (asm_take(a, casts[k].word))
 			i.off = (__s16)casts[k].bits;
-	blanks(a);
+	asm_blanks(a);
 	if (!i.off && *a->p == '-' && a->p[1] == letter) {
 		a->p++;
-		if (!reg(a, letter, &src) || src != dst)
-			return fail(a, "both registers must be the same");
+		if (!asm_reg(a, letter, &src) || src != dst)
+			return asm_fail(a, "both registers must be the same");
 		i.code = class | BPF_NEG;
-	} else if (take_reg(a, letter, &src, NULL)) {
+	} else if (asm_take_reg(a, letter, &src, NULL)) {
 		i.src_reg = src;
 		i.code = class | BPF_MOV | BPF_X;
 	} else {
 		i.code = class | BPF_MOV | BPF_K;
-		if (!imm32(a, &i.imm))
+		if (!asm_imm32(a, &i.imm))
 			return false;
 	}
 	emit(a, i);
@@ -445,16 +307,16 @@ static bool arithmetic(struct as *a, uint8_t dst, char letter)
 	uint8_t src;
 	size_t k;
 
-	for (k = 0; k < sizeof(ops) / sizeof(ops[0]) && !take(a, ops[k].word); k++)
+	for (k = 0; k < sizeof(ops) / sizeof(ops[0]) && !asm_take(a, ops[k].word); k++)
 		;
 	if (k == sizeof(ops) / sizeof(ops[0]))
-		return fail(a, "an operation expected at \"%s\"", a->p);
+		return asm_fail(a, "an operation expected at \"%s\"", a->p);
 	i.code = (uint8_t)((letter == 'w' ? BPF_ALU : BPF_ALU64) | ops[k].op);
 	i.off = ops[k].off;
-	if (take_reg(a, letter, &src, NULL)) {
+	if (asm_take_reg(a, letter, &src, NULL)) {
 		i.src_reg = src;
 		i.code |= BPF_X;
-	} else if (!imm32(a, &i.imm)) {
+	} else if (!asm_imm32(a, &i.imm)) {
 		return false;
 	}
 	emit(a, i);
@@ -472,22 +334,22 @@ static bool branch(struct as *a)
 	char letter;
 	size_t k;
 
-	if (!take_reg(a, 0, &r, &letter))
-		return fail(a, "a register expected at \"%s\"", a->p);
+	if (!asm_take_reg(a, 0, &r, &letter))
+		return asm_fail(a, "a register expected at \"%s\"", a->p);
 	i.dst_reg = r;
-	for (k = 0; k < sizeof(ops) / sizeof(ops[0]) && !take(a, ops[k].word); k++)
+	for (k = 0; k < sizeof(ops) / sizeof(ops[0]) && !asm_take(a, ops[k].word); k++)
 		;
 	if (k == sizeof(ops) / sizeof(ops[0]))
-		return fail(a, "a comparison expected at \"%s\"", a->p);
+		return asm_fail(a, "a comparison expected at \"%s\"", a->p);
 	i.code = (uint8_t)((letter == 'w' ? BPF_JMP32 : BPF_JMP) | ops[k].op);
-	if (take_reg(a, letter, &r, NULL)) {
+	if (asm_take_reg(a, letter, &r, NULL)) {
 		i.src_reg = r;
 		i.code |= BPF_X;
-	} else if (!imm32(a, &i.imm)) {
+	} else if (!asm_imm32(a, &i.imm)) {
 		return false;
 	}
 	emit(a, i);
-	return expect(a, "goto") && target(a, false);
+	return asm_expect(a, "goto") && target(a, false);
 }
 
 static bool call(struct as *a)
@@ -500,7 +362,7 @@ static bool call(struct as *a)
 			i.src_reg = BPF_PSEUDO_KFUNC_CALL;
 		a->p = hash + 1;
 		emit(a, i);
-		return imm32(a, &a->out->insns[a->out->nr - 1].imm);
+		return asm_imm32(a, &a->out->insns[a->out->nr - 1].imm);
 	}
 	i.src_reg = BPF_PSEUDO_CALL;
 	emit(a, i);
@@ -513,7 +375,7 @@ static bool raw(struct as *a)
 	__s32 v[5];
 
 	for (int k = 0; k < 5; k++)
-		if (!imm32(a, &v[k]))
+		if (!asm_imm32(a, &v[k]))
 			return false;
 	i = (struct bpf_insn){ .code = (__u8)v[0], .dst_reg = (__u8)(v[1] & 15),
 			       .src_reg = (__u8)(v[2] & 15), .off = (__s16)v[3], .imm = v[4] };
@@ -528,8 +390,8 @@ static bool times(struct as *a)
 	const char *again, *end;
 	uint64_t n;
 
-	if (!take_number(a, &n))
-		return fail(a, "a number expected at \"%s\"", a->p);
+	if (!asm_take_number(a, &n))
+		return asm_fail(a, "a number expected at \"%s\"", a->p);
 	again = end = a->p;
 	while (n--) {
 		a->p = again;
@@ -546,37 +408,37 @@ static bool instruction(struct as *a)
 	char letter;
 	uint8_t dst;
 
-	if (take(a, ".raw"))
+	if (asm_take(a, ".raw"))
 		return raw(a);
-	if (take(a, ".times"))
+	if (asm_take(a, ".times"))
 		return times(a);
-	if (take(a, "exit")) {
+	if (asm_take(a, "exit")) {
 		emit(a, (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT });
 		return true;
 	}
-	if (take(a, "gotol")) {
+	if (asm_take(a, "gotol")) {
 		emit(a, (struct bpf_insn){ .code = BPF_JMP32 | BPF_JA });
 		return target(a, true);
 	}
-	if (take(a, "goto")) {
+	if (asm_take(a, "goto")) {
 		emit(a, (struct bpf_insn){ .code = BPF_JMP | BPF_JA });
 		return target(a, false);
 	}
-	if (take(a, "may_goto")) {
+	if (asm_take(a, "may_goto")) {
 		emit(a, (struct bpf_insn){ .code = BPF_JMP | BPF_JCOND });
 		return target(a, false);
 	}
-	if (take(a, "if"))
+	if (asm_take(a, "if"))
 		return branch(a);
-	if (take(a, "call"))
+	if (asm_take(a, "call"))
 		return call(a);
-	if (take(a, "lock"))
-		return expect(a, "*") && expect(a, "(") && store(a, true);
-	if (take(a, "*"))
-		return expect(a, "(") && store(a, false);
-	if (!take_reg(a, 0, &dst, &letter))
-		return fail(a, "no instruction: \"%s\"", a->p);
-	if (take(a, "="))
+	if (asm_take(a, "lock"))
+		return asm_expect(a, "*") && asm_expect(a, "(") && store(a, true);
+	if (asm_take(a, "*"))
+		return asm_expect(a, "(") && store(a, false);
+	if (!asm_take_reg(a, 0, &dst, &letter))
+		return asm_fail(a, "no instruction: \"%s\"", a->p);
+	if (asm_take(a, "="))
 		return assign(a, dst, letter);
 	return arithmetic(a, dst, letter);
 }
@@ -589,14 +451,14 @@ static bool statement(struct as *a)
 	for (;;) {
 		const char *p;
 
-		blanks(a);
+		asm_blanks(a);
 		for (p = a->p; isalnum((unsigned char)*p) || *p == '_'; p++)
 			;
 		colon = *p == ':' && p > a->p ? p : NULL;
 		if (!colon)
 			break;
 		if (a->nr_labels == ASM_MOST_LABELS)
-			return fail(a, "too many labels");
+			return asm_fail(a, "too many labels");
 		snprintf(a->labels[a->nr_labels].name, sizeof(a->labels[0].name), "%.*s",
 			 (int)(colon - a->p), a->p);
 		a->labels[a->nr_labels++].at = a->out->nr;
@@ -608,13 +470,13 @@ static bool statement(struct as *a)
 		a->code = (int)strtol(a->p + 1, NULL, 16);
 		a->p += 4;
 	}
-	blanks(a);
+	asm_blanks(a);
 	if (!*a->p)
 		return true;
 	if (!instruction(a))
 		return false;
-	blanks(a);
-	return !*a->p || fail(a, "this is too much: \"%s\"", a->p);
+	asm_blanks(a);
+	return !*a->p || asm_fail(a, "this is too much: \"%s\"", a->p);
 }
 
 static bool resolve(struct as *a)
@@ -629,12 +491,12 @@ static bool resolve(struct as *a)
 			l++;
 		a->line = use->line;
 		if (l == a->nr_labels)
-			return fail(a, "there is no label %s", use->name);
+			return asm_fail(a, "there is no label %s", use->name);
 		by = (int64_t)a->labels[l].at - use->insn - 1;
 		if (use->long_jump)
 			i->imm = (__s32)by;
 		else if (by != (int16_t)by)
-			return fail(a, "%s is too far", use->name);
+			return asm_fail(a, "%s is too far", use->name);
 		else
 			i->off = (__s16)by;
 	}
