@@ -5,14 +5,10 @@
  *
  *   test_diff [ROUNDS [SEED]]
  */
-#include <linux/btf.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bpf/map/map_file.h"
-#include "bpf/map/map_sys.h"
-#include "kernel.h"
+#include "pair.h"
 
 #define CPU_SLOTS_MOST	64
 #define VALUE_MOST	64
@@ -21,7 +17,7 @@
 #define VALUES		(VALUE_MOST * CPU_SLOTS_MOST)
 
 static uint32_t cpu_slots;
-static uint64_t rng, failures, checks;
+static uint64_t rng;
 
 static uint32_t rnd(uint32_t below)
 {
@@ -29,166 +25,6 @@ static uint32_t rnd(uint32_t below)
 	rng ^= rng >> 7;
 	rng ^= rng << 17;
 	return (uint32_t)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
-}
-
-/* ---- one pair of maps ----------------------------------------------------------- */
-
-#define NR_INNER 3
-
-struct pair {
-	struct pb_bpf_map_spec spec;
-	struct pb_bpf_map ours;
-	int fd;
-	uint64_t value_size;	/* size of a value for user space (per-CPU maps: of all slots) */
-	const char *op;
-	uint64_t seed;
-	/* for maps of maps: our handle is an index into inner[], the kernel's handle is a
-	 * descriptor in inner_fd[] */
-	struct pb_bpf_map inner[NR_INNER];
-	int inner_fd[NR_INNER];
-	uint32_t inner_id[NR_INNER];
-	struct pb_bpf_objects objects;
-};
-
-static void fault(const struct pair *p, const char *format, ...)
-{
-	const struct pb_bpf_map_attr *a = &p->spec.attr;
-	va_list ap;
-
-	if (failures++ > 20)
-		return;
-	printf("FAIL type %u key %u value %u max %u flags %#x seed %#llx %s: ", a->type,
-	       a->key_size, a->value_size, a->max_entries, a->flags, (unsigned long long)p->seed,
-	       p->op);
-	va_start(ap, format);
-	vprintf(format, ap);
-	va_end(ap);
-	puts("");
-}
-
-static void same(struct pair *p, long kernel, long ours)
-{
-	checks++;
-	if (kernel != ours)
-		fault(p, "kernel %ld, ours %ld", kernel, ours);
-}
-
-static void same_bytes(struct pair *p, const void *kernel, const void *ours, size_t n)
-{
-	checks++;
-	if (memcmp(kernel, ours, n)) {
-		fault(p, "contents differ");
-		for (size_t i = 0; failures < 4 && i < n; i++)
-			if (((const uint8_t *)kernel)[i] != ((const uint8_t *)ours)[i])
-				printf("     byte %zu: kernel %02x, ours %02x\n", i,
-				       ((const uint8_t *)kernel)[i], ((const uint8_t *)ours)[i]);
-	}
-}
-
-static long ret_of(long ret)
-{
-	return ret < 0 ? -errno : ret;
-}
-
-/* Makes BTF for keys and values of a map. The key is an int, the value is struct { int a; struct
- * bpf_spin_lock l; int b, c; }. */
-static int lock_types(void)
-{
-	static const char names[] = "\0int\0bpf_spin_lock\0val\0v\0a\0l\0b\0c";
-	enum { INT = 1, LOCK = 5, VAL = 19, V = 23, A = 25, L = 27, B = 29, C = 31 };
-	static const struct {
-		struct btf_header h;
-		uint32_t types[4 + 3 + 3 + 3 + 4 * 3];
-		char names[sizeof(names)];
-	} btf = {
-		.h = { BTF_MAGIC, BTF_VERSION, 0, sizeof(struct btf_header), 0, sizeof(btf.types),
-		       sizeof(btf.types), sizeof(names) },
-		.types = {
-			INT, BTF_KIND_INT << 24, 4, BTF_INT_SIGNED << 24 | 32,
-			LOCK, BTF_KIND_STRUCT << 24 | 1, 4, VAL, 1, 0,
-			V, BTF_KIND_STRUCT << 24 | 4, 16, A, 1, 0, L, 2, 32, B, 1, 64, C, 1, 96,
-		},
-		.names = "\0int\0bpf_spin_lock\0val\0v\0a\0l\0b\0c",
-	};
-	static int fd;
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof(a));
-	a.btf = (uintptr_t)&btf;
-	a.btf_size = sizeof(btf.h) + sizeof(btf.types) + sizeof(names);
-	if (!fd)
-		fd = (int)kernel_bpf(BPF_BTF_LOAD, &a);
-	return fd;
-}
-
-static int kernel_create(const struct pb_bpf_map_spec *s, int inner)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof(a));
-	if (s->types.spin_lock_off >= 0) {
-		a.btf_fd = (uint32_t)lock_types();
-		a.btf_key_type_id = 1;
-		a.btf_value_type_id = 3;
-	}
-	a.map_type = s->attr.type;
-	a.key_size = s->attr.key_size;
-	a.value_size = s->attr.value_size;
-	a.max_entries = s->attr.max_entries;
-	a.map_flags = s->attr.flags;
-	if (inner >= 0)
-		a.inner_map_fd = (uint32_t)inner;
-	return (int)ret_of(kernel_bpf(BPF_MAP_CREATE, &a));
-}
-
-static long kernel_elem(int cmd, int fd, const void *key, void *value, uint64_t flags)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof(a));
-	a.map_fd = (uint32_t)fd;
-	a.key = (uintptr_t)key;
-	a.value = (uintptr_t)value;
-	a.flags = flags;
-	return ret_of(kernel_bpf(cmd, &a));
-}
-
-static bool is(const struct pair *p, uint32_t type)
-{
-	return p->spec.attr.type == type;
-}
-
-static bool is_hash(const struct pair *p)
-{
-	return is(p, BPF_MAP_TYPE_HASH) || is(p, BPF_MAP_TYPE_LRU_HASH) ||
-	       is(p, BPF_MAP_TYPE_PERCPU_HASH) || is(p, BPF_MAP_TYPE_LRU_PERCPU_HASH) ||
-	       is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
-}
-
-static bool of_maps(const struct pair *p)
-{
-	return is(p, BPF_MAP_TYPE_ARRAY_OF_MAPS) || is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
-}
-
-/* Returns the index of an inner map by its id. An inner map has different ids in the kernel and in
- * Patchbay. */
-static uint32_t number_of_id(const struct pair *p, uint32_t id)
-{
-	for (uint32_t i = 0; i < NR_INNER; i++)
-		if (id == p->inner_id[i] || id == 1000000 + i)
-			return i;
-	return UINT32_MAX;
-}
-
-static void ids_to_numbers(const struct pair *p, void *value)
-{
-	uint32_t id;
-
-	if (!of_maps(p))
-		return;
-	memcpy(&id, value, 4);
-	id = number_of_id(p, id);
-	memcpy(value, &id, 4);
 }
 
 /* ---- operations ------------------------------------------------------------------- */
@@ -207,7 +43,7 @@ static void some_key(const struct pair *p, uint8_t *key)
 	memset(key, 0, KEY_MOST);
 	if (n > KEY_MOST)
 		n = KEY_MOST;
-	if (is(p, BPF_MAP_TYPE_LPM_TRIE) && n > 4) {
+	if (pair_is(p, BPF_MAP_TYPE_LPM_TRIE) && n > 4) {
 		uint32_t prefix = rnd(8) ? rnd((n - 4) * 8 + 1) : rnd((n - 4) * 8 + 12);
 
 		memcpy(key, &prefix, 4);
@@ -225,13 +61,14 @@ static void some_value(const struct pair *p, uint8_t *kernel, uint8_t *ours)
 	for (uint64_t i = 0; i < p->value_size; i++)
 		kernel[i] = (uint8_t)rnd(256);
 	memcpy(ours, kernel, p->value_size);
-	if (of_maps(p)) {
+	if (pair_of_maps(p)) {
 		uint32_t i = rnd(NR_INNER + 1), k = i < NR_INNER ? (uint32_t)p->inner_fd[i] : 9999;
 
 		memcpy(kernel, &k, 4);
 		memcpy(ours, &i, 4);
 	} else if (p->spec.attr.type == BPF_MAP_TYPE_PROG_ARRAY ||
-		   is(p, BPF_MAP_TYPE_PERF_EVENT_ARRAY) || is(p, BPF_MAP_TYPE_CGROUP_ARRAY)) {
+		   pair_is(p, BPF_MAP_TYPE_PERF_EVENT_ARRAY) ||
+		   pair_is(p, BPF_MAP_TYPE_CGROUP_ARRAY)) {
 		memset(kernel, 0x7f, 4);
 		memset(ours, 0x7f, 4);
 	}
@@ -250,15 +87,15 @@ static void op_lookup(struct pair *p)
 	memset(k, 0, sizeof(k));
 	memset(o, 0, sizeof(o));
 	p->op = take ? "lookup_and_delete" : "lookup";
-	kernel = kernel_elem(take ? BPF_MAP_LOOKUP_AND_DELETE_ELEM : BPF_MAP_LOOKUP_ELEM, p->fd, at,
-			     k, flags);
+	kernel = pair_kernel_elem(take ? BPF_MAP_LOOKUP_AND_DELETE_ELEM : BPF_MAP_LOOKUP_ELEM,
+				  p->fd, at, k, flags);
 	ours = take ? pb_bpf_map_lookup_and_delete_elem(&p->ours, at, o, flags) :
 		      pb_bpf_map_lookup_elem(&p->ours, at, o, flags);
-	same(p, kernel, ours);
+	pair_same(p, kernel, ours);
 	if (!kernel) {
-		ids_to_numbers(p, k);
-		ids_to_numbers(p, o);
-		same_bytes(p, k, o, p->value_size);
+		pair_ids_to_numbers(p, k);
+		pair_ids_to_numbers(p, o);
+		pair_same_bytes(p, k, o, p->value_size);
 	}
 }
 
@@ -272,8 +109,8 @@ static void op_update(struct pair *p)
 	some_key(p, key);
 	some_value(p, k, o);
 	p->op = "update";
-	same(p, kernel_elem(BPF_MAP_UPDATE_ELEM, p->fd, at, k, flags),
-	     pb_bpf_map_update_elem(&p->ours, at, o, flags));
+	pair_same(p, pair_kernel_elem(BPF_MAP_UPDATE_ELEM, p->fd, at, k, flags),
+		  pb_bpf_map_update_elem(&p->ours, at, o, flags));
 }
 
 static void op_delete(struct pair *p)
@@ -283,8 +120,8 @@ static void op_delete(struct pair *p)
 
 	some_key(p, key);
 	p->op = "delete";
-	same(p, kernel_elem(BPF_MAP_DELETE_ELEM, p->fd, at, NULL, 0),
-	     pb_bpf_map_delete_elem(&p->ours, at));
+	pair_same(p, pair_kernel_elem(BPF_MAP_DELETE_ELEM, p->fd, at, NULL, 0),
+		  pb_bpf_map_delete_elem(&p->ours, at));
 }
 
 static void op_next(struct pair *p)
@@ -295,13 +132,13 @@ static void op_next(struct pair *p)
 
 	some_key(p, key);
 	p->op = "get_next_key";
-	kernel = kernel_elem(BPF_MAP_GET_NEXT_KEY, p->fd, at, k, 0);
+	kernel = pair_kernel_elem(BPF_MAP_GET_NEXT_KEY, p->fd, at, k, 0);
 	ours = pb_bpf_map_get_next_key(&p->ours, at, o);
-	if (is_hash(p) && at)
+	if (pair_is_hash(p) && at)
 		return;		/* the order of a hash isn't defined */
-	same(p, kernel, ours);
-	if (!kernel && !is_hash(p))
-		same_bytes(p, k, o, p->spec.attr.key_size);
+	pair_same(p, kernel, ours);
+	if (!kernel && !pair_is_hash(p))
+		pair_same_bytes(p, k, o, p->spec.attr.key_size);
 }
 
 #define ROW (KEY_MOST + 8)
@@ -324,24 +161,24 @@ static int all(struct pair *p, bool kernel, uint8_t (*out)[ROW], int most)
 	while (n < most) {
 		uint8_t next[KEY_MOST] = { 0 };
 		uint64_t hash = 0;
-		long err = kernel ? kernel_elem(BPF_MAP_GET_NEXT_KEY, p->fd, at, next, 0) :
+		long err = kernel ? pair_kernel_elem(BPF_MAP_GET_NEXT_KEY, p->fd, at, next, 0) :
 				    pb_bpf_map_get_next_key(&p->ours, at, next);
 
 		if (err)
 			break;
 		memcpy(key, next, KEY_MOST);
 		at = key;
-		err = kernel ? kernel_elem(BPF_MAP_LOOKUP_ELEM, p->fd, key, value, 0) :
+		err = kernel ? pair_kernel_elem(BPF_MAP_LOOKUP_ELEM, p->fd, key, value, 0) :
 			       pb_bpf_map_lookup_elem(&p->ours, key, value, 0);
 		if (!err)
-			ids_to_numbers(p, value);
+			pair_ids_to_numbers(p, value);
 		for (uint64_t i = 0; !err && i < p->value_size; i++)
 			hash = hash * 31 + value[i];
 		hash = err ? (uint64_t)err : hash;
 		memcpy(out[n], key, KEY_MOST);
 		memcpy(out[n++] + KEY_MOST, &hash, 8);
 	}
-	if (is_hash(p))
+	if (pair_is_hash(p))
 		qsort(out, (size_t)n, sizeof(*out), by_bytes);
 	return n;
 }
@@ -352,8 +189,8 @@ static void op_all(struct pair *p)
 	int nr = all(p, true, k, 3 * MAX_MOST);
 
 	p->op = "all keys";
-	same(p, nr, all(p, false, o, 3 * MAX_MOST));
-	same_bytes(p, k, o, (size_t)nr * sizeof(*k));
+	pair_same(p, nr, all(p, false, o, 3 * MAX_MOST));
+	pair_same_bytes(p, k, o, (size_t)nr * sizeof(*k));
 }
 
 /* ---- batches ----------------------------------------------------------------------- */
@@ -380,7 +217,7 @@ static long kernel_batch(struct pair *p, int cmd, struct buffers *b, bool first,
 	a.batch.count = b->count;
 	a.batch.elem_flags = elem_flags;
 	a.batch.flags = flags;
-	ret = ret_of(kernel_bpf(cmd, &a));
+	ret = kernel_ret(kernel_bpf(cmd, &a));
 	b->count = a.batch.count;
 	return ret;
 }
@@ -410,7 +247,7 @@ static int sum_bytes(const struct pair *p, const struct buffers *b)
 	for (uint64_t i = 0; i < (uint64_t)b->count * p->spec.attr.key_size; i++)
 		sum += b->keys[i];
 	for (uint64_t i = 0; i < b->count * p->value_size; i++)
-		if (!of_maps(p))
+		if (!pair_of_maps(p))
 			sum += b->values[i];
 	return sum;
 }
@@ -422,7 +259,7 @@ static void op_lookup_batch(struct pair *p)
 	int cmd = rnd(3) ? BPF_MAP_LOOKUP_BATCH : BPF_MAP_LOOKUP_AND_DELETE_BATCH,
 		sum_k = 0, sum_o = 0;
 	uint64_t elem_flags = rnd(8) ? 0 : some_flags(), flags = rnd(12) ? 0 : 1;
-	uint32_t step = is_hash(p) ? BATCH_MOST : rnd(7), nr_k = 0, nr_o = 0;
+	uint32_t step = pair_is_hash(p) ? BATCH_MOST : rnd(7), nr_k = 0, nr_o = 0;
 	long kernel, ours;
 
 	p->op = cmd == BPF_MAP_LOOKUP_BATCH ? "lookup_batch" : "lookup_and_delete_batch";
@@ -432,12 +269,12 @@ static void op_lookup_batch(struct pair *p)
 		k.count = o.count = step;
 		kernel = kernel_batch(p, cmd, &k, !i, elem_flags, flags);
 		ours = our_batch(p, cmd, &o, !i, elem_flags, flags);
-		same(p, kernel, ours);
+		pair_same(p, kernel, ours);
 		if (kernel && kernel != -ENOENT)
 			return;
-		same(p, k.count, o.count);
-		if (!is_hash(p) && k.count == o.count)
-			same_bytes(p, k.keys, o.keys, (size_t)k.count * p->spec.attr.key_size);
+		pair_same(p, k.count, o.count);
+		if (!pair_is_hash(p) && k.count == o.count)
+			pair_same_bytes(p, k.keys, o.keys, (size_t)k.count * p->spec.attr.key_size);
 		sum_k += sum_bytes(p, &k);
 		sum_o += sum_bytes(p, &o);
 		nr_k += k.count;
@@ -445,8 +282,8 @@ static void op_lookup_batch(struct pair *p)
 		if (kernel || ours || !step)
 			break;
 	}
-	same(p, nr_k, nr_o);
-	same(p, sum_k, sum_o);
+	pair_same(p, nr_k, nr_o);
+	pair_same(p, sum_k, sum_o);
 }
 
 static void op_change_batch(struct pair *p)
@@ -468,9 +305,9 @@ static void op_change_batch(struct pair *p)
 	k.count = o.count = nr;
 	kernel = kernel_batch(p, cmd, &k, true, elem_flags, 0);
 	ours = our_batch(p, cmd, &o, true, elem_flags, 0);
-	same(p, kernel, ours);
+	pair_same(p, kernel, ours);
 	if (kernel != -PB_BPF_ENOTSUPP && kernel != -EINVAL && kernel != -EPERM)
-		same(p, k.count, o.count);
+		pair_same(p, k.count, o.count);
 }
 
 static void op_freeze(struct pair *p)
@@ -482,92 +319,10 @@ static void op_freeze(struct pair *p)
 	memset(&a, 0, sizeof(a));
 	a.map_fd = (uint32_t)p->fd;
 	p->op = "freeze";
-	same(p, ret_of(kernel_bpf(BPF_MAP_FREEZE, &a)), pb_bpf_map_freeze(&p->ours));
-}
-
-/* ---- objects ------------------------------------------------------------------------ */
-
-static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
-{
-	struct pair *p = o->arg;
-
-	return kind == PB_BPF_OBJECT_MAP && id >= 1000000 && id < 1000000 + NR_INNER ?
-	       &p->inner[id - 1000000] : NULL;
-}
-
-static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_t handle)
-{
-	return kind == PB_BPF_OBJECT_MAP && handle < NR_INNER ? 1000000 + (int64_t)handle : -EBADF;
-}
-
-static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
-{
-}
-
-static uint32_t kernel_map_id(int fd)
-{
-	struct bpf_map_info info = { 0 };
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof(a));
-	a.info.bpf_fd = (uint32_t)fd;
-	a.info.info_len = sizeof(info);
-	a.info.info = (uintptr_t)&info;
-	return kernel_bpf(BPF_OBJ_GET_INFO_BY_FD, &a) ? 0 : info.id;
-}
-
-/* Makes two inner maps that fit the outer map, and an inner map that doesn't fit. */
-static void make_inner(struct pair *p)
-{
-	for (uint32_t i = 0; i < NR_INNER; i++) {
-		struct pb_bpf_map_spec s = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, i < 2 ? 4 : 5, 0 },
-			.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 } };
-
-		p->inner_fd[i] = kernel_create(&s, -1);
-		p->inner_id[i] = kernel_map_id(p->inner_fd[i]);
-		if (pb_bpf_map_create(&p->inner[i], &s))
-			fault(p, "no inner map");
-		if (!i)
-			p->spec.inner = s.attr;
-	}
-	p->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, p };
+	pair_same(p, kernel_ret(kernel_bpf(BPF_MAP_FREEZE, &a)), pb_bpf_map_freeze(&p->ours));
 }
 
 /* ---- sequences ----------------------------------------------------------------------- */
-
-static bool make(struct pair *p)
-{
-	int ours;
-
-	p->op = "create";
-	if (of_maps(p))
-		make_inner(p);
-	p->fd = kernel_create(&p->spec, of_maps(p) ? p->inner_fd[0] : -1);
-	ours = pb_bpf_map_create(&p->ours, &p->spec);
-	same(p, p->fd < 0 ? p->fd : 0, ours);
-	if (p->fd >= 0 && !ours) {
-		p->value_size = pb_bpf_map_value_size(&p->ours);
-		p->ours.objects = of_maps(p) ? &p->objects : NULL;
-		return true;
-	}
-	if (p->fd >= 0)
-		close(p->fd);
-	if (!ours)
-		pb_bpf_map_close(&p->ours);
-	return false;
-}
-
-static void unmake(struct pair *p, bool made)
-{
-	if (made) {
-		close(p->fd);
-		pb_bpf_map_close(&p->ours);
-	}
-	for (uint32_t i = 0; of_maps(p) && i < NR_INNER; i++) {
-		close(p->inner_fd[i]);
-		pb_bpf_map_close(&p->inner[i]);
-	}
-}
 
 static void sequence(struct pair *p, int nr)
 {
@@ -576,12 +331,12 @@ static void sequence(struct pair *p, int nr)
 		op_delete, op_next, op_next, op_all, op_lookup_batch, op_change_batch, op_freeze,
 	};
 	const struct pb_bpf_map_attr *a = &p->spec.attr;
-	bool made = make(p), small = a->key_size <= KEY_MOST && a->value_size <= VALUE_MOST;
+	bool made = pair_make(p), small = a->key_size <= KEY_MOST && a->value_size <= VALUE_MOST;
 
 	for (int i = 0; made && small && i < nr; i++)
 		ops[rnd(i < nr / 2 ? sizeof(ops) / sizeof(*ops) - 1 :
 			sizeof(ops) / sizeof(*ops))](p);
-	unmake(p, made);
+	pair_unmake(p, made);
 }
 
 static const uint32_t types[] = {
@@ -713,7 +468,7 @@ int main(int argc, char **argv)
 					fitting(&p, types[t]);
 				sequence(&p, what ? 10 : 800);
 			}
-	printf("%llu comparisons\n%d passed, %d failed\n", (unsigned long long)checks, !failures,
-	       !!failures);
-	return failures != 0;
+	printf("%llu comparisons\n%d passed, %d failed\n", (unsigned long long)pair_checks,
+	       !pair_failures, !!pair_failures);
+	return pair_failures != 0;
 }
