@@ -2,7 +2,7 @@
 /* Tests the translation of program counters (engine/text/text_pc.c). PCs in stubs and trampoline
  * slots become PCs of the original code. PCs in displaced code become PCs in the code's copy. The
  * modules have sites of each kind. A window is the bytes that a patch may overwrite. */
-#include "module_files.h"
+#include "../module/module_files.h"
 
 #include "abi/stubs.h"
 #include "arch/arch.h"
