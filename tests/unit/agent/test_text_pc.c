@@ -17,14 +17,16 @@ static const char *const code_s =
 	"F plain\n push %rbx\n mov %rdi,%rbx\n sub $16,%rsp\n ret\nE plain\nfar\n"
 	"F padded\n xor %eax,%eax\n1: dec %edi\n jne 1b\n ret\nE padded\n .fill 5,1,0xcc\nfar\n"
 	/* xor has 2 bytes, add 3, mov 5, dec 2 */
-	"F code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
+	"F code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\n"
+	"E code_slot\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 /* Code that has windows with each kind of exit. The macro "body" has 10 bytes. */
 static const char *const exits_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
-	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n"
+	" .endr\n1: ret\n.cfi_endproc\n.endm\n"
 	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n.endm\n"
 	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n.endm\n"
 	".macro body\n mov %rdi,%rax\n add %rsi,%rax\n imul %rdx,%rax\n.endm\n"
@@ -34,10 +36,12 @@ static const char *const exits_s =
 	"F returns\n body\n push_rbx\n call other\n add $1,%eax\n pop_rbx\n ret\nE returns\nfar\n"
 	"F joins\n body\n call other\n test %eax,%eax\n je other\n ret\nE joins\nfar\n"
 	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
-	"F padded_slot\n body\n call other\n1: ret\n nop\n jmp 1b\nE padded_slot\n .fill 6,1,0x90\nfar\n"
-	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n pop_rbx\n ret\nE code_slot\nfar\n"
-	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n mov $2,%ecx\n jmp 1b\n"
-	" jne 2b\nE shared\nfar\n"
+	"F padded_slot\n body\n call other\n1: ret\n nop\n jmp 1b\nE padded_slot\n"
+	" .fill 6,1,0x90\nfar\n"
+	"F code_slot\n body\n imul $1000,%rax,%rax\n imul $1000,%rax,%rax\n push_rbx\n call other\n"
+	" pop_rbx\n ret\nE code_slot\nfar\n"
+	"F shared\n body\n test %eax,%eax\n je 1f\n call other\n1: ret\n2: mov $1,%eax\n"
+	" mov $2,%ecx\n jmp 1b\n jne 2b\nE shared\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 /* Replacements for the parts of text.c that text_pc.c uses. */

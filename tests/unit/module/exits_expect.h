@@ -92,7 +92,8 @@ static inline void visit(const char *path, void (*how)(struct pb_an *, void *), 
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n" \
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n" \
 	/* "far" separates functions: it has no padding and no room for a code slot */ \
-	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n" \
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n" \
+	" .endr\n1: ret\n.cfi_endproc\n.endm\n" \
 	".macro push_rbx\n push %rbx\n .cfi_adjust_cfa_offset 8\n.endm\n" \
 	".macro pop_rbx\n pop %rbx\n .cfi_adjust_cfa_offset -8\n.endm\n" \
 	".macro body\n mov %rdi,%rax\n add %rsi,%rax\n imul %rdx,%rax\n.endm\n"

@@ -32,7 +32,8 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"F s_loop\n xor %eax,%eax\n1: add %rdi,%rax\n dec %rdi\n jne 1b\n ret\nE s_loop\n"
 	/* the loop begins after four bytes */
 	"F s_pushed\n push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx,-16\n mov %rdi,%rbx\n"
-	"1: dec %rdi\n jg 1b\n lea 1(%rbx),%rax\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\nE s_pushed\n"
+	"1: dec %rdi\n jg 1b\n lea 1(%rbx),%rax\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\n"
+	"E s_pushed\n"
 	/* the callee returns to the third byte of s_call */
 	"F s_call\n call *%rdi\n inc %rax\n ret\nE s_call\n"
 	"F s_system\n xor %eax,%eax\n mov $39,%al\n syscall\n ret\nE s_system\n"
@@ -71,7 +72,8 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"far\n"
 	/* r_* have one byte. The next function's window has exactly five bytes, or more than
 	 * five */
-	"D r_ret\n ret\nE r_ret\nD c_next\n mov $9,%eax\nE c_next\n.cfi_startproc\n ret\n.cfi_endproc\n"
+	"D r_ret\n ret\nE r_ret\nD c_next\n mov $9,%eax\nE c_next\n.cfi_startproc\n"
+	" ret\n.cfi_endproc\n"
 	"D r_other\n ret\nE r_other\nD c_other\n push %rbx\n .cfi_def_cfa_offset 16\n"
 	" .cfi_offset %rbx,-16\n mov %rdi,%rbx\n mov $3,%eax\n add %rbx,%rax\n pop %rbx\n"
 	" .cfi_def_cfa_offset 8\n ret\nE c_other\n"

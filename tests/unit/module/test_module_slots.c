@@ -110,8 +110,10 @@ static const char *const code_slots_s =
 	/* two functions need a code slot, but there is room for only one */
 	"tiny one\ntiny two\nbeside both\nfar\n"
 	/* a slot at the largest distance, 129 bytes, and a slot at 130 bytes */
-	"tiny near\n.cfi_startproc\n jmp 1f\n .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
-	"tiny out\n.cfi_startproc\n jmp 1f\n .fill 114,1,0x90\n1: ret\n.cfi_endproc\nbeside beyond\nfar\n"
+	"tiny near\n.cfi_startproc\n jmp 1f\n"
+	" .fill 113,1,0x90\n1: ret\n.cfi_endproc\nbeside last\nfar\n"
+	"tiny out\n.cfi_startproc\n jmp 1f\n"
+	" .fill 114,1,0x90\n1: ret\n.cfi_endproc\nbeside beyond\nfar\n"
 	"tiny alone\nfar\n"
 	"F entered\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE entered\n"
 	".cfi_startproc\n jmp entered+5\n.cfi_endproc\nfar\n"
@@ -119,15 +121,18 @@ static const char *const code_slots_s =
 	".cfi_startproc\n lea 2b(%rip),%rax\n jmp *%rax\n.cfi_endproc\nfar\n"
 	"F computed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *%rax\nE computed\nfar\n"
 	"F fixed\n xor %eax,%eax\n1: loop\n jne 1b\n jmp *good@GOTPCREL(%rip)\nE fixed\nfar\n"
-	"F boundary\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $3,%eax\n dec %edi\n jne 1b\n ret\n"
-	"E boundary\nfar\n"
+	"F boundary\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $3,%eax\n dec %edi\n jne 1b\n"
+	" ret\nE boundary\nfar\n"
 	/* a code slot may reach up to the function's end, but not into bytes that may be padding */
-	"F ends\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n mov $5,%ecx\n jne 1b\n ret\nE ends\nfar\n"
-	"F short_of\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $5,%ecx\n jne 1b\n ret\n nop\n nop\n"
-	"E short_of\nfar\n"
-	"F calls\n xor %eax,%eax\n1: add $3,%eax\n call good\n dec %edi\n jne 1b\n ret\nE calls\nfar\n"
+	"F ends\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n mov $5,%ecx\n jne 1b\n ret\n"
+	"E ends\nfar\n"
+	"F short_of\n xor %eax,%eax\n1: add $3,%eax\n dec %edi\n add $5,%ecx\n jne 1b\n ret\n nop\n"
+	" nop\nE short_of\nfar\n"
+	"F calls\n xor %eax,%eax\n1: add $3,%eax\n call good\n dec %edi\n jne 1b\n ret\n"
+	"E calls\nfar\n"
 	"F data\n xor %eax,%eax\n1: loop\n jne 1b\n ret\n .byte 6,6,6\nE data\nfar\n"
-	".globl bare\n.type bare,@function\nbare: xor %eax,%eax\n1: loop\n jne 1b\n ret\n.size bare,.-bare\nfar\n"
+	".globl bare\n.type bare,@function\nbare: xor %eax,%eax\n1: loop\n jne 1b\n"
+	" ret\n.size bare,.-bare\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 static void assert_code_slot(struct view v, const char *name, const char *host, unsigned at, unsigned len)
@@ -222,7 +227,8 @@ static const char *const shared_s =
 	"one first\none second\nfive third\nfar\n"
 	"one refused\nF syscall\n syscall\n ret\nE syscall\nfar\n"
 	"one marked\nF endbr\n endbr64\n mov $1,%eax\n ret\nE endbr\nfar\n"
-	"one before_slot\nF code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n jne 1b\n ret\nE code_slot\nfar\n"
+	"one before_slot\nF code_slot\n xor %eax,%eax\n1: add $3,%eax\n mov $5,%ecx\n dec %edi\n"
+	" jne 1b\n ret\nE code_slot\nfar\n"
 	"one apart\n ret\nfive far_after\nfar\n"
 	"F falls\n nop\nE falls\nfive into\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";

@@ -13,9 +13,10 @@ static const char *const code_s =
 	".text\n"
 	"F moves\n mov %rdi,%rax\n add %rsi,%rax\n imul %rdx,%rax\n imul %rdx,%rax\n"
 	" lea moves(%rip),%rcx\n imul %rdx,%rax\n ret\nE moves\n .fill 8,1,0xcc\n"
-	"F tail\n mov %rdi,%rax\n imul %rdx,%rax\n imul %rdx,%rax\n imul %rdx,%rax\n jmp moves\nE tail\n .fill 8,1,0xcc\n"
-	"F calls\n push %rbx\n .cfi_adjust_cfa_offset 8\n call moves\n imul %rdx,%rax\n imul %rdx,%rax\n pop %rbx\n"
-	" .cfi_adjust_cfa_offset -8\n ret\nE calls\n .fill 8,1,0xcc\n"
+	"F tail\n mov %rdi,%rax\n imul %rdx,%rax\n imul %rdx,%rax\n imul %rdx,%rax\n jmp moves\n"
+	"E tail\n .fill 8,1,0xcc\n"
+	"F calls\n push %rbx\n .cfi_adjust_cfa_offset 8\n call moves\n imul %rdx,%rax\n"
+	" imul %rdx,%rax\n pop %rbx\n .cfi_adjust_cfa_offset -8\n ret\nE calls\n .fill 8,1,0xcc\n"
 	"F short\n ret\nE short\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
