@@ -149,7 +149,8 @@ static int begin(void **state)
 	pb_stacks = stacks;
 	pb_tls = &thread;
 	thread = (struct pb_thread){
-		.own = { .lo = OWN, .hi = OWN + SIZE, .thread = &thread, .id = 1ul << 63, .exact = true },
+		.own = { .lo = OWN, .hi = OWN + SIZE, .thread = &thread, .id = 1ul << 63,
+			 .exact = true },
 	};
 	pb_open_segment_init(&own_calls, NULL, OWN + SIZE);
 	own_calls.stack = &thread.own;
@@ -362,7 +363,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_of_stack_is_left, begin, end),
 		cmocka_unit_test_setup_teardown(a_neighbour_gets_a_stack_of_its_own, begin, end),
-		cmocka_unit_test_setup_teardown(a_handler_on_another_stack_closes_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(a_handler_on_another_stack_closes_nothing,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_child_has_its_state_again, begin, end),
 	};
 

@@ -58,7 +58,9 @@ static sigjmp_buf out, *inside;
 static bool dense;
 
 enum act { NOTHING, CALLS, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, NR_ACTS };
-static const char *const act_names[] = { "nothing", "calls", "jump", "calls, jump", "jump inside", "fork", "-" };
+static const char *const act_names[] = {
+	"nothing", "calls", "jump", "calls, jump", "jump inside", "fork", "-"
+};
 static enum act act, second;
 static volatile enum act doing;		/* what the innermost handler does */
 
@@ -204,10 +206,12 @@ static void check_account(const char *when)
 	}
 	/* a jump abandons the calls that the handlers interrupted: these calls were entered, but
 	 * not counted */
-	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) || (!jumps && (ends != made || holes || cut || depth)))
-		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open (%s at step %ld, %s at %ld)",
-			 when, made, ends, holes, cut, jumps, depth, act_names[act], first_at, act_names[second],
-			 then_at);
+	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) ||
+	    (!jumps && (ends != made || holes || cut || depth)))
+		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open "
+			 "(%s at step %ld, %s at %ld)",
+			 when, made, ends, holes, cut, jumps, depth, act_names[act], first_at,
+			 act_names[second], then_at);
 }
 
 /* Calls a traced function. The traced function jumps back to the sigsetjmp. */
@@ -270,7 +274,7 @@ static void handler_acts(enum act what)
 }
 
 static bool hangs;
-static long leaves_calls;		/* the handlers leave 1 to leaves_calls calls open, in turn */
+static long leaves_calls;	/* the handlers leave 1 to leaves_calls calls open, in turn */
 static struct pb_open_call *enter(uint64_t slot);
 
 /* Enters calls and never ends them, as if a jump inside of the handler had abandoned the calls. The
@@ -356,8 +360,8 @@ __attribute__((noipa)) static void finish(pid_t parent)
 			if (c->word == PB_OPEN_FREE)
 				continue;
 			if (!jumps || c < step_top)
-				fail_msg("entry %u is %lx (%s at step %ld, %s at %ld)", k, c->word, act_names[act],
-					 first_at, act_names[second], then_at);
+				fail_msg("entry %u is %lx (%s at step %ld, %s at %ld)", k, c->word,
+					 act_names[act], first_at, act_names[second], then_at);
 			if (c->word > 0)
 				on_skipped(NULL, c);
 			else
@@ -424,7 +428,8 @@ static void test_two_handlers(void **state)
 	for (enum act a = CALLS; a < FORK; a++)
 		for (enum act b = CALLS; b < NR_ACTS; b++)
 			for (long k = 1 + (a + b) % 7; n++, run(0, a, k, b, 1); k += dense ? 1 : 13)
-				for (long j = 2 + k % 61; run(0, a, k, b, j); j += b == FORK ? 301 : dense ? 2 : 61)
+				for (long j = 2 + k % 61; run(0, a, k, b, j);
+				     j += b == FORK ? 301 : dense ? 2 : 61)
 					n++;
 	assert_true(n > 200);
 }

@@ -107,7 +107,8 @@ static void starved_thread_sees_no_stop(void **state)
 	}
 	epoll_fd = epoll_create1(0);
 	event_fd = eventfd(0, EFD_NONBLOCK);
-	assert_return_code(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd, &(struct epoll_event){ .events = EPOLLIN }), errno);
+	assert_return_code(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd,
+				     &(struct epoll_event){ .events = EPOLLIN }), errno);
 	assert_int_equal(pthread_create(&thread, NULL, starved, NULL), 0);
 	pb_agent_tid = (uint32_t)gettid();
 	for (int i = 0; i < ROUNDS; i++) {

@@ -61,7 +61,9 @@ static uint64_t target;
 
 uint64_t pb_shared_at(uint64_t pc)
 {
-	return pc == target ? pb_modules[0].bias + func((struct view){ pb_modules[0].analysis, 0 }, "plain")->addr : 0;
+	struct view v = { pb_modules[0].analysis, 0 };
+
+	return pc == target ? pb_modules[0].bias + func(v, "plain")->addr : 0;
 }
 
 #define IMAGE	0x10000000ul
@@ -109,7 +111,8 @@ static void add_module(void)
 	v = analyse("pc.so", 0);
 	f = pb_analysis_funcs(v.a);
 	stub_file.head.windows = offsetof(__typeof__(stub_file), windows);
-	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stub_file = &stub_file.head, .stubs_size = PB_STUBS_HEAD };
+	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stub_file = &stub_file.head,
+				 .stubs_size = PB_STUBS_HEAD };
 	map_at(IMAGE, v.a->image_end);
 	m->sites = map_at(REGION, 12288);
 	m->stubs = (uint8_t *)REGION + 4096;
@@ -122,7 +125,8 @@ static void add_module(void)
 		if (f[i].via)
 			write_slot(&f[i], false);
 		m->sites[i].stub = (uint32_t)m->stubs_size;
-		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_size, (uint64_t)m->stubs + m->stubs_size,
+		assert_int_equal(pb_stub_emit(m->stubs + m->stubs_size,
+					      (uint64_t)m->stubs + m->stubs_size,
 					      &m->sites[i], &p, m->returns, m->bias), 0);
 		m->stubs_size += pb_stub_size(&p);
 	}
@@ -252,15 +256,17 @@ static void use_exits(void)
 	v = analyse("exits.so", PB_MODULE_RETURNS);
 	w = pb_analysis_windows(v.a);
 	assert_true(v.a->nr_windows && v.a->nr_windows <= 64);
-	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stubs_size = PB_STUBS_HEAD, .sites = m->sites, .stubs = m->stubs,
-				 .returns = (struct pb_returns *)(REGION + 4000), .exits = exit_sites,
-				 .stub_file = &stub_file.head };
+	*m = (struct pb_module){ .analysis = v.a, .bias = IMAGE, .stubs_size = PB_STUBS_HEAD,
+				 .sites = m->sites, .stubs = m->stubs,
+				 .returns = (struct pb_returns *)(REGION + 4000),
+				 .exits = exit_sites, .stub_file = &stub_file.head };
 	memset(m->sites, 0, 4096);
 	for (uint32_t i = 0; i < v.a->nr_windows; i++) {
 		struct pb_place p = pb_window_place(v.a, &w[i]);
 		const struct pb_func *f = pb_window_func(v.a, &w[i]);
 		struct pb_site *s = f ? &m->sites[f - pb_analysis_funcs(v.a)] : NULL;
-		size_t at = pb_align_up(m->stubs_size, f ? (size_t)16 : 4), size = f ? pb_stub_size(&p) : pb_body_size(&p);
+		size_t at = pb_align_up(m->stubs_size, f ? (size_t)16 : 4);
+		size_t size = f ? pb_stub_size(&p) : pb_body_size(&p);
 
 		memcpy((void *)(IMAGE + p.window), pb_recipe_rest(p.recipe), p.recipe->window_len);
 		if (f)
@@ -268,8 +274,10 @@ static void use_exits(void)
 		else
 			exit_sites[i].stub = (uint32_t)at;
 		stub_file.windows[i] = (uint32_t)(f ? at + size : at);
-		assert_int_equal(f ? pb_stub_emit(m->stubs + at, (uint64_t)m->stubs + at, s, &p, m->returns, IMAGE) :
-				 pb_body_emit(m->stubs + at, (uint64_t)m->stubs + at, &p, m->returns, IMAGE), 0);
+		assert_int_equal(f ? pb_stub_emit(m->stubs + at, (uint64_t)m->stubs + at, s, &p,
+						  m->returns, IMAGE) :
+				 pb_body_emit(m->stubs + at, (uint64_t)m->stubs + at, &p,
+					      m->returns, IMAGE), 0);
 		m->stubs_size = at + size;
 	}
 	assert_true(m->stubs_size < 8192);
@@ -295,7 +303,8 @@ static void check_window(const struct pb_place *p, uint64_t body)
 		bool in = at > p->window && at < p->window + pb_place_patch_len(p);
 		int copy = pb_recipe_copy_offset(p->recipe, (uint8_t)(at - p->window));
 
-		assert_int_equal(pb_text_moved_pc(IMAGE + at), in && copy >= 0 ? body + (uint64_t)copy : 0);
+		assert_int_equal(pb_text_moved_pc(IMAGE + at),
+				 in && copy >= 0 ? body + (uint64_t)copy : 0);
 	}
 }
 
@@ -317,7 +326,8 @@ static void check_slot(const struct pb_place *p, uint64_t stub)
 
 			if (k != PB_JUMP_LEN)
 				assert_int_equal(pb_text_moved_pc(code + k),
-						 copy < 0 ? 0 : stub + pb_body_second(p) + (unsigned)copy);
+						 copy < 0 ? 0 : stub + pb_body_second(p) +
+								(unsigned)copy);
 		}
 	}
 }
@@ -355,7 +365,8 @@ static void test_exits(void **unused)
 		if (w->how == PB_EXIT_SHARED)
 			check_second(&p, stub);
 	}
-	assert_true(how[PB_EXIT_WINDOW] >= 2 && how[PB_EXIT_ENTRY] && how[PB_EXIT_PADDING_SLOT] && how[PB_EXIT_CODE_SLOT] && how[PB_EXIT_SHARED]);
+	assert_true(how[PB_EXIT_WINDOW] >= 2 && how[PB_EXIT_ENTRY] && how[PB_EXIT_PADDING_SLOT] &&
+		    how[PB_EXIT_CODE_SLOT] && how[PB_EXIT_SHARED]);
 }
 
 static int set_up(void **unused)

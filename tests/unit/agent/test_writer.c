@@ -94,7 +94,8 @@ static __attribute__((noinline)) void put_as(uint32_t n, enum kind kind)
 		ok = pb_writer_put_long(&w, n, TIME - 7, TIME);
 		break;
 	case ESCAPE:
-		ok = pb_writer_put(&w, PB_TAG_LEAF | site, w.last + (1ull << 40), PB_LEAF_BITS, NULL, 0);
+		ok = pb_writer_put(&w, PB_TAG_LEAF | site, w.last + (1ull << 40), PB_LEAF_BITS,
+				   NULL, 0);
 		break;
 	}
 	done[n] = ok;
@@ -194,7 +195,8 @@ static void read_chunk(struct pb_chunk *c, uint8_t *numbers)
 	if (c->state == PB_CHUNK_OPEN && end * 8 <= c->used)
 		return;
 	if (c->state == PB_CHUNK_FULL && PB_CHUNK_HEADER + end * 8 < PB_CHUNK_LIMIT)
-		fail_msg("the words that are missing at the end of chunk %lu aren't seen (step %ld)", c->seq, at);
+		fail_msg("the words that are missing at the end of chunk %lu aren't seen "
+			 "(step %ld)", c->seq, at);
 	if (numbers[c->seq]++)
 		fail_msg("two chunks have the number %lu (step %ld)", c->seq, at);
 	for (uint32_t i = 0; i < end;) {
@@ -246,9 +248,11 @@ static void begin(bool zeroing)
 	memset(ring + CHUNKS_AT, zeroing ? 0xa5 : 0, (size_t)CHUNKS * PB_CHUNK_SIZE);
 	for (int i = 0; i < CHUNKS; i++)
 		*chunk(i) = (struct pb_chunk){ .uses = zeroing };
-	*(struct pb_ring *)ring = (struct pb_ring){ .magic = PB_RING_MAGIC, .version = PB_RING_VERSION,
-						    .usable = CHUNKS };
-	assert_int_equal(pb_ring_attach(ring, SIZE, 8, CHUNKS, 4096, CHUNKS_AT, PB_RING_DISCARD), 0);
+	*(struct pb_ring *)ring = (struct pb_ring){
+		.magic = PB_RING_MAGIC, .version = PB_RING_VERSION, .usable = CHUNKS,
+	};
+	assert_int_equal(pb_ring_attach(ring, SIZE, 8, CHUNKS, 4096, CHUNKS_AT,
+					PB_RING_DISCARD), 0);
 	pb_ring_map.taken[0] = 0;
 	pb_writer_init(&w, 1, 1, 1);
 	w.own_lo = here - (4 << 20);
@@ -355,7 +359,8 @@ static void jumps_after_a_change(void **state)
 static bool shows_its_end(void)
 {
 	uint64_t chunk_now = pb_chunk_of(w.pos);
-	const uint64_t *p = (const uint64_t *)w.pos - 1, *end = (const uint64_t *)(chunk_now + PB_CHUNK_SIZE);
+	const uint64_t *p = (const uint64_t *)w.pos - 1;
+	const uint64_t *end = (const uint64_t *)(chunk_now + PB_CHUNK_SIZE);
 
 	if (chunk_now == pb_no_chunk || w.pos - chunk_now == PB_CHUNK_HEADER)
 		return true;
@@ -390,7 +395,8 @@ static bool left_at_step(long k, enum kind kind, uint64_t left)
 		return false;
 	step_at = 0;
 	if (!shows_its_end())
-		fail_msg("a reader doesn't see the last reserved words (step %ld, kind %d, %lu bytes of room)", k, kind, left);
+		fail_msg("a reader doesn't see the last reserved words "
+			 "(step %ld, kind %d, %lu bytes of room)", k, kind, left);
 	put(SHORT);
 	fill_chunk();
 	put(SHORT);
@@ -511,8 +517,10 @@ static uint32_t records_in(const struct pb_chunk *c, uint32_t interrupted, uint3
 			nr += (data[i] >> PB_SITE_SHIFT & PB_SITE_MASK) != interrupted;
 		} else if (data[i]) {
 			len = data[i] >> PB_EXT_LEN_SHIFT & 0xff;
-			*others += (type != PB_EXT_PAD && type != PB_EXT_TIME && type != PB_EXT_LONG) || !len ||
-				   (type == PB_EXT_LONG && (data[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK) != interrupted);
+			*others += (type != PB_EXT_PAD && type != PB_EXT_TIME &&
+				    type != PB_EXT_LONG) || !len ||
+				   (type == PB_EXT_LONG &&
+				    (data[i] >> PB_EXT_SITE_SHIFT & PB_SITE_MASK) != interrupted);
 			len += !len;
 		}
 	}
@@ -562,7 +570,8 @@ static void check_child(long k, enum kind kind)
 
 		if (was->serial == w.serial && was->state != PB_CHUNK_FREE &&
 		    memcmp(was, chunk(i), PB_CHUNK_SIZE))
-			fail_msg("the child of step %ld of kind %d has changed its parent's chunk %lu", k, kind, was->seq);
+			fail_msg("the child of step %ld of kind %d has changed its parent's "
+				 "chunk %lu", k, kind, was->seq);
 		if (chunk(i)->serial != w.serial)
 			chunk(i)->state = PB_CHUNK_FREE;
 	}
@@ -649,7 +658,8 @@ int main(int argc, char **argv)
 
 	all = argc > 1 && !strcmp(argv[1], "all");
 	/* the ring is shared with children */
-	ring = mmap(NULL, SIZE + PB_CHUNK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ring = mmap(NULL, SIZE + PB_CHUNK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		    -1, 0);
 	assert_true(ring != MAP_FAILED);
 	ring += -(uint64_t)ring % PB_CHUNK_SIZE;
 	pb_ring_clock = no_time;

@@ -20,7 +20,8 @@ static void cleaned(void **state)
 		{ "\xc2\xa0\xc4\x9b\xc3\x9b", "\xc2\xa0\xc4\x9b\xc3\x9b", 0 },
 		/* bytes that are cut off or not UTF-8: no terminal takes them for a control
 		 * character */
-		{ "\xc2", "\xc2", 0 }, { "\x9b" "1m", "\x9b" "1m", 0 }, { "\xc2\xc2\x9b", "\xc2??", 0 },
+		{ "\xc2", "\xc2", 0 }, { "\x9b" "1m", "\x9b" "1m", 0 },
+		{ "\xc2\xc2\x9b", "\xc2??", 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

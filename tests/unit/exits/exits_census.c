@@ -33,7 +33,9 @@ static const char *const why_names[] = {
 	PB_INEXIT_LIST(X)
 #undef X
 };
-static const char *const kind_names[] = { "ret", "ret_pops", "jmp", "jcc", "indirect", "fall", "undecoded" };
+static const char *const kind_names[] = {
+	"ret", "ret_pops", "jmp", "jcc", "indirect", "fall", "undecoded"
+};
 
 struct totals {
 	size_t functions, why[PB_NR_INEXIT], exits[2], how[2][PB_NR_EXIT_HOW];
@@ -70,7 +72,8 @@ static void print(const char *name, const struct totals *t)
 	       100.0 * (double)t->why[0] / (double)t->functions);
 	for (unsigned i = 1; i < PB_NR_INEXIT; i++)
 		if (t->why[i])
-			printf(" %s %.2f", why_names[i], 100.0 * (double)t->why[i] / (double)t->functions);
+			printf(" %s %.2f", why_names[i],
+			       100.0 * (double)t->why[i] / (double)t->functions);
 	for (unsigned jump = 0; jump < 2; jump++) {
 		printf("; %s %zu:", jump ? "tail jumps" : "returns", t->exits[jump]);
 		for (unsigned i = 0; i < PB_NR_EXIT_HOW; i++)
@@ -133,8 +136,8 @@ static void census_file(const char *path)
 	add_file(a, &t);
 	add_file(a, &all);
 	print(base_name(path), &t);
-	printf("%-22s bytes %lu, without %lu; windows %u, recipes %lu, without %lu\n", "", a->size, without->size,
-	       a->nr_windows, a->recipes_size, without->recipes_size);
+	printf("%-22s bytes %lu, without %lu; windows %u, recipes %lu, without %lu\n", "", a->size,
+	       without->size, a->nr_windows, a->recipes_size, without->recipes_size);
 	free((void *)a);
 	free((void *)without);
 }
@@ -165,7 +168,8 @@ static void refusals(struct pb_an *an, void *arg)
 			for (size_t k = pb_exits_lower(an, units[u]);
 			     k < an->exits.n && an->exits.v[k].unit == units[u]; k++)
 				if (an->exits.v[k].live && !an->exits.v[k].how)
-					printf(" %lx:%s", (long)an->exits.v[k].addr, kind_names[an->exits.v[k].kind]);
+					printf(" %lx:%s", (long)an->exits.v[k].addr,
+					       kind_names[an->exits.v[k].kind]);
 		printf("\n");
 	}
 }
@@ -179,7 +183,8 @@ static void everything(struct pb_an *an, void *arg)
 		const struct pb_an_window *w = &an->exit_windows.v[i];
 		uint64_t slot = w->via ? w->start + (uint64_t)(int64_t)w->via : 0;
 
-		printf("W %zu %lx %u %s %lx %u\n", i, (long)w->start, w->len, how_names[w->how], (long)slot, w->second_len);
+		printf("W %zu %lx %u %s %lx %u\n", i, (long)w->start, w->len, how_names[w->how],
+		       (long)slot, w->second_len);
 	}
 	for (size_t i = 0; i < an->fns.n; i++) {
 		const struct pb_fn *f = &an->fns.v[i];
@@ -191,7 +196,8 @@ static void everything(struct pb_an *an, void *arg)
 			for (size_t k = pb_exits_lower(an, units[u]);
 			     k < an->exits.n && an->exits.v[k].unit == units[u]; k++)
 				if (an->exits.v[k].exit)
-					printf(" %lx:%s", (long)an->exits.v[k].addr, kind_names[an->exits.v[k].kind]);
+					printf(" %lx:%s", (long)an->exits.v[k].addr,
+					       kind_names[an->exits.v[k].kind]);
 		printf("\n");
 	}
 }
@@ -243,7 +249,8 @@ int main(int argc, char **argv)
 		else if (file)
 			census_file(argv[i]);
 		else
-			visit(argv[i], PB_MODULE_RETURNS, list ? refusals : dump ? everything : census);
+			visit(argv[i], PB_MODULE_RETURNS,
+			      list ? refusals : dump ? everything : census);
 	}
 	if (!list && !dump && !times && argc > 2)
 		print("all", &all);

@@ -48,7 +48,8 @@ static void map_line(const char *line)
 	if (at) {
 		snprintf(path, sizeof(path), "%s", at + 18);
 		path[strcspn(path, "\n")] = 0;
-	} else if ((at = strstr(line, "   svma 0x")) && sscanf(at, "   svma 0x%lx, avma 0x%lx", &svma, &avma) == 2 &&
+	} else if ((at = strstr(line, "   svma 0x")) &&
+		   sscanf(at, "   svma 0x%lx, avma 0x%lx", &svma, &avma) == 2 &&
 		   nr_maps < MAX_MODULES && !strstr(path, "valgrind/lackey")) {
 		snprintf(maps[nr_maps].path, sizeof(maps[0].path), "%s", path);
 		maps[nr_maps++].bias = avma - svma;

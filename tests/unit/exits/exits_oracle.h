@@ -82,7 +82,8 @@ static struct {
 static bool quiet, leave_out;
 static uint64_t may_be_lost = UINT64_MAX;
 
-static void bad(uint64_t *what, const char *text, const struct module *m, uint64_t ip, const struct function *f)
+static void bad(uint64_t *what, const char *text, const struct module *m, uint64_t ip,
+		const struct function *f)
 {
 	(*what)++;
 	if (quiet || *what > MAX_SHOWN)
@@ -94,7 +95,8 @@ static void bad(uint64_t *what, const char *text, const struct module *m, uint64
 static void name_of(const struct pb_an *an, const struct pb_fn *f, char *to, size_t size)
 {
 	if (f->nr_cands)
-		snprintf(to, size, "%.*s", (int)an->cands.v[f->cand].len, an->cands.v[f->cand].name);
+		snprintf(to, size, "%.*s", (int)an->cands.v[f->cand].len,
+			 an->cands.v[f->cand].name);
 	else
 		snprintf(to, size, "sub_%lx", (long)f->addr);
 }
@@ -106,7 +108,8 @@ static void cover(struct module *m, uint64_t start, uint64_t len, uint32_t windo
 			m->at[a - m->low].window = window;
 }
 
-static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t len, int16_t via, uint8_t code_slot)
+static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t len, int16_t via,
+			uint8_t code_slot)
 {
 	uint64_t slot = start + (uint64_t)(int64_t)via;
 
@@ -115,7 +118,8 @@ static void take_window(struct module *m, uint32_t i, uint64_t start, uint8_t le
 	if (!via)
 		return;
 	/* no code may jump to a slot in padding; code may jump to the start of a code slot */
-	cover(m, code_slot ? slot - PB_JUMP_LEN : slot, code_slot ? code_slot : PB_JUMP_LEN, 3 * i + 2);
+	cover(m, code_slot ? slot - PB_JUMP_LEN : slot, code_slot ? code_slot : PB_JUMP_LEN,
+	      3 * i + 2);
 	m->starts[3 * i + 1] = code_slot ? slot - PB_JUMP_LEN : 0;
 }
 
@@ -143,7 +147,8 @@ static void take_functions(struct pb_an *an, struct module *m)
 				if (!an->exits.v[k].exit)
 					continue;
 				if (m->nr_exits == cap)
-					m->exits = realloc(m->exits, (cap = cap ? 2 * cap : 1024) * 8);
+					m->exits = realloc(m->exits,
+							   (cap = cap ? 2 * cap : 1024) * 8);
 				m->exits[m->nr_exits++] = an->exits.v[k].addr;
 			}
 		if (leave_out && m->nr_exits > to->first)
@@ -168,14 +173,15 @@ static void take(struct pb_an *an, void *arg)
 		const struct pb_range *r = &an->ranges.v[i];
 
 		for (uint64_t k = 0; k < r->size; k++)
-			memcpy(m->at[r->addr + k - m->low].byte, r->bytes + k, r->size - k < 6 ? r->size - k : 6);
+			memcpy(m->at[r->addr + k - m->low].byte, r->bytes + k,
+			       r->size - k < 6 ? r->size - k : 6);
 	}
 	for (size_t i = 0; i < an->fns.n; i++) {
 		const struct pb_fn *f = &an->fns.v[i];
 
 		if (!f->refused)
-			take_window(m, (uint32_t)(an->exit_windows.n + i), f->addr + f->window, f->window_len,
-				    f->via, f->second_len);
+			take_window(m, (uint32_t)(an->exit_windows.n + i), f->addr + f->window,
+				    f->window_len, f->via, f->second_len);
 	}
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
 		const struct pb_an_window *w = &an->exit_windows.v[i];
@@ -265,7 +271,8 @@ static bool is_call(const struct at *a)
 {
 	const uint8_t *b = a->byte;
 
-	while (b < a->byte + 4 && (*b == 0x66 || *b == 0x67 || *b == 0xf2 || *b == 0x3e || (*b & 0xf0) == 0x40))
+	while (b < a->byte + 4 &&
+	       (*b == 0x66 || *b == 0x67 || *b == 0xf2 || *b == 0x3e || (*b & 0xf0) == 0x40))
 		b++;
 	return *b == 0xe8 || (*b == 0xff && (b[1] >> 3 & 7) == 2);
 }
@@ -312,7 +319,9 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 	if (a->exit) {
 		count.listed++;
 		if (nr_slots && slots[nr_slots - 1] != sp && sp < slots[0])
-			bad(&count.wrong, "at an exit, the return address isn't on top of the stack", m, ip, NULL);
+			bad(&count.wrong,
+			    "at an exit, the return address isn't on top of the stack",
+			    m, ip, NULL);
 	}
 	c = nr_calls ? &calls[nr_calls - 1] : NULL;
 	if (!c || c->slot != sp)
@@ -327,14 +336,16 @@ static void before(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uin
 /* Is called after the instruction at ip was executed. Notes a call, or a jump that leaves its
  * function. sp: the stack pointer before the instruction. to, to_sp: the address of the next
  * instruction, and the stack pointer there. */
-static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to, uint64_t to_sp)
+static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint64_t to,
+		  uint64_t to_sp)
 {
 	struct open_call *c = nr_calls ? &calls[nr_calls - 1] : NULL;
 
 	if (is_call(a) && to_sp == sp - 8 && nr_slots < MAX_DEPTH)
 		slots[nr_slots++] = to_sp;
 	/* a conditional jump that wasn't taken doesn't leave the function */
-	if (!a->exit || is_ret(a) || (a->exit == PB_EXIT_JCC + 1 && to == ip + a->len) || !c || !listed(c, m, ip))
+	if (!a->exit || is_ret(a) || (a->exit == PB_EXIT_JCC + 1 && to == ip + a->len) || !c ||
+	    !listed(c, m, ip))
 		return;
 	if (c->slot != sp) {
 		/* the exit belongs to an inner call, or to another function that shares the exit */
@@ -349,10 +360,12 @@ static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint
 
 static int result(uint64_t steps)
 {
-	printf("%lu steps, %lu calls of functions with all exits: %lu returned, %lu tail jumps, %lu entered again, "
-	       "%lu left otherwise; %lu returns at exits\n%lu wrong, %lu landed in windows\n", (long)steps,
-	       (long)count.entered, (long)count.returned, (long)count.tail, (long)count.again, (long)count.lost,
-	       (long)count.listed, (long)count.wrong, (long)count.landed);
+	printf("%lu steps, %lu calls of functions with all exits: %lu returned, %lu tail jumps, "
+	       "%lu entered again, %lu left otherwise; %lu returns at exits\n"
+	       "%lu wrong, %lu landed in windows\n",
+	       (long)steps, (long)count.entered, (long)count.returned, (long)count.tail,
+	       (long)count.again, (long)count.lost, (long)count.listed, (long)count.wrong,
+	       (long)count.landed);
 	return count.wrong || count.landed || count.lost > may_be_lost;
 }
 #endif

@@ -40,7 +40,8 @@ static struct module *find_other(uint64_t ip)
 		char perms[8];
 		int at = 0;
 
-		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &from, &to, perms, &offset, &at) < 4 ||
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n",
+			   &from, &to, perms, &offset, &at) < 4 ||
 		    ip < from || ip >= to || line[at] != '/')
 			continue;
 		line[strcspn(line, "\n")] = 0;

@@ -151,7 +151,8 @@ int main(void)
 	memset(copy, 'x', 4999);
 	copy[4999] = 0;
 	memcpy(copy + 17, text, strlen(text));
-	printf("%s %zu %d %f %ld\n", strstr(copy, "line") ? "found" : "lost", strlen(copy), v[63], 1.5, sink);
+	printf("%s %zu %d %f %ld\n", strstr(copy, "line") ? "found" : "lost", strlen(copy), v[63],
+	       1.5, sink);
 	free(copy);
 	free(text);
 	return 0;

@@ -137,8 +137,8 @@ void gen_module(struct gen *g, uint32_t image, uint32_t module, uint32_t pid, ui
 		uint64_t bias, const char *const *names, uint32_t nr)
 {
 	struct pb_meta_module m = {
-		.image = image, .module = module, .pid = pid, .first_site = first_site, .bias = bias,
-		.clock = GEN_START, .nr_funcs = nr,
+		.image = image, .module = module, .pid = pid, .first_site = first_site,
+		.bias = bias, .clock = GEN_START, .nr_funcs = nr,
 	};
 	char path[64];
 
@@ -160,7 +160,8 @@ void gen_thread(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, cons
 
 void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64_t start)
 {
-	struct pb_ring_thread t = { .serial = serial, .pid = pid, .tid = tid, .image = 1, .start = start };
+	struct pb_ring_thread t = { .serial = serial, .pid = pid, .tid = tid, .image = 1,
+				    .start = start };
 
 	gen_meta(g, PB_META_THREAD, &t, sizeof(t), "t");
 }

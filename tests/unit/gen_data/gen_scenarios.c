@@ -350,14 +350,15 @@ static void bench_threads(const char *dir, uint64_t n)
 }
 
 const char *const gen_scenarios[] = {
-	"basic", "skipped", "tails", "lost", "threads", "stacks", "killed", "buffers", "function", "bench",
-	"bench_threads", NULL
+	"basic", "skipped", "tails", "lost", "threads", "stacks", "killed", "buffers", "function",
+	"bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
-		basic, skipped, tails, lost, threads, stacks, killed, buffers, function, bench, bench_threads,
+		basic, skipped, tails, lost, threads, stacks, killed, buffers, function, bench,
+		bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

@@ -10,7 +10,9 @@
 
 #define MAX_UNITS 64
 
-static const char *const kinds[] = { "ret", "ret_pops", "jmp", "jcc", "indirect", "fall", "undecoded" };
+static const char *const kinds[] = {
+	"ret", "ret_pops", "jmp", "jcc", "indirect", "fall", "undecoded"
+};
 static const char *const hows[] = {
 #define X(name, text) #name,
 	PB_EXIT_HOW_LIST(X)
@@ -48,15 +50,18 @@ static inline void describe(const struct pb_an *an, const struct pb_fn *f, char 
 {
 	uint32_t units[MAX_UNITS];
 	size_t n = pb_exits_units(an, f, units, MAX_UNITS);
-	int len = snprintf(to, size, "%s%s", f->flags & PB_FUNC_GOES_ON ? "goes on, " : "", whys[f->inexit]);
+	int len = snprintf(to, size, "%s%s", f->flags & PB_FUNC_GOES_ON ? "goes on, " : "",
+			   whys[f->inexit]);
 
 	for (size_t u = 0; !f->inexit && u < n; u++)
-		for (size_t k = pb_exits_lower(an, units[u]); k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
+		for (size_t k = pb_exits_lower(an, units[u]);
+		     k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
 			const struct pb_fn_exit *e = &an->exits.v[k];
 
 			if (e->exit)
-				len += snprintf(to + len, size - (size_t)len, " %s%+ld:%s", kinds[e->kind],
-						(long)(e->addr - f->addr), hows[e->how]);
+				len += snprintf(to + len, size - (size_t)len, " %s%+ld:%s",
+						kinds[e->kind], (long)(e->addr - f->addr),
+						hows[e->how]);
 		}
 }
 

@@ -85,17 +85,21 @@ static struct frame frame_at(Dwarf_CFI *cfi, uint64_t addr)
 
 static int same_frame(const struct frame *a, const struct frame *b)
 {
-	return !memcmp(&a->cfa, &b->cfa, sizeof(a->cfa)) && !memcmp(a->regs, b->regs, sizeof(a->regs));
+	return !memcmp(&a->cfa, &b->cfa, sizeof(a->cfa)) &&
+	       !memcmp(a->regs, b->regs, sizeof(a->regs));
 }
 
 static void print_frame(const char *what, const struct frame *f)
 {
 	printf("    %s: ", what);
 	for (size_t i = 0; i < f->cfa.nops; i++)
-		printf("%x,%lld ", f->cfa.ops[i].atom, (long long)f->cfa.ops[i].number2 ? (long long)f->cfa.ops[i].number2 : (long long)f->cfa.ops[i].number);
+		printf("%x,%lld ", f->cfa.ops[i].atom,
+		       (long long)f->cfa.ops[i].number2 ? (long long)f->cfa.ops[i].number2 :
+							  (long long)f->cfa.ops[i].number);
 	for (unsigned i = 0; i < NR_KEPT; i++)
 		if (f->regs[i].nops)
-			printf(" r%d@%lld", kept[i], (long long)f->regs[i].ops[f->regs[i].nops > 1].number);
+			printf(" r%d@%lld", kept[i],
+			       (long long)f->regs[i].ops[f->regs[i].nops > 1].number);
 	printf("%s\n", f->found ? "" : "none");
 }
 
@@ -120,7 +124,8 @@ static void compare(struct file *t, const char *what, uint64_t addr, uint64_t co
 
 		printf("  %s %llx %s+%llx, copy at %llx\n", what, (unsigned long long)addr,
 		       i < 0 ? "" : pb_func_name(t->a, pb_analysis_funcs(t->a) + i),
-		       i < 0 ? 0ull : (unsigned long long)(addr - pb_analysis_funcs(t->a)[i].addr), (unsigned long long)copy);
+		       i < 0 ? 0ull : (unsigned long long)(addr - pb_analysis_funcs(t->a)[i].addr),
+		       (unsigned long long)copy);
 		print_frame("program", &want);
 		print_frame("stub", &is);
 	}
@@ -141,24 +146,27 @@ static void compare_entry(struct file *t, const char *what, uint64_t addr, uint6
 	struct frame is = frame_at(t->stub_cfi, copy);
 	const Dwarf_Op *op = is.cfa.ops;
 
-	if (is.found && is.cfa.nops == 1 && op->atom == DW_OP_bregx && op->number == 7 && op->number2 == 8 &&
-	    none_saved(&is)) {
+	if (is.found && is.cfa.nops == 1 && op->atom == DW_OP_bregx && op->number == 7 &&
+	    op->number2 == 8 && none_saved(&is)) {
 		t->same++;
 		return;
 	}
 	t->differ++;
 	if (verbose) {
-		printf("  %s %llx, copy at %llx\n", what, (unsigned long long)addr, (unsigned long long)copy);
+		printf("  %s %llx, copy at %llx\n", what, (unsigned long long)addr,
+		       (unsigned long long)copy);
 		print_frame("stub", &is);
 	}
 }
 
-static void check_recipe(struct file *t, const char *what, uint64_t window, uint64_t body, const struct pb_recipe *r)
+static void check_recipe(struct file *t, const char *what, uint64_t window, uint64_t body,
+			 const struct pb_recipe *r)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
 
 	for (unsigned i = 0; i < r->nr_pairs; i++)
-		if (p[i].orig < r->window_len && (i + 1 == r->nr_pairs || p[i].copy < p[i + 1].copy))
+		if (p[i].orig < r->window_len &&
+		    (i + 1 == r->nr_pairs || p[i].copy < p[i + 1].copy))
 			compare(t, what, window + p[i].orig, body + p[i].copy);
 }
 
@@ -174,7 +182,8 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 
 		for (unsigned k = 0; k < p->nr_exits; k++)
 			exit |= p->exits[k].off == pair->orig && p->exits[k].kind != PB_EXIT_JCC;
-		if (pair->orig >= r->window_len || (i + 1 < r->nr_pairs && pair[1].copy == pair->copy))
+		if (pair->orig >= r->window_len ||
+		    (i + 1 < r->nr_pairs && pair[1].copy == pair->copy))
 			continue;
 		if (exit)
 			compare_entry(t, "exit", p->window + pair->orig, body + pair->copy);
@@ -184,7 +193,8 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 	for (unsigned at = pb_body_exits(p); at < pb_body_second(p); at++)
 		compare_entry(t, "jcc", p->window, body + at);
 	if (p->second)
-		check_recipe(t, p->shares ? "second jump" : "code slot", pb_place_second(p), body + pb_body_second(p), p->second);
+		check_recipe(t, p->shares ? "second jump" : "code slot", pb_place_second(p),
+			     body + pb_body_second(p), p->second);
 }
 
 static void check_all(struct file *t)
@@ -241,7 +251,8 @@ static int check_file(const char *path)
 	if (!t.cfi || !t.stub_cfi)
 		errx(2, "%s: no table: %s", path, dwarf_errmsg(-1));
 	check_all(&t);
-	printf("%s: %lu rows, %lu differ, %lu have none in the program\n", path, t.same + t.differ, t.differ, t.none);
+	printf("%s: %lu rows, %lu differ, %lu have none in the program\n", path, t.same + t.differ,
+	       t.differ, t.none);
 	return t.differ != 0;
 }
 

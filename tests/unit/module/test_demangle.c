@@ -31,8 +31,10 @@ static void simple(void **state)
 	SIMPLE("_start", NULL);
 	SIMPLE("_ZN", NULL);
 	SIMPLE("_ZN2ns4pairIiE5firstEi", "ns::pair<int>::first");
-	SIMPLE("_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back");
-	SIMPLE("_ZNSt6vectorISt6threadSaIS0_EE17_M_realloc_insertIJRFviEiEEEvN9__gnu_cxx17__normal_iteratorIPS0_S2_EEDpOT_",
+	SIMPLE("_ZNSt6vectorIiSaIiEE9push_backEOi",
+	       "std::vector<int, std::allocator<int> >::push_back");
+	SIMPLE("_ZNSt6vectorISt6threadSaIS0_EE17_M_realloc_insertIJRFviEiEEEvN9__gnu_cxx"
+	       "17__normal_iteratorIPS0_S2_EEDpOT_",
 	       "std::vector<...>::_M_realloc_insert<void (&)(int), int>");
 	SIMPLE("_ZN3FooIiED1Ev", "Foo<int>::~Foo");
 	SIMPLE("_Z3foov.cold", "foo.cold");
@@ -65,10 +67,12 @@ static void depths(void **state)
 		free(got);
 	}
 	static const char *const wants[] = {
-		"f<...>", "f<std::pair<...> >", "f<std::pair<std::vector<...>, std::allocator<std::pair> > >",
+		"f<...>", "f<std::pair<...> >",
+		"f<std::pair<std::vector<...>, std::allocator<std::pair> > >",
 	};
 	for (unsigned depth = 0; depth < 40; depth++) {
-		char *got = pb_demangle_depth(deep, PB_DEMANGLE_SHORT, depth), *all = pb_demangle(deep, PB_DEMANGLE_SHORT);
+		char *got = pb_demangle_depth(deep, PB_DEMANGLE_SHORT, depth);
+		char *all = pb_demangle(deep, PB_DEMANGLE_SHORT);
 
 		if (depth < 3)
 			assert_string_equal(got, wants[depth]);
@@ -83,10 +87,12 @@ static void depths(void **state)
 static void rust(void **state)
 {
 	SIMPLE("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt");
-	SIMPLE("_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
+	SIMPLE("_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$"
+	       "3fmt17h0123456789abcdefE",
 	       "<alloc::string::String as core::fmt::Display>::fmt");
 	SIMPLE("_RNvCskwGfYPst2Cb_3foo3bar", "foo::bar");
-	SIMPLE("_RINvCskwGfYPst2Cb_3foo3barNtNtNtCskwGfYPst2Cb_4abcd4efgh4ijkl4mnopNtNtB2_1a1bE", "foo::bar::<...>");
+	SIMPLE("_RINvCskwGfYPst2Cb_3foo3barNtNtNtCskwGfYPst2Cb_4abcd4efgh4ijkl4mnopNtNtB2_1a1bE",
+	       "foo::bar::<...>");
 }
 
 static void styles(void **state)
@@ -110,7 +116,8 @@ static void endless(void **state)
 
 	expect(name, PB_DEMANGLE_FULL, "f(std::pair<int, int>)");
 	for (int i = 0; i < 35; i++)
-		sprintf(name + strlen(name), "S_IS%c_S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i],
+		sprintf(name + strlen(name), "S_IS%c_S%c_E",
+			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i],
 			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
 	expect(name, PB_DEMANGLE_FULL, NULL);
 	/* the same in a template's arguments */
@@ -152,8 +159,8 @@ static void garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(simple), cmocka_unit_test(operators), cmocka_unit_test(depths), cmocka_unit_test(rust),
-		cmocka_unit_test(styles), cmocka_unit_test(endless),
+		cmocka_unit_test(simple), cmocka_unit_test(operators), cmocka_unit_test(depths),
+		cmocka_unit_test(rust), cmocka_unit_test(styles), cmocka_unit_test(endless),
 		cmocka_unit_test(odd_identifiers), cmocka_unit_test(garbage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

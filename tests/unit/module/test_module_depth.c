@@ -94,7 +94,8 @@ static void test_not_assembly(void **unused)
 {
 	char path[256];
 
-	write_file("go.s", MACROS NAKED ".text\nN f\n body\n ret\nZ f\n.section .gopclntab,\"a\"\n .quad 1\n" END);
+	write_file("go.s", MACROS NAKED ".text\nN f\n body\n ret\nZ f\n"
+		   ".section .gopclntab,\"a\"\n .quad 1\n" END);
 	build("gcc -shared -nostdlib go.s -o go.so");
 	snprintf(path, sizeof(path), "%s/go.so", dir);
 	visit(path, compare, (void *)(struct expected[]){ { "f", "UNWIND" }, { NULL, NULL } });

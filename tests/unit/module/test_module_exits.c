@@ -332,7 +332,8 @@ static void check_module(struct pb_an *an, void *arg)
 		for (unsigned k = 0; k < r->nr_pairs; k++)
 			found |= pb_recipe_pairs(r)[k].orig == e->addr - w->start;
 		assert_true(found);
-		assert_memory_equal(pb_recipe_orig(r), range->bytes + (w->start - range->addr), w->len);
+		assert_memory_equal(pb_recipe_orig(r), range->bytes + (w->start - range->addr),
+				    w->len);
 		/* no jump leads to a byte after the window's start, up to the exit */
 		for (uint64_t at = w->start + 1; at <= e->addr; at++)
 			assert_false(pb_bit_test(range->reached, at - range->addr));
@@ -352,7 +353,8 @@ static void check_apart(struct pb_an *an, void *arg)
 	(void)arg;
 	for (size_t i = 0; i < an->exit_windows.n; i++) {
 		const struct pb_an_window *w = &an->exit_windows.v[i];
-		uint64_t slot = w->start + (uint64_t)(int64_t)w->via - low, from = w->second_len ? slot - PB_JUMP_LEN : slot;
+		uint64_t slot = w->start + (uint64_t)(int64_t)w->via - low;
+		uint64_t from = w->second_len ? slot - PB_JUMP_LEN : slot;
 		uint64_t to = w->second_len ? from + w->second_len : slot + PB_JUMP_LEN;
 
 		for (uint64_t at = w->start - low; at < w->start - low + w->len; at++)
@@ -399,14 +401,16 @@ static size_t starts_of(const struct pb_an *an, const struct pb_fn *f, uint64_t 
 
 	assert_true(nr <= 4096);
 	for (size_t u = 0; u < nr; u++)
-		for (size_t k = pb_exits_lower(an, units[u]); k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
+		for (size_t k = pb_exits_lower(an, units[u]);
+		     k < an->exits.n && an->exits.v[k].unit == units[u]; k++) {
 			const struct pb_fn_exit *e = &an->exits.v[k];
+			const struct pb_an_window *w = &an->exit_windows.v[e->window];
 
 			if (!e->exit)
 				continue;
-			if (an->exit_windows.v[e->window].on >= 0)
-				n = add_start(an->exit_windows.v[an->exit_windows.v[e->window].on].start, to, n, max);
-			n = add_start(an->exit_windows.v[e->window].start, to, n, max);
+			if (w->on >= 0)
+				n = add_start(an->exit_windows.v[w->on].start, to, n, max);
+			n = add_start(w->start, to, n, max);
 		}
 	return n;
 }
@@ -418,7 +422,8 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *f, uint64_t *to, size_t max)
+static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *f, uint64_t *to,
+			     size_t max)
 {
 	uint32_t nr;
 	const uint32_t *left_by = pb_func_left_by(a, f, &nr);
@@ -431,7 +436,8 @@ static size_t starts_in_file(const struct pb_analysis *a, const struct pb_func *
 }
 
 /* Checks that the written analysis has the exit, in the same window. */
-static void check_exit(const struct pb_an *an, const struct pb_analysis *a, const struct pb_fn_exit *e)
+static void check_exit(const struct pb_an *an, const struct pb_analysis *a,
+		       const struct pb_fn_exit *e)
 {
 	const struct pb_an_window *is = &an->exit_windows.v[e->window];
 	int64_t i = pb_window_lower(a, e->addr);
@@ -457,7 +463,8 @@ static void check_exit(const struct pb_an *an, const struct pb_analysis *a, cons
 	assert_memory_equal(pb_window_recipe(a, w), an->recipes.v + is->recipe,
 			    pb_recipe_size((const struct pb_recipe *)(an->recipes.v + is->recipe)));
 	if (is->second_len)
-		assert_int_equal(w->how == PB_EXIT_ENTRY ? pb_func_code_recipe(a, pb_window_func(a, w))->window_len :
+		assert_int_equal(w->how == PB_EXIT_ENTRY ?
+				 pb_func_code_recipe(a, pb_window_func(a, w))->window_len :
 				 pb_window_second(a, w)->window_len, is->second_len);
 	if (w->how == PB_EXIT_ENTRY)
 		assert_ptr_equal(pb_func_exits(a, pb_window_func(a, w)), w);
@@ -533,7 +540,8 @@ static void test_damaged(void **unused)
 
 	assert_true(v.a->nr_windows > 10);
 	for (uint64_t at = 0; at < v.size; at++)
-		for (unsigned bit = 0; bit < 8 && (at < sizeof(*v.a) || (at >= from && at < to)); bit++) {
+		for (unsigned bit = 0; bit < 8 && (at < sizeof(*v.a) || (at >= from && at < to));
+		     bit++) {
 			memcpy(copy, v.a, v.size);
 			copy[at] ^= (uint8_t)(1u << bit);
 			refused += pb_analysis_check(copy, v.size) != 0;
@@ -546,7 +554,8 @@ static void test_damaged(void **unused)
 		const struct pb_func *f = pb_analysis_find(v.a, pb_analysis_windows(v.a)[i].start);
 
 		memcpy(copy, v.a, v.size);
-		if (w->how == PB_EXIT_WINDOW && f && !f->refused && (!i || w[-1].start + w[-1].len <= pb_func_window_end(f) - 1)) {
+		if (w->how == PB_EXIT_WINDOW && f && !f->refused &&
+		    (!i || w[-1].start + w[-1].len <= pb_func_window_end(f) - 1)) {
 			assert_int_equal(pb_analysis_check(copy, v.size), 0);
 			w->start = pb_func_window_end(f) - 1;
 			assert_int_equal(pb_analysis_check(copy, v.size), -EINVAL);

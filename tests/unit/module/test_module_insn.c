@@ -24,11 +24,12 @@ static uint64_t known, unknown;
 
 static void show(const char *by, const struct pb_insn *i)
 {
-	print_message("%s: length %u what %u legacy %d locked %d modrm %d %u %u %u rex %u sib %u %u disp %u %lld "
-		      "imm %u %d %llx, %u %llx\n", by, i->length, i->what, i->legacy, i->locked, i->has_modrm,
-		      i->mod, i->reg, i->rm, i->rex, i->sib_base, i->sib_index, i->disp_size,
-		      (long long)i->disp, i->imm_size[0], i->relative, (unsigned long long)i->imm[0],
-		      i->imm_size[1], (unsigned long long)i->imm[1]);
+	print_message("%s: length %u what %u legacy %d locked %d modrm %d %u %u %u rex %u "
+		      "sib %u %u disp %u %lld imm %u %d %llx, %u %llx\n",
+		      by, i->length, i->what, i->legacy, i->locked, i->has_modrm, i->mod, i->reg,
+		      i->rm, i->rex, i->sib_base, i->sib_index, i->disp_size,
+		      (long long)i->disp, i->imm_size[0], i->relative,
+		      (unsigned long long)i->imm[0], i->imm_size[1], (unsigned long long)i->imm[1]);
 }
 
 /* Decodes the instruction at p by the table and by Zydis, and compares the results. Returns the
@@ -160,8 +161,8 @@ static void test_real(void **unused)
 				sweep(map + ph[k].p_offset, ph[k].p_filesz);
 		munmap((void *)map, (size_t)st.st_size);
 	}
-	print_message("%llu instructions by the table, %llu by Zydis alone\n", (unsigned long long)known,
-		      (unsigned long long)unknown);
+	print_message("%llu instructions by the table, %llu by Zydis alone\n",
+		      (unsigned long long)known, (unsigned long long)unknown);
 	assert_true(known > unknown);
 }
 

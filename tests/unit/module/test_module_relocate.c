@@ -45,7 +45,8 @@ static const struct golden golden[] = {
 	  "833d1000000005", 7,
 	  "833d0000000005 e900000000", "1@2=1017+1 1@8=1007+0", "0>0 7>7" },
 	{ "rip-relative with a 4-byte immediate",
-	  /* movq $-1,-0x80(%rip)		# 0xf8b; the target of -8(%rip) would be in the window */
+	  /* movq $-1,-0x80(%rip)		# 0xf8b
+	   * The target of -8(%rip) would be in the window. */
 	  "48c70580ffffffffffffff", 11,
 	  "48c70500000000ffffffff e900000000", "1@3=f8b+4 1@12=100b+0", "0>0 11>11" },
 	{ "jcc rel8 widened",
@@ -161,7 +162,8 @@ static void show(const struct pb_window_out *w, char *fixups, char *pairs)
 				  w->fixups[i].off, (unsigned long long)w->fixups[i].value,
 				  w->fixups[i].addend);
 	for (unsigned i = 0; i < w->head.nr_pairs; i++)
-		pairs += sprintf(pairs, "%s%u>%u", i ? " " : "", w->pairs[i].orig, w->pairs[i].copy);
+		pairs += sprintf(pairs, "%s%u>%u", i ? " " : "", w->pairs[i].orig,
+				 w->pairs[i].copy);
 }
 
 /* Windows over which the patch writes a jmp rel8. */
@@ -210,7 +212,8 @@ static void check_golden(const struct golden *table, size_t n, unsigned jump_len
 		const struct golden *g = &table[i];
 		uint8_t bytes[64], code[PB_RECIPE_MAX];
 		char fixups[512], pairs[256];
-		struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = jump_len, .room = FAR };
+		struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = jump_len,
+					   .room = FAR };
 		struct pb_window_out w;
 		unsigned len = from_hex(g->code, code);
 
@@ -280,14 +283,16 @@ static void test_refusals(void **unused)
 {
 	for (size_t i = 0; i < pb_array_size(refusals); i++) {
 		uint8_t bytes[64];
-		struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .room = refusals[i].room };
+		struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN,
+					   .room = refusals[i].room };
 		struct pb_window_out w;
 
 		in.avail = from_hex(refusals[i].bytes, bytes);
 		enum pb_refused got = pb_window_make(&in, &w);
 
 		if (got != refusals[i].refused) {
-			print_message("%s: %d, not %d\n", refusals[i].what, got, refusals[i].refused);
+			print_message("%s: %d, not %d\n", refusals[i].what, got,
+				      refusals[i].refused);
 			fail();
 		}
 	}
@@ -300,9 +305,11 @@ static void test_hook_call(void **unused)
 	/* push %rbp; mov %rsp,%rbp; call *mcount@GOTPCREL(%rip) */
 	static const uint8_t bytes[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0x15, 1, 2, 3, 4, 0xc3 };
 	static const uint8_t rest[] = { 0x55, 0x48, 0x89, 0xe5, 0x66, 0x0f, 0x1f, 0x44, 0, 0 };
-	static const struct pb_nop nops[] = { { .addr = 0x900, .len = 5 }, { .addr = AT + 4, .len = 6 } };
-	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(bytes), .room = FAR,
-				   .nops = nops, .nr_nops = 2 };
+	static const struct pb_nop nops[] = { { .addr = 0x900, .len = 5 },
+					      { .addr = AT + 4, .len = 6 } };
+	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN,
+				   .avail = sizeof(bytes), .room = FAR, .nops = nops,
+				   .nr_nops = 2 };
 	struct pb_window_out w;
 
 	assert_int_equal(pb_window_make(&in, &w), PB_REFUSED_NOT);
@@ -317,8 +324,9 @@ static void test_hook_call(void **unused)
 	static const uint8_t fentry[] = { 0xe8, 1, 2, 3, 4, 0xc3 };
 	static const struct pb_nop one = { .addr = AT, .len = 5 };
 
-	in = (struct pb_window_in){ .bytes = fentry, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(fentry),
-				    .room = FAR, .nops = &one, .nr_nops = 1 };
+	in = (struct pb_window_in){ .bytes = fentry, .addr = AT, .jump_len = PB_JUMP_LEN,
+				    .avail = sizeof(fentry), .room = FAR, .nops = &one,
+				    .nr_nops = 1 };
 	assert_int_equal(pb_window_make(&in, &w), PB_REFUSED_NOT);
 	assert_int_equal(w.head.window_len, 5);
 	assert_int_equal(w.head.len, 5);
@@ -330,7 +338,8 @@ static void test_pc_mapping(void **unused)
 {
 	/* test %rdi,%rdi; je; the copies are at 0 and 3, and the final jump is at 9 */
 	static const uint8_t bytes[] = { 0x48, 0x85, 0xff, 0x74, 0x10, 0xc3 };
-	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN, .avail = sizeof(bytes), .room = FAR };
+	struct pb_window_in in = { .bytes = bytes, .addr = AT, .jump_len = PB_JUMP_LEN,
+				   .avail = sizeof(bytes), .room = FAR };
 	struct pb_window_out w;
 	uint64_t stored[PB_WINDOW_STORE_MAX / 8 + 1];
 	const struct pb_recipe *r = (const struct pb_recipe *)stored;

@@ -29,7 +29,8 @@ static uint32_t runtimes_of(const char *text)
 	return found;
 }
 
-#define DEFINES(name) ".text\n.globl " name "\n.type " name ",@function\n" name ": ret\n.size " name ",1\n"
+#define DEFINES(name) \
+	".text\n.globl " name "\n.type " name ",@function\n" name ": ret\n.size " name ",1\n"
 #define SECTION(name) ".section " name ",\"a\"\n .quad 1\n"
 
 static void test_each(void **unused)
@@ -71,7 +72,8 @@ static void test_each(void **unused)
 
 static void test_none(void **unused)
 {
-	assert_int_equal(runtimes_of(DEFINES("gHotSpotVMStruct") DEFINES("luaJIT") SECTION(".gopclntab2")), 0);
+	assert_int_equal(runtimes_of(DEFINES("gHotSpotVMStruct") DEFINES("luaJIT")
+				     SECTION(".gopclntab2")), 0);
 	/* a program that uses Mono's library isn't the library */
 	assert_int_equal(runtimes_of(".text\n call mono_jit_init@PLT\n"), 0);
 }

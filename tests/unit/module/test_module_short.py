@@ -21,7 +21,8 @@ CODE_SLOT = ["d_loop", "d_tiny", "d_calls", "d_fault"]
 SHARED = ["r_ret", "r_other"]
 SECOND = ["c_next", "c_other"]
 # the calls that each thread makes in a round; d_calls calls d_beside three times
-CALLS = collections.Counter(SHORT + CODE_SLOT + SHARED + SECOND + ["s_ends", "s_far", "d_beside"] + 3 * ["d_beside"])
+CALLS = collections.Counter(SHORT + CODE_SLOT + SHARED + SECOND + ["s_ends", "s_far", "d_beside"] +
+                            3 * ["d_beside"])
 
 
 def recorded(exe, work):
@@ -42,7 +43,8 @@ def recorded(exe, work):
 
 
 def text(pid, exe):
-    with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as mem, open(exe, "rb") as f:
+    with open("/proc/%d/maps" % pid) as maps, \
+            open("/proc/%d/mem" % pid, "rb", 0) as mem, open(exe, "rb") as f:
         for line in maps:
             w = line.split()
             if w[-1] == exe and "x" in w[1]:
@@ -62,7 +64,8 @@ def changed(exe, work, seconds):
         end = time.monotonic() + seconds
         while time.monotonic() < end and s.alive():
             name = names[changes % len(names)]
-            for file, value in (("set_ftrace_filter", "s_* d_* r_*"), ("current_tracer", "function_graph"),
+            for file, value in (("set_ftrace_filter", "s_* d_* r_*"),
+                                ("current_tracer", "function_graph"),
                                 ("set_ftrace_filter", name), ("current_tracer", "nop"),
                                 ("set_ftrace_filter", ""), ("current_tracer", "function"),
                                 ("current_tracer", "nop")):
@@ -77,7 +80,8 @@ def changed(exe, work, seconds):
     finally:
         s.kill()
     if r.status or not r.out.endswith(b"all results right\n"):
-        raise Failure("after %d changes: exit status %d\n%s" % (changes, r.status, pbtest.tail(r.out + r.err)))
+        raise Failure("after %d changes: exit status %d\n%s" %
+                      (changes, r.status, pbtest.tail(r.out + r.err)))
     return "%d changes of text" % changes
 
 

@@ -135,7 +135,8 @@ static const char *const code_slots_s =
 	" ret\n.size bare,.-bare\nfar\n"
 	".section .note.GNU-stack,\"\",@progbits\n";
 
-static void assert_code_slot(struct view v, const char *name, const char *host, unsigned at, unsigned len)
+static void assert_code_slot(struct view v, const char *name, const char *host, unsigned at,
+			     unsigned len)
 {
 	const struct pb_func *f = func(v, name);
 
@@ -150,15 +151,17 @@ static void test_code_slots_more(void **unused)
 {
 	/* add $3,%eax; mov $5,%ecx; dec %edi */
 	static const uint8_t code_slot[] = { 0x83, 0xc0, 3, 0xb9, 5, 0, 0, 0, 0xff, 0xcf };
+	const struct pb_recipe *recipe;
 
 	write_file("code_slots.s", code_slots_s);
 	build("gcc -shared -nostdlib code_slots.s -o code_slots.so");
 	struct view v = analyse("code_slots.so", 0);
 
 	assert_code_slot(v, "good", "good", 2, 10);
-	assert_memory_equal(pb_recipe_orig(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
-	assert_memory_equal(pb_recipe_rest(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
-	assert_memory_equal(pb_recipe_code(pb_func_code_recipe(v.a, func(v, "good"))), code_slot, 10);
+	recipe = pb_func_code_recipe(v.a, func(v, "good"));
+	assert_memory_equal(pb_recipe_orig(recipe), code_slot, 10);
+	assert_memory_equal(pb_recipe_rest(recipe), code_slot, 10);
+	assert_memory_equal(pb_recipe_code(recipe), code_slot, 10);
 	assert_code_slot(v, "small", "neighbour", 6, 11);
 	assert_code_slot(v, "after", "before", 6, 11);
 	assert_code_slot(v, "one", "both", 6, 11);
@@ -184,8 +187,9 @@ static void test_check_code_slots(void **unused)
 {
 	struct view v = analyse("code_slots.so", 0);
 	const struct pb_func *good = func(v, "good");
-	size_t at = (size_t)((const uint8_t *)pb_func_code_recipe(v.a, good) - (const uint8_t *)v.a);
-	size_t pairs = (size_t)((const uint8_t *)pb_recipe_pairs(pb_func_code_recipe(v.a, good)) - (const uint8_t *)v.a);
+	const struct pb_recipe *recipe = pb_func_code_recipe(v.a, good);
+	size_t at = (size_t)((const uint8_t *)recipe - (const uint8_t *)v.a);
+	size_t pairs = (size_t)((const uint8_t *)pb_recipe_pairs(recipe) - (const uint8_t *)v.a);
 	size_t flags = (size_t)((const uint8_t *)&good->flags - (const uint8_t *)v.a);
 	uint8_t *copy = aligned_alloc(8, pb_align_up(v.size, (size_t)8));
 	struct pb_pair *pair = (struct pb_pair *)(copy + pairs);

@@ -123,10 +123,12 @@ static void symbols(void **state)
 
 	assert_int_equal(s[PB_STUBS_TEXT].sh_offset, t.head->text);
 	for (size_t i = 1; i < nr; i++) {
-		const char *name = (const char *)t.file + s[PB_STUBS_STRTAB].sh_offset + sym[i].st_name;
+		const char *name = (const char *)t.file + s[PB_STUBS_STRTAB].sh_offset +
+				   sym[i].st_name;
 		const struct pb_func *f;
 
-		assert_true(sym[i].st_value >= t.head->text && sym[i].st_value < t.head->text + t.head->text_size);
+		assert_true(sym[i].st_value >= t.head->text &&
+			    sym[i].st_value < t.head->text + t.head->text_size);
 		if (!strcmp(name, "patchbay_handlers")) {
 			assert_int_equal(sym[i].st_value, t.head->text);
 			assert_int_equal(sym[i].st_size, PB_STUBS_HEAD);
@@ -137,7 +139,8 @@ static void symbols(void **state)
 			continue;
 		}
 		f = func(t.v, name + 14);
-		assert_int_equal(sym[i].st_value - t.head->text, pb_stubs_funcs(t.head)[f - pb_analysis_funcs(t.v.a)]);
+		assert_int_equal(sym[i].st_value - t.head->text,
+				 pb_stubs_funcs(t.head)[f - pb_analysis_funcs(t.v.a)]);
 		stubs++;
 	}
 	assert_true(stubs >= 3);
@@ -150,7 +153,8 @@ static void damage(void **state)
 	struct pb_analysis other = *t.v.a;
 
 	memcpy(copy, t.file, t.size);
-	assert_true(pb_stubs_fit(head, t.size) && pb_stubs_sum(head) == head->sum && pb_stubs_are_of(head, t.v.a));
+	assert_true(pb_stubs_fit(head, t.size) && pb_stubs_sum(head) == head->sum &&
+		    pb_stubs_are_of(head, t.v.a));
 	for (size_t i = 0; i < t.size; i += 37) {
 		copy[i] ^= 4;
 		assert_true(!pb_stubs_fit(head, t.size) || pb_stubs_sum(head) != head->sum);

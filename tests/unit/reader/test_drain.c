@@ -28,7 +28,8 @@ static struct pb_drain drain;
 
 static struct pb_chunk *chunk(uint32_t i)
 {
-	return (void *)((char *)drain.ring + drain.geometry.chunks_offset + i * (size_t)PB_CHUNK_SIZE);
+	return (void *)((char *)drain.ring + drain.geometry.chunks_offset +
+			i * (size_t)PB_CHUNK_SIZE);
 }
 
 static void set_taken(uint32_t i)
@@ -60,7 +61,8 @@ static int begin(void **state)
 	drain = (struct pb_drain){
 		.ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), .ring_fd = fd,
 		.geometry = { .nr_threads = 8, .nr_chunks = CHUNKS + RESERVE, .nr_buffer = CHUNKS,
-			      .threads_offset = 4096, .chunks_offset = PB_CHUNK_SIZE, .size = SIZE },
+			      .threads_offset = 4096, .chunks_offset = PB_CHUNK_SIZE,
+			      .size = SIZE },
 		.datadir = &datadir,
 	};
 	return pb_drain_init(&drain);
@@ -149,7 +151,8 @@ static void ends_under_fire(void **state)
 }
 
 /* Fills chunk i with one leaf that ends at `end`. */
-static void fill_at(uint32_t i, uint32_t state, uint32_t serial, uint64_t seq, uint64_t start, uint64_t end)
+static void fill_at(uint32_t i, uint32_t state, uint32_t serial, uint64_t seq, uint64_t start,
+		    uint64_t end)
 {
 	struct pb_chunk *c = chunk(i);
 
@@ -382,7 +385,8 @@ static void ahead(void **state)
 static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 {
 	struct pb_chunk *c = chunk(i);
-	struct pb_ring_thread *t = (struct pb_ring_thread *)((char *)drain.ring + drain.geometry.threads_offset);
+	struct pb_ring_thread *t = (struct pb_ring_thread *)((char *)drain.ring +
+							     drain.geometry.threads_offset);
 
 	t[serial - 1] = (struct pb_ring_thread){ .serial = serial, .pid = pid, .tid = tid };
 	fill(i, serial, 0);
@@ -394,7 +398,8 @@ static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 static unsigned asked;
 static bool found, unknown;
 
-static bool answer(void *arg, struct pb_drain_thread *threads, unsigned nr, const _Atomic bool *stop)
+static bool answer(void *arg, struct pb_drain_thread *threads, unsigned nr,
+		   const _Atomic bool *stop)
 {
 	for (unsigned i = 0; i < nr; i++) {
 		asked++;

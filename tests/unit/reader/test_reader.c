@@ -51,8 +51,9 @@ static void note(const struct pb_event *ev)
 		n = sprintf(text + len, " %llu-%llu", (unsigned long long)ev->start,
 			    (unsigned long long)ev->time);
 	len += (size_t)n;
-	sprintf(text + len, " d%u%s%s%s%s\n", ev->depth, ev->flags & PB_EV_SKIPPED ? " skipped" : "",
-		ev->flags & PB_EV_GAP ? " gap" : "", ev->flags & PB_EV_INHERITED ? " inherited" : "",
+	sprintf(text + len, " d%u%s%s%s%s\n", ev->depth,
+		ev->flags & PB_EV_SKIPPED ? " skipped" : "", ev->flags & PB_EV_GAP ? " gap" : "",
+		ev->flags & PB_EV_INHERITED ? " inherited" : "",
 		ev->flags & PB_EV_TAIL ? " tail" : "");
 }
 
@@ -156,7 +157,8 @@ static void test_holes(void **state)
 	gen_leaf(&g, 5, 1140, 1150);
 	for (int i = 0; i < 100; i++)
 		gen_word(&g, 0);
-	assert_string_equal(finish(), "leaf 3 1100-1110 d0\nleaf 4 1120-1130 d0\nleaf 5 1140-1150 d0\n");
+	assert_string_equal(finish(),
+			    "leaf 3 1100-1110 d0\nleaf 4 1120-1130 d0\nleaf 5 1140-1150 d0\n");
 }
 
 static void fill_with_zeros(uint32_t until)
@@ -230,8 +232,10 @@ static void test_tail_calls(void **state)
 	assert_string_equal(finish(),
 			    "entry 1 @1010 d0\nleaf 2 1020-1030 d1 tail\nleaf 3 1040-1050 d1\n"
 			    "entry 4 @1060 d1\nentry 5 @1070 d2\n"
-			    "end 5 1070-1080 d2 skipped\nexit 4 1060-1080 d1 tail\nexit 9 0-1090 d1 tail\n"
-			    "exit 6 0-1099511627776 d1 inherited tail\nexit 1 1010-1099511627786 d0\n");
+			    "end 5 1070-1080 d2 skipped\nexit 4 1060-1080 d1 tail\n"
+			    "exit 9 0-1090 d1 tail\n"
+			    "exit 6 0-1099511627776 d1 inherited tail\n"
+			    "exit 1 1010-1099511627786 d0\n");
 }
 
 /* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs (after a jump out
@@ -245,19 +249,19 @@ static void test_tail_words(void **state)
 	gen_word(&g, 0x000000000008012c);		/* duration 8, as an ADDRESS */
 	gen_word(&g, 0);
 	gen_word(&g, 0x000000000008012c);		/* is ignored after a hole */
-	gen_word(&g, 0x0001020000080130);		/* TAIL: 12 << 2, one word, site 8, time 0x1020 */
+	/* TAIL: 12 << 2, one word, site 8, time 0x1020 */
+	gen_word(&g, 0x0001020000080130);
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 3, 8, 0x1030));
 	gen_word(&g, 0x401005);
 	gen_word(&g, 0x401006);
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL, 0, 8, 0x1040));
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 1, 8, 0x1050));
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 9, 0x1060));
-	gen_word(&g, ~0ull);				/* the duration is longer than the clock
-							 * has run */
+	gen_word(&g, ~0ull);			/* the duration is longer than the clock has run */
 	gen_word(&g, pb_ext_word(PB_EXT_TAIL_LEAF, 2, 8, 0x1070));
 	assert_string_equal(finish(),
-			    "leaf 7 4104-4112 d0 tail\nexit 8 0-4128 d0 tail\nexit 8 0-4144 d0 tail\n"
-			    "leaf 9 0-4192 d0 tail\n");
+			    "leaf 7 4104-4112 d0 tail\nexit 8 0-4128 d0 tail\n"
+			    "exit 8 0-4144 d0 tail\nleaf 9 0-4192 d0 tail\n");
 }
 
 /* A tail leaf is sorted by its start among the events of other threads. */
@@ -269,7 +273,8 @@ static void test_tail_order(void **state)
 	gen_chunk(&g, 2, 101, 0, 1000);
 	gen_leaf(&g, 2, 1005, 1006);
 	gen_leaf(&g, 3, 1050, 1060);
-	assert_string_equal(finish(), "leaf 2 1005-1006 d0\nleaf 1 1010-1100 d0 tail\nleaf 3 1050-1060 d0\n");
+	assert_string_equal(finish(),
+			    "leaf 2 1005-1006 d0\nleaf 1 1010-1100 d0 tail\nleaf 3 1050-1060 d0\n");
 }
 
 static void test_stacks(void **state)
@@ -436,7 +441,8 @@ static void test_listed_not_inherited(void **state)
 	gen_entry(&g, 1, 950);
 	gen_exit(&g, 1, 1100);
 	gen_born(&g, 1, 100, 100, 900);
-	assert_string_equal(finish(), "open 1 950-1000 d0\nleaf 2 1010-1020 d1\nexit 1 950-1100 d0\n");
+	assert_string_equal(finish(),
+			    "open 1 950-1000 d0\nleaf 2 1010-1020 d1\nexit 1 950-1100 d0\n");
 }
 
 /* There are more open calls than the list holds. The calls that aren't listed are inherited,
@@ -534,7 +540,8 @@ static void test_leaf_open(void **state)
 	g.head.leaf_start = 1050;
 	gen_entry(&g, 1, 1010);
 	gen_leaf(&g, 2, 1020, 1030);
-	assert_string_equal(finish(), "entry 1 @1010 d0\nleaf 2 1020-1030 d1\nrunning 4 @1050 d1\n");
+	assert_string_equal(finish(),
+			    "entry 1 @1010 d0\nleaf 2 1020-1030 d1\nrunning 4 @1050 d1\n");
 
 	/* stale, because a later record follows */
 	begin_chunk(1000);
@@ -558,9 +565,9 @@ static void truncate_chunks(off_t by)
 static void test_truncated(void **state)
 {
 	static const struct { off_t by; const char *want; } cases[] = {
-		{ 1, "leaf 1 1010-1020 d0\nleaf 2 1030-1040 d0\n" },		/* within FUNC */
-		{ 8, "leaf 1 1010-1020 d0\nleaf 2 1030-1040 d0\n" },		/* without its payload */
-		{ 17, "leaf 1 1010-1020 d0\n" },				/* within a word */
+		{ 1, "leaf 1 1010-1020 d0\nleaf 2 1030-1040 d0\n" },	/* within FUNC */
+		{ 8, "leaf 1 1010-1020 d0\nleaf 2 1030-1040 d0\n" },	/* without its payload */
+		{ 17, "leaf 1 1010-1020 d0\n" },			/* within a word */
 		{ 32, "" }, { 33, "" }, { 100, "" }, { 160, "" },
 	};
 
@@ -682,11 +689,11 @@ static void test_clock(void **state)
 {
 	const struct pb_meta_clock pairs[] = {
 		{ 3000, 10000, 20000, 30000, 40000 },
-		{ 6000, 11000, 21000, 31000, 41000 },		/* before this reading, a tick is a
-								 * third of a ns */
-		{ 7000, 21000, 31000, 41000, 51000 },		/* from 6000 to 7000, a tick is ten ns */
-		{ 6500, 5, 5, 5, 5 },				/* goes backwards, so
-								 * pb_clock_init() ignores it */
+		{ 6000, 11000, 21000, 31000, 41000 },	/* before this reading, a tick is a third
+							 * of a ns */
+		{ 7000, 21000, 31000, 41000, 51000 },	/* from 6000 to 7000, a tick is ten ns */
+		{ 6500, 5, 5, 5, 5 },			/* goes backwards, so pb_clock_init()
+							 * ignores it */
 	};
 	struct pb_clock c;
 
@@ -738,15 +745,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words), cmocka_unit_test(test_wraps),
-		cmocka_unit_test(test_holes), cmocka_unit_test(test_unwritten), cmocka_unit_test(test_ends), cmocka_unit_test(test_tail_calls),
+		cmocka_unit_test(test_holes), cmocka_unit_test(test_unwritten),
+		cmocka_unit_test(test_ends), cmocka_unit_test(test_tail_calls),
 		cmocka_unit_test(test_tail_words), cmocka_unit_test(test_tail_order),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_same_stack_number_elsewhere),
 		cmocka_unit_test(test_open_ignored), cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_lost_between), cmocka_unit_test(test_lost_by_header),
 		cmocka_unit_test(test_inherited), cmocka_unit_test(test_inherited_deep),
 		cmocka_unit_test(test_inherited_later), cmocka_unit_test(test_listed_not_inherited),
-		cmocka_unit_test(test_inherited_without_entry), cmocka_unit_test(test_open_before_its_entry),
-		cmocka_unit_test(test_open_list_cut),
+		cmocka_unit_test(test_inherited_without_entry),
+		cmocka_unit_test(test_open_before_its_entry), cmocka_unit_test(test_open_list_cut),
 		cmocka_unit_test(test_open_list_whole),
 		cmocka_unit_test(test_open_list_short),
 		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),

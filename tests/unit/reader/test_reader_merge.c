@@ -30,7 +30,8 @@ static void note(const struct pb_event *ev)
 
 	len += (size_t)sprintf(text + len, "%u@%llu", ev->site, (unsigned long long)ev->time);
 	if (from)
-		len += (size_t)sprintf(text + len, "<%u", from->depth ? from->calls[from->depth - 1].site : 0);
+		len += (size_t)sprintf(text + len, "<%u",
+				       from->depth ? from->calls[from->depth - 1].site : 0);
 	strcpy(text + len, " ");
 }
 
@@ -120,7 +121,8 @@ static void test_stack_looked_at(void **state)
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, STACK);
 	gen_ext1(&g, PB_EXT_STACK, 0, 0, 0);
 	gen_leaf(&g, 4, 1800, 1810);
-	assert_string_equal(events(), "3@1005 1@1010 2@1500 4@1520 9@1600<2 8@1620<2 2@1700 4@1810 ");
+	assert_string_equal(events(),
+			    "3@1005 1@1010 2@1500 4@1520 9@1600<2 8@1620<2 2@1700 4@1810 ");
 }
 
 static int make_dir(void **state)

@@ -128,7 +128,8 @@ static void call(void)
 		return;
 	if (w.depth && !w.stack[w.depth - 1].emitted)
 		emit(&w.stack[w.depth - 1]);
-	w.stack[w.depth++] = (struct call){ .start = w.now += 1 + chance(5), .site = 1 + chance(6) };
+	w.stack[w.depth++] = (struct call){ .start = w.now += 1 + chance(5),
+					    .site = 1 + chance(6) };
 	w.begun++;
 }
 

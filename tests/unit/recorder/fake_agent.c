@@ -176,8 +176,9 @@ static struct pb_chunk *chunk_open(void)
 			struct pb_chunk *c = (void *)(ring_map + geometry.chunks_offset +
 						      (uint64_t)k * PB_CHUNK_SIZE);
 
-			if (__atomic_compare_exchange_n(&c->state, &free_state, PB_CHUNK_OPEN, false,
-							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			if (__atomic_compare_exchange_n(&c->state, &free_state, PB_CHUNK_OPEN,
+							false, __ATOMIC_ACQ_REL,
+							__ATOMIC_RELAXED)) {
 				uint64_t *taken = (void *)(ring_map + pb_ring_taken_offset(
 					geometry.threads_offset, geometry.nr_threads));
 
@@ -241,7 +242,8 @@ static void *produce(void *arg)
 			break;
 		fill(c, words, WORDS_FULL);
 		clock_gettime(CLOCK_MONOTONIC, &b);
-		if (flood_ms && (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 > flood_ms)
+		if (flood_ms &&
+		    (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 > flood_ms)
 			break;
 	}
 	struct pb_chunk *c = leave_open || leave_held ? chunk_new(serial, seq++) : NULL;

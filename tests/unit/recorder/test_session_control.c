@@ -24,7 +24,9 @@ static void durations(void **state)
 		{ "10", 10000 }, { "10us", 10000 }, { "500ns", 500 }, { "1.5ms", 1500000 },
 		{ "2s", 2000000000 }, { "0.25", 250 }, { ".5s", 500000000 }, { "0", 0 },
 	};
-	static const char *const bad[] = { "", "x", "-1", "1.", "1 us", "10xs", "1e3", "99999999999999999s" };
+	static const char *const bad[] = {
+		"", "x", "-1", "1.", "1 us", "10xs", "1e3", "99999999999999999s"
+	};
 	char buf[32];
 	uint64_t ns;
 
@@ -61,10 +63,14 @@ static void validation(void **state)
 {
 	char err[300];
 
-	assert_int_equal(pb_control_validate(PB_CF_CURRENT_TRACER, "function\n", false, err, sizeof(err)), 0);
-	assert_int_equal(pb_control_validate(PB_CF_CURRENT_TRACER, "funct", false, err, sizeof(err)), -EINVAL);
-	assert_int_equal(pb_control_validate(PB_CF_TRACING_ON, "2", false, err, sizeof(err)), -EINVAL);
-	assert_int_equal(pb_control_validate(PB_CF_AVAILABLE_TRACERS, "x", false, err, sizeof(err)), -EACCES);
+	assert_int_equal(pb_control_validate(PB_CF_CURRENT_TRACER, "function\n", false, err,
+					     sizeof(err)), 0);
+	assert_int_equal(pb_control_validate(PB_CF_CURRENT_TRACER, "funct", false, err,
+					     sizeof(err)), -EINVAL);
+	assert_int_equal(pb_control_validate(PB_CF_TRACING_ON, "2", false, err, sizeof(err)),
+			 -EINVAL);
+	assert_int_equal(pb_control_validate(PB_CF_AVAILABLE_TRACERS, "x", false, err, sizeof(err)),
+			 -EACCES);
 	assert_int_equal(pb_control_find("tracing/tracing_on"), PB_CF_TRACING_ON);
 	assert_int_equal(pb_control_find("nosuch"), PB_NR_CONTROL_FILES);
 }
@@ -150,11 +156,14 @@ static int open_with_answer(uint32_t type, const void *body, uint32_t len, char 
 /* Each failure has its own error message. */
 static void answers_to_hello(void **state)
 {
-	struct { struct pb_msg_error e; char text[16]; } refusal = { { .error = -ESRCH }, "no such process" };
+	struct { struct pb_msg_error e; char text[16]; } refusal = {
+		{ .error = -ESRCH }, "no such process"
+	};
 	char err[300];
 
 	assert_int_equal(open_with_answer(PB_MSG_READY, NULL, 0, err, sizeof(err)), 0);
-	assert_int_equal(open_with_answer(PB_MSG_ERROR, &refusal, sizeof(refusal), err, sizeof(err)), -ESRCH);
+	assert_int_equal(open_with_answer(PB_MSG_ERROR, &refusal, sizeof(refusal), err,
+					  sizeof(err)), -ESRCH);
 	assert_string_equal(err, "no such process");
 	assert_int_equal(open_with_answer(PB_MSG_ERROR, &refusal, 1, err, sizeof(err)), -EPROTO);
 	assert_non_null(strstr(err, "cut off"));

@@ -63,8 +63,8 @@ static void test_times(void **state)
 	static const struct { const char *text; int ret; uint64_t ns; } cases[] = {
 		{ "5us", 0, 5000 }, { "1.5ms", 0, 1500000 }, { "2s", 0, 2000000000 }, { "7", 0, 7 },
 		{ "7ns", 0, 7 }, { "12.345678", 0, 12345678000 }, { "1m", 0, 60000000000 },
-		{ "", -1, 0 }, { ".5s", -1, 0 }, { "5 us", -1, 0 }, { "5h", -1, 0 }, { "1.2.3", -1, 0 },
-		{ "99999999999999999999", -1, 0 }, { "99999999999s", -1, 0 },
+		{ "", -1, 0 }, { ".5s", -1, 0 }, { "5 us", -1, 0 }, { "5h", -1, 0 },
+		{ "1.2.3", -1, 0 }, { "99999999999999999999", -1, 0 }, { "99999999999s", -1, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -90,8 +90,8 @@ static struct pb_report sums(struct pb_data **d)
 	return r;
 }
 
-static void expect(const struct pb_report_row *row, const char *name, uint64_t calls, uint64_t total,
-		   uint64_t self, uint64_t min, uint64_t max)
+static void expect(const struct pb_report_row *row, const char *name, uint64_t calls,
+		   uint64_t total, uint64_t self, uint64_t min, uint64_t max)
 {
 	assert_string_equal(row->name, name);
 	assert_int_equal(row->calls, calls);
@@ -274,8 +274,9 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_times), cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_json), cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_times),
+		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
 		cmocka_unit_test(test_missed_stack), cmocka_unit_test(test_tree_grows),
 	};
