@@ -32,12 +32,12 @@ static void stub_with_a_rip_relative_operand(void **state)
 	static const uint8_t code[] = { 0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0 };
 	static const uint8_t window[] = { 0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00 };
 	static const uint8_t want[] = {
-		0x4c, 0x89, 0x5c, 0x24, 0xc8,			/* mov %r11,-56(%rsp)      */
-		0x4c, 0x8d, 0x1d, 0xf4, 0x0f, 0x00, 0x00,	/* lea 0xff4(%rip),%r11   -> the site */
-		0x41, 0xff, 0x23,				/* jmp *(%r11)            */
-		0x4c, 0x8b, 0x5c, 0x24, 0xc8,			/* mov -56(%rsp),%r11      */
-		0x48, 0x8b, 0x05, 0xec, 0x20, 0x00, 0x00,	/* mov 0x20ec(%rip),%rax  -> 0x10002107 */
-		0xe9, 0xe7, 0x1f, 0x00, 0x00,			/* jmp 0x10002007         */
+		0x4c, 0x89, 0x5c, 0x24, 0xc8,		  /* mov %r11,-56(%rsp)      */
+		0x4c, 0x8d, 0x1d, 0xf4, 0x0f, 0x00, 0x00, /* lea 0xff4(%rip),%r11   -> the site */
+		0x41, 0xff, 0x23,			  /* jmp *(%r11)            */
+		0x4c, 0x8b, 0x5c, 0x24, 0xc8,		  /* mov -56(%rsp),%r11      */
+		0x48, 0x8b, 0x05, 0xec, 0x20, 0x00, 0x00, /* mov 0x20ec(%rip),%rax  -> 0x10002107 */
+		0xe9, 0xe7, 0x1f, 0x00, 0x00,		  /* jmp 0x10002007         */
 	};
 	struct {
 		struct pb_recipe head;
@@ -107,7 +107,10 @@ static void stub_with_a_code_slot(void **state)
 		0xe9, 0xe3, 0x1f, 0x00, 0x00,			/* jmp 0x1000200d         */
 	};
 	/* jmp 0x1000001b; jmp 0x10000000 */
-	static const uint8_t code_slot[] = { 0xe9, 0x13, 0xe0, 0xff, 0xff, 0xe9, 0xf3, 0xdf, 0xff, 0xff };
+	static const uint8_t code_slot[] = {
+		0xe9, 0x13, 0xe0, 0xff, 0xff,
+		0xe9, 0xf3, 0xdf, 0xff, 0xff,
+	};
 	struct pb_place p = { .recipe = &window.head, .second = &displaced.head, .via = 8 };
 	uint8_t *mem = low_memory(), out[PB_CODE_SLOT_LEN];
 	struct pb_site *site = (struct pb_site *)(mem + 0x1000);
@@ -123,22 +126,20 @@ static void stub_with_a_code_slot(void **state)
 	munmap(mem, 8192);
 }
 
-/* The copy has replacements of the exits. A jcc jumps to code after the copy. The last exit's
- * replacement is at the end of the copy. */
-static void body_with_exits(void **state)
+/* The code at 0x2000 is test %eax,%eax; je 0x3000; pop %rbx. The last instruction is ret, ret $16
+ * or jmp 0x4000. */
+struct body_recipe {
+	struct pb_recipe head;
+	struct pb_fixup fixups[1];
+	struct pb_pair pairs[4];
+	uint8_t code[16], orig[10], rest[10];
+	struct pb_window_exit exits[2];
+};
+
+/* The next three functions run in this order on the same recipe. Each of them sets the last
+ * instruction and checks the emitted code. */
+static void ends_with_ret(struct body_recipe *b, struct pb_place *p, uint8_t *mem)
 {
-	/* The code at 0x2000 is test %eax,%eax; je 0x3000; pop %rbx. The last instruction is ret,
-	 * ret $16 or jmp 0x4000. */
-	struct {
-		struct pb_recipe head;
-		struct pb_fixup fixups[1];
-		struct pb_pair pairs[4];
-		uint8_t code[16], orig[10], rest[10];
-	} r = {
-		.head = { .len = 10, .nr_fixups = 1, .nr_pairs = 4, .window_len = 10 },
-		.fixups = { { .value = 0x3000, .off = 4, .kind = PB_FIX_REL32 } },
-		.pairs = { { 0, 0 }, { 2, 2 }, { 8, 8 }, { 9, 9 } },
-	};
 	static const uint8_t plain[] = {
 		0x85, 0xc0,					/* test %eax,%eax         */
 		0x0f, 0x84, 0x07, 0x00, 0x00, 0x00,		/* je   1f                */
@@ -150,6 +151,29 @@ static void body_with_exits(void **state)
 		0x4c, 0x8b, 0x5c, 0x24, 0xc8,			/* 2: mov -56(%rsp),%r11   */
 		0xe9, 0xd5, 0x2f, 0x00, 0x00,			/* jmp  0x10003000        */
 	};
+	struct pb_returns *words = (struct pb_returns *)(mem + 0x1000);
+	bool own;
+
+	memcpy(b->code, "\x85\xc0\x0f\x84\0\0\0\0\x5b\xc3", 10);
+	assert_int_equal(pb_body_size(p), sizeof(plain));
+	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, p, words, AT), 0);
+	assert_memory_equal(mem, plain, sizeof(plain));
+	/* checks to which original instruction each offset belongs, and whether r11 is saved at
+	 * -56(%rsp) */
+	for (unsigned off = 0; off < sizeof(plain); off++) {
+		unsigned is = off < 2 ? 0 : off < 8 ? 2 : off < 9 ? 8 : off < 15 ? 9 : 2;
+
+		assert_int_equal(pb_body_original(p, off, &own), 0x2000 + is);
+		assert_int_equal(own, off >= 15 && off < 15 + PB_EXIT_JUMP_LEN);
+	}
+	assert_int_equal(pb_body_copy(p, 0x2008), 8);
+	assert_int_equal(pb_body_copy(p, 0x2009), 9);
+	assert_int_equal(pb_body_copy(p, 0x2001), -1);
+	assert_int_equal(pb_body_copy(p, 0x200a), -1);
+}
+
+static void ends_with_ret_16(struct body_recipe *b, struct pb_place *p, uint8_t *mem)
+{
 	static const uint8_t pops[] = {
 		0x4c, 0x89, 0x5c, 0x24, 0xc8,			/* mov  %r11,-56(%rsp)     */
 		0x4c, 0x8d, 0x1d, 0x06, 0x00, 0x00, 0x00,	/* lea  1f(%rip),%r11     */
@@ -157,52 +181,57 @@ static void body_with_exits(void **state)
 		0x4c, 0x8b, 0x5c, 0x24, 0xc8,			/* 1: mov -56(%rsp),%r11   */
 		0xc2, 0x10, 0x00,				/* ret  $16               */
 	};
-	static const uint8_t jmp[] = { 0xe9, 0xdb, 0x3f, 0x00, 0x00 };
 	static const uint8_t je[] = { 0x0f, 0x84, 0x1b, 0x00, 0x00, 0x00 };
-	struct pb_window_exit exits[] = { { 2, PB_EXIT_JCC, 6 }, { 9, PB_EXIT_RET, 1 } };
-	struct pb_place p = { .window = 0x2000, .recipe = &r.head, .exits = exits, .nr_exits = 2 };
-	uint8_t *mem = low_memory();
 	struct pb_returns *words = (struct pb_returns *)(mem + 0x1000);
 	bool own;
 
-	memcpy(r.code, "\x85\xc0\x0f\x84\0\0\0\0\x5b\xc3", 10);
-	assert_int_equal(pb_body_size(&p), sizeof(plain));
-	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
-	assert_memory_equal(mem, plain, sizeof(plain));
-	/* checks to which original instruction each offset belongs, and whether r11 is saved at
-	 * -56(%rsp) */
-	for (unsigned off = 0; off < sizeof(plain); off++) {
-		unsigned is = off < 2 ? 0 : off < 8 ? 2 : off < 9 ? 8 : off < 15 ? 9 : 2;
-
-		assert_int_equal(pb_body_original(&p, off, &own), 0x2000 + is);
-		assert_int_equal(own, off >= 15 && off < 15 + PB_EXIT_JUMP_LEN);
-	}
-	assert_int_equal(pb_body_copy(&p, 0x2008), 8);
-	assert_int_equal(pb_body_copy(&p, 0x2009), 9);
-	assert_int_equal(pb_body_copy(&p, 0x2001), -1);
-	assert_int_equal(pb_body_copy(&p, 0x200a), -1);
-
-	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_RET_POPS, 3 };
-	memcpy(r.code + 9, "\xc2\x10", 3);
-	r.head.len = 12;
-	assert_int_equal(pb_body_size(&p), 9 + sizeof(pops) + PB_EXIT_JUMP_LEN + PB_JUMP_LEN);
-	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
+	b->exits[1] = (struct pb_window_exit){ 9, PB_EXIT_RET_POPS, 3 };
+	memcpy(b->code + 9, "\xc2\x10", 3);
+	b->head.len = 12;
+	assert_int_equal(pb_body_size(p), 9 + sizeof(pops) + PB_EXIT_JUMP_LEN + PB_JUMP_LEN);
+	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, p, words, AT), 0);
 	assert_memory_equal(mem + 2, je, sizeof(je));
 	assert_memory_equal(mem + 9, pops, sizeof(pops));
 	for (unsigned off = 9; off < 9 + sizeof(pops); off++) {
-		assert_int_equal(pb_body_original(&p, off, &own), 0x2009);
+		assert_int_equal(pb_body_original(p, off, &own), 0x2009);
 		assert_int_equal(own, off < 9 + PB_EXIT_JUMP_LEN);
 	}
+}
+
+static void ends_with_jmp(struct body_recipe *b, struct pb_place *p, uint8_t *mem)
+{
+	static const uint8_t jmp[] = { 0xe9, 0xdb, 0x3f, 0x00, 0x00 };
+	struct pb_returns *words = (struct pb_returns *)(mem + 0x1000);
 
 	/* the copied jump has a new displacement, because the copy is at another address */
-	p.exits = &exits[1];
-	p.nr_exits = 1;
-	exits[1] = (struct pb_window_exit){ 9, PB_EXIT_JMP, 5 };
-	r.head.len = 14;
-	r.code[9] = 0xe9;
-	r.fixups[0] = (struct pb_fixup){ .value = 0x4000, .off = 10, .kind = PB_FIX_REL32 };
-	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, &p, words, AT), 0);
+	p->exits = &b->exits[1];
+	p->nr_exits = 1;
+	b->exits[1] = (struct pb_window_exit){ 9, PB_EXIT_JMP, 5 };
+	b->head.len = 14;
+	b->code[9] = 0xe9;
+	b->fixups[0] = (struct pb_fixup){ .value = 0x4000, .off = 10, .kind = PB_FIX_REL32 };
+	assert_int_equal(pb_body_emit(mem, (uint64_t)mem, p, words, AT), 0);
 	assert_memory_equal(mem + 9 + PB_EXIT_JUMP_LEN, jmp, sizeof(jmp));
+}
+
+/* The copy has replacements of the exits. A jcc jumps to code after the copy. The last exit's
+ * replacement is at the end of the copy. */
+static void body_with_exits(void **state)
+{
+	struct body_recipe b = {
+		.head = { .len = 10, .nr_fixups = 1, .nr_pairs = 4, .window_len = 10 },
+		.fixups = { { .value = 0x3000, .off = 4, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 2, 2 }, { 8, 8 }, { 9, 9 } },
+		.exits = { { 2, PB_EXIT_JCC, 6 }, { 9, PB_EXIT_RET, 1 } },
+	};
+	struct pb_place p = {
+		.window = 0x2000, .recipe = &b.head, .exits = b.exits, .nr_exits = 2,
+	};
+	uint8_t *mem = low_memory();
+
+	ends_with_ret(&b, &p, mem);
+	ends_with_ret_16(&b, &p, mem);
+	ends_with_jmp(&b, &p, mem);
 	munmap(mem, 8192);
 }
 

@@ -141,15 +141,18 @@ static void test_reasons(void **unused)
 	drop(v);
 }
 
-#define assert_short(v, name, len) do {						\
-	const struct pb_func *f_ = func(v, name);				\
-	assert_site(v, name, PB_SITE_SYMBOL);					\
-	assert_int_not_equal(f_->via, 0);					\
-	assert_int_equal(f_->window_len, len);					\
-	assert_ptr_equal(pb_analysis_slot_at((v).a, pb_func_slot(f_)), f_);	\
-	for (unsigned k_ = 0; k_ < PB_JUMP_LEN; k_++)				\
-		assert_int_equal(pb_recipe_slot(pb_func_recipe((v).a, f_))[k_], 0xcc); \
-} while (0)
+/* Checks that the function has a short jump to a slot in padding, and a window of `len` bytes. */
+static void assert_short(struct view v, const char *name, unsigned len)
+{
+	const struct pb_func *f = func(v, name);
+
+	assert_site(v, name, PB_SITE_SYMBOL);
+	assert_int_not_equal(f->via, 0);
+	assert_int_equal(f->window_len, len);
+	assert_ptr_equal(pb_analysis_slot_at(v.a, pb_func_slot(f)), f);
+	for (unsigned k = 0; k < PB_JUMP_LEN; k++)
+		assert_int_equal(pb_recipe_slot(pb_func_recipe(v.a, f))[k], 0xcc);
+}
 
 /* The same functions with padding between them. */
 static void test_short(void **unused)
@@ -214,7 +217,8 @@ static void test_stripped(void **unused)
 static void test_ours_and_the_loader(void **unused)
 {
 	write_file("ld.s", ".text\n.globl _dl_fixup, other\n.type _dl_fixup,@function\n"
-		   ".type other,@function\n_dl_fixup: mov $1,%eax\n ret\nother: mov $1,%eax\n ret\n");
+		   ".type other,@function\n_dl_fixup: mov $1,%eax\n ret\n"
+		   "other: mov $1,%eax\n ret\n");
 	build("gcc -shared -nostdlib -Wl,-soname,libpatchbay.so.0 ld.s -o ours.so");
 	build("gcc -shared -nostdlib -Wl,-soname,ld-linux-x86-64.so.2 ld.s -o loader.so");
 	struct view v = analyse("ours.so", 0);
@@ -271,7 +275,8 @@ static void test_records(void **unused)
 	one_record("gcc -O1 -pg -mfentry -fno-pie -no-pie", PB_SITE_FENTRY, 3);
 	one_record("gcc -O1 -pg -mfentry -fpie -pie", PB_SITE_FENTRY, 3);
 	one_record("gcc -O1 -pg -mfentry -mrecord-mcount -fno-pie -no-pie", PB_SITE_FENTRY, 3);
-	one_record("gcc -O1 -pg -mfentry -mrecord-mcount -mnop-mcount -fno-pie -no-pie", PB_SITE_NOP, 0);
+	one_record("gcc -O1 -pg -mfentry -mrecord-mcount -mnop-mcount -fno-pie -no-pie",
+		   PB_SITE_NOP, 0);
 	one_record("gcc -O1 -pg -fcf-protection=full -mfentry -fpie -pie", PB_SITE_FENTRY, 3);
 	one_record("gcc -O0 -pg -fpie -pie", PB_SITE_MCOUNT, 3);
 	one_record("gcc -O2 -pg -fno-pie -no-pie", PB_SITE_MCOUNT, 3);
@@ -282,13 +287,16 @@ static void test_records(void **unused)
  * time, it changes nothing. */
 static void test_recordmcount(void **unused)
 {
-	write_file("comdat.cc", "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
+	write_file("comdat.cc",
+		   "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
 		   "int main(int c, char **) { return next(c) + (int)next(1.5); }\n");
-	write_file("other.cc", "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
+	write_file("other.cc",
+		   "template<class T> __attribute__((noinline)) T next(T x) { return x + 1; }\n"
 		   "int other(int c) { return next(c); }\n");
 	build("g++ -pg -c comdat.cc && g++ -pg -c other.cc && " RECORDMCOUNT " comdat.o other.o && "
 	      RECORDMCOUNT " comdat.o && g++ -pg comdat.o other.o -o comdat && "
-	      "readelf -SW comdat | grep -q __mcount_loc && ! readelf -dW comdat | grep -q TEXTREL");
+	      "readelf -SW comdat | grep -q __mcount_loc && "
+	      "! readelf -dW comdat | grep -q TEXTREL");
 	struct view v = analyse("comdat", 0);
 
 	assert_site(v, "main", PB_SITE_MCOUNT);
@@ -300,7 +308,8 @@ static void test_recordmcount(void **unused)
 static void test_patchable(void **unused)
 {
 	write_file("patch.c", "__attribute__((patchable_function_entry(0,0))) int none(int x) "
-		   "{ return x + 7; }\nint some(int x) { return x * 3; }\nint main(void) { return some(1); }\n");
+		   "{ return x + 7; }\nint some(int x) { return x * 3; }\n"
+		   "int main(void) { return some(1); }\n");
 	build("gcc -O1 -fpie -pie -fpatchable-function-entry=5 patch.c -o patch");
 	struct view v = analyse("patch", 0);
 
@@ -315,7 +324,8 @@ static void test_patchable(void **unused)
 	assert_site(v, "some", PB_SITE_SYMBOL);
 	assert_refused(v, "none", UNINSTRUMENTED);
 	drop(v);
-	build("gcc -O1 -fpie -pie -fcf-protection=full -fpatchable-function-entry=5 patch.c -o patch");
+	build("gcc -O1 -fpie -pie -fcf-protection=full -fpatchable-function-entry=5 patch.c "
+	      "-o patch");
 	v = analyse("patch", 0);
 	assert_site(v, "some", PB_SITE_NOP);
 	assert_int_equal(func(v, "some")->window, 4);
@@ -324,7 +334,8 @@ static void test_patchable(void **unused)
 
 static void test_clang(void **unused)
 {
-	write_file("patch.c", "int some(int x) { return x * 3; }\nint main(void) { return some(1); }\n");
+	write_file("patch.c",
+		   "int some(int x) { return x * 3; }\nint main(void) { return some(1); }\n");
 	build("clang -O1 -fpatchable-function-entry=5 patch.c -o patch");
 	struct view v = analyse("patch", 0);
 
@@ -337,7 +348,8 @@ static void test_clang(void **unused)
 /* The analysis finds the sleds of a file that isn't linked with XRay's runtime. */
 static void test_xray(void **unused)
 {
-	write_file("patch.c", "int some(int x) { return x * 3; }\nint other(void) { return some(1); }\n");
+	write_file("patch.c",
+		   "int some(int x) { return x * 3; }\nint other(void) { return some(1); }\n");
 	build("clang -O1 -fPIC -fxray-instrument -fxray-instruction-threshold=1 -c patch.c && "
 	      "gcc -shared -nostdlib patch.o -o xray.so");
 	struct view v = analyse("xray.so", 0);
@@ -409,7 +421,8 @@ static void test_errors(void **unused)
 	assert_int_equal(pb_module_open(fd, "x", &o, err, sizeof(err)), -ENOEXEC);
 	assert_string_equal(err, "not a regular file");
 	close(fd);
-	write_file("text", "#!/bin/sh\nexit 0 # long enough to be no header of an ELF file at all\n");
+	write_file("text",
+		   "#!/bin/sh\nexit 0 # long enough to be no header of an ELF file at all\n");
 	assert_int_equal(open_module("text", PB_MODULE_NO_CACHE, NULL), -ENOEXEC);
 }
 
