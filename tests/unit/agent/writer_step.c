@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The signal handler of the writer's tests. It runs after each instruction, and at one of them it
+ * does what the test wants: nothing, write records, change chunks, free a chunk, fork, or jump. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "writer_step.h"
+
+long step, step_at;
+enum nested nested;
+bool jump, all, is_child;
+sigjmp_buf out;
+int go_on[2];
+pid_t child;
+
+/* Forks. The child's thread gets a new state, as the engine makes it at the end of a handler. */
+static void fork_here(ucontext_t *uc)
+{
+	char c;
+
+	assert_int_equal(pipe(go_on), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child) {
+		close(go_on[0]);
+		return;
+	}
+	is_child = true;
+	close(go_on[1]);
+	if (read(go_on[0], &c, 1))
+		_exit(2);
+	memset(done, 0, next_record);
+	pb_writer_init(&w, 2, 2, 1);
+	for (int i = 0; nested == FORK_RECORD && i < 1000; i++)
+		put(SHORT);
+	pb_own_resume(uc, (uint64_t)ring, SIZE);
+}
+
+void on_step(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	uint64_t nr, slot = w.slot;
+
+	if (++step != step_at)
+		return;
+	uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (nested >= FORK) {
+		fork_here(uc);
+		return;
+	}
+	nr = pb_writer_interrupted(&w, (uint64_t)uc->uc_mcontext.gregs[REG_RSP],
+				   (uint64_t)__builtin_frame_address(0) + 8);
+	if (nested == SUPPLY) {
+		pb_ring_map.taken[0] &= ~2ul;
+		chunk(1)->state = PB_CHUNK_FREE;
+	}
+	if (nested == RECORD || nested == SUPPLY)
+		put(SHORT);
+	for (int i = 0; nested == CHANGE && i < 2; i++) {
+		fill_chunk();
+		put(SHORT);
+		put(LONG);
+	}
+	if (jump)
+		siglongjmp(out, 1);
+	pb_writer_resumed(&w, nr);
+	w.slot = slot;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * For tests of the writer: interrupts a record at its k-th instruction. Install on_step() for
+ * SIGTRAP, set `nested` and `jump`, and set `step` to 0 and `step_at` to k. Then write the record
+ * between trap_flag(true) and trap_flag(false). If `step` is less than k afterwards, the record has
+ * fewer than k instructions. With `jump`, the handler jumps to `out`, which the caller has set with
+ * sigsetjmp(). Set `step_at` to 0 before other records are written.
+ */
+#ifndef PB_TEST_WRITER_STEP_H
+#define PB_TEST_WRITER_STEP_H
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "writer_ring.h"
+
+#define TRAP_FLAG	0x100
+
+/* What the handler does. SUPPLY: frees chunk 1 and writes a record. FORK_RECORD: forks, and the
+ * child writes records in the handler. */
+enum nested { NOTHING, RECORD, CHANGE, SUPPLY, FORK, FORK_RECORD };
+
+extern long step, step_at;
+extern enum nested nested;
+extern bool jump;
+extern sigjmp_buf out;
+extern bool all;		/* tests each instruction, not only some */
+
+/* After a fork: the child waits in the handler until the parent closes go_on[1]. */
+extern bool is_child;
+extern int go_on[2];
+extern pid_t child;
+
+void on_step(int sig, siginfo_t *info, void *context);
+
+static inline void trap_flag(bool on)
+{
+	uint64_t flags;
+
+	__asm__ volatile("pushfq; pop %0" : "=r"(flags) : : "memory");
+	flags = on ? flags | TRAP_FLAG : flags & ~(uint64_t)TRAP_FLAG;
+	__asm__ volatile("push %0; popfq" : : "r"(flags) : "memory", "cc");
+}
+
+#endif
