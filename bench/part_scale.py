@@ -31,7 +31,7 @@ def threads(bench):
 def depth(bench):
     """Measures the time of a million calls that nest a million deep, divided by the time of a
     million calls that nest a thousand deep."""
-    source = os.path.join(ROOT, "tests", "e2e", "hostile", "deep_recursion.c")
+    source = os.path.join(ROOT, "tests", "e2e", "hostile", "stacks", "deep_recursion.c")
     program = [compile_c(bench.path("deep_recursion"), [source], "-w")]
     figures = lambda done: {k: int(v) for k, v in re.findall(r"^figure (\w+) (\d+)$", done.err, re.M)}
     traced = lambda *options: figures(pb_traced(bench.path("data"), ["--all", "--overwrite", "-b", "256M", *options], program,

@@ -5,6 +5,17 @@
  *
  *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
  *
+ * What a program does decides its folder:
+ *
+ *   calls	passes arguments, results and registers in every way
+ *   processes	makes processes and ends them
+ *   resources	closes, changes or forbids what the tracer uses: descriptors, memory, environment,
+ *		privileges, system calls
+ *   signals	handles, blocks or sends signals, also at faults
+ *   stacks	makes its own stacks, or needs a whole stack
+ *   threads	makes, ends or blocks many threads
+ *   unwinding	leaves calls by jumps or exceptions, or walks over calls
+ *
  * The comment at the top of a program tells run_hostile how to run and check the program. The bare
  * run is the run without tracing. The comment may have these lines:
  *
