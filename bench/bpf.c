@@ -49,27 +49,34 @@ static uint8_t packet[64];
 
 /* ---- maps ------------------------------------------------------------------- */
 
-static uint64_t lookup(uint64_t map, uint64_t key, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t lookup(uint64_t map, uint64_t key, uint64_t r3, uint64_t r4, uint64_t r5,
+		       struct pb_bpf_run *run)
 {
 	struct pb_bpf_map *m = (struct pb_bpf_map *)map;
 
 	return (uint64_t)m->ops->lookup(m, (const void *)key, run);
 }
 
-static uint64_t update(uint64_t map, uint64_t key, uint64_t value, uint64_t flags, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t update(uint64_t map, uint64_t key, uint64_t value, uint64_t flags, uint64_t r5,
+		       struct pb_bpf_run *run)
 {
 	struct pb_bpf_map *m = (struct pb_bpf_map *)map;
 
-	return (uint64_t)(int64_t)m->ops->update(m, (const void *)key, (const void *)value, flags, run);
+	return (uint64_t)(int64_t)m->ops->update(m, (const void *)key, (const void *)value, flags,
+						 run);
 }
 
 static pb_bpf_fn *const calls[] = { lookup, update };
 
 static bool make_map(int n, uint32_t type)
 {
-	struct pb_bpf_map_spec spec = { .attr = { .type = type, .key_size = 4, .value_size = 8, .max_entries = ELEMENTS },
-		.types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 };
-	union bpf_attr a = { .map_type = type, .key_size = 4, .value_size = 8, .max_entries = ELEMENTS };
+	struct pb_bpf_map_spec spec = {
+		.attr = { .type = type, .key_size = 4, .value_size = 8, .max_entries = ELEMENTS },
+		.types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1
+	};
+	union bpf_attr a = {
+		.map_type = type, .key_size = 4, .value_size = 8, .max_entries = ELEMENTS
+	};
 	uint64_t size, span;
 	void *block;
 	int err;
@@ -77,15 +84,22 @@ static bool make_map(int n, uint32_t type)
 	map_fds[n] = (int)kernel_bpf(BPF_MAP_CREATE, &a);
 	size = pb_bpf_map_size(&spec, &err);
 	span = pb_bpf_map_span(&spec, size);
-	block = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (!size || block == MAP_FAILED || pb_bpf_map_format(block, &spec, 1) || pb_bpf_map_open(&maps[n], block, size))
+	block = mmap(NULL, span, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (!size || block == MAP_FAILED || pb_bpf_map_format(block, &spec, 1) ||
+	    pb_bpf_map_open(&maps[n], block, size))
 		return false;
 	maps[n].access = PB_BPF_MAP_READ | PB_BPF_MAP_WRITE;
 	for (uint32_t key = 0; key < ELEMENTS / 2; key++) {
 		uint64_t value = key;
-		union bpf_attr u = { .map_fd = (uint32_t)map_fds[n], .key = (uintptr_t)&key, .value = (uintptr_t)&value };
+		union bpf_attr u = {
+			.map_fd = (uint32_t)map_fds[n],
+			.key = (uintptr_t)&key,
+			.value = (uintptr_t)&value
+		};
 
-		if (kernel_bpf(BPF_MAP_UPDATE_ELEM, &u) || maps[n].ops->update(&maps[n], &key, &value, 0, NULL))
+		if (kernel_bpf(BPF_MAP_UPDATE_ELEM, &u) ||
+		    maps[n].ops->update(&maps[n], &key, &value, 0, NULL))
 			return false;
 	}
 	return map_fds[n] >= 0;
@@ -105,12 +119,15 @@ static void put_both(struct bench *b, const struct bpf_insn *i, size_t n)
 		put(b, JIT, *i);
 	}
 }
-#define BOTH(b, ...) put_both(b, (const struct bpf_insn[]){ __VA_ARGS__ }, \
-			      sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / sizeof(struct bpf_insn))
+#define BOTH(b, ...) \
+	put_both(b, (const struct bpf_insn[]){ __VA_ARGS__ }, \
+		 sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / sizeof(struct bpf_insn))
 
 static void put_map(struct bench *b, int n)
 {
-	const struct bpf_insn theirs[] = { BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, (uint32_t)map_fds[n]) };
+	const struct bpf_insn theirs[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, (uint32_t)map_fds[n])
+	};
 	const struct bpf_insn ours[] = { BPF_LD_IMM64_RAW(1, 0, &maps[n]) };
 
 	for (int k = 0; k < 2; k++) {
@@ -132,9 +149,10 @@ static void empty(struct bench *b)
 
 static void alu_loop(struct bench *b)
 {
-	BOTH(b, BPF_MOV64_IMM(0, 1), BPF_MOV64_IMM(1, (int32_t)b->operations), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_ALU64_IMM(BPF_XOR, 0, 0x5a),
-	     BPF_ALU64_IMM(BPF_LSH, 0, 1), BPF_ALU64_IMM(BPF_ADD, 0, 7), BPF_ALU64_IMM(BPF_SUB, 1, 1),
-	     BPF_JMP_IMM(BPF_JNE, 1, 0, -6), BPF_EXIT_INSN());
+	BOTH(b, BPF_MOV64_IMM(0, 1), BPF_MOV64_IMM(1, (int32_t)b->operations),
+	     BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_ALU64_IMM(BPF_XOR, 0, 0x5a),
+	     BPF_ALU64_IMM(BPF_LSH, 0, 1), BPF_ALU64_IMM(BPF_ADD, 0, 7),
+	     BPF_ALU64_IMM(BPF_SUB, 1, 1), BPF_JMP_IMM(BPF_JNE, 1, 0, -6), BPF_EXIT_INSN());
 }
 
 /* Writes a lookup in an array. Patchbay's form has the inlined code that run/fixup.c would write.
@@ -143,7 +161,8 @@ static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
 		BPF_LDX_MEM(BPF_W, 0, 2, 0), BPF_JMP_IMM(BPF_JGE, 0, ELEMENTS, 5),
-		BPF_LD_IMM64_RAW(1, 0, maps[0].elems), BPF_ALU64_IMM(BPF_LSH, 0, 3), BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_JMP_A(1), BPF_MOV64_IMM(0, 0) };
+		BPF_LD_IMM64_RAW(1, 0, maps[0].elems), BPF_ALU64_IMM(BPF_LSH, 0, 3),
+		BPF_ALU64_REG(BPF_ADD, 0, 1), BPF_JMP_A(1), BPF_MOV64_IMM(0, 0) };
 
 	put_map(b, 0);
 	put(b, KERNEL, BPF_CALL_FN(BPF_FUNC_map_lookup_elem));
@@ -183,7 +202,8 @@ static void lookups(struct bench *b, int n)
 		put_call_with_map(b, n, BPF_FUNC_map_lookup_elem, 0);
 	else
 		put_array_lookup(b);
-	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 2), BPF_LDX_MEM(BPF_DW, 1, 0, 0), BPF_ALU64_REG(BPF_ADD, 7, 1));
+	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 2), BPF_LDX_MEM(BPF_DW, 1, 0, 0),
+	     BPF_ALU64_REG(BPF_ADD, 7, 1));
 	end_loop(b, top);
 	BOTH(b, BPF_MOV64_REG(0, 7), BPF_EXIT_INSN());
 }
@@ -205,9 +225,10 @@ static void hash_updates(struct bench *b)
 	BOTH(b, BPF_MOV64_IMM(6, (int32_t)b->operations));
 	begin_loop(b, top);
 	put_call_with_map(b, 1, BPF_FUNC_map_lookup_elem, 0);
-	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 11), BPF_LDX_MEM(BPF_DW, 1, 0, 0), BPF_ALU64_IMM(BPF_ADD, 1, 1),
-	     BPF_STX_MEM(BPF_DW, 10, 1, -16), BPF_MOV64_REG(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4), BPF_MOV64_REG(3, 10),
-	     BPF_ALU64_IMM(BPF_ADD, 3, -16), BPF_MOV64_IMM(4, 0));
+	BOTH(b, BPF_JMP_IMM(BPF_JEQ, 0, 0, 11), BPF_LDX_MEM(BPF_DW, 1, 0, 0),
+	     BPF_ALU64_IMM(BPF_ADD, 1, 1), BPF_STX_MEM(BPF_DW, 10, 1, -16), BPF_MOV64_REG(2, 10),
+	     BPF_ALU64_IMM(BPF_ADD, 2, -4), BPF_MOV64_REG(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -16),
+	     BPF_MOV64_IMM(4, 0));
 	put_call_with_map(b, 1, BPF_FUNC_map_update_elem, 1);
 	end_loop(b, top);
 	BOTH(b, BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN());
@@ -224,22 +245,29 @@ static void packet_parses(struct bench *b)
 	     BPF_MOV64_REG(4, 8), BPF_ALU64_IMM(BPF_ADD, 4, 34), BPF_JMP_REG(BPF_JGT, 4, 9, 32),
 	     BPF_LDX_MEM(BPF_H, 5, 8, 12), BPF_JMP_IMM(BPF_JNE, 5, 8, 30),
 	     BPF_LDX_MEM(BPF_B, 5, 8, 23), BPF_JMP_IMM(BPF_JNE, 5, 6, 28),
-	     BPF_LDX_MEM(BPF_B, 5, 8, 14), BPF_ALU64_IMM(BPF_AND, 5, 15), BPF_ALU64_IMM(BPF_LSH, 5, 2),
-	     BPF_MOV64_REG(4, 8), BPF_ALU64_IMM(BPF_ADD, 4, 14), BPF_ALU64_REG(BPF_ADD, 4, 5), BPF_MOV64_REG(5, 4),
+	     BPF_LDX_MEM(BPF_B, 5, 8, 14), BPF_ALU64_IMM(BPF_AND, 5, 15),
+	     BPF_ALU64_IMM(BPF_LSH, 5, 2), BPF_MOV64_REG(4, 8), BPF_ALU64_IMM(BPF_ADD, 4, 14),
+	     BPF_ALU64_REG(BPF_ADD, 4, 5), BPF_MOV64_REG(5, 4),
 	     BPF_ALU64_IMM(BPF_ADD, 5, 20), BPF_JMP_REG(BPF_JGT, 5, 9, 19),
-	     BPF_LDX_MEM(BPF_H, 5, 4, 2), I(BPF_ALU | BPF_END | BPF_TO_BE, 5, 0, 0, 16), BPF_JMP_IMM(BPF_JNE, 5, 80, 16),
-	     BPF_LDX_MEM(BPF_W, 0, 8, 26), BPF_ALU32_IMM(BPF_MUL, 0, 0x9e3779b1), BPF_LDX_MEM(BPF_W, 5, 8, 30),
-	     BPF_ALU32_REG(BPF_XOR, 0, 5), BPF_ALU32_IMM(BPF_MUL, 0, 0x85ebca77), BPF_LDX_MEM(BPF_W, 5, 4, 0),
-	     BPF_ALU32_REG(BPF_XOR, 0, 5), BPF_ALU32_IMM(BPF_MUL, 0, 0xc2b2ae3d), BPF_MOV64_REG(5, 0),
-	     BPF_ALU64_IMM(BPF_RSH, 5, 15), BPF_ALU32_REG(BPF_XOR, 0, 5), BPF_ALU64_REG(BPF_ADD, 7, 0),
-	     BPF_ALU64_IMM(BPF_SUB, 6, 1), BPF_JMP_IMM(BPF_JNE, 6, 0, -33), BPF_MOV64_REG(0, 7), BPF_EXIT_INSN(),
+	     BPF_LDX_MEM(BPF_H, 5, 4, 2), I(BPF_ALU | BPF_END | BPF_TO_BE, 5, 0, 0, 16),
+	     BPF_JMP_IMM(BPF_JNE, 5, 80, 16),
+	     BPF_LDX_MEM(BPF_W, 0, 8, 26), BPF_ALU32_IMM(BPF_MUL, 0, 0x9e3779b1),
+	     BPF_LDX_MEM(BPF_W, 5, 8, 30), BPF_ALU32_REG(BPF_XOR, 0, 5),
+	     BPF_ALU32_IMM(BPF_MUL, 0, 0x85ebca77), BPF_LDX_MEM(BPF_W, 5, 4, 0),
+	     BPF_ALU32_REG(BPF_XOR, 0, 5), BPF_ALU32_IMM(BPF_MUL, 0, 0xc2b2ae3d),
+	     BPF_MOV64_REG(5, 0), BPF_ALU64_IMM(BPF_RSH, 5, 15), BPF_ALU32_REG(BPF_XOR, 0, 5),
+	     BPF_ALU64_REG(BPF_ADD, 7, 0), BPF_ALU64_IMM(BPF_SUB, 6, 1),
+	     BPF_JMP_IMM(BPF_JNE, 6, 0, -33), BPF_MOV64_REG(0, 7), BPF_EXIT_INSN(),
 	     BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN());
 }
 
 static struct bench benches[] = {
-	{ .name = "empty", .operations = 1 }, { .name = "ALU, a round of 6", .operations = 1000 },
-	{ .name = "packet parse, 64 bytes", .operations = 400 }, { .name = "array lookup", .operations = 500 },
-	{ .name = "hash lookup", .operations = 100 }, { .name = "hash lookup and update", .operations = 100 },
+	{ .name = "empty", .operations = 1 },
+	{ .name = "ALU, a round of 6", .operations = 1000 },
+	{ .name = "packet parse, 64 bytes", .operations = 400 },
+	{ .name = "array lookup", .operations = 500 },
+	{ .name = "hash lookup", .operations = 100 },
+	{ .name = "hash lookup and update", .operations = 100 },
 };
 static void (*const writers[])(struct bench *b) = {
 	empty, alu_loop, packet_parses, array_lookups, hash_lookups, hash_updates,
@@ -247,7 +275,9 @@ static void (*const writers[])(struct bench *b) = {
 
 static bool make(struct bench *b, void (*write)(struct bench *b))
 {
-	struct pb_bpf_prog_spec s = { .insns = b->insns[JIT], .calls = calls, .nr_calls = 2, .stack = 16 };
+	struct pb_bpf_prog_spec s = {
+		.insns = b->insns[JIT], .calls = calls, .nr_calls = 2, .stack = 16
+	};
 	uint8_t ops[64];
 
 	write(b);
@@ -355,30 +385,34 @@ static void print(const struct bench *b, int rounds)
 		entering = share > entering ? share : entering;
 	}
 	if (entering > MOST_ENTERING) {
-		printf("%-24s no figure: entering the program takes %.0f %% of a run\n", b->name, entering * 100);
+		printf("%-24s no figure: entering the program takes %.0f %% of a run\n", b->name,
+		       entering * 100);
 		return;
 	}
 	for (int r = 0; r < rounds; r++) {
 		for (enum side e = 0; e < NR_SIDES; e++)
 			net[e][r] = (b->ns[e][r] - benches[0].ns[e][r]) / b->operations;
 		ratio[JIT][r] = net[JIT][r] / net[KERNEL][r];
-		/* This is the ratio of whole runs. It includes the time for entering, because every run
-		 * has to enter the program. */
+		/* This is the ratio of whole runs. It includes the time for entering, because every
+		 * run has to enter the program. */
 		ratio[INTERPRETER][r] = b->ns[INTERPRETER][r] / b->ns[JIT][r];
 	}
-	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name, median(net[KERNEL], rounds),
-	       median(net[JIT], rounds), median(net[INTERPRETER], rounds), median(ratio[JIT], rounds),
+	printf("%-24s %10.2f %10.2f %10.2f   %6.2f %8.2f   %5.1f\n", b->name,
+	       median(net[KERNEL], rounds), median(net[JIT], rounds),
+	       median(net[INTERPRETER], rounds), median(ratio[JIT], rounds),
 	       median(ratio[INTERPRETER], rounds), entering * 100);
 }
 
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 7;
-	static const uint8_t head[] = { [12] = 8, [14] = 0x45, [23] = 6, [30] = 10, [33] = 1, [37] = 80 };
+	static const uint8_t head[] = {
+		[12] = 8, [14] = 0x45, [23] = 6, [30] = 10, [33] = 1, [37] = 80
+	};
 
 	memcpy(packet, head, sizeof(head));
-	if (rounds < 1 || rounds > MAX_ROUNDS || !kernel_is_there() || !make_map(0, BPF_MAP_TYPE_ARRAY) ||
-	    !make_map(1, BPF_MAP_TYPE_HASH)) {
+	if (rounds < 1 || rounds > MAX_ROUNDS || !kernel_is_there() ||
+	    !make_map(0, BPF_MAP_TYPE_ARRAY) || !make_map(1, BPF_MAP_TYPE_HASH)) {
 		printf("not measured: no right to load programs\n");
 		return 77;
 	}
@@ -390,7 +424,8 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		/* JIT, interpreter and kernel must compute the same result */
-		if (run(b, KERNEL, 1) != run(b, JIT, 1) || run(b, JIT, 1) != run(b, INTERPRETER, 1)) {
+		if (run(b, KERNEL, 1) != run(b, JIT, 1) ||
+		    run(b, JIT, 1) != run(b, INTERPRETER, 1)) {
 			printf("%s: results differ\n", b->name);
 			return 1;
 		}
@@ -400,12 +435,14 @@ int main(int argc, char **argv)
 		for (size_t k = 0; k < pb_array_size(benches); k++)
 			for (enum side e = 0; e < NR_SIDES; e++)
 				benches[k].ns[e][r] = slice(&benches[k], e);
-	printf("%-24s %10s %10s %10s   %6s %8s   %5s\n", "ns per operation", "kernel", "JIT", "interp.", "JIT/k.",
-	       "int./JIT*", "%**");
+	printf("%-24s %10s %10s %10s   %6s %8s   %5s\n", "ns per operation", "kernel", "JIT",
+	       "interp.", "JIT/k.", "int./JIT*", "%**");
 	for (size_t k = 1; k < pb_array_size(benches); k++)
 		print(&benches[k], rounds);
-	printf("%-24s %10.2f %10.2f %10.2f\n", "empty, a whole run", median(benches[0].ns[KERNEL], rounds),
-	       median(benches[0].ns[JIT], rounds), median(benches[0].ns[INTERPRETER], rounds));
-	printf("* whole runs, with the time to enter them\n** largest share of a run that is subtracted, for entering it\n");
+	printf("%-24s %10.2f %10.2f %10.2f\n", "empty, a whole run",
+	       median(benches[0].ns[KERNEL], rounds), median(benches[0].ns[JIT], rounds),
+	       median(benches[0].ns[INTERPRETER], rounds));
+	printf("* whole runs, with the time to enter them\n"
+	       "** largest share of a run that is subtracted, for entering it\n");
 	return 0;
 }

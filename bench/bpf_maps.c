@@ -131,7 +131,8 @@ static void second_process(struct job *j)
 	if (!error)
 		error = -pb_bpf_map_attach(&mine, fd, PB_BPF_MAP_READ | PB_BPF_MAP_WRITE);
 	if (error) {
-		warnx("map of type %u: a second process can't map its file: %s", j->map->attr.type, strerror(error));
+		warnx("map of type %u: a second process can't map its file: %s", j->map->attr.type,
+		      strerror(error));
 		pthread_barrier_wait(j->start);
 		_exit(1);
 	}
@@ -162,7 +163,8 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		work(&jobs[0]);
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 		if (waitpid(pid, &status, 0) != pid || status)
-			errx(1, "map of type %u: the second process failed", jobs[0].map->attr.type);
+			errx(1, "map of type %u: the second process failed",
+			     jobs[0].map->attr.type);
 	} else {
 		for (int i = 0; i < nr; i++)
 			pthread_create(&threads[i], NULL, work, &jobs[i]);
@@ -176,7 +178,8 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 }
 
 /* Returns the ns per operation: the mean of two jobs, or the time of one job on processor `cpu`. */
-static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu, bool processes, bool same)
+static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu, bool processes,
+		   bool same)
 {
 	struct shared {
 		struct job jobs[2];
@@ -185,7 +188,8 @@ static double ours(struct pb_bpf_map *map, enum work what, int nr, uint32_t cpu,
 	double ns;
 
 	for (uint32_t i = 0; i < 2; i++)
-		s->jobs[i] = (struct job){ map, what, nr > 1 ? i : cpu, same ? 0 : i * OWN, 0, &s->start };
+		s->jobs[i] = (struct job){ map, what, nr > 1 ? i : cpu, same ? 0 : i * OWN, 0,
+					   &s->start };
 	ns = both_jobs(s->jobs, nr, processes);
 	munmap(s, 4096);
 	return ns;
@@ -205,7 +209,8 @@ static int kernel_map(uint32_t type, uint32_t key_size, uint32_t value_size)
 	return (int)kernel_bpf(BPF_MAP_CREATE, &a);
 }
 
-#define INSN(c, d, s, o, i) ((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) })
+#define INSN(c, d, s, o, i) \
+	((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) })
 
 static uint32_t emit_call(struct bpf_insn *p, uint32_t n, int fd, int32_t helper)
 {
@@ -230,7 +235,8 @@ static int kernel_prog(int fd, enum work what, uint32_t first)
 	top = n;
 	p[n++] = INSN(BPF_ALU64 | BPF_MOV | BPF_X, 7, 6, 0, 0);
 	p[n++] = INSN(BPF_ALU64 | BPF_AND | BPF_K, 7, 0, 0, OWN - 1);
-	p[n++] = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 7, 0, 0, (int32_t)first + (what == INSERT ? KEYS : 0));
+	p[n++] = INSN(BPF_ALU64 | BPF_ADD | BPF_K, 7, 0, 0,
+		      (int32_t)first + (what == INSERT ? KEYS : 0));
 	p[n++] = INSN(BPF_STX | BPF_DW | BPF_MEM, 10, 7, -8, 0);
 	for (int16_t at = -72; at < -8; at += 8)
 		p[n++] = INSN(BPF_STX | BPF_DW | BPF_MEM, 10, 6, at, 0);
@@ -283,7 +289,8 @@ static double kernel(int fd, enum work what, int nr, uint32_t cpu, bool same)
 
 	pthread_barrier_init(&start, NULL, (unsigned int)nr);
 	for (uint32_t i = 0; i < (uint32_t)nr; i++) {
-		jobs[i] = (struct kernel_job){ kernel_prog(fd, what, same ? 0 : i * OWN), nr > 1 ? i : cpu, 0, &start };
+		jobs[i] = (struct kernel_job){ kernel_prog(fd, what, same ? 0 : i * OWN),
+					       nr > 1 ? i : cpu, 0, &start };
 		pthread_create(&threads[i], NULL, kernel_work, &jobs[i]);
 	}
 	for (int i = 0; i < nr; i++) {
@@ -323,9 +330,12 @@ struct row {
 
 static bool open_row(struct row *r)
 {
-	uint32_t key_size = r->number == BPF_MAP_TYPE_ARRAY || r->number == BPF_MAP_TYPE_PERCPU_ARRAY ? 4 : 8;
-	struct pb_bpf_map_spec spec = { .attr = { r->number, key_size, r->value_size, 2 * KEYS, 0 }, .cpu_slots = 2,
-		.types = { .spin_lock_off = -1, .timer_off = -1 } };
+	bool array = r->number == BPF_MAP_TYPE_ARRAY || r->number == BPF_MAP_TYPE_PERCPU_ARRAY;
+	uint32_t key_size = array ? 4 : 8;
+	struct pb_bpf_map_spec spec = {
+		.attr = { r->number, key_size, r->value_size, 2 * KEYS, 0 }, .cpu_slots = 2,
+		.types = { .spin_lock_off = -1, .timer_off = -1 }
+	};
 	struct pb_bpf_run run = { 0 };
 
 	r->fd = kernel_map(r->number, key_size, r->value_size);
@@ -347,8 +357,10 @@ static bool open_row(struct row *r)
 static void measure(struct row *r, int i)
 {
 	r->word[i] = ours(&r->map, NOTHING, 2, 0, false, false);
-	r->v[0][i] = (kernel(r->fd, r->what, 1, 0, r->same) + kernel(r->fd, r->what, 1, 1, r->same)) / 2;
-	r->v[1][i] = (ours(&r->map, r->what, 1, 0, false, r->same) + ours(&r->map, r->what, 1, 1, false, r->same)) / 2;
+	r->v[0][i] = (kernel(r->fd, r->what, 1, 0, r->same) +
+		      kernel(r->fd, r->what, 1, 1, r->same)) / 2;
+	r->v[1][i] = (ours(&r->map, r->what, 1, 0, false, r->same) +
+		      ours(&r->map, r->what, 1, 1, false, r->same)) / 2;
 	r->v[2][i] = kernel(r->fd, r->what, 2, 0, r->same);
 	r->v[3][i] = ours(&r->map, r->what, 2, 0, false, r->same);
 	r->v[4][i] = ours(&r->map, r->what, 2, 0, true, r->same);
@@ -372,9 +384,9 @@ static void show(struct row *r, int rounds)
 	}
 	for (int k = 0; k < 5; k++)
 		v[k] = median(r->v[k], kept);
-	printf("%-14s %-18s %7.1f %7.1f %6.2f   %7.1f %7.1f   %7.1f   %5.2f %5.2f %5.2f %5.1f\n", r->type,
-	       names[r->what], v[0], v[1], v[1] / v[0], v[2], v[3], v[4], 2 * v[0] / v[2], 2 * v[1] / v[3],
-	       2 * v[1] / v[4], median(r->word, kept));
+	printf("%-14s %-18s %7.1f %7.1f %6.2f   %7.1f %7.1f   %7.1f   %5.2f %5.2f %5.2f %5.1f\n",
+	       r->type, names[r->what], v[0], v[1], v[1] / v[0], v[2], v[3], v[4], 2 * v[0] / v[2],
+	       2 * v[1] / v[3], 2 * v[1] / v[4], median(r->word, kept));
 }
 
 /* Each kind has one row in the table for each operation from `first` to `last`. */
@@ -401,17 +413,20 @@ int main(int argc, char **argv)
 	if (!kernel_is_there() || rounds < 1 || rounds > MOST / 3)
 		return 77;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-		for (enum work w = kinds[k].first; w <= kinds[k].last && (argc < 3 || !strcmp(argv[2], kinds[k].type)); w++) {
-			rows[nr] = (struct row){ .type = kinds[k].type, .number = kinds[k].number, .what = w,
-						 .value_size = kinds[k].value_size, .same = kinds[k].same };
+		for (enum work w = kinds[k].first;
+		     w <= kinds[k].last && (argc < 3 || !strcmp(argv[2], kinds[k].type)); w++) {
+			rows[nr] = (struct row){ .type = kinds[k].type, .number = kinds[k].number,
+						.what = w, .value_size = kinds[k].value_size,
+						.same = kinds[k].same };
 			nr += open_row(&rows[nr]);
 		}
 	for (int i = 0; i < 3 * rounds; i++)
 		for (int n = 0; n < nr; n++)
 			measure(&rows[n], i);
-	printf("%-33s %23s   %15s   %7s   %s\n", "", "one thread", "two threads", "two", "throughput of two / one");
-	printf("%-33s %7s %7s %6s   %7s %7s   %7s   %5s %5s %5s %5s\n", "ns", "kernel", "ours", "ratio", "kernel", "ours",
-	       "process", "kern.", "thr.", "proc.", "word");
+	printf("%-33s %23s   %15s   %7s   %s\n", "", "one thread", "two threads", "two",
+	       "throughput of two / one");
+	printf("%-33s %7s %7s %6s   %7s %7s   %7s   %5s %5s %5s %5s\n", "ns", "kernel", "ours",
+	       "ratio", "kernel", "ours", "process", "kern.", "thr.", "proc.", "word");
 	for (int n = 0; n < nr; n++)
 		show(&rows[n], rounds);
 	return 0;

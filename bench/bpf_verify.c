@@ -56,10 +56,11 @@ static void adjust(void *arg, const struct pb_bpf_object_map *map, struct pb_bpf
 
 /* Returns the kernel's time in ms. If the kernel doesn't accept the program, returns a negative
  * number. */
-static double kernel_ms(const char *path, const struct pb_bpf_object_prog *prog, unsigned long *insns)
+static double kernel_ms(const char *path, const struct pb_bpf_object_prog *prog,
+			unsigned long *insns)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log, .kernel_log_size = LOG_SIZE,
-		    .kernel_log_level = 4);
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = kernel_log,
+		    .kernel_log_size = LOG_SIZE, .kernel_log_level = 4);
 	struct bpf_object *o = bpf_object__open_file(path, &opts);
 	const char *time, *processed;
 	struct bpf_program *p;
@@ -169,10 +170,11 @@ int main(int argc, char **argv)
 	for (int i = optind; i < argc; i++)
 		object(argv[i], rounds);
 	qsort(rows, nr_rows, sizeof *rows, by_size);
-	printf("%-32s %-20s %9s %9s %10s %10s  ours/kernel's\n", "object", "program", "insns", "kernel's", "ours, ms",
-	       "kernel, ms");
+	printf("%-32s %-20s %9s %9s %10s %10s  ours/kernel's\n", "object", "program", "insns",
+	       "kernel's", "ours, ms", "kernel, ms");
 	for (unsigned i = 0; i < nr_rows && i < most; i++)
-		printf("%-32s %-20s %9lu %9lu %10.2f %10.2f  %.2f\n", rows[i].path, rows[i].name, rows[i].insns,
-		       rows[i].kernel_insns, rows[i].ours, rows[i].kernel, rows[i].ours / rows[i].kernel);
+		printf("%-32s %-20s %9lu %9lu %10.2f %10.2f  %.2f\n", rows[i].path, rows[i].name,
+		       rows[i].insns, rows[i].kernel_insns, rows[i].ours, rows[i].kernel,
+		       rows[i].ours / rows[i].kernel);
 	return !nr_rows;
 }

@@ -303,8 +303,8 @@ UNTRACED static void slices(int k)
 		}
 	for (size_t i = 0; i < NR_LOOPS; i++)
 		printf("%s\"%s\": %.4f", i ? ", " : "{", loops[i].name, median(samples[i], k));
-	printf(", \"first_8mb\": %.4f, \"first_pass\": %.4f, \"later_passes\": %.4f}\n", first.part, first.pass,
-	       first.later);
+	printf(", \"first_8mb\": %.4f, \"first_pass\": %.4f, \"later_passes\": %.4f}\n", first.part,
+	       first.pass, first.later);
 }
 
 /*
@@ -445,15 +445,16 @@ UNTRACED static void *idle_thread(void *arg)
 
 UNTRACED static void print_memory(const char *when)
 {
-	static const char *const keys[] = { "VmRSS:", "RssAnon:", "RssFile:", "RssShmem:", "VmSize:" };
+	static const char *const keys[] = { "VmRSS:", "RssAnon:", "RssFile:", "RssShmem:",
+					    "VmSize:" };
 	char line[256];
 	FILE *f = fopen("/proc/self/status", "r");
 
 	while (f && fgets(line, sizeof(line), f))
 		for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 			if (!strncmp(line, keys[i], strlen(keys[i])))
-				printf("\"%s_%.*s\": %ld, ", when, (int)strlen(keys[i]) - 1, keys[i],
-				       atol(line + strlen(keys[i])) * 1024);
+				printf("\"%s_%.*s\": %ld, ", when, (int)strlen(keys[i]) - 1,
+				       keys[i], atol(line + strlen(keys[i])) * 1024);
 	if (f)
 		fclose(f);
 }
@@ -511,7 +512,9 @@ UNTRACED int main(int argc, char **argv)
 		printf("{\"calls\": %ld, \"result\": %d}\n", n + fib_calls(m) + 2,
 		       leaf_loop(n) + fib_loop(m));
 	else {
-		fprintf(stderr, "usage: cost slices K [DIR] | threads K | idle T CALLS | leaf N | fib N | mix N M\n");
+		fprintf(stderr,
+			"usage: cost slices K [DIR] | threads K | idle T CALLS | leaf N | fib N"
+			" | mix N M\n");
 		return 2;
 	}
 	return 0;

@@ -48,8 +48,8 @@ int main(int argc, char **argv)
 		dropped += !result;
 	}
 
-	printf("%s: %s code, %llu of 1000 dropped\n", info.name, info.native ? "native" : "interpreted",
-	       (unsigned long long)dropped);
+	printf("%s: %s code, %llu of 1000 dropped\n", info.name,
+	       info.native ? "native" : "interpreted", (unsigned long long)dropped);
 	for (err = pb_bpf_machine_next_key(m, (uint32_t)map, NULL, &key); !err;
 	     err = pb_bpf_machine_next_key(m, (uint32_t)map, &key, &key))
 		if (!pb_bpf_machine_lookup(m, (uint32_t)map, &key, &count, 0))

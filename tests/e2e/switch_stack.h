@@ -7,9 +7,11 @@
 #define SWITCH_STACK_H
 
 #define SWITCH(from, to) __asm__ volatile( \
-	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
+	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; " \
+	"mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
 	"1: pop %%rbp; add $128, %%rsp" \
-	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
+	: : "D"(from), "S"(to) \
+	: "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
 	"memory", "cc")
 
 /* Prepares a stack whose upper end is `end`. The first SWITCH() to the result runs begin(). */

@@ -198,7 +198,8 @@ static const char *verdict(int status, bool late)
 	if (late)
 		return "an input that takes too long";
 	if (WIFSIGNALED(status)) {
-		snprintf(text, sizeof(text), "killed by SIG%s", sigabbrev_np(WTERMSIG(status)) ?: "?");
+		snprintf(text, sizeof(text), "killed by SIG%s",
+			 sigabbrev_np(WTERMSIG(status)) ?: "?");
 		return text;
 	}
 	switch (WEXITSTATUS(status)) {
@@ -238,7 +239,8 @@ static bool wait_for(pid_t pid, int *status)
  * and is always a finding. */
 static bool is_wild(int status, bool late)
 {
-	return &fuzz_wild && fuzz_wild && !late && (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT);
+	return &fuzz_wild && fuzz_wild && !late &&
+	       (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT);
 }
 
 static int run_all(void)
@@ -332,7 +334,8 @@ int main(int argc, char **argv)
 	fuzz_directory();
 	if (*argv)
 		return run_files(argv);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		err(2, "input");
 	fuzz_load_seeds();

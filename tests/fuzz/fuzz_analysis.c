@@ -54,7 +54,8 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		break;
 	case 5: case 6:
 		/* any table from the windows to the inexits; these tables follow each other */
-		at = a.windows_offset + fuzz_below(&r, a.inexits_offset + a.nr_funcs - a.windows_offset + 1);
+		at = a.windows_offset +
+		     fuzz_below(&r, a.inexits_offset + a.nr_funcs - a.windows_offset + 1);
 		break;
 	default:
 		at = fuzz_below(&r, size);
@@ -65,7 +66,8 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 
 static void seed_file(const char *path, const uint8_t *data, size_t size)
 {
-	static const unsigned flags[] = { PB_MODULE_ALL_SITES, PB_MODULE_ALL_SITES | PB_MODULE_RETURNS };
+	static const unsigned flags[] = { PB_MODULE_ALL_SITES,
+					  PB_MODULE_ALL_SITES | PB_MODULE_RETURNS };
 
 	for (unsigned i = 0; i < 2; i++) {
 		uint8_t *copy = malloc(size), *blob;

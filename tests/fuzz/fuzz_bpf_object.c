@@ -39,11 +39,13 @@ static void check_map(const struct pb_bpf_object *o, const struct pb_bpf_object_
 	fuzz_sum = sum;
 	for (uint32_t i = 0; i < m->nr_slots; i++)
 		FUZZ_CHECK(m->slots[i].number < (m->slots[i].prog ? o->nr_progs : o->nr_maps));
-	FUZZ_CHECK(m->types.spin_lock_off < 0 || (uint32_t)m->types.spin_lock_off + 4 <= attr.value_size);
+	FUZZ_CHECK(m->types.spin_lock_off < 0 ||
+		   (uint32_t)m->types.spin_lock_off + 4 <= attr.value_size);
 	FUZZ_CHECK(m->types.timer_off < 0 || (uint32_t)m->types.timer_off + 16 <= attr.value_size);
 	FUZZ_CHECK(m->types.nr_kptrs <= PB_BPF_MAX_KPTRS);
 	for (uint32_t i = 0; i < m->types.nr_kptrs; i++)
-		FUZZ_CHECK(m->types.kptrs[i].off + 8 <= attr.value_size && m->types.kptrs[i].btf_id);
+		FUZZ_CHECK(m->types.kptrs[i].off + 8 <= attr.value_size &&
+			   m->types.kptrs[i].btf_id);
 	if (m->inner) {
 		FUZZ_CHECK(!m->inner->inner);
 		check_map(o, m->inner);
@@ -60,7 +62,8 @@ static void check_insns(const struct pb_bpf_object *o, const struct pb_bpf_objec
 		bool map = in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE;
 
 		if (wide && map)
-			FUZZ_CHECK(in->imm >= 0 && (uint32_t)in->imm < o->nr_maps && !o->maps[in->imm].why);
+			FUZZ_CHECK(in->imm >= 0 && (uint32_t)in->imm < o->nr_maps &&
+				   !o->maps[in->imm].why);
 		if ((wide && in->src_reg == BPF_PSEUDO_FUNC) ||
 		    (in->code == (BPF_JMP | BPF_CALL) && in->src_reg == BPF_PSEUDO_CALL))
 			FUZZ_CHECK((uint64_t)i + 1 + (uint64_t)(int64_t)in->imm < p->nr);
@@ -76,11 +79,13 @@ static void check_prog(const struct pb_bpf_object *o, const struct pb_bpf_object
 		check_text(p->target);
 	for (uint32_t i = 0; i < p->nr_funcs; i++) {
 		check_text(p->funcs[i].name);
-		FUZZ_CHECK(p->funcs[i].insn < p->nr && (!i || p->funcs[i].insn > p->funcs[i - 1].insn));
+		FUZZ_CHECK(p->funcs[i].insn < p->nr &&
+			   (!i || p->funcs[i].insn > p->funcs[i - 1].insn));
 	}
 	for (uint32_t i = 0; i < p->nr_lines; i++) {
 		check_text(p->lines[i].text);
-		FUZZ_CHECK(p->lines[i].insn < p->nr && (!i || p->lines[i].insn > p->lines[i - 1].insn));
+		FUZZ_CHECK(p->lines[i].insn < p->nr &&
+			   (!i || p->lines[i].insn > p->lines[i - 1].insn));
 	}
 	for (uint32_t i = 0; i < p->nr_poison; i++) {
 		check_text(p->poison[i].text);
@@ -118,7 +123,8 @@ static void check_btf(struct pb_bpf_btf *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = { data, size };
-	struct pb_bpf_object_opts opts = { .target = "/dev/null", .kconfig = "CONFIG_HZ=1000\nCONFIG_NAME=\"x\"\n" };
+	struct pb_bpf_object_opts opts = { .target = "/dev/null",
+					   .kconfig = "CONFIG_HZ=1000\nCONFIG_NAME=\"x\"\n" };
 	struct pb_bpf_object *o;
 	struct pb_bpf_btf *target;
 	const char *why;
@@ -180,7 +186,8 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		size_t target = 4 + (size_t)object;
 
 		if (target < size && fuzz_random(&r) % 4 == 0)
-			fuzz_poke(&r, data, size, target + fuzz_below(&r, (size - target) / 4 + 1) * 4 % (size - target));
+			fuzz_poke(&r, data, size, target +
+				  fuzz_below(&r, (size - target) / 4 + 1) * 4 % (size - target));
 		else
 			fuzz_poke(&r, data, size, in_section(&r, data, size, 4));
 	}

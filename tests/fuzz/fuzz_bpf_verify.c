@@ -85,10 +85,12 @@ static void take_map(struct fuzz_input *in, struct pb_bpf_map *m)
 		((uint8_t *)&d)[i] = (uint8_t)fuzz_take(in, 1);
 	*m = (struct pb_bpf_map){
 		.name = "fuzz", .ops = d.type == BPF_MAP_TYPE_ARRAY ? &with_direct : &without,
-		.attr = { d.type % 32, d.key, d.value, d.entries, (uint32_t)d.flags << 4 }, .frozen = d.flags & 1,
+		.attr = { d.type % 32, d.key, d.value, d.entries, (uint32_t)d.flags << 4 },
+		.frozen = d.flags & 1,
 		.inner = { d.inner % 32, 4, 8, 1, 0 },
-		.types = { .spin_lock_off = d.lock, .timer_off = d.timer, .btf_key = 1, .btf_value = d.kptrs & 1,
-			   .nr_kptrs = d.kptrs >> 1 & 1, .kptrs = { { 8, 1, 16, "some", d.kptrs >> 2 & 1 } } },
+		.types = { .spin_lock_off = d.lock, .timer_off = d.timer, .btf_key = 1,
+			   .btf_value = d.kptrs & 1, .nr_kptrs = d.kptrs >> 1 & 1,
+			   .kptrs = { { 8, 1, 16, "some", d.kptrs >> 2 & 1 } } },
 	};
 }
 
@@ -98,8 +100,9 @@ static void take_func(struct fuzz_input *in, struct pb_bpf_func *f)
 
 	for (size_t i = 0; i < sizeof d; i++)
 		((uint8_t *)&d)[i] = (uint8_t)fuzz_take(in, 1);
-	*f = (struct pb_bpf_func){ .insn = d.insn, .name = "f", .global = d.flags & 1, .returns_void = d.flags >> 1 & 1,
-				   .nr_args = d.nr_args % 6 };
+	*f = (struct pb_bpf_func){
+		.insn = d.insn, .name = "f", .global = d.flags & 1,
+		.returns_void = d.flags >> 1 & 1, .nr_args = d.nr_args % 6 };
 	for (int i = 0; i < 5; i++) {
 		f->args[i].kind = d.kinds[i] % (PB_BPF_FUNC_OTHER + 1);
 		f->args[i].size = d.size;
@@ -108,11 +111,13 @@ static void take_func(struct fuzz_input *in, struct pb_bpf_func *f)
 
 /* ---- accepted programs ----------------------------------------------------------------------- */
 
-static void check_resolved(const struct pb_bpf_prog_spec *s, const uint32_t *origin, uint32_t verified)
+static void check_resolved(const struct pb_bpf_prog_spec *s, const uint32_t *origin,
+			   uint32_t verified)
 {
 	for (uint32_t i = 0; i < s->nr; i++) {
 		const struct bpf_insn *insn = &s->insns[i];
-		unsigned form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form : PB_BPF_NO_INSN;
+		unsigned form = s->ops[i] < PB_BPF_NR_OPS ? pb_bpf_ops[s->ops[i]].form :
+							    PB_BPF_NO_INSN;
 		int64_t to = i;
 
 		FUZZ_CHECK(origin[i] < verified);
@@ -128,7 +133,8 @@ static void check_resolved(const struct pb_bpf_prog_spec *s, const uint32_t *ori
 	}
 	FUZZ_CHECK(s->stack <= PB_BPF_WHOLE_STACK);
 	for (uint32_t i = 0; i < s->nr_subs; i++)
-		FUZZ_CHECK(s->subs[i].start < s->nr && s->subs[i].stack <= PB_BPF_STACK + PB_BPF_COUNTER);
+		FUZZ_CHECK(s->subs[i].start < s->nr &&
+			   s->subs[i].stack <= PB_BPF_STACK + PB_BPF_COUNTER);
 }
 
 static void resolve(const struct pb_bpf_verify *v, struct counts *counts)
@@ -157,7 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct counts none, *counts = fuzz_counts() ? fuzz_counts() : &none;
 	struct head h = { 0 };
 	struct pb_bpf_text log = { .buf = text };
-	struct pb_bpf_verify v = { .maps = list, .funcs = funcs, .lines = lines, .log = &log, .mem = &mem };
+	struct pb_bpf_verify v = { .maps = list, .funcs = funcs, .lines = lines, .log = &log,
+				   .mem = &mem };
 	struct bpf_insn *insns;
 	uint32_t types = 0;
 	int err;
@@ -169,7 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	v.type = pb_bpf_type_at(h.type % types);
 	v.attach_type = h.attach;
 	v.caps = h.caps & PB_BPF_CAP_ALL;
-	v.flags = (h.flags & 1 ? BPF_F_STRICT_ALIGNMENT : 0) | (h.flags & 2 ? BPF_F_ANY_ALIGNMENT : 0) |
+	v.flags = (h.flags & 1 ? BPF_F_STRICT_ALIGNMENT : 0) |
+		  (h.flags & 2 ? BPF_F_ANY_ALIGNMENT : 0) |
 		  (h.flags & 4 ? BPF_F_TEST_STATE_FREQ : 0);
 	v.gpl = h.gpl & 1;
 	v.log_level = h.log_level & 7;
@@ -183,7 +191,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (uint32_t i = 0; i < v.nr_funcs; i++)
 		take_func(&in, &funcs[i]);
-	v.nr = (uint32_t)(in.left / sizeof *insns < MOST_INSNS ? in.left / sizeof *insns : MOST_INSNS);
+	v.nr = (uint32_t)(in.left / sizeof *insns < MOST_INSNS ? in.left / sizeof *insns :
+			  MOST_INSNS);
 	/* has exactly the needed size, so that a sanitizer sees reads past the end */
 	insns = malloc(v.nr * sizeof *insns + 1);
 	memcpy(insns, in.p, v.nr * sizeof *insns);
@@ -204,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* ---- seeds and mutations ------------------------------------------------------------------------ */
+/* ---- seeds and mutations ---------------------------------------------------------------- */
 
 void fuzz_seeds(void)
 {
@@ -213,7 +222,8 @@ void fuzz_seeds(void)
 	static struct gen_program p;
 
 	for (uint64_t n = 1; n <= 96; n++) {
-		struct head h = { .caps = PB_BPF_CAP_ALL, .log_level = n % 3, .nr_maps = GEN_MAPS, .log_size = 60000, .gpl = 1 };
+		struct head h = { .caps = PB_BPF_CAP_ALL, .log_level = n % 3, .nr_maps = GEN_MAPS,
+				  .log_size = 60000, .gpl = 1 };
 		uint8_t *to = seed + sizeof h;
 
 		generate(&p, n);
@@ -221,14 +231,15 @@ void fuzz_seeds(void)
 			h.type++;
 		for (int i = 0; i < GEN_MAPS; i++, to += sizeof(struct map)) {
 			struct map m = { (uint8_t)gen_maps[i].type, (uint8_t)gen_maps[i].key_size,
-					 (uint8_t)gen_maps[i].value_size, (uint8_t)gen_maps[i].max_entries,
-					 .lock = -1, .timer = -1 };
+					(uint8_t)gen_maps[i].value_size,
+					(uint8_t)gen_maps[i].max_entries, .lock = -1, .timer = -1 };
 
 			memcpy(to, &m, sizeof m);
 		}
 		h.nr_funcs = (uint8_t)p.nr_funcs;
 		for (uint32_t i = 0; i < p.nr_funcs; i++, to += sizeof(struct func)) {
-			struct func f = { (uint16_t)p.funcs[i].insn, p.funcs[i].global, (uint8_t)p.funcs[i].nr_args, { 0 }, 0 };
+			struct func f = { (uint16_t)p.funcs[i].insn, p.funcs[i].global,
+					  (uint8_t)p.funcs[i].nr_args, { 0 }, 0 };
 
 			for (int a = 0; a < 5; a++)
 				f.kinds[a] = p.funcs[i].args[a].kind;
@@ -276,7 +287,8 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		insn.imm = (int32_t)fuzz_below(&r, 212);	/* a helper */
 		break;
 	default:
-		memmove(data + at, data + size - (1 + fuzz_below(&r, nr)) * sizeof insn, sizeof insn);
+		memmove(data + at, data + size - (1 + fuzz_below(&r, nr)) * sizeof insn,
+			sizeof insn);
 		return size;
 	}
 	memcpy(data + at, &insn, sizeof insn);
@@ -287,7 +299,7 @@ bool fuzz_summary(const void *p)
 {
 	const struct counts *c = p;
 
-	printf("%lu programs verified, %lu accepted, %lu resolved, %lu without memory\n", c->programs, c->accepted,
-	       c->resolved, c->starved);
+	printf("%lu programs verified, %lu accepted, %lu resolved, %lu without memory\n",
+	       c->programs, c->accepted, c->resolved, c->starved);
 	return (c->accepted && c->resolved) || c->programs < 200;
 }

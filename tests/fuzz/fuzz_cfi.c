@@ -25,7 +25,8 @@ static void walk(const struct pb_cfi *c, const struct pb_fde *f)
 		FUZZ_CHECK(cur.p <= cur.end);
 		FUZZ_CHECK(cur.row.cfa_reg < 16 || cur.row.cfa_reg == PB_REG_NONE);
 		if (at == f->start)
-			FUZZ_CHECK(f->entry == (cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8));
+			FUZZ_CHECK(f->entry ==
+				   (cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8));
 	}
 }
 

@@ -163,7 +163,8 @@ void fuzz_seeds(void)
 		S(""), S("main"), S("!main"), S("!"), S("a b\tc\n"), S("f*:mod:libc*"), S(":mod:x"),
 		S("x:mod:"), S("a::b(int)"), S("x:traceon"), S("10us"), S("1.5ms"),
 		S("18446744073709551615"), S("18446744073709551616s"), S(".5"), S("1."), S("0x10"),
-		S("function_graph"), S("max_graph_depth\0>\0" "3\0"), S("set_ftrace_filter\0>>\0foo\0"),
+		S("function_graph"), S("max_graph_depth\0>\0" "3\0"),
+		S("set_ftrace_filter\0>>\0foo\0"),
 		S("*a[b-dx]?\\*\nxxac.*"), S("[!a-c]*[]-]\nd-"), S("*ab*ab*[\nxabyab["),
 	};
 

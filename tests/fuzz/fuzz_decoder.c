@@ -40,8 +40,9 @@ static uint64_t interesting(struct fuzz_rng *r)
 		return time << PB_LEAF_SHIFT | fuzz_random(r) % 5000 << PB_DUR_SHIFT |
 		       site << PB_SITE_SHIFT | PB_TAG_LEAF;
 	case 4: case 5:
-		return pb_ext_word((enum pb_ext_type)(fuzz_random(r) % (PB_NR_EXT_TYPES + 1)), (unsigned)(fuzz_random(r) % 5),
-				   (uint32_t)site, time & 0xfffffff);
+		return pb_ext_word((enum pb_ext_type)(fuzz_random(r) % (PB_NR_EXT_TYPES + 1)),
+				   (unsigned)(fuzz_random(r) % 5), (uint32_t)site,
+				   time & 0xfffffff);
 	case 6:
 		return time;
 	default:

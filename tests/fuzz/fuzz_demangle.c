@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		__lsan_enable();
 	for (unsigned how = 0; how < PB_DEMANGLE_NO; how++) {
 		if (texts[how])
-			FUZZ_CHECK(pb_text_printable(texts[how]) && strlen(texts[how]) < 2 * TEXT_MAX);
+			FUZZ_CHECK(pb_text_printable(texts[how]) &&
+				   strlen(texts[how]) < 2 * TEXT_MAX);
 		free(texts[how]);
 	}
 	free(name);
@@ -49,14 +50,20 @@ static void seed_name(const char *name)
 void fuzz_seeds(void)
 {
 	static const char *const names[] = {
-		"_ZNSt6vectorISt6threadSaIS0_EE17_M_realloc_insertIJRFviEiEEEvN9__gnu_cxx17__normal_iteratorIPS0_S2_EEDpOT_",
-		"_ZlsI1AI1BI1CI1DI1EI1FI1GI1HIiEEEEEEEEERSoS8_RKT_", "_Z3foov.isra.0.cold",
+		"_ZNSt6vectorISt6threadSaIS0_EE17_M_realloc_insertIJRFviEiEEEvN9__gnu_cxx17__"
+		"normal_iteratorIPS0_S2_EEDpOT_",
+		"_ZlsI1AI1BI1CI1DI1EI1FI1GI1HIiEEEEEEEEERSoS8_RKT_",
+		"_Z3foov.isra.0.cold",
 		"_ZN1AI1BI1CI1DI1EI1FI1GI1HI1IiEEEEEEEEptEv",
-		"_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
+		"_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt"
+		"17h0123456789abcdefE",
 		"_RINvCskwGfYPst2Cb_3foo3barNtNtNtCskwGfYPst2Cb_4abcd4efgh4ijkl4mnopNtNtB2_1a1bE",
-		"_RNvMs0_NtCs5l0EXMQXRMU_21rustc_data_structures17obligation_forestINtB5_16ObligationForestu30____7hkackfecea1cbdathfdh9hlq6yE",
-		"_RNvNtCs1234_7mycrateu8gdel_5qa4test", "_Z1fSt4pairIiiES_IS0_S0_ES_IS1_S1_ES_IS2_S2_E",
-		"_ZZN1AIiE1fEvENKUlT_E_clIdEEDaS1_", "_ZNK3xxxclIJiEEEDTclptfpT_spclsr3stdE7forwardIT_Efp0_EEDpOS3_",
+		"_RNvMs0_NtCs5l0EXMQXRMU_21rustc_data_structures17obligation_forestINtB5_16"
+		"ObligationForestu30____7hkackfecea1cbdathfdh9hlq6yE",
+		"_RNvNtCs1234_7mycrateu8gdel_5qa4test",
+		"_Z1fSt4pairIiiES_IS0_S0_ES_IS1_S1_ES_IS2_S2_E",
+		"_ZZN1AIiE1fEvENKUlT_E_clIdEEDaS1_",
+		"_ZNK3xxxclIJiEEEDTclptfpT_spclsr3stdE7forwardIT_Efp0_EEDpOS3_",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size)
 		memcpy(copy, data, size);
-	if (pb_analyse_memory(copy, size, "fuzz", size % 2 | (size & 2 ? PB_MODULE_RETURNS : 0), &blob, &blob_size, &why)) {
+	if (pb_analyse_memory(copy, size, "fuzz", size % 2 | (size & 2 ? PB_MODULE_RETURNS : 0),
+			      &blob, &blob_size, &why)) {
 		FUZZ_CHECK(why && !strstr(why, "inconsistent"));
 		return 0;
 	}

@@ -81,14 +81,17 @@ static bool lay_out(struct ground *g, const uint8_t *data, size_t size)
 		int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 		FUZZ_CHECK(fd >= 0 && !ftruncate(fd, (off_t)block));
-		FUZZ_CHECK(mmap(g->mem, block, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
-		FUZZ_CHECK(mmap(g->mem + block, span - block, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		FUZZ_CHECK(mmap(g->mem, block, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				fd, 0) != MAP_FAILED);
+		FUZZ_CHECK(mmap(g->mem + block, span - block, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, fd,
 				(off_t)(block - (span - block))) != MAP_FAILED);
 		close(fd);
 		g->block = g->mem;
 	} else {
 		FUZZ_CHECK(!mprotect(g->mem, room, PROT_READ | PROT_WRITE));
-		g->block = g->mem + (head.spec.attr.type == BPF_MAP_TYPE_ARRAY ? 0 : (room - block) / 64 * 64);
+		g->block = g->mem + (head.spec.attr.type == BPF_MAP_TYPE_ARRAY ? 0 :
+				     (room - block) / 64 * 64);
 	}
 	g->size = block;
 	memcpy(g->block, data, size < block ? size : block);
@@ -154,7 +157,8 @@ static void use_batch(struct ground *g, const struct op *op)
 	struct pb_bpf_map *m = &g->map;
 	uint32_t count = 1 + op->key[0] % 4;
 	uint8_t cursor[512];
-	struct pb_bpf_map_batch b = { op->key[1] & 1 ? cursor : NULL, cursor, g->keys, g->values, &count, 0, 0 };
+	struct pb_bpf_map_batch b = { op->key[1] & 1 ? cursor : NULL, cursor, g->keys, g->values,
+				      &count, 0, 0 };
 
 	memset(cursor, op->key[2], sizeof(cursor));
 	if (!m->attr.key_size || pb_bpf_map_value_size(m) * 4 > VALUES_MOST)
@@ -218,7 +222,8 @@ static void operate(struct ground *g, const struct op *op)
 		if (m->ops->repair)
 			m->ops->repair(m, op->key[0]);
 		if (m->attr.type == BPF_MAP_TYPE_STACK_TRACE)
-			pb_bpf_stack_put(m, ips, 1 + op->key[0] % 4, op->key[1] & 1 ? BPF_F_REUSE_STACKID : 0);
+			pb_bpf_stack_put(m, ips, 1 + op->key[0] % 4,
+					 op->key[1] & 1 ? BPF_F_REUSE_STACKID : 0);
 		break;
 	default:
 		/* plays the other process, which writes into the block */
@@ -237,7 +242,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(&nr, data, 2);
 	nr %= 256;
-	if (size < 16 + nr * sizeof(op) || !lay_out(&g, data + 16 + nr * sizeof(op), size - 16 - nr * sizeof(op)))
+	if (size < 16 + nr * sizeof(op) ||
+	    !lay_out(&g, data + 16 + nr * sizeof(op), size - 16 - nr * sizeof(op)))
 		return 0;
 	g.keys = calloc(1, 8192);
 	g.values = calloc(1, 2 * VALUES_MOST);
@@ -262,7 +268,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static void seed(struct fuzz_rng *r, struct pb_bpf_map_attr attr)
 {
-	struct pb_bpf_map_spec spec = { .attr = attr, .inner = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .cpu_slots = 2,
+	struct pb_bpf_map_spec spec = {
+		.attr = attr, .inner = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 }, .cpu_slots = 2,
 		.types = { .spin_lock_off = -1, .timer_off = -1 } };
 	uint16_t nr = 160;
 	size_t ops = nr * sizeof(struct op);
@@ -276,7 +283,8 @@ static void seed(struct fuzz_rng *r, struct pb_bpf_map_attr attr)
 	input = calloc(1, 16 + ops + size + 4096);
 	memcpy(input, &nr, 2);
 	for (size_t i = 0; i < ops; i++)
-		input[16 + i] = (uint8_t)(i % 8 == 1 ? fuzz_random(r) % 16 : i % 8 == 2 || i % 8 == 3 ? 0 : fuzz_random(r));
+		input[16 + i] = (uint8_t)(i % 8 == 1 ? fuzz_random(r) % 16 :
+					  i % 8 == 2 || i % 8 == 3 ? 0 : fuzz_random(r));
 	if (size && size < BLOCK_MOST) {
 		/* the block of a map must be aligned */
 		void *block = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
@@ -294,14 +302,20 @@ void fuzz_seeds(void)
 {
 	static const struct pb_bpf_map_attr attrs[] = {
 		{ BPF_MAP_TYPE_HASH, 8, 8, MAX, 0 }, { BPF_MAP_TYPE_HASH, 8, 24, MAX, 0 },
-		{ BPF_MAP_TYPE_HASH, 3, 40, 1, BPF_F_NO_PREALLOC }, { BPF_MAP_TYPE_PERCPU_HASH, 8, 8, MAX, 0 },
-		{ BPF_MAP_TYPE_LRU_HASH, 8, 8, MAX, 0 }, { BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, 24, 5, 0 },
+		{ BPF_MAP_TYPE_HASH, 3, 40, 1, BPF_F_NO_PREALLOC },
+		{ BPF_MAP_TYPE_PERCPU_HASH, 8, 8, MAX, 0 },
+		{ BPF_MAP_TYPE_LRU_HASH, 8, 8, MAX, 0 },
+		{ BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, 24, 5, 0 },
 		{ BPF_MAP_TYPE_ARRAY, 4, 24, MAX, 0 }, { BPF_MAP_TYPE_PERCPU_ARRAY, 4, 12, MAX, 0 },
-		{ BPF_MAP_TYPE_PROG_ARRAY, 4, 4, MAX, 0 }, { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, MAX, 0 },
-		{ BPF_MAP_TYPE_HASH_OF_MAPS, 4, 4, MAX, 0 }, { BPF_MAP_TYPE_LPM_TRIE, 8, 8, MAX, BPF_F_NO_PREALLOC },
-		{ BPF_MAP_TYPE_LPM_TRIE, 20, 24, 3, BPF_F_NO_PREALLOC }, { BPF_MAP_TYPE_QUEUE, 0, 8, MAX, 0 },
+		{ BPF_MAP_TYPE_PROG_ARRAY, 4, 4, MAX, 0 },
+		{ BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, MAX, 0 },
+		{ BPF_MAP_TYPE_HASH_OF_MAPS, 4, 4, MAX, 0 },
+		{ BPF_MAP_TYPE_LPM_TRIE, 8, 8, MAX, BPF_F_NO_PREALLOC },
+		{ BPF_MAP_TYPE_LPM_TRIE, 20, 24, 3, BPF_F_NO_PREALLOC },
+		{ BPF_MAP_TYPE_QUEUE, 0, 8, MAX, 0 },
 		{ BPF_MAP_TYPE_STACK, 0, 24, 3, 0 }, { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
-		{ BPF_MAP_TYPE_STACK_TRACE, 4, 32, MAX, 0 }, { BPF_MAP_TYPE_STACK_TRACE, 4, 64, 4, BPF_F_STACK_BUILD_ID },
+		{ BPF_MAP_TYPE_STACK_TRACE, 4, 32, MAX, 0 },
+		{ BPF_MAP_TYPE_STACK_TRACE, 4, 64, 4, BPF_F_STACK_BUILD_ID },
 	};
 	struct fuzz_rng r;
 

@@ -54,10 +54,10 @@ static int analysis = -1;
 
 /* Replaces the module analysis, which has its own fuzzers. If the path ends with 'x', fails.
  * Otherwise returns the same analysis for each path. */
-int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
-			  size_t errlen);
-int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o, char *err,
-			  size_t errlen)
+int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o,
+			  char *err, size_t errlen);
+int __wrap_pb_module_open(int elf_fd, const char *path, const struct pb_module_options *o,
+			  char *err, size_t errlen)
 {
 	char self[64];
 
@@ -130,7 +130,8 @@ static void set_up(void)
 			errx(2, "no analysis");
 		snprintf(dir, sizeof(dir), "%s/messages", fuzz_directory());
 		snprintf(session.sock, sizeof(session.sock), "%.90s/sock", fuzz_directory());
-		snprintf(session.control, sizeof(session.control), "%.90s/control", fuzz_directory());
+		snprintf(session.control, sizeof(session.control), "%.90s/control",
+			 fuzz_directory());
 		session.listen_fd = listen_at(session.sock);
 		session.control_fd = listen_at(session.control);
 	}

@@ -26,11 +26,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* The length of each record type, without the text that may follow. */
 static const uint32_t body[] = {
-	[PB_META_CLOCK] = sizeof(struct pb_meta_clock), [PB_META_IMAGE] = sizeof(struct pb_meta_image),
+	[PB_META_CLOCK] = sizeof(struct pb_meta_clock),
+	[PB_META_IMAGE] = sizeof(struct pb_meta_image),
 	[PB_META_MODULE] = sizeof(struct pb_meta_module),
 	[PB_META_MODULE_GONE] = sizeof(struct pb_meta_module),
-	[PB_META_REFUSED] = sizeof(struct pb_meta_refused), [PB_META_READY] = 48,
-	[PB_META_THREAD] = sizeof(struct pb_ring_thread), [PB_META_EXIT] = sizeof(struct pb_meta_exit),
+	[PB_META_REFUSED] = sizeof(struct pb_meta_refused),
+	[PB_META_READY] = 48,
+	[PB_META_THREAD] = sizeof(struct pb_ring_thread),
+	[PB_META_EXIT] = sizeof(struct pb_meta_exit),
 	[PB_META_END] = sizeof(struct pb_meta_end),
 };
 

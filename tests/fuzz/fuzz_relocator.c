@@ -99,7 +99,8 @@ static bool tame(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op
 		    ZydisRegisterGetClass(op[k].reg.value) == ZYDIS_REGCLASS_SEGMENT)
 			return false;
 		if (op[k].type == ZYDIS_OPERAND_TYPE_MEMORY && writes &&
-		    (op[k].mem.segment == ZYDIS_REGISTER_FS || op[k].mem.segment == ZYDIS_REGISTER_GS))
+		    (op[k].mem.segment == ZYDIS_REGISTER_FS ||
+		     op[k].mem.segment == ZYDIS_REGISTER_GS))
 			return false;
 	}
 	return true;
@@ -140,7 +141,8 @@ static bool window_is_tame(const uint8_t *bytes, unsigned len, uint32_t *kinds)
 
 	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (unsigned off = 0; off < len; off += i.length) {
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d, bytes + off, CODE_BYTES - off, &i, op)))
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d, bytes + off, CODE_BYTES - off, &i,
+							  op)))
 			return bytes[off] == 0x00 || bytes[off] == 0xcc;	/* padding */
 		if (!tame(&i, op))
 			return false;
@@ -232,9 +234,12 @@ static bool patch(uint64_t bias, const struct place *p)
 	site->handler = p->stub + PB_STUB_IDLE;
 	site->body = p->stub + PB_STUB_COPY;
 	if (pb_stub_emit((uint8_t *)p->stub, p->stub, site,
-			 &(struct pb_place){ .recipe = recipe, .second = p->code_slot ? recipe : NULL, .via = p->code_slot ? 1 : 0 },
+			 &(struct pb_place){ .recipe = recipe,
+					     .second = p->code_slot ? recipe : NULL,
+					     .via = p->code_slot ? 1 : 0 },
 			 NULL, bias) ||
-	    (p->code_slot ? pb_code_slot_emit(jump, at, copy_at(p), p->stub) : pb_jump_emit(jump, at, p->stub)))
+	    (p->code_slot ? pb_code_slot_emit(jump, at, copy_at(p), p->stub) :
+			    pb_jump_emit(jump, at, p->stub)))
 		return false;
 	sandbox_clear_text();
 	sandbox_write_text(at, jump, p->code_slot ? PB_CODE_SLOT_LEN : PB_JUMP_LEN);
@@ -329,7 +334,8 @@ static bool may_run(const struct pb_window_in *in, struct place places[2], uint6
 
 	for (unsigned i = 0; i < 2; i++) {
 		places[i] = (struct place){ i ? STUB2 : STUB1,
-					    via ? choose_slot(in->addr, random + i) : 0, code_slot };
+					    via ? choose_slot(in->addr, random + i) : 0,
+					    code_slot };
 		if (via && !places[i].via)
 			return false;
 	}
@@ -430,10 +436,12 @@ static void random_code(struct fuzz_rng *r, uint8_t *p)
 		{ 2, { 0xe1, 0x11 } }, { 2, { 0xe0, 0x12 } }, { 2, { 0xff, 0xd0 } },
 		{ 3, { 0xff, 0x50, 0x08 } }, { 4, { 0xff, 0x54, 0x24, 0x08 } },
 		{ 6, { 0xff, 0x15, 0, 0, 0x10, 0 } }, { 3, { 0x41, 0xff, 0xd3 } },
-		{ 7, { 0x48, 0x8b, 0x05, 0, 0, 0x10, 0 } }, { 7, { 0x48, 0x8d, 0x0d, 0, 0, 0x10, 0 } },
+		{ 7, { 0x48, 0x8b, 0x05, 0, 0, 0x10, 0 } },
+		{ 7, { 0x48, 0x8d, 0x0d, 0, 0, 0x10, 0 } },
 		{ 7, { 0x83, 0x3d, 0, 0, 0x10, 0, 3 } }, { 1, { 0x55 } }, { 1, { 0x53 } },
-		{ 4, { 0x48, 0x83, 0xec, 0x18 } }, { 3, { 0x48, 0x89, 0xe5 } }, { 2, { 0x31, 0xc0 } },
-		{ 1, { 0xc3 } }, { 3, { 0x48, 0x85, 0xff } }, { 1, { 0x90 } }, { 2, { 0x66, 0x90 } },
+		{ 4, { 0x48, 0x83, 0xec, 0x18 } }, { 3, { 0x48, 0x89, 0xe5 } },
+		{ 2, { 0x31, 0xc0 } }, { 1, { 0xc3 } }, { 3, { 0x48, 0x85, 0xff } },
+		{ 1, { 0x90 } }, { 2, { 0x66, 0x90 } },
 		{ 6, { 0xff, 0x25, 0, 0, 0x10, 0 } }, { 4, { 0xc5, 0xf9, 0x6f, 0xc8 } },
 		{ 4, { 0xc5, 0xfc, 0x58, 0xc1 } }, { 6, { 0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1 } },
 		{ 5, { 0x0f, 0x1f, 0x44, 0, 0 } }, { 2, { 0x75, 0xfe } },
@@ -529,7 +537,8 @@ bool fuzz_summary(const void *counts)
 	const struct counts *c = counts;
 	bool all = true;
 
-	printf("fuzz_relocator: %llu windows: %llu refused, %llu not run, %llu without end, %llu compared:",
+	printf("fuzz_relocator: %llu windows: %llu refused, %llu not run, %llu without end,"
+	       " %llu compared:",
 	       (unsigned long long)c->made, (unsigned long long)c->refused,
 	       (unsigned long long)c->wild, (unsigned long long)c->endless,
 	       (unsigned long long)c->compared);

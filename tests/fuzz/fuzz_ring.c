@@ -60,7 +60,8 @@ static struct record_server server = {
 
 static struct pb_chunk *chunk(size_t i)
 {
-	return (void *)((char *)ring.map + ring.geometry.chunks_offset + i % CHUNKS * PB_CHUNK_SIZE);
+	return (void *)((char *)ring.map + ring.geometry.chunks_offset +
+			i % CHUNKS * PB_CHUNK_SIZE);
 }
 
 /* Sets the `taken` bit of a chunk that isn't free, as programs should. */
@@ -128,7 +129,8 @@ static void write_step(enum step step, struct fuzz_input *in)
 		return;
 	}
 	if (step == HONEST) {
-		honest(fuzz_take(in, 1), 1 + (uint32_t)fuzz_take(in, 1) % 8, (uint32_t)fuzz_take(in, 2) % 1900);
+		honest(fuzz_take(in, 1), 1 + (uint32_t)fuzz_take(in, 1) % 8,
+		       (uint32_t)fuzz_take(in, 2) % 1900);
 		return;
 	}
 	offset = fuzz_take(in, 2);
@@ -138,7 +140,8 @@ static void write_step(enum step step, struct fuzz_input *in)
 	else if (step == WORDS)
 		write_at(c + 1, PB_CHUNK_SIZE - sizeof(*c), offset, bytes, size);
 	else if (step == THREAD)
-		write_at((char *)ring.map + ring.geometry.threads_offset, 4096, offset, bytes, size);
+		write_at((char *)ring.map + ring.geometry.threads_offset, 4096, offset, bytes,
+			 size);
 	else
 		write_at(ring.map, sizeof(*ring.map), offset, bytes, size);
 }
@@ -208,7 +211,8 @@ static void set_up(unsigned choices, uint64_t limit)
 		ring.geometry.nr_buffer = CHUNKS * 2 / 3;
 		snprintf(dir, sizeof(dir), "%s/session", fuzz_directory());
 	}
-	if (fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)ring.geometry.size))
+	if (fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+		      (off_t)ring.geometry.size))
 		err(2, "ring");
 	ring.geometry.mode = (choices & CHOOSE_MODE) % 3;
 	*ring.map = ring.geometry;
@@ -216,7 +220,8 @@ static void set_up(unsigned choices, uint64_t limit)
 	if (pb_datadir_open(&datadir, dir, error, sizeof(error)))
 		errx(2, "%s", error);
 	drain = (struct pb_drain){
-		.ring = ring.map, .ring_fd = ring.fd, .geometry = ring.geometry, .datadir = &datadir,
+		.ring = ring.map, .ring_fd = ring.fd, .geometry = ring.geometry,
+		.datadir = &datadir,
 		.max_size = choices & CHOOSE_LIMIT ? limit : 0,
 	};
 	threads.seen = 0;
@@ -348,11 +353,12 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 void fuzz_seeds(void)
 {
 	static const uint8_t steps[] = {
-		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0, STATE, 2, 1,
-		HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1, LOST, FULL, SUPPLY,
+		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0,
+		STATE, 2, 1, HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1,
+		LOST, FULL, SUPPLY,
 		/* a thread that exists: a chunk and the table have the same pid, tid and serial */
-		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0, 100, 0, 0, 0,
-		HEAD, 4, 4, 0, 4, 0, 0, 0, 0,
+		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0,
+		100, 0, 0, 0, HEAD, 4, 4, 0, 4, 0, 0, 0, 0,
 	};
 	uint8_t input[8 + sizeof(steps)] = { 0 };
 

@@ -25,7 +25,8 @@ uint8_t *mini_elf(const char *section, const void *data, size_t size, size_t *fi
 		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = NR_SECTIONS, .e_shstrndx = NAMES,
 	};
 	Elf64_Phdr ph = {
-		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = MINI_BASE, .p_paddr = MINI_BASE,
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X,
+		.p_vaddr = MINI_BASE, .p_paddr = MINI_BASE,
 		.p_filesz = at + size, .p_memsz = at + size, .p_align = 4096,
 	};
 	Elf64_Shdr sh[NR_SECTIONS] = {

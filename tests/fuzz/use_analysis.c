@@ -65,7 +65,8 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 		FUZZ_CHECK((int8_t)jump[1] + PB_JUMP_SHORT == f->via);
 	}
 	if (f->flags & PB_FUNC_SHARES)
-		FUZZ_CHECK(pb_func_is_second(a, f + 1) && f[1].addr == f->addr + 1 && !f[1].refused);
+		FUZZ_CHECK(pb_func_is_second(a, f + 1) && f[1].addr == f->addr + 1 &&
+			   !f[1].refused);
 	FUZZ_CHECK(pb_stub_size(&p) <= sizeof(stub));
 	pb_stub_emit(stub, (uint64_t)stub, &site, &p, &words, (uint64_t)stub - f->addr);
 	return sum + stub[0] + use_body(&p);

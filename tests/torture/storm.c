@@ -51,8 +51,16 @@ static inline void add(long *counter)
 }
 
 static KEEP long c_leaf(long x) { add(&shared->calls); return opaque(x) * 3; }
-static KEEP long c_two(long x) { add(&shared->calls); return opaque(c_leaf(x)) + opaque(c_leaf(x + 1)); }
-static KEEP long c_three(long x) { add(&shared->calls); return opaque(c_two(x)) - opaque(c_leaf(x)); }
+static KEEP long c_two(long x)
+{
+	add(&shared->calls);
+	return opaque(c_leaf(x)) + opaque(c_leaf(x + 1));
+}
+static KEEP long c_three(long x)
+{
+	add(&shared->calls);
+	return opaque(c_two(x)) - opaque(c_leaf(x));
+}
 static KEEP long c_deep(long n) { add(&shared->calls); return n ? opaque(c_deep(n - 1)) + 1 : 0; }
 static KEEP long c_tail(long x) { add(&shared->calls); return c_leaf(x + 1); }
 
@@ -215,7 +223,8 @@ static void *sender(void *arg)
 				continue;
 			for (int n = rand_r(&seed) % 3000; n > 0; n--)
 				__asm__ volatile("");
-			syscall(SYS_tgkill, getpid(), jumpers[i].tid, jumpers[i].raw ? SIGUSR2 : SIGUSR1);
+			syscall(SYS_tgkill, getpid(), jumpers[i].tid,
+				jumpers[i].raw ? SIGUSR2 : SIGUSR1);
 		}
 		nap(100);
 	}
@@ -310,8 +319,8 @@ static void renew(struct coroutine *c)
 		add(&shared->destroyed);
 	if (c->sp && c->steps % 2) {
 		munmap(c->stack, STACK);
-		if (mmap(c->stack, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-			 0) != c->stack)
+		if (mmap(c->stack, STACK, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != c->stack)
 			die("mmap");
 	} else if (c->sp) {
 		memset(c->stack, 0x5a, STACK);
@@ -405,8 +414,10 @@ int main(int argc, char **argv)
 	char line[64], *stacks;
 
 	module_path = argv[1];
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	stacks = mmap(NULL, COROUTINES * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	stacks = mmap(NULL, COROUTINES * STACK, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (argc < 2 || shared == MAP_FAILED || stacks == MAP_FAILED)
 		die("mmap");
 	for (int i = 0; i < COROUTINES; i++)
@@ -440,8 +451,9 @@ int main(int argc, char **argv)
 	park = 0;
 	for (int i = 0; i < nr_threads; i++)
 		pthread_join(threads[i], NULL);
-	printf("%ld jumps, %ld forks, %ld threads cancelled, %ld coroutines destroyed, modules loaded %ld times\n", shared->jumps,
-	       shared->forks, shared->cancelled, shared->destroyed, shared->loaded);
+	printf("%ld jumps, %ld forks, %ld threads cancelled, %ld coroutines destroyed,"
+	       " modules loaded %ld times\n",
+	       shared->jumps, shared->forks, shared->cancelled, shared->destroyed, shared->loaded);
 	puts("all results right");
 	return 0;
 }

@@ -21,10 +21,12 @@ __attribute__((noinline)) long leaf(long i)
 
 long middle(long i), outer(long i);
 __asm__(
-	".text\n.macro func name\n.globl \\name\n.type \\name, @function\n\\name:\n.cfi_startproc\n.endm\n"
+	".text\n.macro func name\n.globl \\name\n.type \\name, @function\n\\name:\n"
+	".cfi_startproc\n.endm\n"
 	".macro endfunc name\n.cfi_endproc\n.size \\name, . - \\name\n.endm\n"
 	"func middle\n add $1, %rdi\n jmp leaf\nendfunc middle\n .balign 16\n"
-	"func outer\n push %rdi\n .cfi_adjust_cfa_offset 8\n call leaf\n pop %rdi\n .cfi_adjust_cfa_offset -8\n"
+	"func outer\n push %rdi\n .cfi_adjust_cfa_offset 8\n call leaf\n"
+	" pop %rdi\n .cfi_adjust_cfa_offset -8\n"
 	" jmp leaf\nendfunc outer\n");
 
 static void on_alarm(int sig)

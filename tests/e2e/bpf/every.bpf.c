@@ -4,7 +4,12 @@
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4096); __type(key, long); __type(value, long); } entries SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, long);
+	__type(value, long);
+} entries SEC(".maps");
 long entry, ret;
 SEC("kprobe.multi/*") int on_entry(struct pt_regs *ctx)
 {

@@ -277,8 +277,8 @@ int main(int argc, char **argv)
 		for (unsigned k = 0; k < done[i].nr; k++) {
 			const struct call *c = &done[i].calls[k];
 
-			printf("%ld %s %s %lu %lu %lu %lu\n", done[i].tid, c->name, c->how, c->before, c->first,
-			       c->last, c->after);
+			printf("%ld %s %s %lu %lu %lu %lu\n", done[i].tid, c->name, c->how,
+			       c->before, c->first, c->last, c->after);
 		}
 	return 0;
 }

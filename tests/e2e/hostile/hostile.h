@@ -34,9 +34,9 @@
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
  *   @serve N		also run the program with control files, and change the text N times
  *			during that run (see may_end())
- *   @timeout N		the bare run needs less than N seconds on an idle machine; pbtest.PATIENCE times N
- *			seconds count as a hang. For a traced run, N is multiplied by four, and
- *			20 is added
+ *   @timeout N		the bare run needs less than N seconds on an idle machine;
+ *			pbtest.PATIENCE times N seconds count as a hang. For a traced run, N is
+ *			multiplied by four, and 20 is added
  *   @stdin wait S	the program ends when it gets a byte. In the bare run, run_hostile sends the
  *			byte S seconds after the program has printed "ready" to stderr. In a
  *			traced run, the byte comes at once; in the run of @serve, after the changes

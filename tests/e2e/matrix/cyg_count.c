@@ -31,7 +31,8 @@ static void count(void *caller, void *fn)
 	unsigned long i = ((unsigned long)fn * 31 + (unsigned long)caller) >> 2;
 
 	/* the loop ends, since edges[] has more places than there are edges */
-	while (edges[i % EDGES].fn && (edges[i % EDGES].fn != fn || edges[i % EDGES].caller != caller))
+	while (edges[i % EDGES].fn &&
+	       (edges[i % EDGES].fn != fn || edges[i % EDGES].caller != caller))
 		i++;
 	edges[i % EDGES].fn = fn;
 	edges[i % EDGES].caller = caller;

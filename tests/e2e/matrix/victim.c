@@ -187,8 +187,10 @@ static KEEP long v_round(long n)
 	r += v_empty() + v_add(n, 2) + v_branchy(n - 3) + v_loop_at_entry(n % 7 + 1);
 	v_nothing();
 	r += v_big_frame(n) + (long)v_double(n, 0.5) + v_many(n, 2, 3, 4, 5, 6, 7, 8) + v_switch(n);
-	r += v_even(n % 9) + v_tail_start(n) + v_by_pointer(v_branchy, n) + v_by_pointer(v_tail_start, n);
-	r += v_with_cold_part(n) + v_uses_inlined(n) + v_cloned(n, 3) + v_set_jump(n) + v_variable(3, n, 2l, 3l);
+	r += v_even(n % 9) + v_tail_start(n) + v_by_pointer(v_branchy, n) +
+	     v_by_pointer(v_tail_start, n);
+	r += v_with_cold_part(n) + v_uses_inlined(n) + v_cloned(n, 3) + v_set_jump(n) +
+	     v_variable(3, n, 2l, 3l);
 	r += v_calls_ifunc(n) + unhooked(n) + v_far(n);
 	if (n % 20 == 0)
 		r += v_sort(n) + v_ackermann(2, 3);

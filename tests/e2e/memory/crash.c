@@ -19,7 +19,8 @@ static void print_dumped(void)
 			shared = perms[3] == 's';
 			size = (hi - lo) / 1024;
 			strcpy(path, line);
-		} else if (sscanf(line, "Rss: %lu", &rss) == 1 || sscanf(line, "Anonymous: %lu", &anonymous) == 1) {
+		} else if (sscanf(line, "Rss: %lu", &rss) == 1 ||
+			   sscanf(line, "Anonymous: %lu", &anonymous) == 1) {
 			continue;
 		} else if (!strncmp(line, "VmFlags:", 8) && !strstr(line, " dd")) {
 			if (shared && strstr(path, "(deleted)"))

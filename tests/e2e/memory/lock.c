@@ -68,9 +68,11 @@ static int step(const char *s)
 		const char *name;
 		int flags;
 	} all[] = {
-		{ "current", MCL_CURRENT }, { "future", MCL_FUTURE }, { "both", MCL_CURRENT | MCL_FUTURE },
-		{ "onfault", MCL_CURRENT | MCL_ONFAULT }, { "future-onfault", MCL_FUTURE | MCL_ONFAULT },
-		{ "both-onfault", MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT }, { "none", 0 }, { "bad", 64 | MCL_CURRENT },
+		{ "current", MCL_CURRENT }, { "future", MCL_FUTURE },
+		{ "both", MCL_CURRENT | MCL_FUTURE }, { "onfault", MCL_CURRENT | MCL_ONFAULT },
+		{ "future-onfault", MCL_FUTURE | MCL_ONFAULT },
+		{ "both-onfault", MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT },
+		{ "none", 0 }, { "bad", 64 | MCL_CURRENT },
 	};
 	static char *region;
 	pthread_t t;

@@ -38,13 +38,15 @@ __attribute__((noinline)) int memtest_compare(unsigned long *p, unsigned long n,
 	return bad;
 }
 
-__attribute__((noinline)) void memtest_copy(unsigned long *to, const unsigned long *from, unsigned long n)
+__attribute__((noinline)) void memtest_copy(unsigned long *to, const unsigned long *from,
+					    unsigned long n)
 {
 	for (unsigned long i = 0; i < n; i++)
 		*(volatile unsigned long *)&to[i] = from[i];
 }
 
-__attribute__((noinline, optimize("no-stack-protector"))) int memtest_part(unsigned long *p, unsigned long n)
+__attribute__((noinline, optimize("no-stack-protector")))
+int memtest_part(unsigned long *p, unsigned long n)
 {
 	unsigned long saved[PART / 8], bad;
 
@@ -72,7 +74,8 @@ int main(void)
 	FILE *f = fopen("/proc/self/maps", "r");
 
 	while (fgets(line, sizeof(line), f))
-		if (strstr(line, "rw") && strstr(line, "00:00") && !strstr(line, "stack") && n < MOST)
+		if (strstr(line, "rw") && strstr(line, "00:00") && !strstr(line, "stack") &&
+		    n < MOST)
 			n += sscanf(line, "%lx-%lx", &regions[n][0], &regions[n][1]) == 2;
 	for (int i = 0; i < 1000; i++)
 		x = work(x);
@@ -81,7 +84,8 @@ int main(void)
 			unsigned long left = regions[i][1] - at;
 
 			/* the test itself uses regions[] */
-			if (at < (unsigned long)(regions + MOST) && (unsigned long)regions < at + PART)
+			if (at < (unsigned long)(regions + MOST) &&
+			    (unsigned long)regions < at + PART)
 				continue;
 			bad += memtest_part((unsigned long *)at, (left < PART ? left : PART) / 8);
 		}

@@ -28,7 +28,8 @@ static const char *variable(const char *name, char *buf, size_t size)
 		pb_sys(SYS_close, fd);
 	buf[n > 0 ? n : 0] = 0;
 	for (long i = 0; i < n; i += (long)strlen(buf + i) + 1)
-		if (strlen(buf + i) > len && !memcmp(buf + i, name, len) && buf[(size_t)i + len] == '=')
+		if (strlen(buf + i) > len && !memcmp(buf + i, name, len) &&
+		    buf[(size_t)i + len] == '=')
 			return buf + i + len + 1;
 	return NULL;
 }

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 
 #define LEVEL(n, callee) \
-	__attribute__((noipa)) static long f##n(long x) { __asm__ volatile("nopl 8(%%rax)" : "+r"(x)); return callee; }
+	__attribute__((noipa)) static long f##n(long x) \
+	{ \
+		__asm__ volatile("nopl 8(%%rax)" : "+r"(x)); \
+		return callee; \
+	}
 
 __attribute__((noipa)) static long bottom(long x)
 {
@@ -28,9 +32,12 @@ LEVEL(1, f2(x))
 
 /* a ret to which a jump leads, and another exit right after the ret */
 __asm__(
-	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
-	".text\nfar\n.globl by_exit\n.type by_exit,@function\nby_exit: .cfi_startproc\n mov %rdi,%rax\n add $1,%rax\n"
-	" imul $3,%rax,%rax\n test $1,%dil\n je 2f\n1: ret\n2: neg %rax\n add $7,%rax\n ret\n jmp 1b\n.cfi_endproc\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
+	"1: ret\n.cfi_endproc\n.endm\n"
+	".text\nfar\n.globl by_exit\n.type by_exit,@function\n"
+	"by_exit: .cfi_startproc\n mov %rdi,%rax\n add $1,%rax\n"
+	" imul $3,%rax,%rax\n test $1,%dil\n je 2f\n1: ret\n"
+	"2: neg %rax\n add $7,%rax\n ret\n jmp 1b\n.cfi_endproc\n"
 	".size by_exit,.-by_exit\nfar\n");
 long by_exit(long x);
 

@@ -19,7 +19,8 @@ __asm__(
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	/* "far" keeps trampoline slots out of reach: it has no padding, and no room for a code
 	 * slot */
-	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
+	"1: ret\n.cfi_endproc\n.endm\n"
 	/* "three" is so long that the entry's window doesn't reach the exit */
 	".macro three\n mov %rdi,%rax\n .rept 4\n imul $1,%rax,%rax\n .endr\n mov $3,%ecx\n.endm\n"
 	".macro divide\n cqto\n idiv %rcx\n.endm\n"
@@ -30,11 +31,14 @@ __asm__(
 	"far\n"
 	/* code_slot: the ret needs a code slot, that is, room for a second jump inside other code.
 	 * The slot displaces the division */
-	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
+	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n"
+	" imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
 	/* shared: the ret has a shared jump, whose second jump displaces the division */
-	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
+	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n"
+	"2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
 	/* by_exit: the ret shares a jump with another exit, whose window contains the division */
-	"F by_exit\n three\n test $1,%dil\n jne 2f\n1: ret\n2: divide\n ret\n jmp 1b\nE by_exit\nfar\n");
+	"F by_exit\n three\n test $1,%dil\n jne 2f\n1: ret\n"
+	"2: divide\n ret\n jmp 1b\nE by_exit\nfar\n");
 long own(long x), tail(long x), cond(long x), code_slot(long x), shared(long x), by_exit(long x);
 
 static void *run(void *arg)
@@ -42,8 +46,10 @@ static void *run(void *arg)
 	long me = (long)arg, x = me + 1;
 
 	for (; !stop; x = x % 1000 + 1) {
-		if (own(x) != x / 3 || tail(x) != x / 3 + 1 || cond(x) != (x & 1 ? x / 3 + 1 : x / 3 / 3) ||
-		    code_slot(x) != 10 * x / 3 + 0x12345 || shared(x) != (x & 1 ? x / 3 + 5 : x) || by_exit(x) != (x & 1 ? x / 3 : x)) {
+		if (own(x) != x / 3 || tail(x) != x / 3 + 1 ||
+		    cond(x) != (x & 1 ? x / 3 + 1 : x / 3 / 3) ||
+		    code_slot(x) != 10 * x / 3 + 0x12345 || shared(x) != (x & 1 ? x / 3 + 5 : x) ||
+		    by_exit(x) != (x & 1 ? x / 3 : x)) {
 			printf("wrong with %ld\n", x);
 			exit(1);
 		}

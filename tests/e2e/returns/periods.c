@@ -216,7 +216,8 @@ static void storm(void)
 	pthread_join(kicker, NULL);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	printf("calls %lu %lu, %lu jumps, %lu forks\n", shared->certain, shared->most + shared->jumps, shared->jumps, shared->forks);
+	printf("calls %lu %lu, %lu jumps, %lu forks\n", shared->certain,
+	       shared->most + shared->jumps, shared->jumps, shared->forks);
 }
 
 int main(int argc, char **argv)

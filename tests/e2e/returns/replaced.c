@@ -49,7 +49,8 @@ static void once(int none)
 	sigset_t set;
 
 	sigemptyset(&set);
-	sum += sigaction(SIGUSR1, &act, &old) + sigaction(SIGKILL, &act, &old) + tail(SIGUSR1, &old);
+	sum += sigaction(SIGUSR1, &act, &old) + sigaction(SIGKILL, &act, &old) +
+	       tail(SIGUSR1, &old);
 	sum += old.sa_handler == handler;
 	sum += pthread_sigmask(SIG_BLOCK, &set, &set) + sigaltstack(&alt, NULL);
 	sum += prctl(PR_GET_DUMPABLE) + (int)syscall(SYS_getppid) - getppid();
@@ -58,7 +59,8 @@ static void once(int none)
 	sum += execve("/none", argv_none, argv_none) + errno;
 	sum += execveat(AT_FDCWD, "/none", argv_none, argv_none, 0) + errno;
 	sum += fexecve(none, argv_none, argv_none) + errno;
-	sum += setuid(getuid()) + setgid(getgid()) + setresuid(-1, getuid(), -1) + seteuid(getuid());
+	sum += setuid(getuid()) + setgid(getgid()) + setresuid(-1, getuid(), -1) +
+	       seteuid(getuid());
 	sum += mlockall(0x100) + errno;
 	getcontext(&to);
 	to.uc_stack.ss_sp = other;
@@ -71,9 +73,10 @@ static void once(int none)
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int calls; } calls[] = {
-		{ "sigaction", 3 }, { "pthread_sigmask", 1 }, { "sigaltstack", 1 }, { "prctl", 1 }, { "syscall", 1 },
-		{ "pthread_create", 1 }, { "execve", 1 }, { "execveat", 1 }, { "fexecve", 1 }, { "makecontext", 1 },
-		{ "setuid", 1 }, { "setgid", 1 }, { "setresuid", 1 }, { "seteuid", 1 }, { "mlockall", 1 }, { "tail", 1 },
+		{ "sigaction", 3 }, { "pthread_sigmask", 1 }, { "sigaltstack", 1 }, { "prctl", 1 },
+		{ "syscall", 1 }, { "pthread_create", 1 }, { "execve", 1 }, { "execveat", 1 },
+		{ "fexecve", 1 }, { "makecontext", 1 }, { "setuid", 1 }, { "setgid", 1 },
+		{ "setresuid", 1 }, { "seteuid", 1 }, { "mlockall", 1 }, { "tail", 1 },
 	};
 	int n = argc > 1 ? atoi(argv[1]) : 1, none = open("/dev/null", O_RDONLY);
 

@@ -119,6 +119,7 @@ int main(int argc, char **argv)
 		r += (uint64_t)v_tree(12, (long)r & 7);
 		r += (uint64_t)v_many(20, 1, 2, 3, 4, 5, 6, (long)r);
 	}
-	printf("%ld calls, %lu looks, %lu words, sum %016lx, result %016lx\n", calls, looks, words, sum, r);
+	printf("%ld calls, %lu looks, %lu words, sum %016lx, result %016lx\n", calls, looks, words,
+	       sum, r);
 	return 0;
 }

@@ -38,33 +38,41 @@ __asm__(
 	"F saves\n push_rbx\n mov %rdi,%rbx\n call leaf\n add %rbx,%rax\n pop_rbx\n ret\nE saves\n"
 	"F tail\n pad\n lea 1(%rdi),%rdi\n inc %r11\n jmp leaf\nE tail\n"
 	"F tail_reg\n mov $leaf,%eax\n inc %r11\n lea 2(%rdx),%rdx\n jmp *%rax\nE tail_reg\n"
-	"F tail_r11\n pad\n mov $leaf,%r11d\n xor %eax,%eax\n lea 2(%rdx),%rdx\n jmp *%r11\nE tail_r11\n"
+	"F tail_r11\n pad\n mov $leaf,%r11d\n xor %eax,%eax\n lea 2(%rdx),%rdx\n jmp *%r11\n"
+	"E tail_r11\n"
 	"F tail_mem\n lea 2(%rdi),%rdi\n jmp *pointer(%rip)\nE tail_mem\n"
-	"F tail_saves\n push_rbx\n mov %rdi,%rbx\n call leaf\n lea 5(%rbx),%rdi\n pop_rbx\n jmp leaf\nE tail_saves\n"
-	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\nE cond\n"
+	"F tail_saves\n push_rbx\n mov %rdi,%rbx\n call leaf\n lea 5(%rbx),%rdi\n pop_rbx\n"
+	" jmp leaf\nE tail_saves\n"
+	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\n"
+	"E cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
 	/* "far" keeps trampoline slots out of reach, so the ret has a shared jump */
-	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\nfar\n"
-	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n"
-	" jne 2b\nE shared\nfar\n"
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
+	"1: ret\n.cfi_endproc\n.endm\nfar\n"
+	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n"
+	"2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\nE shared\nfar\n"
 	"F never\n mov %rdi,%rax\n imul $3,%rax\n ret\nE never\n"
 	"F stepped\n push_rbx\n mov %rdi,%rbx\n"
-	".irp f, leaf, small, prefixed, saves, tail, tail_reg, tail_r11, tail_mem, tail_saves, cond, conds, shared\n"
+	".irp f, leaf, small, prefixed, saves, tail, tail_reg, tail_r11, tail_mem, tail_saves, "
+	"cond, conds, shared\n"
 	" mov %rbx,%rdi\n mov $0x1234,%r11d\n call \\f\n add %rax,%rbx\n and $7,%rbx\n.endr\n"
-	" push %rbx\n .cfi_adjust_cfa_offset 8\n mov %rbx,%rdi\n call pops\n .cfi_adjust_cfa_offset -8\n"
+	" push %rbx\n .cfi_adjust_cfa_offset 8\n mov %rbx,%rdi\n"
+	" call pops\n .cfi_adjust_cfa_offset -8\n"
 	" mov %rbx,%rax\n pop_rbx\n ret\nE stepped\n"
 	".data\npointer: .quad leaf\n.text\n");
 
 extern char __executable_start, etext;
-long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x), tail(long x), tail_reg(long x),
-	tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x), conds(long x), shared(long x);
+long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x), tail(long x),
+	tail_reg(long x), tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x),
+	conds(long x), shared(long x);
 
 /* Returns whether rip is a function's entry. After an entry, a handler may see two of the agent's
  * instructions. on_trap() skips them, because they don't belong to an exit. */
 static int is_entry(unsigned long rip)
 {
-	long (*const functions[])(long) = { stepped, leaf, small, prefixed, pops, saves, tail, tail_reg, tail_r11, tail_mem,
-					    tail_saves, cond, conds, shared };
+	long (*const functions[])(long) = {
+		stepped, leaf, small, prefixed, pops, saves, tail, tail_reg, tail_r11, tail_mem,
+		tail_saves, cond, conds, shared };
 
 	for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (rip == (unsigned long)functions[i])
@@ -86,9 +94,10 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	    (rip < (unsigned long)&__executable_start || rip >= (unsigned long)&etext))
 		return;
 	lines[nr] = (struct line){
-		rip, (unsigned long)g[REG_RSP] - first_rsp, (unsigned long)g[REG_RAX], (unsigned long)g[REG_RBX],
-		(unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX], (unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI],
-		(unsigned long)g[REG_R8], (unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
+		rip, (unsigned long)g[REG_RSP] - first_rsp, (unsigned long)g[REG_RAX],
+		(unsigned long)g[REG_RBX], (unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX],
+		(unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI], (unsigned long)g[REG_R8],
+		(unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
 	/* the copy of a displaced call pushes the return address with several instructions */
 	was = nr ? lines[nr - 1] : (struct line){ 0 };
 	was.rsp = lines[nr].rsp;
@@ -102,11 +111,13 @@ static long with_steps(long x)
 	register long rdi __asm__("rdi") = x;
 
 	/* sets all registers to known values */
-	__asm__ volatile(" sub $128,%%rsp\n xor %%ebx,%%ebx\n xor %%ecx,%%ecx\n xor %%edx,%%edx\n xor %%esi,%%esi\n"
-			 " xor %%r8d,%%r8d\n xor %%r11d,%%r11d\n pushf\n orl $0x100,(%%rsp)\n popf\n"
+	__asm__ volatile(" sub $128,%%rsp\n xor %%ebx,%%ebx\n xor %%ecx,%%ecx\n"
+			 " xor %%edx,%%edx\n xor %%esi,%%esi\n xor %%r8d,%%r8d\n"
+			 " xor %%r11d,%%r11d\n pushf\n orl $0x100,(%%rsp)\n popf\n"
 			 " call stepped\n"
 			 " pushf\n andl $~0x100,(%%rsp)\n popf\n add $128,%%rsp\n"
-			 : "=r"(rax), "+r"(rdi) : : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+			 : "=r"(rax), "+r"(rdi)
+			 : : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
 	return rax;
 }
 
@@ -124,9 +135,10 @@ int main(int argc, char **argv)
 	for (long i = 0; i < 8; i++)
 		sum += with_steps(i);
 	for (int i = 0; i < nr; i++)
-		printf("%lx rsp %ld rax %lx rbx %lx rcx %lx rdx %lx rsi %lx rdi %lx r8 %lx r11 %lx flags %lx\n", lines[i].rip,
-		       (long)lines[i].rsp, lines[i].rax, lines[i].rbx, lines[i].rcx, lines[i].rdx, lines[i].rsi, lines[i].rdi,
-		       lines[i].r8, lines[i].r11, lines[i].flags);
+		printf("%lx rsp %ld rax %lx rbx %lx rcx %lx rdx %lx rsi %lx rdi %lx r8 %lx r11 %lx"
+		       " flags %lx\n", lines[i].rip, (long)lines[i].rsp, lines[i].rax, lines[i].rbx,
+		       lines[i].rcx, lines[i].rdx, lines[i].rsi, lines[i].rdi, lines[i].r8,
+		       lines[i].r11, lines[i].flags);
 	printf("%d lines, %ld\n", nr, sum);
 	return 0;
 }

@@ -11,8 +11,9 @@
 #define SLEEP_US 120000
 #define NOINLINE __attribute__((noinline, noipa))
 #define FUNCTIONS(X) \
-	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) X(conditional) X(by_pointer) \
-	X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
+	X(leaf) X(plain) X(to_traced) X(to_traced_late) X(to_untraced) X(to_untraced_late) \
+	X(conditional) X(by_pointer) X(slow) X(slow_late) X(machine_a) X(machine_b) X(machine_c) \
+	X(again) X(runs_on) X(into) X(jumps_out) X(pops) X(repz)
 
 /* Each function in FUNCTIONS counts its calls and tail calls in these variables. The functions in
  * assembly do so, too. */
@@ -133,9 +134,11 @@ __asm__(
 	".text\n"
 	".macro func name\n.globl \\name\n.type \\name, @function\n\\name:\n.cfi_startproc\n.endm\n"
 	".macro endfunc name\n.cfi_endproc\n.size \\name, . - \\name\n.endm\n"
-	"func conditional\n incq calls_conditional(%rip)\n mov %edi, %eax\n and $1, %eax\n add %rax, tails_conditional(%rip)\n"
+	"func conditional\n incq calls_conditional(%rip)\n mov %edi, %eax\n and $1, %eax\n"
+	" add %rax, tails_conditional(%rip)\n"
 	" test $1, %edi\n jne leaf\n mov %edi, %eax\n ret\nendfunc conditional\n .balign 16\n"
-	"func again\n incq calls_again(%rip)\n dec %edi\n js 1f\n incq tails_again(%rip)\n jmp again\n"
+	"func again\n incq calls_again(%rip)\n dec %edi\n js 1f\n"
+	" incq tails_again(%rip)\n jmp again\n"
 	"1: mov %edi, %eax\n ret\nendfunc again\n .balign 16\n"
 	/* returns of other kinds */
 	"func pops\n incq calls_pops(%rip)\n mov %edi, %eax\n ret $0\nendfunc pops\n .balign 16\n"
@@ -150,8 +153,10 @@ int main(int argc, char **argv)
 	int n = argc > 1 ? atoi(argv[1]) : 100;
 
 	for (volatile int i = 0; i < n; i++) {
-		sum += plain(i) + to_traced(i) + to_traced_late(i) + to_untraced(i) + to_untraced_late(i);
-		sum += slow(i) + slow_late(i) + conditional(i) + by_pointer(i) + machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i) + pops(i) + repz(i);
+		sum += plain(i) + to_traced(i) + to_traced_late(i) + to_untraced(i) +
+		       to_untraced_late(i);
+		sum += slow(i) + slow_late(i) + conditional(i) + by_pointer(i) +
+		       machine_a(i % 200) + again(i % 5) + runs_on(i) + into(i) + pops(i) + repz(i);
 		/* makes all calls from the same place */
 		for (volatile int k = 0; k < 3; k++)
 			if (!setjmp(out))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Executes exits of each kind, argv[1] times, and prints how many of them were returns and tail jumps. */
+/* Executes exits of each kind, argv[1] times, and prints how many of them were returns and tail
+ * jumps. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,14 +41,19 @@ NOINLINE int tail_pointer(int x)
 /* a function with a jcc that leaves it, and one with a prefixed ret */
 __asm__(
 	".text\n.globl cond, prefixed\n"
-	".type cond,@function\ncond: .cfi_startproc\n test $1,%edi\n jne leaf\n incq returns(%rip)\n mov %edi,%eax\n ret\n"
+	".type cond,@function\ncond: .cfi_startproc\n test $1,%edi\n jne leaf\n"
+	" incq returns(%rip)\n mov %edi,%eax\n ret\n"
 	".cfi_endproc\n.size cond,.-cond\n"
-	".type prefixed,@function\nprefixed: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
+	".type prefixed,@function\nprefixed: .cfi_startproc\n"
+	" incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
 	".cfi_endproc\n.size prefixed,.-prefixed\n"
 	/* "far" keeps trampoline slots out of reach, so the ret is patched with a shared jump */
-	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n1: ret\n.cfi_endproc\n.endm\nfar\n"
-	".globl shared\n.type shared,@function\nshared: .cfi_startproc\n incq returns(%rip)\n mov %edi,%eax\n test $3,%edi\n je 1f\n"
-	" call leaf\n1: ret\n2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n.size shared,.-shared\nfar\n");
+	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
+	"1: ret\n.cfi_endproc\n.endm\nfar\n"
+	".globl shared\n.type shared,@function\nshared: .cfi_startproc\n"
+	" incq returns(%rip)\n mov %edi,%eax\n test $3,%edi\n je 1f\n call leaf\n1: ret\n"
+	"2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n"
+	".size shared,.-shared\nfar\n");
 int cond(int x), prefixed(int x), shared(int x);
 /* the exit is in the window of the entry */
 NOINLINE int small(int x)

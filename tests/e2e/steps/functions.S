@@ -113,8 +113,8 @@ T t_tree, 6
 	ret
 E t_tree
 
-/* is called between two steps, to separate them in the recording. Takes longer than the threshold of
- * the mode "time", also where the clock advances in steps of some nanoseconds. */
+/* is called between two steps, to separate them in the recording. Takes longer than the threshold
+ * of the mode "time", also where the clock advances in steps of some nanoseconds. */
 T t_mark, 7
 	lea	1(%rdi), %rax
 	mov	$50, %ecx

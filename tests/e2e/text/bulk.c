@@ -63,7 +63,8 @@ static inline __attribute__((always_inline)) long call(long nr, long a, const vo
 {
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret) : "0"(nr), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(nr), "D"(a), "S"(b), "d"(c)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 

@@ -40,7 +40,8 @@ static KEEP void check_stack(int least)
 		die("only %d frames of %d are seen", n, least);
 	for (int i = 0; i < n; i++)
 		if (!dladdr(pc[i], &info) || strstr(info.dli_fname, "libpatchbay"))
-			die("frame %d of %d is %p of %s", i, n, pc[i], info.dli_fname ? info.dli_fname : "nothing");
+			die("frame %d of %d is %p of %s", i, n, pc[i],
+			    info.dli_fname ? info.dli_fname : "nothing");
 }
 
 static KEEP void wait_for_go(int least)

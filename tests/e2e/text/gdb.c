@@ -51,19 +51,22 @@ KEEP __attribute__((optimize("no-omit-frame-pointer"))) int f_aligned(int a)
 KEEP int f_plain(int a) { return a + sink; }
 
 #define ASM(name, body) int name(int a); \
-	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ", @function\n" #name ": .cfi_startproc\n" \
-		body "\n.cfi_endproc; .size " #name ", . - " #name "\n")
+	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ", @function\n" \
+		#name ": .cfi_startproc\n" body "\n.cfi_endproc; .size " #name ", . - " #name "\n")
 /* f_call_first and f_call_memory have a call in the first five bytes */
 ASM(f_call_first, "call leaf; nop; ret");
-ASM(f_call_memory, "push %rax; .cfi_adjust_cfa_offset 8; call *leaf_pointer(%rip); pop %rdx; .cfi_adjust_cfa_offset -8; ret");
-ASM(f_high_pushes, "push %r15; .cfi_adjust_cfa_offset 8; .cfi_rel_offset r15, 0; push %r12; .cfi_adjust_cfa_offset 8;"
-    ".cfi_rel_offset r12, 0; push %rdi; .cfi_adjust_cfa_offset 8; mov %edi, %r12d; mov %edi, %r15d; lea 1(%r12), %eax;"
+ASM(f_call_memory, "push %rax; .cfi_adjust_cfa_offset 8; call *leaf_pointer(%rip); "
+    "pop %rdx; .cfi_adjust_cfa_offset -8; ret");
+ASM(f_high_pushes, "push %r15; .cfi_adjust_cfa_offset 8; .cfi_rel_offset r15, 0;"
+    "push %r12; .cfi_adjust_cfa_offset 8; .cfi_rel_offset r12, 0;"
+    "push %rdi; .cfi_adjust_cfa_offset 8; mov %edi, %r12d; mov %edi, %r15d; lea 1(%r12), %eax;"
     "pop %rdi; .cfi_adjust_cfa_offset -8; pop %r12; .cfi_adjust_cfa_offset -8; .cfi_restore r12;"
     "pop %r15; .cfi_adjust_cfa_offset -8; .cfi_restore r15; ret");
 ASM(f_lea, "lea -40(%rsp), %rsp; .cfi_adjust_cfa_offset 40; mov %edi, (%rsp); mov (%rsp), %eax;"
     "lea 40(%rsp), %rsp; .cfi_adjust_cfa_offset -40; ret");
-ASM(f_push_pop, "push %rbx; .cfi_adjust_cfa_offset 8; .cfi_rel_offset rbx, 0; pop %rbx; .cfi_adjust_cfa_offset -8;"
-    ".cfi_restore rbx; pushq $77; .cfi_adjust_cfa_offset 8; pop %rax; .cfi_adjust_cfa_offset -8; ret");
+ASM(f_push_pop, "push %rbx; .cfi_adjust_cfa_offset 8; .cfi_rel_offset rbx, 0;"
+    "pop %rbx; .cfi_adjust_cfa_offset -8; .cfi_restore rbx; pushq $77;"
+    ".cfi_adjust_cfa_offset 8; pop %rax; .cfi_adjust_cfa_offset -8; ret");
 int (*leaf_pointer)(int) = leaf;
 
 KEEP int middle(int a)

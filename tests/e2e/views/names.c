@@ -3,11 +3,13 @@
  * character that isn't ASCII. */
 #define FUNCTION(name, label) \
 	__asm__(".text\n.globl \"" label "\"\n.type \"" label "\", @function\n\"" label "\":\n" \
-		".cfi_startproc\nnopl 8(%rax)\nlea 1(%rdi),%eax\nret\n.cfi_endproc\n.size \"" label "\", .-\"" label "\"\n"); \
+		".cfi_startproc\nnopl 8(%rax)\nlea 1(%rdi),%eax\nret\n.cfi_endproc\n" \
+		".size \"" label "\", .-\"" label "\"\n"); \
 	static int name(int x) \
 	{ \
-		__asm__ volatile("call \"" label "\"" : "+D"(x) : : "rax", "rcx", "rdx", "rsi", "r8", \
-				 "r9", "r10", "r11", "memory", "cc"); \
+		__asm__ volatile("call \"" label "\"" : "+D"(x) \
+				 : : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", \
+				 "memory", "cc"); \
 		return x; \
 	}
 

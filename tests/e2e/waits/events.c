@@ -306,8 +306,9 @@ static const struct {
 	const char *name;
 	uint64_t (*run)(int *result);
 } events[] = {
-	{ "exec", ev_exec }, { "spawn", ev_spawn }, { "dlopen", ev_dlopen }, { "dlclose", ev_dlclose },
-	{ "fork", ev_fork }, { "thread", ev_thread }, { "exit", ev_exit }, { "calls", ev_calls },
+	{ "exec", ev_exec }, { "spawn", ev_spawn }, { "dlopen", ev_dlopen },
+	{ "dlclose", ev_dlclose }, { "fork", ev_fork }, { "thread", ev_thread },
+	{ "exit", ev_exit }, { "calls", ev_calls },
 };
 
 static void run(const char *name)

@@ -88,10 +88,10 @@ static void at(const char *what, const char *path, char **argv, char **env, int 
 int main(int argc, char **argv)
 {
 	static const char *const paths[] = {
-		"", ".", "missing", "fifo", "directory", "/dev/null", "/dev/tty", "socket", "dangling",
-		"loop", "link", "noexec", "text", "nosuchinterpreter", "fifointerpreter", "script",
-		"executeonly", "empty", "onebyte", "hashbang", "truncated", "nested", "program",
-		"program/x", "/dev/stdin", "32bit",
+		"", ".", "missing", "fifo", "directory", "/dev/null", "/dev/tty", "socket",
+		"dangling", "loop", "link", "noexec", "text", "nosuchinterpreter",
+		"fifointerpreter", "script", "executeonly", "empty", "onebyte", "hashbang",
+		"truncated", "nested", "program", "program/x", "/dev/stdin", "32bit",
 	};
 	char *good[] = { "program", NULL };
 	char long_path[5000];
@@ -115,7 +115,8 @@ int main(int argc, char **argv)
 	at("no environment", "program", good, NULL, 0);
 	at("bad arguments", "program", (char **)16, environ, 0);
 	at("a bad environment", "program", good, (char **)16, 0);
-	at("a bad string in the environment", "program", good, (char *[]){ "A=1", (char *)16, NULL }, 0);
+	at("a bad string in the environment", "program", good,
+	   (char *[]){ "A=1", (char *)16, NULL }, 0);
 	at("bad flags", "program", good, environ, 0x8000);
 	return 0;
 }

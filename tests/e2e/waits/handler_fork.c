@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* handler_fork LIBRARY: stops the recorder, which is the parent process, and forks in a signal
- * handler while dlopen waits for the recorder. The child has no thread of the agent. Its dlopen must
- * return, too, and the library must work. The child also loads another library. */
+ * handler while dlopen waits for the recorder. The child has no thread of the agent. Its dlopen
+ * must return, too, and the library must work. The child also loads another library. */
 #include <dlfcn.h>
 #include <err.h>
 #include <fcntl.h>

@@ -34,10 +34,11 @@
 /* Allows the system calls that a static program needs, and execve. */
 static struct sock_filter filter[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(SYS_execve), ALLOW(SYS_write), ALLOW(SYS_brk), ALLOW(SYS_arch_prctl), ALLOW(SYS_exit_group),
-	ALLOW(SYS_readlink), ALLOW(SYS_readlinkat), ALLOW(SYS_set_tid_address), ALLOW(SYS_set_robust_list),
-	ALLOW(SYS_rseq), ALLOW(SYS_prlimit64), ALLOW(SYS_getrandom), ALLOW(SYS_mprotect),
-	ALLOW(SYS_newfstatat), ALLOW(SYS_fstat), ALLOW(SYS_uname), ALLOW(SYS_setuid), ALLOW(SYS_read),
+	ALLOW(SYS_execve), ALLOW(SYS_write), ALLOW(SYS_brk), ALLOW(SYS_arch_prctl),
+	ALLOW(SYS_exit_group), ALLOW(SYS_readlink), ALLOW(SYS_readlinkat),
+	ALLOW(SYS_set_tid_address), ALLOW(SYS_set_robust_list), ALLOW(SYS_rseq),
+	ALLOW(SYS_prlimit64), ALLOW(SYS_getrandom), ALLOW(SYS_mprotect), ALLOW(SYS_newfstatat),
+	ALLOW(SYS_fstat), ALLOW(SYS_uname), ALLOW(SYS_setuid), ALLOW(SYS_read),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 static struct sock_fprog prog = { sizeof(filter) / sizeof(filter[0]), filter };

@@ -49,7 +49,8 @@ static KEEP void names(void)
 
 	for (int i = 0; i < k; i++)
 		levels += strstr(s[i], "(level+") != NULL;
-	printf("%d levels, %s main\n", levels, k > levels + 1 && strstr(s[levels + 1], "(main+") ? "then" : "no");
+	printf("%d levels, %s main\n", levels,
+	       k > levels + 1 && strstr(s[levels + 1], "(main+") ? "then" : "no");
 	free(s);
 }
 

@@ -18,15 +18,19 @@ struct big { long v[9]; };
 struct mem { long double x; int y; };
 union both { double d; long l; };
 
-static KEEP long twelve(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l)
+static KEEP long twelve(long a, long b, long c, long d, long e, long f, long g, long h, long i,
+			long j, long k, long l)
 {
-	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j + 11 * k + 12 * l;
+	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j + 11 * k +
+	       12 * l;
 }
-static KEEP double ten_doubles(double a, double b, double c, double d, double e, double f, double g, double h, double i, double j)
+static KEEP double ten_doubles(double a, double b, double c, double d, double e, double f, double g,
+			       double h, double i, double j)
 {
 	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j;
 }
-static KEEP double mixed(int a, double b, char c, float d, short e, long double f, long g, double h, unsigned char i, long j, long k)
+static KEEP double mixed(int a, double b, char c, float d, short e, long double f, long g, double h,
+			 unsigned char i, long j, long k)
 {
 	return a + b + c + d + e + (double)f + g + h + i + j + k;
 }
@@ -38,7 +42,8 @@ static KEEP long sum_varargs(int n, ...)
 
 	va_start(ap, n);
 	for (i = 0; i < n; i++)
-		s += i % 3 == 2 ? (long)va_arg(ap, double) : i % 3 == 1 ? va_arg(ap, long) : va_arg(ap, int);
+		s += i % 3 == 2 ? (long)va_arg(ap, double) :
+		     i % 3 == 1 ? va_arg(ap, long) : va_arg(ap, int);
 	va_end(ap);
 	return s;
 }
@@ -53,11 +58,13 @@ static KEEP struct big ret_big(struct big b, int x)
 static KEEP struct mem ret_mem(struct mem m) { m.x /= 2; m.y = -m.y; return m; }
 static KEEP long double ret_ld(long double a, long double b) { return a * b; }
 static KEEP double complex ret_complex(double complex a, double complex b) { return a * b; }
-static KEEP long double complex ret_ldc(long double complex a) { return a * a; }	/* in st0, st1 */
+/* returns the result in st0 and st1 */
+static KEEP long double complex ret_ldc(long double complex a) { return a * a; }
 static KEEP __int128 ret_int128(__int128 a, __int128 b) { return a * b + 1; }
 static KEEP _Bool ret_bool(int x) { return x > 5; }
 static KEEP __m128i ret_sse(__m128i a, __m128i b) { return _mm_add_epi32(a, b); }
-static KEEP float many_sse(__m128 a, __m128 b, __m128 c, __m128 d, __m128 e, __m128 f, __m128 g, __m128 h, __m128 on_stack)
+static KEEP float many_sse(__m128 a, __m128 b, __m128 c, __m128 d, __m128 e, __m128 f, __m128 g,
+			   __m128 h, __m128 on_stack)
 {
 	__m128 s = _mm_add_ps(_mm_add_ps(_mm_add_ps(a, b), _mm_add_ps(c, d)),
 			      _mm_add_ps(_mm_add_ps(e, f), _mm_add_ps(g, _mm_add_ps(h, on_stack))));
@@ -70,17 +77,21 @@ static KEEP float many_sse(__m128 a, __m128 b, __m128 c, __m128 d, __m128 e, __m
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
 static KEEP AVX __m256i ret_avx(__m256i a, __m256i b) { return _mm256_add_epi64(a, b); }
 static KEEP AVX512 __m512i ret_avx512(__m512i a, __m512i b) { return _mm512_add_epi64(a, b); }
-static KEEP AVX512 __m512i mask_avx512(__m512i a, __mmask8 k, __m512i on_a, __m512i b, __m512i c, __m512i d, __m512i e, __m512i f, __m512i g, __m512i stack)
+static KEEP AVX512 __m512i mask_avx512(__m512i a, __mmask8 k, __m512i on_a, __m512i b, __m512i c,
+				       __m512i d, __m512i e, __m512i f, __m512i g, __m512i stack)
 {
-	return _mm512_mask_add_epi64(a, k, stack, _mm512_add_epi64(on_a, _mm512_add_epi64(_mm512_add_epi64(b, c),
-		_mm512_add_epi64(_mm512_add_epi64(d, e), _mm512_add_epi64(f, g)))));
+	__m512i s = _mm512_add_epi64(_mm512_add_epi64(b, c),
+		_mm512_add_epi64(_mm512_add_epi64(d, e), _mm512_add_epi64(f, g)));
+
+	return _mm512_mask_add_epi64(a, k, stack, _mm512_add_epi64(on_a, s));
 }
 
 static KEEP AVX void with_avx(int n)
 {
 	long v[4];
 
-	_mm256_storeu_si256((void *)v, ret_avx(_mm256_set_epi64x(4, 3, 2, n), _mm256_set_epi64x(40, 30, 20, 10)));
+	_mm256_storeu_si256((void *)v, ret_avx(_mm256_set_epi64x(4, 3, 2, n),
+					       _mm256_set_epi64x(40, 30, 20, 10)));
 	check(v[0] == n + 10 && v[1] == 22 && v[2] == 33 && v[3] == 44);
 }
 
@@ -112,7 +123,8 @@ static KEEP void all_of_them(int n)
 
 	check_eq(twelve(n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), 649 + n);
 	check(ten_doubles(n, 2, 3, 4, 5, 6, 7, 8, 9, 10) == 384 + n);
-	check(mixed(n, 1.5, 'a', 2.25f, -3, 4.5L, 1l << 33, 0.25, 200, -7, 1) == n + 1.5 + 97 + 2.25 - 3 + 4.5 + (1l << 33) + .25 + 200 - 7 + 1);
+	check(mixed(n, 1.5, 'a', 2.25f, -3, 4.5L, 1l << 33, 0.25, 200, -7, 1) ==
+	      n + 1.5 + 97 + 2.25 - 3 + 4.5 + (1l << 33) + .25 + 200 - 7 + 1);
 	check_eq(sum_varargs(12, 1, 2l, 3.0, 4, 5l, 6.0, 7, 8l, 9.0, 10, 11l, (double)n), 66 + n);
 	check_eq(sum_varargs(2, n, 5l), n + 5);
 	check(s.a == n + 1 && s.b == 3.0f);
@@ -140,7 +152,8 @@ int main(void)
 {
 	int n;
 
-	fprintf(stderr, "avx2 %d avx512 %d\n", !!__builtin_cpu_supports("avx2"), !!__builtin_cpu_supports("avx512bw"));
+	fprintf(stderr, "avx2 %d avx512 %d\n", !!__builtin_cpu_supports("avx2"),
+		!!__builtin_cpu_supports("avx512bw"));
 	for (n = 0; n < 2000; n++)
 		all_of_them(n);
 	puts("arguments and results whole");

@@ -14,8 +14,8 @@
 #include <pthread.h>
 #include "../hostile.h"
 
-/* rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp r12 r13 r14 r15 flags. call_with_all() loads all of them from *want (rdi),
- * calls asm_leaf(), and stores all of them to *got (rsi). */
+/* rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp r12 r13 r14 r15 flags. call_with_all() loads all of
+ * them from *want (rdi), calls asm_leaf(), and stores all of them to *got (rsi). */
 struct image { unsigned long reg[16]; };
 void call_with_all(const struct image *want, struct image *got);
 void asm_leaf(void);
@@ -40,22 +40,26 @@ void call_nonleaf_with_all(const struct image *want, struct image *got);
 	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
 
 __asm__(".text; .p2align 4; .type asm_leaf,@function\n"
-	"asm_leaf: .cfi_startproc\n nopw 0(%rax,%rax,1)\n ret\n .cfi_endproc; .size asm_leaf, . - asm_leaf\n"
+	"asm_leaf: .cfi_startproc\n nopw 0(%rax,%rax,1)\n ret\n"
+	" .cfi_endproc; .size asm_leaf, . - asm_leaf\n"
 	".globl asm_leaf; .p2align 4; .globl asm_nonleaf; .type asm_nonleaf,@function\n"
 	"asm_nonleaf: .cfi_startproc\n nopw 0(%rax,%rax,1)\n call asm_leaf\n call asm_leaf\n ret\n"
 	".cfi_endproc; .size asm_nonleaf, . - asm_nonleaf\n"
 	".globl call_with_all; .type call_with_all,@function\n"
-	"call_with_all:\n" LOAD_ALL "call asm_leaf\n" STORE_ALL "ret\n .size call_with_all, . - call_with_all\n"
+	"call_with_all:\n" LOAD_ALL "call asm_leaf\n" STORE_ALL "ret\n"
+	" .size call_with_all, . - call_with_all\n"
 	".globl call_nonleaf_with_all; .type call_nonleaf_with_all,@function\n"
 	"call_nonleaf_with_all:\n" LOAD_ALL "call asm_nonleaf\n" STORE_ALL "ret\n"
 	".size call_nonleaf_with_all, . - call_nonleaf_with_all\n"
 	/* carry_if_positive(long x) returns whether x > 0, in the carry flag only */
 	".globl carry_if_positive; .type carry_if_positive,@function\n"
-	"carry_if_positive: .cfi_startproc\n test %rdi, %rdi\n jg 1f\n nop; nop; clc\n ret\n1: stc\n ret\n"
+	"carry_if_positive: .cfi_startproc\n test %rdi, %rdi\n jg 1f\n nop; nop; clc\n ret\n"
+	"1: stc\n ret\n"
 	".cfi_endproc; .size carry_if_positive, . - carry_if_positive\n"
 	/* long al_seen(...) returns al: the number of vector registers that the caller uses */
 	".globl al_seen; .type al_seen,@function\n"
-	"al_seen: .cfi_startproc\n movzbl %al, %eax\n nop; nop; nop\n ret\n .cfi_endproc; .size al_seen, . - al_seen\n");
+	"al_seen: .cfi_startproc\n movzbl %al, %eax\n nop; nop; nop\n ret\n"
+	" .cfi_endproc; .size al_seen, . - al_seen\n");
 long al_seen(int, ...);
 
 static const char *const names[16] = { "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",
@@ -73,7 +77,8 @@ static KEEP void general(uint64_t *seed)
 		(round & 1 ? call_nonleaf_with_all : call_with_all)(&want, &got);
 		for (i = 0; i < 16; i++)
 			if ((want.reg[i] ^ got.reg[i]) & (i == 15 ? 0x8d5 : -1ul))
-				die("%s was %#lx and is %#lx after a call (round %d)", names[i], want.reg[i], got.reg[i], round);
+				die("%s was %#lx and is %#lx after a call (round %d)", names[i],
+				    want.reg[i], got.reg[i], round);
 	}
 }
 
@@ -94,9 +99,11 @@ static KEEP void x87_and_mxcsr(void)
 
 	__asm__ volatile("stmxcsr %0" : "=m"(old));
 	__asm__ volatile("fnstcw %0" : "=m"(cw_old));
-	__asm__ volatile("ldmxcsr %4; fldcw %5; sub $128, %%rsp; fld1; fldpi; fldz\n call asm_nonleaf\n"
+	__asm__ volatile("ldmxcsr %4; fldcw %5; sub $128, %%rsp; fld1; fldpi; fldz\n"
+			 " call asm_nonleaf\n"
 			 "add $128, %%rsp; fstpl %0; fstpl %1; fstpl %2; stmxcsr %3"
-			 : "=m"(a), "=m"(b), "=m"(c), "=m"(got) : "m"(want), "m"(cw_want) : "memory", "cc");
+			 : "=m"(a), "=m"(b), "=m"(c), "=m"(got) : "m"(want), "m"(cw_want)
+			 : "memory", "cc");
 	__asm__ volatile("fnstcw %0; fldcw %1" : "=m"(cw) : "m"(cw_old));
 	__asm__ volatile("ldmxcsr %0" :: "m"(old));
 	check(a == 0 && b > 3.1415 && b < 3.1416 && c == 1);
@@ -108,11 +115,12 @@ static KEEP void x87_and_mxcsr(void)
  * registers. */
 #define V(k) "vmovdqu64 " #k "*64(%%rax), %%zmm" #k "\n"
 #define W(k) "vmovdqu64 %%zmm" #k ", " #k "*64(%%rax)\n"
-#define EACH32(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) \
-	F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31)
+#define EACH32(F) EACH16(F) \
+	F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) \
+	F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31)
 #define Y(k) "vmovdqu " #k "*32(%%rax), %%ymm" #k "\n"
 #define Z(k) "vmovdqu %%ymm" #k ", " #k "*32(%%rax)\n"
-#define EACH16(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+#define EACH16(F) EACH8(F) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #define K(k) "kmovq " #k "*8+2048(%%rax), %%k" #k "\n"
 #define L(k) "kmovq %%k" #k ", " #k "*8+2048(%%rax)\n"
 #define EACH8(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
@@ -124,15 +132,19 @@ static KEEP __attribute__((target("avx512f,avx512bw"))) void zmm(uint64_t *seed)
 
 	for (i = 0; i < sizeof(buf); i++)
 		buf[i] = want[i] = next_random(seed);
-	__asm__ volatile("sub $128, %%rsp\n" EACH32(V) EACH8(K) "call asm_nonleaf\n" EACH32(W) EACH8(L)
+	__asm__ volatile("sub $128, %%rsp\n" EACH32(V) EACH8(K)
+			 "call asm_nonleaf\n" EACH32(W) EACH8(L)
 			 "vzeroupper; add $128, %%rsp"
-			 :: "a"(buf) : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-			 "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17",
-			 "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
-			 "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7");
+			 :: "a"(buf)
+			 : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+			 "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+			 "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22",
+			 "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30",
+			 "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7");
 	for (i = 0; i < sizeof(buf); i++)
 		if (buf[i] != want[i])
-			die("byte %zu of %s%zu changed", i, i < 2048 ? "zmm" : "k", i < 2048 ? i / 64 : (i - 2048) / 8);
+			die("byte %zu of %s%zu changed", i, i < 2048 ? "zmm" : "k",
+			    i < 2048 ? i / 64 : (i - 2048) / 8);
 }
 
 static KEEP __attribute__((target("avx"))) void ymm(uint64_t *seed)
@@ -142,9 +154,12 @@ static KEEP __attribute__((target("avx"))) void ymm(uint64_t *seed)
 
 	for (i = 0; i < sizeof(buf); i++)
 		buf[i] = want[i] = next_random(seed);
-	__asm__ volatile("sub $128, %%rsp\n" EACH16(Y) "call asm_nonleaf\n" EACH16(Z) "vzeroupper; add $128, %%rsp"
-			 :: "a"(buf) : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-			 "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+	__asm__ volatile("sub $128, %%rsp\n" EACH16(Y) "call asm_nonleaf\n" EACH16(Z)
+			 "vzeroupper; add $128, %%rsp"
+			 :: "a"(buf)
+			 : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+			 "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+			 "xmm15");
 	for (i = 0; i < sizeof(buf); i++)
 		if (buf[i] != want[i])
 			die("byte %zu of ymm%zu changed", i, i / 32);

@@ -50,7 +50,8 @@ static KEEP void one_load(int n)
 	base = info.dli_fbase;
 	check(!dlclose(h));
 	check(!dlopen(path, RTLD_LAZY | RTLD_NOLOAD));
-	map = mmap(base, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	map = mmap(base, 16384, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	check(map == base);
 	memset(map, 0xcc, 16384);
 	check(!munmap(map, 16384));

@@ -58,7 +58,8 @@ static KEEP int check_tasks(void)
 			    sscanf(line, "Gid: %lu %lu %lu %lu", &a, &b, &c, &f2) == 4)
 				if (a != NOBODY || b != NOBODY || c != NOBODY || f2 != NOBODY)
 					die("task %s: %s", e->d_name, line);
-			if ((sscanf(line, "CapEff: %lx", &a) == 1 || sscanf(line, "CapPrm: %lx", &a) == 1) && a)
+			if ((sscanf(line, "CapEff: %lx", &a) == 1 ||
+			     sscanf(line, "CapPrm: %lx", &a) == 1) && a)
 				die("task %s: %s", e->d_name, line);
 		}
 		fclose(f);
@@ -83,7 +84,8 @@ int main(void)
 	/* All threads become nobody. PR_SET_KEEPCAPS holds for the calling thread only. This
 	 * thread keeps its permitted capabilities until capset() drops them. */
 	check(!prctl(PR_SET_KEEPCAPS, 1));
-	check(!setgroups(0, NULL) && !setregid(NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY));
+	check(!setgroups(0, NULL) && !setregid(NOBODY, NOBODY) &&
+	      !setresuid(NOBODY, NOBODY, NOBODY));
 	check(!capset(&head, none));
 	check(setuid(0) == -1);
 	check(check_tasks() >= 3);

@@ -71,7 +71,10 @@ int main(int argc, char **argv, char **envp)
 				_exit(1);
 			}
 			break;
-		case 2: check(!posix_spawn(&pid, "/proc/self/exe", NULL, NULL, child_argv, environ)); break;
+		case 2:
+			check(!posix_spawn(&pid, "/proc/self/exe", NULL, NULL, child_argv,
+					   environ));
+			break;
 		default:
 			if (!(pid = fork())) {
 				clearenv();

@@ -24,7 +24,8 @@ static char *volatile bad, *volatile cut;
 long load(const char *p);
 extern char load_insn[];
 __asm__(".text; .p2align 4; .globl load; .type load,@function\n"
-	"load: .globl load_insn; load_insn: movsbq (%rdi), %rax; nop; nop; ret; .size load, . - load");
+	"load: .globl load_insn; load_insn: movsbq (%rdi), %rax; nop; nop; ret; "
+	".size load, . - load");
 
 static KEEP void fault(void) { load(bad); }
 static KEEP void bus(void) { load(cut); }
@@ -169,7 +170,8 @@ static KEEP void is_default(int flags, int restorer)
 
 static KEEP void dispositions(void)
 {
-	struct sigaction a = { .sa_handler = SIG_DFL, .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_RESTART };
+	struct sigaction a = { .sa_handler = SIG_DFL,
+			       .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_RESTART };
 	char *argv[] = { "sh", "-c", "kill -SEGV $$", NULL };
 	pid_t pid = fork();
 	int status;
@@ -184,14 +186,16 @@ static KEEP void dispositions(void)
 	}
 	check(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
 	check(!posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ));
-	check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+	      WTERMSIG(status) == SIGSEGV);
 	pid = vfork();
 	if (!pid) {
 		signal(SIGSEGV, SIG_DFL);
 		kill(getpid(), SIGSEGV);
 		_exit(3);
 	}
-	check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+	      WTERMSIG(status) == SIGSEGV);
 }
 
 static KEEP void one_iteration(int n)

@@ -14,7 +14,8 @@
 
 #define FN(name, body) \
 	long name(void *p, long a, long b); \
-	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ",@function\n" #name ": .cfi_startproc\n" \
+	__asm__(".text; .p2align 4; .globl " #name "; .type " #name ",@function\n" \
+		#name ": .cfi_startproc\n" \
 		body "\n .cfi_endproc; .size " #name ", . - " #name "\n")
 
 /* each function has an instruction that faults, a few more bytes, and ret; the function's comment
@@ -22,7 +23,8 @@
 FN(fault_load,	"mov (%rdi), %rax; add %rsi, %rax; ret");		/* at 0, 3 bytes */
 FN(fault_store,	"mov %rsi, (%rdi); mov %rdx, %rax; ret");		/* at 0 */
 FN(fault_2nd,	"mov %rsi, %rax; add (%rdi), %rax; nop; nop; ret");	/* at 3 */
-FN(fault_3rd,	"push %rbp; mov %rsp, %rbp; cmpl $1, (%rdi); pop %rbp; mov $9, %eax; ret"); /* at 4; no CFI for the push, because nothing unwinds it */
+/* at 4; no CFI for the push, because nothing unwinds it */
+FN(fault_3rd,	"push %rbp; mov %rsp, %rbp; cmpl $1, (%rdi); pop %rbp; mov $9, %eax; ret");
 FN(fault_long,	"movl $0x12345678, 0x100(%rdi); mov %rsi, %rax; ret");	/* at 0, 10 bytes */
 FN(fault_div,	"mov %rsi, %rax; cqto; idiv %rdx; nop; ret");		/* SIGFPE at 5 */
 FN(fault_ud2,	"ud2; nop; nop; nop; mov %rsi, %rax; ret");		/* SIGILL at 0 */
@@ -76,7 +78,8 @@ static KEEP void one_fault(int k, int how, int n)
 		faults[k].fn(bad, n, 0);
 	marker_begin(n);
 	if ((char *)seen_pc != (char *)faults[k].fn + faults[k].offset)
-		die("%s: PC is %p, not %p + %d", faults[k].name, seen_pc, faults[k].fn, faults[k].offset);
+		die("%s: PC is %p, not %p + %d", faults[k].name, seen_pc, faults[k].fn,
+		    faults[k].offset);
 	check_eq(seen_signal, faults[k].signal);
 	check(seen_rdi == bad && seen_si == (void *)(long)n);
 	if (faults[k].signal == SIGSEGV)
@@ -90,7 +93,8 @@ int main(void)
 	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
 	int k, how, n;
 
-	check(!sigaction(SIGSEGV, &sa, NULL) && !sigaction(SIGFPE, &sa, NULL) && !sigaction(SIGILL, &sa, NULL));
+	check(!sigaction(SIGSEGV, &sa, NULL) && !sigaction(SIGFPE, &sa, NULL) &&
+	      !sigaction(SIGILL, &sa, NULL));
 	for (n = 0; n < 200; n++)
 		for (k = 0; k < 8; k++)
 			for (how = 0; how < 3; how++)

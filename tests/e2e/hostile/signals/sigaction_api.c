@@ -15,7 +15,11 @@ static volatile int depth, deepest, runs, saw_blocked;
 static const int sigs[] = { SIGSEGV, SIGBUS, SIGTRAP, SIGFPE, SIGILL, SIGPROF, SIGUSR1, SIGSYS };
 
 static void on_plain(int sig) { runs++; }
-static void on_other(int sig, siginfo_t *si, void *uc) { runs += 100; check(uc && si->si_signo == sig); }
+static void on_other(int sig, siginfo_t *si, void *uc)
+{
+	runs += 100;
+	check(uc && si->si_signo == sig);
+}
 static void on_nested(int sig)
 {
 	sigset_t set;
@@ -44,7 +48,8 @@ static KEEP void read_back(int sig)
 	check(old.sa_handler == SIG_DFL);
 	check(!sigaction(sig, &b, &old));
 	check(old.sa_handler == on_plain);
-	check_eq(old.sa_flags & (SA_RESTART | SA_ONSTACK | SA_SIGINFO | SA_RESETHAND | SA_NODEFER), SA_RESTART | SA_ONSTACK);
+	check_eq(old.sa_flags & (SA_RESTART | SA_ONSTACK | SA_SIGINFO | SA_RESETHAND | SA_NODEFER),
+		 SA_RESTART | SA_ONSTACK);
 	check(sigismember(&old.sa_mask, SIGUSR2) == 1 && sigismember(&old.sa_mask, SIGHUP) == 0);
 	runs = 0;
 	check(!raise(sig));

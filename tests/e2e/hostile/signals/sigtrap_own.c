@@ -17,7 +17,8 @@ static const void *volatile trap_pc;
 long own_breakpoint(long x);
 __asm__(".text; .p2align 4; .globl own_breakpoint; .type own_breakpoint,@function\n"
 	"own_breakpoint: .cfi_startproc\n lea 1(%rdi), %rax\n nop\n nop\n int3\n"
-	".globl after_int3\nafter_int3: ret\n .cfi_endproc; .size own_breakpoint, . - own_breakpoint\n");
+	".globl after_int3\nafter_int3: ret\n"
+	" .cfi_endproc; .size own_breakpoint, . - own_breakpoint\n");
 extern char after_int3[];
 
 static void on_trap(int sig, siginfo_t *si, void *ucv)

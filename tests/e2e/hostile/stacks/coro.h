@@ -13,9 +13,11 @@
 
 /* Saves the caller's stack pointer in `from`, and continues on the stack whose pointer is `to`. */
 #define coro_switch(from, to) __asm__ volatile( \
-	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
+	"sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax; " \
+	"mov %%rsp, (%0); mov %1, %%rsp; ret\n" \
 	"1: pop %%rbp; add $128, %%rsp" \
-	: : "D"(from), "S"(to) : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
+	: : "D"(from), "S"(to) \
+	: "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", \
 	"memory", "cc")
 
 struct coro {
@@ -67,7 +69,8 @@ static inline char *coro_map(void)
 	int tries;
 
 	if (!area) {
-		area = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		area = mmap(NULL, size, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (area == MAP_FAILED || munmap(area, size))
 			die("mmap: %m");
 	}

@@ -45,7 +45,8 @@ static KEEP void one_thread(int n)
 	pthread_t t;
 
 	task[0] = 0;
-	check(!pthread_attr_init(&attr) && !pthread_attr_setstack(&attr, stacks + n * STACK, STACK));
+	check(!pthread_attr_init(&attr) &&
+	      !pthread_attr_setstack(&attr, stacks + n * STACK, STACK));
 	check(!pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED));
 	check(!pthread_create(&t, &attr, thread_main, NULL));
 	while (!*(volatile char *)task || !access(task, F_OK))

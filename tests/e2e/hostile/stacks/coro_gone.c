@@ -42,7 +42,10 @@ static void on_segv(int sig, siginfo_t *si, void *uc)
 }
 
 static void on_usr1(int sig) { coro_churn(NR); }
-static void on_usr2(int sig, siginfo_t *si, void *uc) { sigaddset(&((ucontext_t *)uc)->uc_sigmask, SIGSEGV); }
+static void on_usr2(int sig, siginfo_t *si, void *uc)
+{
+	sigaddset(&((ucontext_t *)uc)->uc_sigmask, SIGSEGV);
+}
 
 static KEEP void set(int sig, void *handler, int flags, int block)
 {
@@ -166,10 +169,13 @@ static KEEP void in_vfork_child(void)
 
 static KEEP void filtered(void)
 {
-#define KILL(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define KILL(nr) \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), \
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		KILL(SYS_rt_sigreturn), KILL(SYS_rt_sigaction), KILL(SYS_rt_tgsigqueueinfo), KILL(SYS_tgkill),
+		KILL(SYS_rt_sigreturn), KILL(SYS_rt_sigaction), KILL(SYS_rt_tgsigqueueinfo),
+		KILL(SYS_tgkill),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = { sizeof(code) / sizeof(*code), code };
@@ -216,7 +222,8 @@ static KEEP void in_threads(void)
 	check(!pthread_create(&t, NULL, cancelled, NULL));
 	while (!waits)
 		usleep(1000);
-	check(!usleep(20000) && !pthread_cancel(t) && !pthread_join(t, &ret) && ret == PTHREAD_CANCELED);
+	check(!usleep(20000) && !pthread_cancel(t) && !pthread_join(t, &ret) &&
+	      ret == PTHREAD_CANCELED);
 	coro_churn(NR);
 }
 
@@ -247,9 +254,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } processes[] = {
-	{ "by default", by_default }, { "with a handler", with_handler }, { "with a handler for once", one_shot },
-	{ "ignored", ignored }, { "blocked", blocked }, { "blocked past libc", blocked_past_libc },
-	{ "in handlers", in_handlers }, { "in a vfork child", in_vfork_child }, { "filtered", filtered },
+	{ "by default", by_default }, { "with a handler", with_handler },
+	{ "with a handler for once", one_shot }, { "ignored", ignored }, { "blocked", blocked },
+	{ "blocked past libc", blocked_past_libc }, { "in handlers", in_handlers },
+	{ "in a vfork child", in_vfork_child }, { "filtered", filtered },
 	{ "in threads", in_threads }, { "hidden", hidden },
 };
 #define NR_PROCESSES (int)(sizeof(processes) / sizeof(*processes))

@@ -39,7 +39,8 @@ int main(void)
 		 * the guard of `above` comes right after the stack of `t`. */
 		check(!pthread_create(&above, NULL, (void *(*)(void *))sem_wait, &hold));
 		check(!getcontext(c));
-		c->uc_stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		c->uc_stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		check(c->uc_stack.ss_sp != MAP_FAILED);
 		c->uc_stack.ss_size = SIZE;
 		makecontext(c, (void (*)(void))body, 1, n);

@@ -27,7 +27,8 @@ static void on_usr1(int sig) { marker_begin(sig); }
 static KEEP void *thread_main(void *arg)
 {
 	stack_t ss = { .ss_size = sysconf(_SC_MINSIGSTKSZ) };
-	char *page = mmap(NULL, 65536 + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page = mmap(NULL, 65536 + 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t rounded = (ss.ss_size + 4095) & -4096ul;
 
 	check(page != MAP_FAILED);
@@ -55,7 +56,8 @@ int main(void)
 
 	check(!sigaction(SIGUSR1, &sa, NULL));
 	for (n = 0; n < 200; n++) {
-		char *m = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *m = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		pthread_attr_t attr;
 		pthread_t t;
 

@@ -26,13 +26,15 @@ __asm__(".text\n"
 	".p2align 4\n"
 	/* saves registers on the current stack, and jumps to fn on the stack `sp` */
 	"start:\n"
-	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
+	"	push %rbp\n	push %rbx\n	push %r12\n"
+	"	push %r13\n	push %r14\n	push %r15\n"
 	"	mov %rsp, (%rdx)\n"
 	"	mov %rsi, %rsp\n"
 	"	jmp *%rdi\n"
 	"back:\n"
 	"	mov %rdi, %rsp\n"
-	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n"
+	"	pop %r15\n	pop %r14\n	pop %r13\n"
+	"	pop %r12\n	pop %rbx\n	pop %rbp\n"
 	"	ret\n");
 
 void back(char *sp);

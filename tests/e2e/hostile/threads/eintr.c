@@ -99,7 +99,8 @@ static KEEP long in_clock_nanosleep(void)
 static KEEP long in_futex(void)
 {
 	/* EAGAIN: the thread was woken before it began to wait */
-	if (syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0) && errno != EAGAIN)
+	if (syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0) &&
+	    errno != EAGAIN)
 		die("futex: %m");
 	return 1;
 }

@@ -58,7 +58,8 @@ int main(void)
 	for (int i = 0; i < 20; i++)
 		check_eq(stepped(i), 3 * i + 5);
 	if (bad)
-		die("%ld of %ld steps: at PC %p stepped() was found %d times", bad, steps, bad_pc, bad_n);
+		die("%ld of %ld steps: at PC %p stepped() was found %d times", bad, steps, bad_pc,
+		    bad_n);
 	check(steps > 100);
 	marker_begin(1);
 	puts("every step unwinds");
