@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The traced functions of steps.cc, one for each kind of exit, and functions that call them. Each
+ * The program's traced functions, one for each kind of exit, and functions that call them. Each
  * traced function counts its own calls with one instruction.
  */
 	.text
