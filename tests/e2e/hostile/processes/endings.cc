@@ -22,7 +22,12 @@ static announcer a("first static"), b("second static");
 static thread_local announcer *t_local;
 
 __attribute__((constructor)) static void constructed() { marker_begin(3); puts("constructor"); }
-__attribute__((destructor)) static void destructed() { marker_begin(4); puts("destructor"); fflush(stdout); }
+__attribute__((destructor)) static void destructed()
+{
+	marker_begin(4);
+	puts("destructor");
+	fflush(stdout);
+}
 
 static KEEP long leaf(long x) { return opaque(x) + 1; }
 static KEEP void *runs_on(void *)

@@ -39,7 +39,8 @@ static KEEP int both(int x) { return opaque(looks(x)) + opaque(parent(x)); }
 
 /* Calls f(x). The handler throws at step `step`; if `step` is 0, the handler doesn't throw. Returns
  * the number of steps. */
-__attribute__((section("text_call"))) static KEEP long call(int (*f)(int), int x, int want, long step)
+__attribute__((section("text_call")))
+static KEEP long call(int (*f)(int), int x, int want, long step)
 {
 	sigset_t set;
 
