@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../bpf/verifier/generate.h"
+#include "../bpf/verifier/random/generate.h"
 #include "bpf/run/fixup.h"
 #include "driver.h"
 
