@@ -76,7 +76,8 @@ static void verdict(const char *key, int err, bool whole)
 
 struct wish {
 	uint32_t flags, log_level;
-	char types[256];		/* the file with the types for CO-RE; "": the kernel's types */
+	char types[256];		/* the file with the types for CO-RE; "": the kernel's
+				 * types */
 	bool unpriv, auxiliary, runs, messages, xlated;
 };
 
@@ -92,8 +93,9 @@ static const char *after(const char *tag, const char *word)
 static void read_flag(struct wish *w, const char *text)
 {
 	static const struct { const char *name; uint32_t bit; } names[] = {
-		{ "BPF_F_STRICT_ALIGNMENT", 1 }, { "BPF_F_ANY_ALIGNMENT", 2 }, { "BPF_F_TEST_RND_HI32", 4 },
-		{ "BPF_F_TEST_STATE_FREQ", 8 }, { "BPF_F_SLEEPABLE", 16 }, { "BPF_F_XDP_HAS_FRAGS", 32 },
+		{ "BPF_F_STRICT_ALIGNMENT", 1 }, { "BPF_F_ANY_ALIGNMENT", 2 },
+		{ "BPF_F_TEST_RND_HI32", 4 }, { "BPF_F_TEST_STATE_FREQ", 8 },
+		{ "BPF_F_SLEEPABLE", 16 }, { "BPF_F_XDP_HAS_FRAGS", 32 },
 		{ "BPF_F_TEST_REG_INVARIANTS", 128 },
 	};
 	bool clear = *text == '!';
@@ -113,8 +115,9 @@ static void read_tag(struct wish *w, const char *tag)
 	const char *text;
 
 	if ((text = after(tag, "btf_path=")))
-		snprintf(w->types, sizeof(w->types), "%.*s%.*s.o", (int)(strrchr(dir_of_objects, '/') + 1 - dir_of_objects),
-			 dir_of_objects, (int)strcspn(text, "."), text);
+		snprintf(w->types, sizeof(w->types), "%.*s%.*s.o",
+			 (int)(strrchr(dir_of_objects, '/') + 1 - dir_of_objects), dir_of_objects,
+			 (int)strcspn(text, "."), text);
 	if ((text = after(tag, "log_level=")))
 		w->log_level = (uint32_t)strtoul(text, NULL, 0);
 	else if ((text = after(tag, "prog_flags=")))
@@ -145,7 +148,8 @@ static void find_tags(const struct btf *btf)
 			continue;
 		text = after(btf__name_by_offset(btf, t->name_off), TAG);
 		if (text)
-			tags[nr_tags++] = (struct tag){ btf__name_by_offset(btf, func->name_off), text };
+			tags[nr_tags++] = (struct tag){ btf__name_by_offset(btf, func->name_off),
+							text };
 	}
 }
 
@@ -172,9 +176,12 @@ static bool is_auxiliary(const char *prog)
 /* ---- contents of the maps of two tests --------------------------------------------------- */
 
 static const struct { const char *object, *map; } filled[] = {
-	{ "verifier_array_access", "map_array_ro" }, { "verifier_value_ptr_arith", "map_array_48b" },
+	{ "verifier_array_access", "map_array_ro" },
+	{ "verifier_value_ptr_arith", "map_array_48b" },
 };
-static const struct { uint32_t index, foo[11]; } first_value = { .index = 28, .foo[6] = 0xabcdef12 };
+static const struct {
+	uint32_t index, foo[11];
+} first_value = { .index = 28, .foo[6] = 0xabcdef12 };
 
 static const char *filled_map(const char *object)
 {
@@ -204,12 +211,14 @@ static void fill_kernels(struct bpf_object *o)
 
 /* ---- ours -------------------------------------------------------------------------------- */
 
-static void run(const struct pb_bpf_object_prog *p, const struct pb_bpf_prog *prog, bool interpret, const char *who)
+static void run(const struct pb_bpf_object_prog *p, const struct pb_bpf_prog *prog, bool interpret,
+		const char *who)
 {
 	char in[DATA_SIZE] = { 0 }, out[DATA_SIZE * 4], text[80];
 	struct pb_bpf_test_run t = {
-		.prog = prog, .host = pb_bpf_host_linux(), .interpret = interpret, .attach_type = p->attach_type,
-		.data_in = in, .data_size_in = sizeof(in), .repeat = 1, .data_out = out, .data_size_out = sizeof(out),
+		.prog = prog, .host = pb_bpf_host_linux(), .interpret = interpret,
+		.attach_type = p->attach_type, .data_in = in, .data_size_in = sizeof(in),
+		.repeat = 1, .data_out = out, .data_size_out = sizeof(out),
 	};
 	int err;
 
@@ -257,7 +266,8 @@ static void show_xlated(const char *key, const struct pb_bpf_prog *prog)
 static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct wish *w, bool unpriv)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
-	struct pb_bpf_make_opts opts = { .caps = unpriv ? 0 : PB_BPF_CAP_ALL, .flags = w->flags, .cpu_slots = 2 };
+	struct pb_bpf_make_opts opts = { .caps = unpriv ? 0 : PB_BPF_CAP_ALL, .flags = w->flags,
+					 .cpu_slots = 2 };
 	struct pb_bpf_text log = { .buf = log_text, .size = LOG_SIZE };
 	struct pb_bpf_made *made;
 	int err;
@@ -303,8 +313,10 @@ static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 
 		if (in->code != (BPF_LD | BPF_IMM | BPF_DW))
 			continue;
-		if ((in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE) && !made->maps[in->imm].map)
-			snprintf(why, sizeof(why), "%s", made->maps[in->imm].why ? made->maps[in->imm].why : "a map");
+		if ((in->src_reg == BPF_PSEUDO_MAP_FD || in->src_reg == BPF_PSEUDO_MAP_VALUE) &&
+		    !made->maps[in->imm].map)
+			snprintf(why, sizeof(why), "%s",
+				 made->maps[in->imm].why ? made->maps[in->imm].why : "a map");
 		i++;
 	}
 	pb_bpf_made_free(made);
@@ -319,7 +331,8 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
 }
 
 /* The privileges that the kernel requires for these programs. */
-#define CAPS ((1ull << CAP_SYS_ADMIN) | (1ull << CAP_NET_ADMIN) | (1ull << CAP_PERFMON) | (1ull << CAP_BPF))
+#define CAPS ((1ull << CAP_SYS_ADMIN) | (1ull << CAP_NET_ADMIN) | (1ull << CAP_PERFMON) | \
+	      (1ull << CAP_BPF))
 
 static void set_caps(bool on)
 {
@@ -331,7 +344,8 @@ static void set_caps(bool on)
 	for (int i = 0; i < 2; i++) {
 		uint32_t bits = (uint32_t)(CAPS >> 32 * i);
 
-		d[i].effective = on ? d[i].effective | (d[i].permitted & bits) : d[i].effective & ~bits;
+		d[i].effective = on ? d[i].effective | (d[i].permitted & bits) :
+				 d[i].effective & ~bits;
 	}
 	if (syscall(SYS_capset, &h, d))
 		perror("capset");
@@ -340,8 +354,8 @@ static void set_caps(bool on)
 static void kernel_run(struct bpf_program *p, bool unpriv)
 {
 	char in[DATA_SIZE] = { 0 }, out[DATA_SIZE * 4], text[80];
-	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_size_in = sizeof(in), .data_out = out,
-		    .data_size_out = sizeof(out), .repeat = 1);
+	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_size_in = sizeof(in),
+		    .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
 	int err;
 
 	if (bpf_program__type(p) == BPF_PROG_TYPE_RAW_TRACEPOINT) {
@@ -410,7 +424,7 @@ static void kernel(const char *path, const char *name, const struct wish *w, boo
 	bpf_object__close(o);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static struct pb_bpf_object *open_ours(const char *path, const char *types, const char **why)
 {
@@ -422,7 +436,8 @@ static struct pb_bpf_object *open_ours(const char *path, const char *types, cons
 	return pb_bpf_object_open(path, &opts, &object, err, sizeof(err)) ? NULL : object;
 }
 
-static void one(const char *path, const struct pb_bpf_object *object, uint32_t nr, const struct wish *w)
+static void one(const char *path, const struct pb_bpf_object *object, uint32_t nr,
+		const struct wish *w)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
 	const char *why = not_ours(object, nr);

@@ -45,8 +45,8 @@ static void test_signed_fill_is_no_copy(void **state)
 		BPF_JMP_IMM(BPF_JNE, 6, 0xff, 7),
 		BPF_STX_MEM(BPF_B, 10, 6, -8), LDSX_B(8, 10, -8),
 		BPF_JMP_REG(BPF_JEQ, 7, 5, 0),
-		MOV(9, 10), BPF_ALU64_IMM(BPF_ADD, 9, -512), BPF_ALU64_REG(BPF_ADD, 9, 8), BPF_ST_MEM(BPF_B, 9, 0, 1),
-		SET(0, 0), EXIT(),
+		MOV(9, 10), BPF_ALU64_IMM(BPF_ADD, 9, -512), BPF_ALU64_REG(BPF_ADD, 9, 8),
+		BPF_ST_MEM(BPF_B, 9, 0, 1), SET(0, 0), EXIT(),
 	};
 
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
@@ -58,8 +58,9 @@ static void test_fill_by_another_register(void **state)
 {
 	struct bpf_insn p[] = {
 		CALL(get_prandom_u32), SET(7, 400), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), SET(7, 4),
-		BPF_STX_MEM(BPF_DW, 10, 7, -8), BPF_JMP_A(0), SET(7, 0), MOV(2, 10), SET(4, 1), SET(5, 2),
-		BPF_JMP_A(0), SET(4, 1), SET(5, 2), SET(4, 1), SET(5, 2), SET(4, 1), SET(5, 2), BPF_JMP_A(0),
+		BPF_STX_MEM(BPF_DW, 10, 7, -8), BPF_JMP_A(0),
+		SET(7, 0), MOV(2, 10), SET(4, 1), SET(5, 2), BPF_JMP_A(0),
+		SET(4, 1), SET(5, 2), SET(4, 1), SET(5, 2), SET(4, 1), SET(5, 2), BPF_JMP_A(0),
 		BPF_LDX_MEM(BPF_DW, 3, 2, -8), MOV(9, 10), BPF_ALU64_IMM(BPF_ADD, 9, -64),
 		BPF_ALU64_REG(BPF_ADD, 9, 3), BPF_ST_MEM(BPF_B, 9, 0, 1),
 		SET(0, 0), EXIT(),
@@ -72,7 +73,8 @@ static void test_fill_by_another_register(void **state)
 
 /* ---- callbacks ---------------------------------------------------------------------------- */
 
-static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" }, { .insn = 17, .name = "callback" } };
+static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" },
+						    { .insn = 17, .name = "callback" } };
 
 /* i begins at 0. Each iteration of bpf_loop adds step to i. After the loop, the program writes byte
  * i of 16 bytes. If `used` is false, the program writes byte 0. If `iterations` is 0, the number of
@@ -89,8 +91,8 @@ static int count_up(int iterations, int step, bool used)
 		MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 1), BPF_ST_MEM(BPF_B, 2, -16, 1),
 		SET(0, 0), EXIT(),
 		/* callback */
-		BPF_LDX_MEM(BPF_DW, 3, 2, 0), BPF_ALU64_IMM(BPF_ADD, 3, step), BPF_STX_MEM(BPF_DW, 2, 3, 0),
-		SET(0, 0), EXIT(),
+		BPF_LDX_MEM(BPF_DW, 3, 2, 0), BPF_ALU64_IMM(BPF_ADD, 3, step),
+		BPF_STX_MEM(BPF_DW, 2, 3, 0), SET(0, 0), EXIT(),
 	};
 
 	return VERDICT_SUBS(SOCKET_FILTER, p, with_callback);
@@ -109,14 +111,16 @@ static void test_iterations_add_up(void **state)
  * safe, but must not prune the path with seven iterations. Linux 6.18 accepts this program. */
 static void test_more_iterations_on_another_path(void **state)
 {
-	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" },
+						    { .insn = 13, .name = "callback" } };
 	struct bpf_insn p[] = {
-		BPF_ST_MEM(BPF_DW, 10, -8, 7), CALL(get_prandom_u32), SET(1, 7), BPF_JMP_IMM(BPF_JEQ, 0, 5, 1), SET(1, 1),
+		BPF_ST_MEM(BPF_DW, 10, -8, 7), CALL(get_prandom_u32), SET(1, 7),
+		BPF_JMP_IMM(BPF_JEQ, 0, 5, 1), SET(1, 1),
 		FUNC(2, 7), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
 		SET(0, 0), EXIT(),
 		/* callback */
-		BPF_LDX_MEM(BPF_DW, 4, 2, 0), BPF_JMP_IMM(BPF_JGE, 4, 40, 3), BPF_ST_MEM(BPF_DW, 2, 0, 100),
-		SET(0, 0), EXIT(),
+		BPF_LDX_MEM(BPF_DW, 4, 2, 0), BPF_JMP_IMM(BPF_JGE, 4, 40, 3),
+		BPF_ST_MEM(BPF_DW, 2, 0, 100), SET(0, 0), EXIT(),
 		BPF_LDX_MEM(BPF_DW, 0, 2, 16), SET(0, 0), EXIT(),
 	};
 
@@ -133,8 +137,8 @@ static void test_loop_that_may_not_end(void **state)
 {
 	struct bpf_insn p[] = {
 		MOV(6, 1), SET(7, 0),
-		CALL(get_smp_processor_id), BPF_LDX_MEM(BPF_W, 7, 6, 4), BPF_ALU64_IMM(BPF_ADD, 7, 1),
-		BPF_JMP_IMM(BPF_JLT, 7, 2, -4), SET(0, 0), EXIT(),
+		CALL(get_smp_processor_id), BPF_LDX_MEM(BPF_W, 7, 6, 4),
+		BPF_ALU64_IMM(BPF_ADD, 7, 1), BPF_JMP_IMM(BPF_JLT, 7, 2, -4), SET(0, 0), EXIT(),
 	};
 
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EINVAL);
@@ -143,11 +147,12 @@ static void test_loop_that_may_not_end(void **state)
 /* The loop around bpf_loop ends if the slot is 0, but the callback always sets the slot to 1. */
 static void test_loop_around_callbacks(void **state)
 {
-	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 13, .name = "callback" } };
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" },
+						    { .insn = 13, .name = "callback" } };
 	struct bpf_insn p[] = {
 		BPF_ST_MEM(BPF_DW, 10, -8, 0),
-		SET(1, 1), FUNC(2, 10), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0), CALL(loop),
-		BPF_LDX_MEM(BPF_DW, 1, 10, -8), BPF_JMP_IMM(BPF_JEQ, 1, 0, 2),
+		SET(1, 1), FUNC(2, 10), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0),
+		CALL(loop), BPF_LDX_MEM(BPF_DW, 1, 10, -8), BPF_JMP_IMM(BPF_JEQ, 1, 0, 2),
 		BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_JMP_A(-11),
 		EXIT(),
 		/* callback */
@@ -159,13 +164,14 @@ static void test_loop_around_callbacks(void **state)
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
 }
 
-/* ---- called functions change the packet or the result ------------------------------------------ */
+/* ---- called functions change the packet or the result ---------------------------------------- */
 
 static void test_global_function_moves_packet(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {
 		{ .insn = 0, .name = "main" },
-		{ .insn = 13, .name = "pull", .global = true, .nr_args = 1, .args = { { PB_BPF_FUNC_CTX, 0 } } },
+		{ .insn = 13, .name = "pull", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_CTX, 0 } } },
 	};
 	struct bpf_insn p[] = {
 		MOV(6, 1), BPF_LDX_MEM(BPF_W, 7, 6, offsetof(struct __sk_buff, data)),
@@ -185,11 +191,14 @@ static void test_global_function_moves_packet(void **state)
 /* A subprogram makes a tail call, so it may return any result of another program. */
 static void test_tail_call_returns_anything(void **state)
 {
-	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" }, { .insn = 6, .name = "leave" } };
+	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" },
+						    { .insn = 6, .name = "leave" } };
 	struct bpf_insn p[] = {
-		SUB(5), MOV(9, 10), BPF_ALU64_REG(BPF_ADD, 9, 0), BPF_ST_MEM(BPF_B, 9, -8, 1), SET(0, 0), EXIT(),
+		SUB(5), MOV(9, 10), BPF_ALU64_REG(BPF_ADD, 9, 0), BPF_ST_MEM(BPF_B, 9, -8, 1),
+		SET(0, 0), EXIT(),
 		/* leave */
-		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_MAP_FD, 0), SET(3, 1), CALL(tail_call), SET(0, 0), EXIT(),
+		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_MAP_FD, 0), SET(3, 1), CALL(tail_call),
+		SET(0, 0), EXIT(),
 	};
 
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), -EINVAL);
@@ -221,14 +230,16 @@ static void test_part_of_pointer_on_other_path(void **state)
 static void test_dynptr_overwritten(void **state)
 {
 	struct bpf_insn p[] = {
-		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
-		CALL(dynptr_from_mem), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), SET(3, 8), CALL(dynptr_data),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(dynptr_from_mem), MOV(1, 10),
+		BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), SET(3, 8), CALL(dynptr_data),
 		MOV(6, 0), BPF_JMP_IMM(BPF_JEQ, 6, 0, 2),
 		BPF_ST_MEM(BPF_B, 10, -5, 1),
 		BPF_LDX_MEM(BPF_B, 7, 6, 0), SET(0, 0), EXIT(),
 	}, q[] = {
-		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
-		CALL(dynptr_from_mem), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 8), CALL(get_current_comm),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(dynptr_from_mem), MOV(1, 10),
+		BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 8), CALL(get_current_comm),
 		SET(0, 0), EXIT(),
 	};
 
@@ -240,17 +251,19 @@ static void test_dynptr_overwritten(void **state)
 	assert_int_equal(VERDICT(KPROBE, q), 0);
 }
 
-/* ---- memory that must not be written ------------------------------------------------------------ */
+/* ---- memory that must not be written --------------------------------------------------------- */
 
 /* A helper writes a text or a stack trace to a map of constants. The verifier relies on the values
  * of constants. */
 static void test_helper_writes_constants(void **state)
 {
 	struct bpf_insn p[] = {
-		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 3), SET(2, 8), BPF_LD_IMM64_RAW(3, BPF_PSEUDO_MAP_VALUE, 3),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 3), SET(2, 8),
+		BPF_LD_IMM64_RAW(3, BPF_PSEUDO_MAP_VALUE, 3),
 		SET(4, 0), SET(5, 0), CALL(snprintf), SET(0, 0), EXIT(),
 	}, q[] = {
-		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_MAP_VALUE, 3), SET(3, 8), SET(4, 0), CALL(get_stack), SET(0, 0), EXIT(),
+		BPF_LD_IMM64_RAW(2, BPF_PSEUDO_MAP_VALUE, 3), SET(3, 8), SET(4, 0), CALL(get_stack),
+		SET(0, 0), EXIT(),
 	};
 
 	assert_int_equal(VERDICT(KPROBE, p), -EACCES);
@@ -261,7 +274,7 @@ static void test_helper_writes_constants(void **state)
 	assert_int_equal(VERDICT(RAW_TRACEPOINT, q), 0);
 }
 
-/* ---- memory that was not written ---------------------------------------------------------------------- */
+/* ---- memory that was not written ------------------------------------------------------------- */
 
 /* Only two bytes of eight are written. Without PERFMON, the other six bytes may not be read. */
 static void test_rest_of_narrow_spill(void **state)
@@ -278,14 +291,16 @@ static void test_rest_of_narrow_spill(void **state)
 	lacking = 0;
 }
 
-/* ---- numbers that are valid only with their exact value ----------------------------------------- */
+/* ---- numbers that are valid only with their exact value -------------------------------------- */
 
-/* One path passes the number 0 as a pointer. The other path passes another number, which isn't valid. */
+/* One path passes the number 0 as a pointer. The other path passes another number, which isn't
+ * valid. */
 static void test_null_on_one_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {
 		{ .insn = 0, .name = "main" },
-		{ .insn = 10, .name = "reads", .global = true, .nr_args = 1, .args = { { PB_BPF_FUNC_MEM, 8 } } },
+		{ .insn = 10, .name = "reads", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_MEM, 8 } } },
 	};
 	struct bpf_insn p[] = {
 		SET(7, 0), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
@@ -308,7 +323,8 @@ static void test_null_argument_on_one_path(void **state)
 	struct bpf_insn p[] = {
 		SET(7, 0), CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
 		SET(7, 5),
-		BPF_JMP_A(0), MOV(1, 7), SET(2, 0), SET(3, 0), SET(4, 0), SET(5, 0), CALL(csum_diff), SET(0, 0), EXIT(),
+		BPF_JMP_A(0), MOV(1, 7), SET(2, 0), SET(3, 0), SET(4, 0), SET(5, 0),
+		CALL(csum_diff), SET(0, 0), EXIT(),
 	};
 
 	flags = BPF_F_TEST_STATE_FREQ;
@@ -338,12 +354,13 @@ static void test_result_on_other_path(void **state)
 static void test_dynptr_on_one_path(void **state)
 {
 	struct bpf_insn p[] = {
-		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, -16),
-		CALL(dynptr_from_mem),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(dynptr_from_mem),
 		CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(2),
 		BPF_STX_MEM(BPF_DW, 10, 0, -8), BPF_STX_MEM(BPF_DW, 10, 0, -16),
 		BPF_JMP_A(0), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -32), SET(2, 8), MOV(3, 10),
-		BPF_ALU64_IMM(BPF_ADD, 3, -16), SET(4, 0), SET(5, 0), CALL(dynptr_read), SET(0, 0), EXIT(),
+		BPF_ALU64_IMM(BPF_ADD, 3, -16), SET(4, 0), SET(5, 0), CALL(dynptr_read),
+		SET(0, 0), EXIT(),
 	};
 
 	flags = BPF_F_TEST_STATE_FREQ;
@@ -353,7 +370,7 @@ static void test_dynptr_on_one_path(void **state)
 	flags = 0;
 }
 
-/* ---- time ------------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* The program has no branches, so the verifier keeps no states. Every third instruction needs the
  * precise value of r6. */
@@ -383,7 +400,8 @@ static void test_walks_without_memory_for_states(void **state)
 {
 	const struct bpf_insn p[] = {
 		SET(5, 45),
-		I(BPF_JMP | BPF_JCOND, 0, 0, 3, 0), BPF_JMP_REG(BPF_JSLT, 5, 5, 0), BPF_ALU64_IMM(BPF_SUB, 5, 65535), BPF_JMP_A(-4),
+		I(BPF_JMP | BPF_JCOND, 0, 0, 3, 0), BPF_JMP_REG(BPF_JSLT, 5, 5, 0),
+		BPF_ALU64_IMM(BPF_SUB, 5, 65535), BPF_JMP_A(-4),
 		SET(0, 0), EXIT(),
 	};
 
@@ -420,12 +438,17 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 static void test_dynptr_of_waiting_branch(void **state)
 {
 	struct bpf_insn p[] = {
-		I(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 2), I(0, 0, 0, 0, 0), SET(2, 8), SET(3, 0), MOV(4, 10),
+		I(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 2), I(0, 0, 0, 0, 0),
+		SET(2, 8), SET(3, 0), MOV(4, 10),
 		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(ringbuf_reserve_dynptr),
-		CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 7), BPF_JMP_IMM(BPF_JEQ, 0, 1, 12),
-		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_submit_dynptr), SET(0, 0), EXIT(),
-		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_discard_dynptr), SET(0, 1), EXIT(),
-		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 1), CALL(ringbuf_submit_dynptr), SET(0, 2), EXIT(),
+		CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 7),
+		BPF_JMP_IMM(BPF_JEQ, 0, 1, 12),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_submit_dynptr),
+		SET(0, 0), EXIT(),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 0), CALL(ringbuf_discard_dynptr),
+		SET(0, 1), EXIT(),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SET(2, 1), CALL(ringbuf_submit_dynptr),
+		SET(0, 2), EXIT(),
 	};
 
 	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
@@ -437,16 +460,25 @@ static void test_dynptr_of_waiting_branch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_copy_on_other_path), cmocka_unit_test(test_signed_fill_is_no_copy),
-		cmocka_unit_test(test_fill_by_another_register), cmocka_unit_test(test_iterations_add_up), cmocka_unit_test(test_more_iterations_on_another_path),
-		cmocka_unit_test(test_loop_that_may_not_end), cmocka_unit_test(test_loop_around_callbacks),
-		cmocka_unit_test(test_global_function_moves_packet), cmocka_unit_test(test_tail_call_returns_anything),
+		cmocka_unit_test(test_no_copy_on_other_path),
+		cmocka_unit_test(test_signed_fill_is_no_copy),
+		cmocka_unit_test(test_fill_by_another_register),
+		cmocka_unit_test(test_iterations_add_up),
+		cmocka_unit_test(test_more_iterations_on_another_path),
+		cmocka_unit_test(test_loop_that_may_not_end),
+		cmocka_unit_test(test_loop_around_callbacks),
+		cmocka_unit_test(test_global_function_moves_packet),
+		cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_part_of_pointer_on_other_path),
-		cmocka_unit_test(test_rest_of_narrow_spill), cmocka_unit_test(test_null_on_one_path),
-		cmocka_unit_test(test_null_argument_on_one_path), cmocka_unit_test(test_result_on_other_path),
-		cmocka_unit_test(test_dynptr_on_one_path), cmocka_unit_test(test_dynptr_overwritten),
+		cmocka_unit_test(test_rest_of_narrow_spill),
+		cmocka_unit_test(test_null_on_one_path),
+		cmocka_unit_test(test_null_argument_on_one_path),
+		cmocka_unit_test(test_result_on_other_path),
+		cmocka_unit_test(test_dynptr_on_one_path),
+		cmocka_unit_test(test_dynptr_overwritten),
 		 cmocka_unit_test(test_helper_writes_constants),
-		cmocka_unit_test(test_walks_over_a_straight_path), cmocka_unit_test(test_walks_without_memory_for_states),
+		cmocka_unit_test(test_walks_over_a_straight_path),
+		cmocka_unit_test(test_walks_without_memory_for_states),
 		cmocka_unit_test(test_chains_are_not_counted_one_by_one),
 		cmocka_unit_test(test_dynptr_of_waiting_branch),
 	};

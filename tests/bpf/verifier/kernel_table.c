@@ -69,8 +69,9 @@ static struct pb_bpf_mem mem = { mem_alloc, mem_free };
 
 /* ---- maps; if Patchbay has the type, the map is real ---------------------------------- */
 
-#define MAP(type_, key, value, max, flags_, ...) { .attr = { (type_), (key), (value), (max), (flags_) }, \
-	.name = "test_map", .cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
+#define MAP(type_, key, value, max, flags_, ...) { \
+	.attr = { (type_), (key), (value), (max), (flags_) }, .name = "test_map", .cpu_slots = 1, \
+	.types = { .spin_lock_off = -1, .timer_off = -1, __VA_ARGS__ } }
 
 static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 	MAP(BPF_MAP_TYPE_HASH, 8, 8, 1, BPF_F_NO_PREALLOC),
@@ -79,7 +80,8 @@ static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, 0),
 	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0),
 	MAP(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 8, 0),
-	{ .attr = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0 }, .inner = { BPF_MAP_TYPE_ARRAY, 4, 4, 1, 0 },
+	{ .attr = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0 },
+	  .inner = { BPF_MAP_TYPE_ARRAY, 4, 4, 1, 0 },
 	  .types = { .spin_lock_off = -1, .timer_off = -1 }, .cpu_slots = 1 },
 	MAP(BPF_MAP_TYPE_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
 	MAP(BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE, 16, TEST_DATA_LEN, 0, 0),
@@ -91,13 +93,15 @@ static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, BPF_F_RDONLY_PROG),
 	MAP(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct test_val), 1, BPF_F_WRONLY_PROG),
 	MAP(BPF_MAP_TYPE_ARRAY, 4, 1, 1, 0),
-	MAP(BPF_MAP_TYPE_SK_STORAGE, 4, 8, 0, BPF_F_NO_PREALLOC, .spin_lock_off = 4, .btf_key = 1, .btf_value = 3),
+	MAP(BPF_MAP_TYPE_SK_STORAGE, 4, 8, 0, BPF_F_NO_PREALLOC, .spin_lock_off = 4, .btf_key = 1,
+	    .btf_value = 3),
 	MAP(BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 1, 0),
 	MAP(BPF_MAP_TYPE_REUSEPORT_SOCKARRAY, 4, 8, 1, 0),
 	MAP(BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0),
 	MAP(BPF_MAP_TYPE_ARRAY, 4, 16, 1, 0, .timer_off = 0, .btf_key = 1, .btf_value = 5),
 	MAP(BPF_MAP_TYPE_ARRAY, 4, 24, 1, 0, .btf_key = 1, .btf_value = 14, .nr_kptrs = 3,
-	    .kptrs = { { 0, 6, 32, "prog_test_ref_kfunc", false }, { 8, 6, 32, "prog_test_ref_kfunc", true },
+	    .kptrs = { { 0, 6, 32, "prog_test_ref_kfunc", false },
+		       { 8, 6, 32, "prog_test_ref_kfunc", true },
 		       { 16, 7, 0, "prog_test_member", true } }),
 };
 static struct pb_bpf_map maps[MAX_NR_MAPS];
@@ -135,14 +139,17 @@ static void open_maps(void)
 	for (int i = 0; i < MAX_NR_MAPS; i++) {
 		real[i] = !pb_bpf_map_create(&maps[i], &specs[i]);
 		if (!real[i])
-			maps[i] = (struct pb_bpf_map){ .attr = specs[i].attr, .types = specs[i].types, .name = "test_map" };
+			maps[i] = (struct pb_bpf_map){ .attr = specs[i].attr,
+						       .types = specs[i].types,
+						       .name = "test_map" };
 	}
 	/* the names of types aren't copied to shared memory, so the real map doesn't have them */
 	maps[22].types = specs[22].types;
 	maps[4].objects = &objects[0];
 	maps[5].objects = &objects[1];
 	for (int i = 0; i < MAX_NR_MAPS; i++)
-		if (real[i] && specs[i].attr.type == BPF_MAP_TYPE_ARRAY && specs[i].attr.value_size == sizeof value &&
+		if (real[i] && specs[i].attr.type == BPF_MAP_TYPE_ARRAY &&
+		    specs[i].attr.value_size == sizeof value &&
 		    pb_bpf_map_update_elem(&maps[i], &zero, &value, 0))
 			abort();
 }
@@ -165,10 +172,12 @@ static void close_maps(void)
 static int fix_up(struct bpf_test *t, struct bpf_insn *insns)
 {
 	int *const lists[MAX_NR_MAPS] = {
-		t->fixup_map_hash_8b, t->fixup_map_hash_48b, t->fixup_map_hash_16b, t->fixup_map_array_48b,
+		t->fixup_map_hash_8b, t->fixup_map_hash_48b, t->fixup_map_hash_16b,
+		t->fixup_map_array_48b,
 		t->fixup_prog1, t->fixup_prog2, t->fixup_map_in_map, t->fixup_cgroup_storage,
 		t->fixup_percpu_cgroup_storage, t->fixup_map_sockmap, t->fixup_map_sockhash,
-		t->fixup_map_xskmap, t->fixup_map_stacktrace, t->fixup_map_spin_lock, t->fixup_map_array_ro,
+		t->fixup_map_xskmap, t->fixup_map_stacktrace, t->fixup_map_spin_lock,
+		t->fixup_map_array_ro,
 		t->fixup_map_array_wo, t->fixup_map_array_small, t->fixup_sk_storage_map,
 		t->fixup_map_event_output, t->fixup_map_reuseport_array, t->fixup_map_ringbuf,
 		t->fixup_map_timer, t->fixup_map_kptr,
@@ -222,7 +231,8 @@ static void describe(const struct btf *btf, const struct bpf_func_info *info, st
 		const struct btf_param *p = (const struct btf_param *)(proto + 1) + i;
 		const struct btf_type *of = btf__type_by_id(btf, p->type);
 
-		f->args[i].kind = of && BTF_INFO_KIND(of->info) == BTF_KIND_PTR ? PB_BPF_FUNC_CTX : PB_BPF_FUNC_SCALAR;
+		f->args[i].kind = of && BTF_INFO_KIND(of->info) == BTF_KIND_PTR ? PB_BPF_FUNC_CTX :
+				  PB_BPF_FUNC_SCALAR;
 	}
 }
 
@@ -271,10 +281,12 @@ static struct pb_bpf_prog *make(struct pb_bpf_verify *v)
 	return p;
 }
 
-static struct pb_bpf_prog *make_insns(uint32_t type, const struct bpf_insn *insns, uint32_t nr, struct pb_bpf_map *map)
+static struct pb_bpf_prog *make_insns(uint32_t type, const struct bpf_insn *insns, uint32_t nr,
+				      struct pb_bpf_map *map)
 {
-	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
-				   .nr = nr, .maps = &map, .nr_maps = 1, .mem = &mem };
+	struct pb_bpf_verify v = { .type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL,
+				   .gpl = true, .insns = insns, .nr = nr, .maps = &map,
+				   .nr_maps = 1, .mem = &mem };
 	struct pb_bpf_prog *p = pb_bpf_verify(&v) ? NULL : make(&v);
 
 	pb_bpf_facts_free(&mem, v.facts);
@@ -289,8 +301,8 @@ static void fill_prog_array(uint32_t type, int n, const uint32_t keys[3])
 	const struct bpf_insn last[] = { BPF_MOV64_IMM(BPF_REG_0, 24), BPF_EXIT_INSN() };
 	const struct bpf_insn loop[] = {
 		BPF_MOV64_IMM(BPF_REG_3, (int)keys[1]), BPF_LD_MAP_FD(BPF_REG_2, 0),
-		BPF_RAW_INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call), BPF_MOV64_IMM(BPF_REG_0, 41),
-		BPF_EXIT_INSN(),
+		BPF_RAW_INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_tail_call),
+		BPF_MOV64_IMM(BPF_REG_0, 41), BPF_EXIT_INSN(),
 	};
 
 	array_progs[n][0] = make_insns(type, first, 2, NULL);
@@ -303,17 +315,19 @@ static void fill_prog_array(uint32_t type, int n, const uint32_t keys[3])
 }
 
 static struct {
-	int tests, verdicts, accepted, refused, verbose, messages, good_verdicts, good_messages, counts, good_counts;
+	int tests, verdicts, accepted, refused, verbose, messages, good_verdicts, good_messages,
+	    counts, good_counts;
 	int runnable, runs, good_runs, kernel_only, not_run;
 } sum;
 
-static bool run_once(const struct pb_bpf_prog *p, const struct pb_bpf_verify *v, const void *data, uint32_t wanted,
-		     bool interpret, const char *name)
+static bool run_once(const struct pb_bpf_prog *p, const struct pb_bpf_verify *v, const void *data,
+		     uint32_t wanted, bool interpret, const char *name)
 {
 	char out[TEST_DATA_LEN << 2];
 	struct pb_bpf_test_run run = {
-		.prog = p, .host = pb_bpf_host_linux(), .interpret = interpret, .attach_type = v->attach_type,
-		.ctx_needed = v->facts->ctx_needed, .data_in = data, .data_size_in = TEST_DATA_LEN, .repeat = 1,
+		.prog = p, .host = pb_bpf_host_linux(), .interpret = interpret,
+		.attach_type = v->attach_type, .ctx_needed = v->facts->ctx_needed, .data_in = data,
+		.data_size_in = TEST_DATA_LEN, .repeat = 1,
 		.data_out = out, .data_size_out = sizeof out,
 	};
 	int err = pb_bpf_test_run(&run);
@@ -327,8 +341,8 @@ static bool run_once(const struct pb_bpf_prog *p, const struct pb_bpf_verify *v,
 		sum.good_runs++;
 		return true;
 	}
-	printf("RUN: \"%s\" on the %s: error %d, returns %u, expected %u\n", name, interpret ? "interpreter" : "JIT", err,
-	       run.retval, wanted);
+	printf("RUN: \"%s\" on the %s: error %d, returns %u, expected %u\n", name,
+	       interpret ? "interpreter" : "JIT", err, run.retval, wanted);
 	return false;
 }
 
@@ -351,8 +365,8 @@ static void run_accepted(const struct bpf_test *t, struct pb_bpf_verify *v, bool
 	}
 	sum.runnable++;
 	for (int i = 0; i < (t->runs ? t->runs : 1); i++) {
-		uint32_t wanted = !privileged && t->retvals[i].retval_unpriv ? t->retvals[i].retval_unpriv :
-				  t->retvals[i].retval;
+		uint32_t wanted = !privileged && t->retvals[i].retval_unpriv ?
+				  t->retvals[i].retval_unpriv : t->retvals[i].retval;
 
 		run_once(p, v, t->retvals[i].data, wanted, false, t->descr);
 		run_once(p, v, t->retvals[i].data, wanted, true, t->descr);
@@ -374,8 +388,10 @@ static bool newer_instruction(const struct bpf_test *t)
  * of Debian's packages have older tests, and these tests expect a refusal. */
 static bool reads_uninit_stack(const struct bpf_test *t)
 {
-	static const char *const names[] = { "Can't use cmpxchg on uninit memory", "uninitialized stack1",
-					     "uninitialized stack2", "raw_stack: no skb_load_bytes" };
+	static const char *const names[] = { "Can't use cmpxchg on uninit memory",
+					     "uninitialized stack1",
+					     "uninitialized stack2",
+					     "raw_stack: no skb_load_bytes" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (!strcmp(t->descr, names[i]))
@@ -395,7 +411,8 @@ static const struct change {
 } changes[] = {
 	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed
 	 * bounds */
-	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true, .privileged = true },
+	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true,
+	  .privileged = true },
 	/* 6.12 follows negations, so the number is known and the two paths have the same mask */
 	{ "map access: known scalar += value_ptr unknown vs unknown (lt)", .accepted = true },
 	{ "map access: known scalar += value_ptr unknown vs unknown (gt)", .accepted = true },
@@ -410,10 +427,12 @@ static const struct change {
 	{ "calls: recursive call. test1", "the call stack of 9 frames is too deep" },
 	{ "calls: recursive call. test2", "the call stack of 9 frames is too deep" },
 	/* in 6.12, a subprogram may return while it holds the lock */
-	{ "spin_lock: test10 lock in subprog without unlock", .accepted = true, .privileged = true },
+	{ "spin_lock: test10 lock in subprog without unlock", .accepted = true,
+	  .privileged = true },
 	/* 6.12 checks a store of a constant like a store of a register */
 	{ "context stores via ST", "invalid bpf_context access off=8 size=8" },
-	{ "ringbuf: invalid reservation offset 1", "R1 must have zero offset when passed to release func" },
+	{ "ringbuf: invalid reservation offset 1",
+	  "R1 must have zero offset when passed to release func" },
 	/* 6.12 also knows the low bytes of a spilled number (these two tests read two bytes) */
 	{ "Spill a u32 const scalar.  Refill as u16.  Offset to skb->data", .accepted = true },
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
@@ -421,23 +440,35 @@ static const struct change {
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
 	/* 6.12's backtracking marks copies that were bounded by the same branch; the log names
 	 * registers */
-	{ "precise: test 1", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 20\t"
-	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tregs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\t"
-	  "last_idx 19 first_idx 10\tregs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\t"
-	  "regs=r0,r9 stack= before 14\tregs=r9 stack= before 10\tparent state regs= stack=:" },
-	{ "precise: test 2", "26: (85) call bpf_probe_read_kernel#113\tmark_precise: frame0: last_idx 26 first_idx 22\t"
-	  "regs=r2 stack= before 25\tregs=r2 stack= before 22\tparent state regs=r2 stack=:\tlast_idx 20 first_idx 20\t"
-	  "regs=r2 stack= before 20\tparent state regs=r2,r9 stack=:\tlast_idx 19 first_idx 17\t"
-	  "regs=r2,r9 stack= before 19\tregs=r9 stack= before 18\tregs=r8,r9 stack= before 17\tparent state regs= stack=:" },
+	{ "precise: test 1",
+	  "26: (85) call bpf_probe_read_kernel#113\t"
+	  "mark_precise: frame0: last_idx 26 first_idx 20\tregs=r2 stack= before 25\t"
+	  "regs=r2 stack= before 22\tregs=r2 stack= before 20\t"
+	  "parent state regs=r2,r9 stack=:\tlast_idx 19 first_idx 10\t"
+	  "regs=r2,r9 stack= before 19\tregs=r9 stack= before 18\t"
+	  "regs=r8,r9 stack= before 17\tregs=r0,r9 stack= before 14\t"
+	  "regs=r9 stack= before 10\tparent state regs= stack=:" },
+	{ "precise: test 2",
+	  "26: (85) call bpf_probe_read_kernel#113\t"
+	  "mark_precise: frame0: last_idx 26 first_idx 22\tregs=r2 stack= before 25\t"
+	  "regs=r2 stack= before 22\tparent state regs=r2 stack=:\t"
+	  "last_idx 20 first_idx 20\tregs=r2 stack= before 20\t"
+	  "parent state regs=r2,r9 stack=:\tlast_idx 19 first_idx 17\t"
+	  "regs=r2,r9 stack= before 19\tregs=r9 stack= before 18\t"
+	  "regs=r8,r9 stack= before 17\tparent state regs= stack=:" },
 	/* 6.12's backtracking knows the slot that an instruction accessed */
-	{ "precise: ST insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 5 first_idx 5\t"
-	  "parent state regs=r4 stack=:\tlast_idx 4 first_idx 2\tregs=r4 stack= before 4\tregs=r4 stack= before 3\t"
-	  "last_idx 5 first_idx 5\tparent state regs=r0 stack=:\tlast_idx 4 first_idx 2\tregs=r0 stack= before 4" },
-	{ "precise: STX insn causing spi > allocated_stack", "mark_precise: frame0: last_idx 6 first_idx 6\t"
-	  "parent state regs=r4 stack=:\tlast_idx 5 first_idx 3\tregs=r4 stack= before 5\t"
-	  "last_idx 6 first_idx 6\tparent state regs=r0 stack=:\tlast_idx 5 first_idx 3\tregs=r0 stack= before 5" },
+	{ "precise: ST insn causing spi > allocated_stack",
+	  "mark_precise: frame0: last_idx 5 first_idx 5\tparent state regs=r4 stack=:\t"
+	  "last_idx 4 first_idx 2\tregs=r4 stack= before 4\tregs=r4 stack= before 3\t"
+	  "last_idx 5 first_idx 5\tparent state regs=r0 stack=:\tlast_idx 4 first_idx 2\t"
+	  "regs=r0 stack= before 4" },
+	{ "precise: STX insn causing spi > allocated_stack",
+	  "mark_precise: frame0: last_idx 6 first_idx 6\tparent state regs=r4 stack=:\t"
+	  "last_idx 5 first_idx 3\tregs=r4 stack= before 5\tlast_idx 6 first_idx 6\t"
+	  "parent state regs=r0 stack=:\tlast_idx 5 first_idx 3\tregs=r0 stack= before 5" },
 	/* Patchbay doesn't know the kernel's structures, so a member of a structure is a number */
-	{ "map_kptr: unref: inherit PTR_UNTRUSTED on struct walk", "R1 type=scalar expected=percpu_ptr_" },
+	{ "map_kptr: unref: inherit PTR_UNTRUSTED on struct walk",
+	  "R1 type=scalar expected=percpu_ptr_" },
 	/* the message is about the size */
 	{ "helper access to map: empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const imm): empty range", ZERO_SIZED },
@@ -456,8 +487,10 @@ static const struct change *change_of(const struct bpf_test *t)
 /* Replaces words in a message of Linux 6.1 by the words of Linux 6.12. */
 static const char *newer_words(const char *message)
 {
-	static const char *const words[][2] = { { "(0x0; 0x0)", "0" }, { "alloc_mem", "ringbuf_mem" },
-						{ "unknown func", "program of this type cannot use helper" } };
+	static const char *const words[][2] = {
+		{ "(0x0; 0x0)", "0" }, { "alloc_mem", "ringbuf_mem" },
+		{ "unknown func", "program of this type cannot use helper" }
+	};
 	static char out[2000];
 
 	for (size_t i = 0; message && i < sizeof words / sizeof words[0]; i++) {
@@ -533,7 +566,8 @@ static void run(struct bpf_test *t, bool privileged)
 	said = expected == ACCEPT || !message || has_message(text, message);
 	sum.verdicts++;
 	sum.good_verdicts += good;
-	*(expected == ACCEPT ? &sum.accepted : expected == REJECT ? &sum.refused : &sum.verbose) += 1;
+	*(expected == ACCEPT ? &sum.accepted :
+	  expected == REJECT ? &sum.refused : &sum.verbose) += 1;
 	if (expected != ACCEPT && message) {
 		sum.messages++;
 		sum.good_messages += good && said;
@@ -542,13 +576,15 @@ static void run(struct bpf_test *t, bool privileged)
 		sum.counts++;
 		sum.good_counts += v.stats.insns == t->insn_processed;
 	}
-	if (!good || !said || loud || (privileged && t->insn_processed && v.stats.insns != t->insn_processed)) {
+	if (!good || !said || loud ||
+	    (privileged && t->insn_processed && v.stats.insns != t->insn_processed)) {
 		char *end = text + strlen(text);
 
-		printf("%s%s: \"%s\": expected %s \"%s\" (%u insns), is %d (%u insns)\n", !good ? "VERDICT" : !said ? "message" : "ok",
+		printf("%s%s: \"%s\": expected %s \"%s\" (%u insns), is %d (%u insns)\n",
+		       !good ? "VERDICT" : !said ? "message" : "ok",
 		       privileged ? "" : " (unprivileged)", t->descr,
-		       expected == REJECT ? "refusal" : "acceptance", message ? message : "", t->insn_processed, err,
-		       v.stats.insns);
+		       expected == REJECT ? "refusal" : "acceptance", message ? message : "",
+		       t->insn_processed, err, v.stats.insns);
 		if (!loud && end - text > 600)
 			printf("...%s\n", end - 600);
 		else
@@ -571,7 +607,8 @@ static void run(struct bpf_test *t, bool privileged)
 static bool calls_kernel(const struct bpf_test *t)
 {
 	for (int i = 0; i < length_of(t->insns); i++)
-		if (t->insns[i].code == (BPF_JMP | BPF_CALL) && t->insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
+		if (t->insns[i].code == (BPF_JMP | BPF_CALL) &&
+		    t->insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
 			return true;
 	return t->fixup_kfunc_btf_id[0].kfunc;
 }
@@ -610,13 +647,15 @@ int main(int argc, char **argv)
 		run(t, true);
 		free(t->fill_insns);
 	}
-	printf("%d of %zu tests, %d verdicts (%d accepted, %d refused, %d with a log): %d as the table's; "
-	       "%d of %d messages; %d of %d numbers of instructions looked at\n", sum.tests, sizeof tests / sizeof *tests,
-	       sum.verdicts, sum.accepted, sum.refused, sum.verbose, sum.good_verdicts, sum.good_messages, sum.messages,
-	       sum.good_counts, sum.counts);
-	printf("%d programs run on both engines: %d of %d runs return what the table says; %d have helpers or maps of the "
-	       "kernel alone, %d runs have no meaning without a context\n", sum.runnable, sum.good_runs, sum.runs,
-	       sum.kernel_only, sum.not_run);
-	return sum.good_verdicts != sum.verdicts || sum.good_messages != sum.messages || !sum.runs ||
-	       sum.good_runs != sum.runs;
+	printf("%d of %zu tests, %d verdicts (%d accepted, %d refused, %d with a log): "
+	       "%d as the table's; %d of %d messages; %d of %d numbers of instructions looked at\n",
+	       sum.tests, sizeof tests / sizeof *tests, sum.verdicts, sum.accepted, sum.refused,
+	       sum.verbose, sum.good_verdicts, sum.good_messages, sum.messages, sum.good_counts,
+	       sum.counts);
+	printf("%d programs run on both engines: %d of %d runs return what the table says; "
+	       "%d have helpers or maps of the kernel alone, "
+	       "%d runs have no meaning without a context\n",
+	       sum.runnable, sum.good_runs, sum.runs, sum.kernel_only, sum.not_run);
+	return sum.good_verdicts != sum.verdicts || sum.good_messages != sum.messages ||
+	       !sum.runs || sum.good_runs != sum.runs;
 }

@@ -21,11 +21,14 @@
 #define ADD(d, k)	BPF_ALU64_IMM(BPF_ADD, d, k)
 #define MOV32(d, s)	BPF_ALU32_REG(BPF_MOV, d, s)
 /* writes a byte at fp - 64 + r */
-#define USE(r)		MOV(9, 10), ADD(9, -64), BPF_ALU64_REG(BPF_ADD, 9, r), BPF_ST_MEM(BPF_B, 9, 0, 1)
+#define USE(r)		MOV(9, 10), ADD(9, -64), BPF_ALU64_REG(BPF_ADD, 9, r), \
+			BPF_ST_MEM(BPF_B, 9, 0, 1)
 #define END()		SET(0, 0), EXIT()
 
-#define good(...)	assert_int_equal(VERDICT(SOCKET_FILTER, ((struct bpf_insn[]){ __VA_ARGS__ })), 0)
-#define bad(...)	assert_true(VERDICT(SOCKET_FILTER, ((struct bpf_insn[]){ __VA_ARGS__ })) < 0)
+#define good(...) \
+	assert_int_equal(VERDICT(SOCKET_FILTER, ((struct bpf_insn[]){ __VA_ARGS__ })), 0)
+#define bad(...) \
+	assert_true(VERDICT(SOCKET_FILTER, ((struct bpf_insn[]){ __VA_ARGS__ })) < 0)
 
 /* ---- narrow spills and fills -------------------------------------------------------------- */
 
@@ -36,25 +39,28 @@ static void test_sizes(void **state)
 {
 	for (int s = 0; s < 4; s++)
 		for (int f = 0; f <= s; f++) {
-			good(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8), USE(6), END());
-			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8), USE(6), END());
+			good(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8),
+			     USE(6), END());
+			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8),
+			     USE(6), END());
 			/* a fill that is larger than the spill, or that begins inside of it, gets
 			 * other bytes */
 			if (f < s)
-				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8), FILL(sizes[s], 6, -8), USE(6), END());
+				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8),
+				    FILL(sizes[s], 6, -8), USE(6), END());
 			if (f < s)
-				bad(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8), FILL(sizes[f], 6, -8 + (1 << f)),
-				     USE(6), END());
+				bad(ANY(), AND(0, 63), SPILL(sizes[s], 0, -8),
+				    FILL(sizes[f], 6, -8 + (1 << f)), USE(6), END());
 		}
 }
 
 /* A narrow fill gets only the low bytes. */
 static void test_fill_cuts(void **state)
 {
-	good(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 16), BPF_ALU64_IMM(BPF_OR, 0, 7), SPILL(BPF_DW, 0, -8), FILL(BPF_H, 6,
-	     -8), USE(6), END());
-	bad(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 8), BPF_ALU64_IMM(BPF_OR, 0, 7), SPILL(BPF_DW, 0, -8), FILL(BPF_H, 6,
-	     -8), USE(6), END());
+	good(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 16), BPF_ALU64_IMM(BPF_OR, 0, 7),
+	     SPILL(BPF_DW, 0, -8), FILL(BPF_H, 6, -8), USE(6), END());
+	bad(ANY(), BPF_ALU64_IMM(BPF_LSH, 0, 8), BPF_ALU64_IMM(BPF_OR, 0, 7), SPILL(BPF_DW, 0, -8),
+	    FILL(BPF_H, 6, -8), USE(6), END());
 	good(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_B, 6, -8), USE(6), END());
 	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
 }
@@ -64,13 +70,17 @@ static void test_fill_cuts(void **state)
 static void test_beside(void **state)
 {
 	/* the verifier still knows that these bytes are 0 */
-	good(BPF_ST_MEM(BPF_DW, 10, -8, 0), ANY(), SPILL(BPF_W, 0, -8), BPF_ST_MEM(BPF_H, 10, -4, 0), FILL(BPF_H, 6,
-	     -4), USE(6), END());
-	good(BPF_ST_MEM(BPF_W, 10, -4, 0), ANY(), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
-	bad(ANY(), SPILL(BPF_DW, 0, -8), AND(0, 7), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4), USE(6), END());
+	good(BPF_ST_MEM(BPF_DW, 10, -8, 0), ANY(), SPILL(BPF_W, 0, -8),
+	     BPF_ST_MEM(BPF_H, 10, -4, 0), FILL(BPF_H, 6, -4), USE(6), END());
+	good(BPF_ST_MEM(BPF_W, 10, -4, 0), ANY(), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4),
+	     USE(6), END());
+	bad(ANY(), SPILL(BPF_DW, 0, -8), AND(0, 7), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -4),
+	    USE(6), END());
 	/* after a store to a part of the number, nothing is known of the number */
-	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_W, 10, -4, 1), FILL(BPF_DW, 6, -8), USE(6), END());
-	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_B, 10, -7, 1), FILL(BPF_W, 6, -8), USE(6), END());
+	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_W, 10, -4, 1),
+	    FILL(BPF_DW, 6, -8), USE(6), END());
+	bad(ANY(), AND(0, 63), SPILL(BPF_DW, 0, -8), BPF_ST_MEM(BPF_B, 10, -7, 1),
+	    FILL(BPF_W, 6, -8), USE(6), END());
 }
 
 /* All bytes of a spilled 0 are 0. If one of these bytes must be precise, the spilled number must be
@@ -82,11 +92,13 @@ static void test_zero(void **state)
 			good(BPF_ST_MEM(BPF_DW, 10, -8, 0), FILL(sizes[s], 6, at), USE(6), END());
 			good(SET(7, 0), SPILL(BPF_DW, 7, -8), FILL(sizes[s], 6, at), USE(6), END());
 			if (at != -8)
-				bad(BPF_ST_MEM(BPF_DW, 10, -8, 1), FILL(sizes[s], 6, at), USE(6), END());
+				bad(BPF_ST_MEM(BPF_DW, 10, -8, 1), FILL(sizes[s], 6, at),
+				    USE(6), END());
 		}
 	flags = BPF_F_TEST_STATE_FREQ;
-	bad(SET(7, 0), ANY(), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(2), SET(7, 1), BPF_ALU64_IMM(BPF_LSH, 7, 40),
-	    SPILL(BPF_DW, 7, -8), BPF_JMP_A(0), FILL(BPF_B, 6, -3), BPF_ALU64_IMM(BPF_LSH, 6, 10), USE(6), END());
+	bad(SET(7, 0), ANY(), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(2), SET(7, 1),
+	    BPF_ALU64_IMM(BPF_LSH, 7, 40), SPILL(BPF_DW, 7, -8), BPF_JMP_A(0), FILL(BPF_B, 6, -3),
+	    BPF_ALU64_IMM(BPF_LSH, 6, 10), USE(6), END());
 	bad(SET(7, 0), ANY(), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1), SET(7, 200),
 	    SPILL(BPF_H, 7, -6), BPF_JMP_A(0), FILL(BPF_B, 6, -6), USE(6), END());
 	flags = 0;
@@ -96,12 +108,15 @@ static void test_zero(void **state)
  * cases, the spilled number becomes unknown. */
 static void test_zero_somewhere(void **state)
 {
-	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
-	     BPF_STX_MEM(BPF_B, 2, 7, -8), FILL(BPF_DW, 6, -8), USE(6), END());
-	bad(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
-	    BPF_ST_MEM(BPF_B, 2, -8, 1), FILL(BPF_DW, 6, -8), USE(6), END());
-	bad(SET(7, 33), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10), BPF_ALU64_REG(BPF_ADD, 2, 0),
-	    BPF_ST_MEM(BPF_B, 2, -8, 0), FILL(BPF_DW, 6, -8), BPF_ALU64_IMM(BPF_SUB, 6, 33), USE(6), END());
+	good(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10),
+	     BPF_ALU64_REG(BPF_ADD, 2, 0), BPF_STX_MEM(BPF_B, 2, 7, -8), FILL(BPF_DW, 6, -8),
+	     USE(6), END());
+	bad(SET(7, 0), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10),
+	    BPF_ALU64_REG(BPF_ADD, 2, 0), BPF_ST_MEM(BPF_B, 2, -8, 1), FILL(BPF_DW, 6, -8),
+	    USE(6), END());
+	bad(SET(7, 33), SPILL(BPF_DW, 7, -8), ANY(), AND(0, 7), MOV(2, 10),
+	    BPF_ALU64_REG(BPF_ADD, 2, 0), BPF_ST_MEM(BPF_B, 2, -8, 0), FILL(BPF_DW, 6, -8),
+	    BPF_ALU64_IMM(BPF_SUB, 6, 33), USE(6), END());
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -109,16 +124,19 @@ static void test_zero_somewhere(void **state)
 /* A spilled and filled number is a copy, except if the spill or the fill truncates it. */
 static void test_copies_in_stack(void **state)
 {
-	good(ANY(), SPILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_DW, 6, -8), USE(6), END());
-	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
-	good(ANY(), BPF_ALU32_IMM(BPF_ADD, 0, 0), SPILL(BPF_W, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_W,
-	     6, -8), USE(6), END());
+	good(ANY(), SPILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_DW, 6, -8),
+	     USE(6), END());
+	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4),
+	     USE(0), END());
+	good(ANY(), BPF_ALU32_IMM(BPF_ADD, 0, 0), SPILL(BPF_W, 0, -8),
+	     BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_W, 6, -8), USE(6), END());
 	/* the low half says nothing about the whole number */
-	bad(CALL(ktime_get_ns), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
-	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_W, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0),
-	     END());
-	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_B, 6, -8), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0),
-	     END());
+	bad(CALL(ktime_get_ns), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -8),
+	    BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
+	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_W, 6, -8),
+	    BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
+	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_B, 6, -8),
+	    BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 }
 
 /* r6 is r0 plus a constant. If a branch bounds one of the two registers, it also bounds the other
@@ -131,39 +149,43 @@ static void test_constant_more(void **state)
 	/* in the other direction: r0 is r6 minus the constant, and r0 may be less than 0 */
 	good(ANY(), MOV(6, 0), ADD(6, 440), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
-	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5), BPF_JMP_IMM(BPF_JLT, 6, 2, 4), USE(0),
-	     END());
+	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5),
+	     BPF_JMP_IMM(BPF_JLT, 6, 2, 4), USE(0), END());
 	/* r6 is a copy through the stack */
-	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6),
-	     END());
+	good(ANY(), SPILL(BPF_DW, 0, -8), FILL(BPF_DW, 6, -8), ADD(6, 4),
+	     BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
 	/* r6 and r7 differ from r0 by constants */
-	good(ANY(), MOV(6, 0), MOV(7, 0), ADD(6, 4), ADD(7, 8), BPF_JMP_IMM(BPF_JGT, 7, 63, 5), BPF_JMP_IMM(BPF_JLT,
-	     7, 8, 4), USE(6), END());
+	good(ANY(), MOV(6, 0), MOV(7, 0), ADD(6, 4), ADD(7, 8), BPF_JMP_IMM(BPF_JGT, 7, 63, 5),
+	     BPF_JMP_IMM(BPF_JLT, 7, 8, 4), USE(6), END());
 }
 
 /* The sum of a 32-bit addition isn't linked to the 64-bit operand. Other operations also end
  * links. */
 static void test_no_link(void **state)
 {
-	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), BPF_ALU64_IMM(BPF_LSH,
-	     6, 32), USE(6), END());
-	bad(CALL(ktime_get_ns), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
+	bad(ANY(), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4),
+	    BPF_ALU64_IMM(BPF_LSH, 6, 32), USE(6), END());
+	bad(CALL(ktime_get_ns), MOV(6, 0), BPF_ALU32_IMM(BPF_ADD, 6, 4),
+	    BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), MOV32(6, 6), BPF_JMP_IMM(BPF_JGT, 6, 59, 5),
 	     BPF_JMP_IMM(BPF_JLT, 6, 4, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), MOV32(6, 0), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
 	/* r6 is added to itself */
-	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_ALU64_REG(BPF_ADD, 6, 6), BPF_JMP_IMM(BPF_JGT, 0, 30, 4), USE(6), END());
-	bad(ANY(), MOV(6, 0), MOV(7, 0), BPF_JMP_IMM(BPF_JNE, 0, 33, 5), BPF_ALU64_REG(BPF_ADD, 6, 6), USE(6), END());
+	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_ALU64_REG(BPF_ADD, 6, 6),
+	    BPF_JMP_IMM(BPF_JGT, 0, 30, 4), USE(6), END());
+	bad(ANY(), MOV(6, 0), MOV(7, 0), BPF_JMP_IMM(BPF_JNE, 0, 33, 5),
+	    BPF_ALU64_REG(BPF_ADD, 6, 6), USE(6), END());
 	/* the sum may wrap, so r6 may be small even if r0 is large */
-	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4), USE(6), END());
+	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4),
+	    USE(6), END());
 }
 
 /* Two registers are linked on both paths, but with different constants. */
 static void test_links_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {
-		ANY(), MOV(8, 0), ANY(), MOV(6, 8), BPF_JMP_IMM(BPF_JNE, 0, 0, 2), ADD(6, 4), BPF_JMP_A(1),
-		ADD(6, 400),
+		ANY(), MOV(8, 0), ANY(), MOV(6, 8), BPF_JMP_IMM(BPF_JNE, 0, 0, 2), ADD(6, 4),
+		BPF_JMP_A(1), ADD(6, 400),
 		BPF_JMP_A(0), BPF_JMP_IMM(BPF_JGT, 8, 59, 4), USE(6), END(),
 	};
 
@@ -174,18 +196,18 @@ static void test_links_on_other_path(void **state)
 	flags = 0;
 }
 
-/* ---- loops ------------------------------------------------------------------------------------ */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 /* In each iteration of the loop, only a stack slot changes. */
 static void test_count_in_stack(void **state)
 {
 	good(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
-	     FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), ADD(0, 1), SPILL(BPF_DW, 0, -8), SET(0, 0), BPF_JMP_A(-6),
-	     END());
+	     FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), ADD(0, 1), SPILL(BPF_DW, 0, -8),
+	     SET(0, 0), BPF_JMP_A(-6), END());
 	/* without the addition nothing changes, so the loop may not end */
 	bad(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
-	    FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), SPILL(BPF_DW, 0, -8), SET(0, 0), BPF_JMP_A(0), BPF_JMP_A(-6),
-	    END());
+	    FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), SPILL(BPF_DW, 0, -8), SET(0, 0),
+	    BPF_JMP_A(0), BPF_JMP_A(-6), END());
 }
 
 /* The program enters the loop at an instruction in the middle. */
@@ -203,7 +225,8 @@ static void test_global_function_never_called(void **state)
 {
 	static const struct pb_bpf_func funcs[] = {
 		{ .insn = 0, .name = "main" },
-		{ .insn = 5, .name = "reads", .global = true, .nr_args = 1, .args = { { PB_BPF_FUNC_SCALAR, 0 } } },
+		{ .insn = 5, .name = "reads", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_SCALAR, 0 } } },
 	};
 	struct bpf_insn p[] = {
 		SET(0, 0), SET(1, 0), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), SUB(1), EXIT(),
@@ -219,12 +242,14 @@ static void test_global_function_never_called(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes), cmocka_unit_test(test_fill_cuts), cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_sizes), cmocka_unit_test(test_fill_cuts),
+		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_zero), cmocka_unit_test(test_zero_somewhere),
 		     cmocka_unit_test(test_copies_in_stack),
 		cmocka_unit_test(test_constant_more), cmocka_unit_test(test_no_link),
 		     cmocka_unit_test(test_links_on_other_path),
-		cmocka_unit_test(test_count_in_stack), cmocka_unit_test(test_loop_entered_in_the_middle),
+		cmocka_unit_test(test_count_in_stack),
+		cmocka_unit_test(test_loop_entered_in_the_middle),
 		cmocka_unit_test(test_global_function_never_called),
 	};
 

@@ -15,10 +15,12 @@
 #include "bpf/run/heap.h"
 #include "bpf/verifier/verify.h"
 
-static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level, struct pb_bpf_text *log)
+static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level,
+		      struct pb_bpf_text *log)
 {
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = PB_BPF_CAP_ALL, .gpl = true, .insns = insns,
+		.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER), .caps = PB_BPF_CAP_ALL,
+		.gpl = true, .insns = insns,
 		.nr = nr, .log = log, .log_level = level, .mem = &pb_bpf_heap,
 	};
 	int err = pb_bpf_verify(&v);
@@ -64,7 +66,8 @@ static void test_verdict_with_little_room(void **state)
 					snprintf(some, sizeof some, "%s", t.buf);
 					assert_true(strlen(some) <= whole.len);
 					assert_string_equal(some, all + whole.len - strlen(some));
-					assert_true(strlen(some) == whole.len || strlen(some) >= size / 2 - 100);
+					assert_true(strlen(some) == whole.len ||
+						    strlen(some) >= size / 2 - 100);
 				}
 				free(t.buf);
 			}
@@ -93,7 +96,8 @@ static void test_of_a_path_that_cannot_be_taken(void **state)
 		BPF_JMP_IMM(BPF_JSGE, 6, 25, 2), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
 		BPF_JMP32_IMM(BPF_JEQ, 6, 0, 2), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
 		BPF_JMP_IMM(BPF_JLE, 6, 32, 2), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
-		BPF_MOV64_REG(1, 10), BPF_ALU64_REG(BPF_ADD, 1, 6), BPF_STX_MEM(BPF_DW, 1, 6, -8), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
+		BPF_MOV64_REG(1, 10), BPF_ALU64_REG(BPF_ADD, 1, 6), BPF_STX_MEM(BPF_DW, 1, 6, -8),
+		BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN(),
 	};
 	static char text[1 << 16];
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
@@ -110,7 +114,8 @@ static void test_tail(void **state)
 	char all[4096], buf[64];
 
 	for (uint32_t size = 4; size <= sizeof buf; size++) {
-		struct pb_bpf_text whole = { .buf = all, .size = sizeof all }, t = { .buf = buf, .size = size, .tail = true };
+		struct pb_bpf_text whole = { .buf = all, .size = sizeof all },
+				   t = { .buf = buf, .size = size, .tail = true };
 		uint64_t at = 0;
 
 		for (int i = 0; i < 60; i++) {

@@ -61,7 +61,8 @@ static void refused(const char *source, const char *why)
 		fail_msg("accepted: %s", source);
 	}
 	if (!strstr(text, why))
-		fail_msg("\"%s\" isn't in\n%s", why, text + (strlen(text) > 1500 ? strlen(text) - 1500 : 0));
+		fail_msg("\"%s\" isn't in\n%s", why,
+			 text + (strlen(text) > 1500 ? strlen(text) - 1500 : 0));
 }
 
 /* Calls of the iterator's functions. The iterator is at fp - off. */
@@ -84,9 +85,11 @@ static void test_frame_of_512(void **state)
 static void test_frames_and_counters(void **state)
 {
 	/* r9 is 0, but the verifier doesn't know its value */
-	gives("r9 = *(u32 *)(r1 +16); r6 = r9; r1 = 11; *(u64 *)(r10 -8) = r1; *(u64 *)(r10 -24) = r1\n"
+	gives("r9 = *(u32 *)(r1 +16); r6 = r9; r1 = 11; *(u64 *)(r10 -8) = r1; "
+	      "*(u64 *)(r10 -24) = r1\n"
 	      "again: may_goto end\n"
-	      "r1 = r9; call sub; r6 += r0; r1 = *(u64 *)(r10 -8); r6 += r1; r1 = *(u64 *)(r10 -24); r6 += r1\n"
+	      "r1 = r9; call sub; r6 += r0; r1 = *(u64 *)(r10 -8); r6 += r1; "
+	      "r1 = *(u64 *)(r10 -24); r6 += r1\n"
 	      "if r6 < 1000 goto again\n"
 	      "end: r0 = r6; exit\n"
 	      "sub: r0 = r1; r1 = 3; *(u64 *)(r10 -8) = r1; *(u64 *)(r10 -56) = r1\n"
@@ -102,7 +105,8 @@ static void test_may_goto_iterations_count(void **state)
 	refused("r6 = 0\n"
 		"again: may_goto end\n"
 		"r6 += 8; goto again\n"
-		"end: r1 = r10; r1 += -64; r1 += r6; r0 = 0; *(u64 *)(r1 +0) = r0; exit", "invalid write to stack");
+		"end: r1 = r10; r1 += -64; r1 += r6; r0 = 0; *(u64 *)(r1 +0) = r0; exit",
+		"invalid write to stack");
 	gives("r6 = 0; r7 = 0\n"
 	      "again: may_goto end\n"
 	      "r6 += 8; goto again\n"
@@ -214,37 +218,49 @@ static void test_iterator_of_the_caller(void **state)
 	      "out: r0 = r6; exit", 33);
 }
 
-/* ---- iterators: refused programs ---------------------------------------------------------------- */
+/* ---- iterators: refused programs ------------------------------------------------------------- */
 
 static void test_states(void **state)
 {
 	refused(NEXT(8) "r0 = 0; exit", "expected an initialized iter_num as arg #0");
 	refused(DESTROY(8) "r0 = 0; exit", "expected an initialized iter_num as arg #0");
 	refused(NEW(8, 0, 9) "r0 = 0; exit", "Unreleased reference id=1");
-	refused(NEW(8, 0, 9) NEW(8, 0, 9) DESTROY(8) "r0 = 0; exit", "expected uninitialized iter_num as arg #0");
-	refused(NEW(8, 0, 9) DESTROY(8) NEXT(8) "r0 = 0; exit", "expected an initialized iter_num as arg #0");
-	refused(NEW(8, 0, 9) DESTROY(8) DESTROY(8) "r0 = 0; exit", "expected an initialized iter_num as arg #0");
+	refused(NEW(8, 0, 9) NEW(8, 0, 9) DESTROY(8) "r0 = 0; exit",
+		"expected uninitialized iter_num as arg #0");
+	refused(NEW(8, 0, 9) DESTROY(8) NEXT(8) "r0 = 0; exit",
+		"expected an initialized iter_num as arg #0");
+	refused(NEW(8, 0, 9) DESTROY(8) DESTROY(8) "r0 = 0; exit",
+		"expected an initialized iter_num as arg #0");
 	refused(NEW(8, 0, 9) "r1 = 1; *(u8 *)(r10 -5) = r1\n" DESTROY(8) "r0 = 0; exit",
 		"expected an initialized iter_num as arg #0");
-	refused(NEW(8, 0, 9) "r1 = *(u32 *)(r10 -8)\n" DESTROY(8) "r0 = 0; exit", "invalid read from stack");
-	refused(NEW(8, 0, 9) "r1 = 1; *(u64 *)(r10 -8) = r1; r0 = 0; exit", "Unreleased reference id=1");
+	refused(NEW(8, 0, 9) "r1 = *(u32 *)(r10 -8)\n" DESTROY(8) "r0 = 0; exit",
+		"invalid read from stack");
+	refused(NEW(8, 0, 9) "r1 = 1; *(u64 *)(r10 -8) = r1; r0 = 0; exit",
+		"Unreleased reference id=1");
 	refused(NEW(12, 0, 9) DESTROY(12) "r0 = 0; exit", "cannot pass in iter at an offset=-12");
-	refused("r2 = 0; r3 = 1; call kernel-function#1\nr0 = 0; exit", "expected pointer to an iterator on stack");
-	refused(AT(8) "r2 = r10; r3 = 1; call kernel-function#1\nr0 = 0; exit", "R2 is not a scalar");
+	refused("r2 = 0; r3 = 1; call kernel-function#1\nr0 = 0; exit",
+		"expected pointer to an iterator on stack");
+	refused(AT(8) "r2 = r10; r3 = 1; call kernel-function#1\nr0 = 0; exit",
+		"R2 is not a scalar");
 	refused("call kernel-function#9\nr0 = 0; exit", "calling kernel function is not allowed");
-	refused("call kernel-function#0\nr0 = 0; exit", "invalid kernel function call not eliminated");
+	refused("call kernel-function#0\nr0 = 0; exit",
+		"invalid kernel function call not eliminated");
 	/* a call that the program can't reach is accepted */
 	gives("r0 = 3; if r0 == 3 goto out; call kernel-function#0\nout: exit", 3);
 }
 
 static void test_elements(void **state)
 {
-	refused(NEW(8, 0, 9) NEXT(8) "r1 = *(u32 *)(r0 +0)\n" DESTROY(8) "r0 = 0; exit", "invalid mem access 'scalar'");
-	refused(NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out; r1 = 1; *(u32 *)(r0 +0) = r1\nout: " DESTROY(8)
+	refused(NEW(8, 0, 9) NEXT(8) "r1 = *(u32 *)(r0 +0)\n" DESTROY(8) "r0 = 0; exit",
+		"invalid mem access 'scalar'");
+	refused(NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out; r1 = 1; *(u32 *)(r0 +0) = r1\nout: "
+		DESTROY(8)
 		"r0 = 0; exit", "cannot write into rdonly_mem");
-	refused(NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out; r1 = *(u64 *)(r0 +0)\nout: " DESTROY(8) "r0 = 0; exit",
+	refused(NEW(8, 0, 9) NEXT(8) "if r0 == 0 goto out; r1 = *(u64 *)(r0 +0)\nout: " DESTROY(8)
+		"r0 = 0; exit",
 		"invalid access to memory, mem_size=4 off=0 size=8");
-	refused(NEW(8, 0, 9) NEXT(8) "r6 = r0; if r0 == 0 goto out; " DESTROY(8) "r0 = *(u32 *)(r6 +0); exit\nout: " DESTROY(8)
+	refused(NEW(8, 0, 9) NEXT(8) "r6 = r0; if r0 == 0 goto out; " DESTROY(8)
+		"r0 = *(u32 *)(r6 +0); exit\nout: " DESTROY(8)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
@@ -292,9 +308,10 @@ static void test_drained(void **state)
 		"again: " NEXT(8) "goto again", "infinite loop detected");
 }
 
-/* ---- precision ------------------------------------------------------------------------------------ */
+/* ---- precision ------------------------------------------------------------------------------- */
 
-#define WAY(k)	"call bpf_get_prandom_u32#7; if r0 == 0 goto way" #k "; r7 += 1 ; r7 *= 2\nway" #k ": "
+#define WAY(k)	"call bpf_get_prandom_u32#7; if r0 == 0 goto way" #k "; r7 += 1 ; r7 *= 2\n" \
+		"way" #k ": "
 
 /* An iteration ends in thousands of states. The verifier doesn't keep them all. In each state, the
  * origin of r6 must be precise. */
@@ -307,11 +324,14 @@ static void many_ends(const char *last, bool good)
 	snprintf(source, sizeof source,
 		 "r6 = 0; r8 = 0\n" NEW(512, 0, 3)
 		 "again: " NEXT(512) "if r0 == 0 goto out\n"
-		 "r7 = 0\n" WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13)
+		 "r7 = 0\n"
+		 WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
+		 WAY(8) WAY(9) WAY(10) WAY(11) WAY(12) WAY(13)
 		 "r6 = r7; %s\n"
 		 "goto again\n"
 		 "out: " DESTROY(512)
-		 "r1 = r10; r1 += -512; r6 &= 0xfff8; if r6 > 496 goto none; r1 += r6; r0 = 0; *(u64 *)(r1 +0) = r0\n"
+		 "r1 = r10; r1 += -512; r6 &= 0xfff8; if r6 > 496 goto none; r1 += r6; r0 = 0; "
+		 "*(u64 *)(r1 +0) = r0\n"
 		 "r1 = r10; r1 += -512; r1 += r8; *(u64 *)(r1 +0) = r0\n"
 		 "none: r0 = 0; exit", last);
 	err = load(source, &p);
@@ -327,7 +347,7 @@ static void test_many_ends(void **state)
 	many_ends("if r7 != 16382 goto same; r8 = 1000\nsame: r6 += 0", false);
 }
 
-/* ---- stack slots that aren't counted ------------------------------------------------------------------- */
+/* ---- stack slots that aren't counted --------------------------------------------------------- */
 
 #define DEEP(sub) \
 	"r1 = 42; *(u64 *)(r10 -512) = r1; call sub; r1 = *(u64 *)(r10 -512); r0 += r1; exit\n" \
@@ -339,22 +359,27 @@ static void test_saved_around_fast_calls(void **state)
 {
 	gives(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		   "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), 84);
-	gives(DEEP("r2 = 3; *(u64 *)(r10 -8) = r2; *(u64 *)(r10 -16) = r1; call bpf_get_smp_processor_id#8\n"
-		   "r1 = *(u64 *)(r10 -16); r2 = *(u64 *)(r10 -8); r0 = r1; r0 += r2; exit"), 42 + 42 + 3);
+	gives(DEEP("r2 = 3; *(u64 *)(r10 -8) = r2; *(u64 *)(r10 -16) = r1; "
+		   "call bpf_get_smp_processor_id#8\n"
+		   "r1 = *(u64 *)(r10 -16); r2 = *(u64 *)(r10 -8); r0 = r1; r0 += r2; exit"),
+	      42 + 42 + 3);
 	/* the slot is loaded to another register than r1 */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
-		     "r2 = *(u64 *)(r10 -8); r0 = r2; exit"), "combined stack size of 2 calls is 528. Too large");
+		     "r2 = *(u64 *)(r10 -8); r0 = r2; exit"),
+		"combined stack size of 2 calls is 528. Too large");
 	/* another instruction reads the slot */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r1 = *(u64 *)(r10 -8); r0 = r1; r1 = *(u64 *)(r10 -8); r0 = r1; exit"),
 		"combined stack size of 2 calls is 528. Too large");
 	/* the helper isn't a bpf_fastcall helper */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_prandom_u32#7\n"
-		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), "combined stack size of 2 calls is 528. Too large");
+		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"),
+		"combined stack size of 2 calls is 528. Too large");
 	/* a jump's target is between the store and the call */
 	refused(DEEP("if r1 == 7 goto in; *(u64 *)(r10 -8) = r1\n"
 		     "in: call bpf_get_smp_processor_id#8\n"
-		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"), "combined stack size of 2 calls is 528. Too large");
+		     "r1 = *(u64 *)(r10 -8); r0 = r1; exit"),
+		"combined stack size of 2 calls is 528. Too large");
 }
 
 int main(void)
@@ -366,7 +391,8 @@ int main(void)
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_new),
 		cmocka_unit_test(test_all_of_them), cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_iterator_of_the_caller), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_elements), cmocka_unit_test(test_iterators_that_renew_each_other),
+		cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_iterators_that_renew_each_other),
 		cmocka_unit_test(test_loop_around_iterator), cmocka_unit_test(test_drained),
 		cmocka_unit_test(test_saved_around_fast_calls), cmocka_unit_test(test_many_ends),
 	};

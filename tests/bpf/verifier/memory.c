@@ -63,8 +63,8 @@ static void fill_stack(int32_t first)
 static void use_stack(void)
 {
 	for (int s = 1; s <= 64; s++)
-		PUT(FILL(1, -8 * s), BPF_ALU64_IMM(BPF_AND, 1, 7), MOV(2, 10), ADD(2, -16), BPF_ALU64_REG(BPF_ADD, 2, 1),
-		    BPF_LDX_MEM(BPF_B, 3, 2, 0));
+		PUT(FILL(1, -8 * s), BPF_ALU64_IMM(BPF_AND, 1, 7), MOV(2, 10), ADD(2, -16),
+		    BPF_ALU64_REG(BPF_ADD, 2, 1), BPF_LDX_MEM(BPF_B, 3, 2, 0));
 }
 
 /* Makes eight functions, each with `slots` stack slots. Each function calls the next function. The
@@ -93,7 +93,8 @@ static void deep(void (*body)(void), int slots)
 static void many_branches(void)
 {
 	for (int n = 0; n < 62; n++)
-		PUT(CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), STORE(-8 * (n + 1), 100 + n));
+		PUT(CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1),
+		    STORE(-8 * (n + 1), 100 + n));
 	use_stack();
 }
 
@@ -115,8 +116,9 @@ static void deep_branches(void)
 static void long_path(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
-		PUT(STORE(-8 * (n % slots + 1), n), STORE(-8 * (n % (slots - 1) + 1), -n), SET(7, n), SET(8, -n), STORE(-8, n ^ 5555), ADD(9, 0),
-		    BPF_JMP_A(0), BPF_JMP_A(0));
+		PUT(STORE(-8 * (n % slots + 1), n), STORE(-8 * (n % (slots - 1) + 1), -n),
+		    SET(7, n), SET(8, -n), STORE(-8, n ^ 5555), ADD(9, 0), BPF_JMP_A(0),
+		    BPF_JMP_A(0));
 }
 
 static void one_path(void)
@@ -148,7 +150,8 @@ static void wait_body(void)
 	PUT(SET(9, 0));
 	for (n = 0; n < 8190; n++) {
 		for (int k = 0; k < 10; k++)
-			PUT(STORE(-8 * (int)((n * 10 + (uint32_t)k) % 64 + 1), (int32_t)(n * 16 + (uint32_t)k)));
+			PUT(STORE(-8 * (int)((n * 10 + (uint32_t)k) % 64 + 1),
+				  (int32_t)(n * 16 + (uint32_t)k)));
 		PUT(CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 0));
 	}
 }
@@ -208,8 +211,9 @@ static void loop(void)
 {
 	unknown();
 	fill_stack(0);
-	PUT(SET(7, 0), STORE(-8, 0), FILL(1, -8), ADD(1, 1), SPILL(-8, 1), SPILL(-16, 7), BPF_JMP_A(0), BPF_JMP_A(0), ADD(7, 1),
-	    BPF_JMP_IMM(BPF_JLT, 7, 120000, -8), SET(0, 0), EXIT());
+	PUT(SET(7, 0), STORE(-8, 0), FILL(1, -8), ADD(1, 1), SPILL(-8, 1), SPILL(-16, 7),
+	    BPF_JMP_A(0), BPF_JMP_A(0), ADD(7, 1), BPF_JMP_IMM(BPF_JLT, 7, 120000, -8), SET(0, 0),
+	    EXIT());
 }
 
 /* A callback. All its iterations differ. */
@@ -218,8 +222,8 @@ static void callbacks(void)
 	subprogs[nr_subprogs++] = 0;
 	unknown();
 	fill_stack(0);
-	PUT(SET(1, 1 << 23), I(BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_FUNC, 0, 0), I(0, 0, 0, 0, 0), MOV(3, 10), SET(4, 0),
-	    CALL(loop));
+	PUT(SET(1, 1 << 23), I(BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_FUNC, 0, 0),
+	    I(0, 0, 0, 0, 0), MOV(3, 10), SET(4, 0), CALL(loop));
 	for (int s = 1; s <= 64; s++)
 		PUT(FILL(1, -8 * s));
 	PUT(SET(0, 0), EXIT());
@@ -229,10 +233,11 @@ static void callbacks(void)
 	subprogs[nr_subprogs++] = nr;
 	PUT(MOV(8, 1), MOV(9, 2), CALL(get_prandom_u32), MOV(6, 0));
 	for (int n = 0; n < 62; n++)
-		PUT(CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1), BPF_ST_MEM(BPF_DW, 9, -8 * (n + 1), 100 + n));
+		PUT(CALL(get_prandom_u32), BPF_JMP_IMM(BPF_JEQ, 0, 0, 1),
+		    BPF_ST_MEM(BPF_DW, 9, -8 * (n + 1), 100 + n));
 	for (int s = 1; s <= 64; s++)
-		PUT(BPF_LDX_MEM(BPF_DW, 1, 9, -8 * s), BPF_ALU64_IMM(BPF_AND, 1, 7), MOV(2, 10), ADD(2, -16),
-		    BPF_ALU64_REG(BPF_ADD, 2, 1), BPF_ST_MEM(BPF_B, 2, 0, 0));
+		PUT(BPF_LDX_MEM(BPF_DW, 1, 9, -8 * s), BPF_ALU64_IMM(BPF_AND, 1, 7), MOV(2, 10),
+		    ADD(2, -16), BPF_ALU64_REG(BPF_ADD, 2, 1), BPF_ST_MEM(BPF_B, 2, 0, 0));
 	PUT(SET(0, 0), EXIT());
 }
 
@@ -304,8 +309,8 @@ static int go(const struct kind *k)
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_func funcs[8];
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(k->type), .caps = PB_BPF_CAP_ALL & ~k->lacking, .gpl = true, .flags = k->flags,
-		.insns = insns, .mem = &mem, .log = &log, .log_level = 4,
+		.type = pb_bpf_type_of(k->type), .caps = PB_BPF_CAP_ALL & ~k->lacking, .gpl = true,
+		.flags = k->flags, .insns = insns, .mem = &mem, .log = &log, .log_level = 4,
 	};
 	struct pb_bpf_resolved r = { 0 };
 	struct pb_bpf_prog *prog = NULL;
@@ -319,7 +324,8 @@ static int go(const struct kind *k)
 	v.nr_funcs = nr_subprogs;
 	err = pb_bpf_verify(&v);
 	if (getenv("MEMORY"))
-		printf("%s: %u instructions, %d\n%s   verifier's %zu MB\n", k->name, nr, err, text, most_taken >> 20);
+		printf("%s: %u instructions, %d\n%s   verifier's %zu MB\n", k->name, nr, err, text,
+		       most_taken >> 20);
 	if (err != k->verdict) {
 		printf("%s: %d, not %d: %s\n", k->name, err, k->verdict, text);
 		return 1;
@@ -354,8 +360,8 @@ static int run(const struct kind *k)
 	if (pid < 0 || wait4(pid, &status, 0, &used) != pid)
 		return 1;
 	if (getenv("MEMORY"))
-		printf("   %ld MB resident, %ld.%02ld s\n", used.ru_maxrss >> 10, (long)used.ru_utime.tv_sec,
-		       (long)used.ru_utime.tv_usec / 10000);
+		printf("   %ld MB resident, %ld.%02ld s\n", used.ru_maxrss >> 10,
+		       (long)used.ru_utime.tv_sec, (long)used.ru_utime.tv_usec / 10000);
 	if (used.ru_maxrss * 1024 > MOST_RESIDENT) {
 		printf("not ok %s: %ld MB\n", k->name, used.ru_maxrss >> 10);
 		return 1;

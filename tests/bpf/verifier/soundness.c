@@ -24,7 +24,8 @@
 #include "bpf/verifier/scalar.h"
 
 static struct pb_bpf_verify verify;
-static struct env env = { .v = &verify, .capable = true, .ptr_leaks = true, .trust_v1 = true, .trust_v4 = true };
+static struct env env = { .v = &verify, .capable = true, .ptr_leaks = true, .trust_v1 = true,
+			  .trust_v4 = true };
 static unsigned long checks;
 
 /* ---- descriptions and numbers ---------------------------------------------------------- */
@@ -39,14 +40,17 @@ static bool range_has(const struct range *r, uint64_t v, int bits)
 
 static bool has(const struct reg *r, uint64_t v)
 {
-	return (v & ~r->var.mask) == r->var.value && range_has(&r->wide, v, 64) && range_has(&r->low, v, 32);
+	return (v & ~r->var.mask) == r->var.value && range_has(&r->wide, v, 64) &&
+	       range_has(&r->low, v, 32);
 }
 
 static void show(const char *what, const struct reg *r)
 {
-	print_error("%s: type %u bits (%#lx; %#lx) s64 [%#lx, %#lx] u64 [%#lx, %#lx] s32 [%#lx, %#lx] u32 [%#lx, %#lx]\n",
-		    what, r->type, r->var.value, r->var.mask, (long)r->wide.smin, (long)r->wide.smax, r->wide.umin,
-		    r->wide.umax, (long)r->low.smin, (long)r->low.smax, r->low.umin, r->low.umax);
+	print_error("%s: type %u bits (%#lx; %#lx) s64 [%#lx, %#lx] u64 [%#lx, %#lx] "
+		    "s32 [%#lx, %#lx] u32 [%#lx, %#lx]\n",
+		    what, r->type, r->var.value, r->var.mask, (long)r->wide.smin,
+		    (long)r->wide.smax, r->wide.umin, r->wide.umax, (long)r->low.smin,
+		    (long)r->low.smax, r->low.umin, r->low.umax);
 }
 
 static void scalar(struct reg *r)
@@ -75,14 +79,16 @@ static void describe(struct reg *r, uint64_t v, uint64_t w)
 	scalar(r);
 	r->var = (struct tnum){ v & w, v ^ w };
 	r->wide = (struct range){ s < t ? s : t, s < t ? t : s, v < w ? v : w, v < w ? w : v };
-	r->low = (struct range){ ls < lt ? ls : lt, ls < lt ? lt : ls, lu < lw ? lu : lw, lu < lw ? lw : lu };
+	r->low = (struct range){ ls < lt ? ls : lt, ls < lt ? lt : ls,
+				 lu < lw ? lu : lw, lu < lw ? lw : lu };
 }
 
-/* ---- results of operations, and the verifier's deductions --------------------------------------- */
+/* ---- results of operations, and the verifier's deductions ------------------------------------ */
 
-static const uint8_t alu_ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_AND, BPF_OR, BPF_XOR, BPF_LSH, BPF_RSH, BPF_ARSH };
-static const uint8_t jump_ops[] = { BPF_JEQ, BPF_JNE, BPF_JSET, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE, BPF_JSGT,
-				    BPF_JSGE, BPF_JSLT, BPF_JSLE };
+static const uint8_t alu_ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_AND, BPF_OR, BPF_XOR, BPF_LSH,
+				   BPF_RSH, BPF_ARSH };
+static const uint8_t jump_ops[] = { BPF_JEQ, BPF_JNE, BPF_JSET, BPF_JGT, BPF_JGE, BPF_JLT, BPF_JLE,
+				    BPF_JSGT, BPF_JSGE, BPF_JSLT, BPF_JSLE };
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 static uint64_t compute(unsigned op, uint64_t x, uint64_t y, int bits)
@@ -125,8 +131,8 @@ static bool holds(unsigned op, uint64_t x, uint64_t y, int bits)
 	}
 }
 
-static void expect(bool good, const char *what, unsigned op, int bits, const struct reg *a, const struct reg *b,
-		   const struct reg *out, uint64_t x, uint64_t y)
+static void expect(bool good, const char *what, unsigned op, int bits, const struct reg *a,
+		   const struct reg *b, const struct reg *out, uint64_t x, uint64_t y)
 {
 	checks++;
 	if (good)
@@ -142,17 +148,22 @@ struct pair {
 	uint64_t x, y;
 };
 
-static void try_alu(unsigned op, int bits, const struct reg *a, const struct reg *b, const struct pair *p, size_t nr)
+static void try_alu(unsigned op, int bits, const struct reg *a, const struct reg *b,
+		    const struct pair *p, size_t nr)
 {
-	const struct bpf_insn insn = { .code = (uint8_t)((bits == 64 ? BPF_ALU64 : BPF_ALU) | op | BPF_X), .src_reg = 1 };
+	const struct bpf_insn insn = {
+		.code = (uint8_t)((bits == 64 ? BPF_ALU64 : BPF_ALU) | op | BPF_X), .src_reg = 1
+	};
 	struct reg out = *a;
 
 	assert_int_equal(pbv_scalar_alu(&env, &insn, &out, b), 0);
 	for (size_t i = 0; i < nr; i++)
-		expect(has(&out, compute(op, p[i].x, p[i].y, bits)), "arithmetic", op, bits, a, b, &out, p[i].x, p[i].y);
+		expect(has(&out, compute(op, p[i].x, p[i].y, bits)), "arithmetic", op, bits, a, b,
+		       &out, p[i].x, p[i].y);
 }
 
-static void try_jump(unsigned op, int bits, const struct reg *a, const struct reg *b, const struct pair *p, size_t nr)
+static void try_jump(unsigned op, int bits, const struct reg *a, const struct reg *b,
+		     const struct pair *p, size_t nr)
 {
 	int way = pbv_compare_decide(a, b, op, bits);
 	struct reg c[2] = { *a, *a }, d[2] = { *b, *b };
@@ -162,11 +173,14 @@ static void try_jump(unsigned op, int bits, const struct reg *a, const struct re
 	for (size_t i = 0; i < nr; i++) {
 		bool is = holds(op, p[i].x, p[i].y, bits);
 
-		expect(way == COMPARE_UNKNOWN || way == is, "way", op, bits, a, b, a, p[i].x, p[i].y);
-		expect(has(&c[is], p[i].x), "first operand", op, bits, a, b, &c[is], p[i].x, p[i].y);
-		expect(has(&d[is], p[i].y), "second operand", op, bits, a, b, &d[is], p[i].x, p[i].y);
-		expect(!pbv_reg_contradicts(&c[is]) && !pbv_reg_contradicts(&d[is]), "consistent", op, bits, a, b, &c[is], p[i].x,
+		expect(way == COMPARE_UNKNOWN || way == is, "way", op, bits, a, b, a, p[i].x,
 		       p[i].y);
+		expect(has(&c[is], p[i].x), "first operand", op, bits, a, b, &c[is], p[i].x,
+		       p[i].y);
+		expect(has(&d[is], p[i].y), "second operand", op, bits, a, b, &d[is], p[i].x,
+		       p[i].y);
+		expect(!pbv_reg_contradicts(&c[is]) && !pbv_reg_contradicts(&d[is]), "consistent",
+		       op, bits, a, b, &c[is], p[i].x, p[i].y);
 	}
 }
 
@@ -189,10 +203,12 @@ static void try_one(const struct reg *a, uint64_t x)
 
 		out = *a;
 		pbv_reg_sign_extend(&out, bytes);
-		expect(has(&out, (uint64_t)((int64_t)(x << up) >> up)), "sign extended", 0, bytes * 8, a, a, &out, x, 0);
+		expect(has(&out, (uint64_t)((int64_t)(x << up) >> up)), "sign extended", 0,
+		       bytes * 8, a, a, &out, x, 0);
 		pbv_reg_zero_extend(&out);
 		pbv_reg_sync(&out);
-		expect(has(&out, (uint32_t)((int64_t)(x << up) >> up)), "low half of it", 0, bytes * 8, a, a, &out, x, 0);
+		expect(has(&out, (uint32_t)((int64_t)(x << up) >> up)), "low half of it", 0,
+		       bytes * 8, a, a, &out, x, 0);
 		out = *a;
 		pbv_reg_cut(&out, bytes);
 		expect(has(&out, x << up >> up), "cut", 0, bytes * 8, a, a, &out, x, 0);
@@ -210,12 +226,13 @@ static void try_one(const struct reg *a, uint64_t x)
 			expect(has(&out, x), "with itself", jump_ops[i], bits, a, a, &out, x, x);
 			/* the two registers have the same description; the verifier needn't know
 			 * that they have the same value */
-			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a, a, x, x);
+			expect(way == COMPARE_UNKNOWN || way == is, "way", jump_ops[i], bits, a, a,
+			       a, x, x);
 		}
 	}
 }
 
-/* ---- known bits: all numbers of four bits ------------------------------------------------------ */
+/* ---- known bits: all numbers of four bits ---------------------------------------------------- */
 
 static bool bits_have(struct tnum t, uint64_t v)
 {
@@ -224,8 +241,8 @@ static bool bits_have(struct tnum t, uint64_t v)
 
 static void try_bits(struct tnum a, struct tnum b)
 {
-	const struct tnum out[] = { tnum_add(a, b), tnum_sub(a, b), tnum_mul(a, b), tnum_and(a, b), tnum_or(a, b),
-				    tnum_xor(a, b), tnum_both(a, b) };
+	const struct tnum out[] = { tnum_add(a, b), tnum_sub(a, b), tnum_mul(a, b), tnum_and(a, b),
+				    tnum_or(a, b), tnum_xor(a, b), tnum_both(a, b) };
 
 	for (uint64_t x = 0; x < 16; x++)
 		for (uint64_t y = 0; y < 16; y++) {
@@ -255,12 +272,13 @@ static void test_bits(void **state)
 				assert_true(bits_have(tnum_range(min, max), v));
 }
 
-/* ---- numbers at edges ---------------------------------------------------------------------------- */
+/* ---- numbers at edges ------------------------------------------------------------------------ */
 
 static const uint64_t edges[] = {
-	0, 1, 2, 7, 31, 32, 63, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, INT32_MAX, 0x80000000, 0x80000001,
-	0xfffffffe, UINT32_MAX, 0x100000000, 0x17fffffff, 0x180000000, INT64_MAX, (uint64_t)INT64_MIN,
-	(uint64_t)INT64_MIN + 1, 0xfffffffe80000000, 0xffffffff00000000, 0xffffffff7fffffff, 0xffffffff80000000,
+	0, 1, 2, 7, 31, 32, 63, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, INT32_MAX,
+	0x80000000, 0x80000001, 0xfffffffe, UINT32_MAX, 0x100000000, 0x17fffffff, 0x180000000,
+	INT64_MAX, (uint64_t)INT64_MIN, (uint64_t)INT64_MIN + 1, 0xfffffffe80000000,
+	0xffffffff00000000, 0xffffffff7fffffff, 0xffffffff80000000,
 	(uint64_t)-0x8001, (uint64_t)-0x81, (uint64_t)-0x80, (uint64_t)-2, (uint64_t)-1,
 };
 #define NR_EDGES COUNT(edges)
@@ -293,7 +311,7 @@ static void test_edges(void **state)
 		}
 }
 
-/* ---- random descriptions ----------------------------------------------------------------------------- */
+/* ---- random descriptions --------------------------------------------------------------------- */
 
 /* Returns a random number: a number of few bits, a number near an edge, or any number. */
 static uint64_t number(void)
@@ -340,8 +358,10 @@ static void bounds(struct range *r, uint64_t v, int bits)
 		d[i] = next() % 3 ? number() >> next() % 64 : ~0ull;
 	r->umin = u < d[0] ? 0 : u - d[0];
 	r->umax = most - u < d[1] ? most : u + d[1];
-	r->smin = (uint64_t)s - (uint64_t)all.smin < d[2] ? all.smin : (int64_t)((uint64_t)s - d[2]);
-	r->smax = (uint64_t)all.smax - (uint64_t)s < d[3] ? all.smax : (int64_t)((uint64_t)s + d[3]);
+	r->smin = (uint64_t)s - (uint64_t)all.smin < d[2] ? all.smin :
+		  (int64_t)((uint64_t)s - d[2]);
+	r->smax = (uint64_t)all.smax - (uint64_t)s < d[3] ? all.smax :
+		  (int64_t)((uint64_t)s + d[3]);
 }
 
 #define MEMBERS	6
@@ -361,8 +381,10 @@ static size_t around(struct reg *r, uint64_t *members)
 	before = *r;
 	members[0] = v;
 	for (int i = 0; i < 12 && nr < MEMBERS; i++) {
-		const uint64_t at[] = { r->wide.umin, r->wide.umax, (uint64_t)r->wide.smin, (uint64_t)r->wide.smax, v,
-					(v & ~0xffffffffull) | r->low.umin, (v & ~0xffffffffull) | r->low.umax, next() };
+		const uint64_t at[] = { r->wide.umin, r->wide.umax, (uint64_t)r->wide.smin,
+					(uint64_t)r->wide.smax, v,
+					(v & ~0xffffffffull) | r->low.umin,
+					(v & ~0xffffffffull) | r->low.umax, next() };
 		uint64_t other = (at[next() % 8] + next() % 3 - 1) & r->var.mask;
 
 		other |= r->var.value;
@@ -372,7 +394,8 @@ static size_t around(struct reg *r, uint64_t *members)
 	if (next() % 8) {
 		pbv_reg_sync(r);
 		for (size_t i = 0; i < nr; i++)
-			expect(has(r, members[i]), "deduced", 0, 64, &before, &before, r, members[i], 0);
+			expect(has(r, members[i]), "deduced", 0, 64, &before, &before, r,
+			       members[i], 0);
 	}
 	return nr;
 }
@@ -405,7 +428,7 @@ static void test_random(void **state)
 	print_message("%lu checks\n", checks);
 }
 
-/* ---- deductions must also be sharp ----------------------------------------------------------------------- */
+/* ---- deductions must also be sharp ----------------------------------------------------------- */
 
 static void up_to(struct reg *r, uint64_t max)
 {
@@ -416,7 +439,9 @@ static void up_to(struct reg *r, uint64_t max)
 
 static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 {
-	const struct bpf_insn insn = { .code = (uint8_t)((bits == 64 ? BPF_ALU64 : BPF_ALU) | op | BPF_X), .src_reg = 1 };
+	const struct bpf_insn insn = {
+		.code = (uint8_t)((bits == 64 ? BPF_ALU64 : BPF_ALU) | op | BPF_X), .src_reg = 1
+	};
 
 	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }

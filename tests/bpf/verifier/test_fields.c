@@ -31,22 +31,25 @@ enum how { PLAIN, CONSTANT, SIGNED };	/* CONSTANT: the store has a constant; SIG
 /* Makes a program that loads the field at off, and sets r0 to a hash of the two halves of the
  * loaded value. If `store` isn't NULL, the program first stores *store at off. Returns the number
  * of instructions. */
-static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store, enum how how)
+static uint32_t assemble(struct bpf_insn *insns, int off, int size, const uint64_t *store,
+			 enum how how)
 {
 	uint8_t mode = how == SIGNED ? 0x80 /* BPF_MEMSX */ : BPF_MEM;
 	struct bpf_insn *i = insns;
 
 	if (store && how == CONSTANT) {
-		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_ST | BPF_MEM | width_code(size)), .dst_reg = 1,
-					  .off = (int16_t)off, .imm = (int32_t)*store };
+		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_ST | BPF_MEM | width_code(size)),
+					  .dst_reg = 1, .off = (int16_t)off,
+					  .imm = (int32_t)*store };
 	} else if (store) {
-		*i++ = (struct bpf_insn){ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = 2, .imm = (int32_t)*store };
+		*i++ = (struct bpf_insn){ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = 2,
+					  .imm = (int32_t)*store };
 		*i++ = (struct bpf_insn){ .imm = (int32_t)(*store >> 32) };
-		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_MEM | width_code(size)), .dst_reg = 1,
-					  .src_reg = 2, .off = (int16_t)off };
+		*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_STX | BPF_MEM | width_code(size)),
+					  .dst_reg = 1, .src_reg = 2, .off = (int16_t)off };
 	}
-	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | mode | width_code(size)), .dst_reg = 0, .src_reg = 1,
-				  .off = (int16_t)off };
+	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | mode | width_code(size)),
+				  .dst_reg = 0, .src_reg = 1, .off = (int16_t)off };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 0 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 2, .imm = 32 };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MUL | BPF_K, .dst_reg = 2, .imm = 31 };
@@ -66,8 +69,10 @@ static struct result run_ours(uint32_t type, const struct pb_bpf_prog *prog)
 	struct result r = { 0 };
 	struct pb_bpf_test_run t = {
 		.prog = prog, .host = pb_bpf_host_linux(), .ctx_in = ctx, .ctx_size_in = ctx_len,
-		.data_in = is_raw(type) ? NULL : packet, .data_size_in = is_raw(type) ? 0 : sizeof(packet),
-		.ctx_out = is_raw(type) ? NULL : r.ctx, .ctx_size_out = is_raw(type) ? 0 : sizeof(r.ctx),
+		.data_in = is_raw(type) ? NULL : packet,
+		.data_size_in = is_raw(type) ? 0 : sizeof(packet),
+		.ctx_out = is_raw(type) ? NULL : r.ctx,
+		.ctx_size_out = is_raw(type) ? 0 : sizeof(r.ctx),
 	};
 
 	r.err = pb_bpf_test_run(&t);
@@ -97,7 +102,8 @@ static struct result run_kernel(uint32_t type, int fd)
 
 static unsigned accesses;
 
-static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_t *store, enum how how)
+static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_t *store,
+		   enum how how)
 {
 	static char log[1 << 16];
 	struct bpf_insn insns[16];
@@ -114,18 +120,20 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	}
 	fd = kernel_load(t->type, 0, insns, nr, NULL, 0);
 	if (own_load(&p, t->type, insns, nr, NULL, 0, log, sizeof(log)) || fd < 0) {
-		print_message("%s off %d size %d way %d: can't be loaded (kernel %d): %s\n", t->name, off, size, how, fd,
-			      log);
+		print_message("%s off %d size %d way %d: can't be loaded (kernel %d): %s\n",
+			      t->name, off, size, how, fd, log);
 		return 1;
 	}
 	kernels = run_kernel(t->type, fd);
 	for (enum engine e = 0; e < NR_ENGINES; e++) {
 		ours = run_ours(t->type, p.progs[e]);
-		if (ours.err == kernels.err && ours.retval == kernels.retval && !memcmp(ours.ctx, kernels.ctx, sizeof(ours.ctx)))
+		if (ours.err == kernels.err && ours.retval == kernels.retval &&
+		    !memcmp(ours.ctx, kernels.ctx, sizeof(ours.ctx)))
 			continue;
-		print_message("%s off %d size %d way %d %s%#lx on the %s: %d %#x, the kernel %d %#x\n", t->name, off, size, how,
-			      store ? "= " : "", store ? *store : 0, engine_names[e], ours.err, ours.retval, kernels.err,
-			      kernels.retval);
+		print_message("%s off %d size %d way %d %s%#lx on the %s: %d %#x, "
+			      "the kernel %d %#x\n", t->name, off, size, how, store ? "= " : "",
+			      store ? *store : 0, engine_names[e], ours.err, ours.retval,
+			      kernels.err, kernels.retval);
 		differ = 1;
 	}
 	accesses++;
@@ -140,13 +148,15 @@ static bool has_a_value(const struct pb_bpf_type *t, int off, int size, bool wri
 {
 	struct pb_bpf_ctx_access a;
 
-	return !pb_bpf_ctx_access(t, PB_BPF_CAP_ALL, 0, off, size, write, &a) && a.kind == PB_BPF_FIELD_SCALAR;
+	return !pb_bpf_ctx_access(t, PB_BPF_CAP_ALL, 0, off, size, write, &a) &&
+	       a.kind == PB_BPF_FIELD_SCALAR;
 }
 
 static void make_ctx(uint32_t type)
 {
 	struct __sk_buff s = {
-		.mark = 0x81828384, .priority = 0x91929394, .ingress_ifindex = 1, .ifindex = 1, .cb = { 0xa1a2a3a4, 5, 6, 7, 8 },
+		.mark = 0x81828384, .priority = 0x91929394, .ingress_ifindex = 1, .ifindex = 1,
+		.cb = { 0xa1a2a3a4, 5, 6, 7, 8 },
 		.tstamp = 0x1122334455667788, .wire_len = 100, .gso_segs = 3, .gso_size = 0x4321,
 		.hwtstamp = 0x99aabbccddeeff00,
 	};
@@ -167,8 +177,8 @@ static void fields(void **state)
 {
 	static const uint64_t stores[] = { 0x123456789abcdef0, 5, 0xfffe, 0xffff, ~0ull };
 	static const uint32_t types[] = {
-		BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_CGROUP_SKB, BPF_PROG_TYPE_XDP,
-		BPF_PROG_TYPE_RAW_TRACEPOINT,
+		BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_CGROUP_SKB,
+		BPF_PROG_TYPE_XDP, BPF_PROG_TYPE_RAW_TRACEPOINT,
 	};
 	int differ = 0;
 
@@ -191,7 +201,8 @@ static void fields(void **state)
 				if (!has_a_value(t, off, size, true))
 					continue;
 				for (size_t n = 0; n < 2 * sizeof(stores) / sizeof(stores[0]); n++)
-					differ += compare(t, off, size, &stores[n / 2], n % 2 ? CONSTANT : PLAIN);
+					differ += compare(t, off, size, &stores[n / 2],
+							  n % 2 ? CONSTANT : PLAIN);
 			}
 	}
 	print_message("%u accesses\n", accesses);

@@ -56,7 +56,8 @@ static unsigned compare(const struct pb_bpf_type *t, uint32_t attach_type, int e
 			int size = 1 << (k & 3), ours, kernels;
 			bool write = k >> 2;
 
-			ours = pb_bpf_ctx_access(t, PB_BPF_CAP_ALL, attach_type, off, size, write, &a);
+			ours = pb_bpf_ctx_access(t, PB_BPF_CAP_ALL, attach_type, off, size,
+						 write, &a);
 			kernels = verdict(t->type, attach_type, off, size, write);
 			if (!ours == !kernels)
 				continue;
@@ -87,14 +88,19 @@ static void privileges(void **state)
 	const struct pb_bpf_type *cg = pb_bpf_type_of(BPF_PROG_TYPE_CGROUP_SKB);
 	struct pb_bpf_ctx_access a;
 
-	assert_int_equal(pb_bpf_ctx_access(cg, 0, 0, offsetof(struct __sk_buff, data), 4, false, &a), -EACCES);
-	assert_int_equal(pb_bpf_ctx_access(cg, PB_BPF_CAP_BPF, 0, offsetof(struct __sk_buff, data), 4, false, &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cg, 0, 0, offsetof(struct __sk_buff, data), 4, false,
+					   &a), -EACCES);
+	assert_int_equal(pb_bpf_ctx_access(cg, PB_BPF_CAP_BPF, 0, offsetof(struct __sk_buff, data),
+					   4, false, &a), 0);
 	assert_int_equal(a.kind, PB_BPF_FIELD_PKT);
 	assert_int_equal(a.width, 8);
 	assert_int_equal(a.at, offsetof(struct pb_bpf_skb, pkt.data));
-	assert_int_equal(pb_bpf_ctx_access(cg, 0, 0, offsetof(struct __sk_buff, tstamp), 8, true, &a), -EACCES);
-	assert_int_equal(pb_bpf_ctx_access(cg, 0, 0, offsetof(struct __sk_buff, tstamp), 8, false, &a), 0);
-	assert_int_equal(pb_bpf_ctx_access(cg, PB_BPF_CAP_BPF, 0, offsetof(struct __sk_buff, tstamp), 8, true, &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cg, 0, 0, offsetof(struct __sk_buff, tstamp), 8, true,
+					   &a), -EACCES);
+	assert_int_equal(pb_bpf_ctx_access(cg, 0, 0, offsetof(struct __sk_buff, tstamp), 8, false,
+					   &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cg, PB_BPF_CAP_BPF, 0,
+					   offsetof(struct __sk_buff, tstamp), 8, true, &a), 0);
 }
 
 static void places(void **state)
@@ -103,17 +109,21 @@ static void places(void **state)
 	struct pb_bpf_ctx_access a;
 
 	/* the access reads a part of a field */
-	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, mark) + 2, 2, false, &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, mark) + 2, 2,
+					   false, &a), 0);
 	assert_int_equal(a.at, offsetof(struct __sk_buff, mark) + 2);
 	assert_int_equal(a.width, 2);
 	assert_int_equal(a.field_size, 4);
 	/* these fields keep only 16 bits */
-	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, tc_classid), 4, true, &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, tc_classid), 4,
+					   true, &a), 0);
 	assert_int_equal(a.width, 2);
 	assert_int_equal(a.below, 0);
-	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, queue_mapping), 4, true, &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, queue_mapping), 4,
+					   true, &a), 0);
 	assert_int_equal(a.below, 0xffff);
-	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, sk), 8, false, &a), 0);
+	assert_int_equal(pb_bpf_ctx_access(cls, 7, 0, offsetof(struct __sk_buff, sk), 8, false, &a),
+			 0);
 	assert_int_equal(a.kind, PB_BPF_FIELD_SOCK_COMMON);
 }
 
@@ -132,10 +142,11 @@ static int sock_verdict(enum pb_bpf_sock_kind kind, int off, int size)
 	if (kind != PB_BPF_SOCK_COMMON) {
 		*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_CALL, .imm = (int)call };
 		*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1 };
-		*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 1, .off = 1 };
+		*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 1,
+					  .off = 1 };
 	}
-	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | BPF_MEM | width_code(size)), .dst_reg = 2,
-				  .src_reg = 1, .off = (int16_t)off };
+	*i++ = (struct bpf_insn){ .code = (uint8_t)(BPF_LDX | BPF_MEM | width_code(size)),
+				  .dst_reg = 2, .src_reg = 1, .off = (int16_t)off };
 	*i++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K };
 	*i++ = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
 	fd = kernel_load(BPF_PROG_TYPE_SCHED_CLS, 0, insns, (uint32_t)(i - insns), NULL, 0);
@@ -160,8 +171,8 @@ static void sockets_are_the_kernels(void **state)
 				if (!ours == !kernels)
 					continue;
 				differ++;
-				print_message("kind %d off %d size %d: %d, the kernel %d\n", kind, off, size, ours,
-					      kernels);
+				print_message("kind %d off %d size %d: %d, the kernel %d\n", kind,
+					      off, size, ours, kernels);
 			}
 	assert_int_equal(differ, 0);
 	assert_int_equal(pb_bpf_sock_access(PB_BPF_SOCK_FULL, 0, 4, true, &a), -EACCES);

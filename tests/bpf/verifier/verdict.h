@@ -33,24 +33,29 @@ static inline void *direct(struct pb_bpf_map *map, uint32_t off)
 	return values + off;
 }
 
-static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr, const struct pb_bpf_func *funcs,
-			  uint32_t nr_funcs)
+static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr,
+			  const struct pb_bpf_func *funcs, uint32_t nr_funcs)
 {
 	static const struct pb_bpf_map_ops ops = { .direct = direct };
-	static struct pb_bpf_map progs = { .ops = &ops, .attr = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0 },
+	static struct pb_bpf_map progs = { .ops = &ops,
+					   .attr = { BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 4, 0 },
 					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	static struct pb_bpf_map array = { .ops = &ops, .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, 0 },
+	static struct pb_bpf_map array = { .ops = &ops,
+					   .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, 0 },
 					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	static struct pb_bpf_map ring = { .ops = &ops, .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
+	static struct pb_bpf_map ring = { .ops = &ops,
+					  .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
 					  .types = { .spin_lock_off = -1, .timer_off = -1 } };
 	static struct pb_bpf_map constants = { .ops = &ops, .frozen = true,
-					       .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, BPF_F_RDONLY_PROG },
+					       .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1,
+							 BPF_F_RDONLY_PROG },
 					       .types = { .spin_lock_off = -1, .timer_off = -1 } };
 	struct pb_bpf_map *maps[] = { &progs, &array, &ring, &constants };
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
-		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true, .insns = insns, .nr = (uint32_t)nr,
-		.maps = maps, .nr_maps = 4, .flags = flags, .log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &pb_bpf_heap,
+		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true,
+		.insns = insns, .nr = (uint32_t)nr, .maps = maps, .nr_maps = 4, .flags = flags,
+		.log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &pb_bpf_heap,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
 	int err = pb_bpf_verify(&v);
@@ -62,7 +67,9 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 	return err;
 }
 
-#define VERDICT(type, insns) verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), NULL, 0)
+#define VERDICT(type, insns) \
+	verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), NULL, 0)
 #define VERDICT_SUBS(type, insns, funcs) \
-	verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), funcs, sizeof(funcs) / sizeof *(funcs))
+	verdict(BPF_PROG_TYPE_##type, insns, sizeof(insns) / sizeof *(insns), funcs, \
+		sizeof(funcs) / sizeof *(funcs))
 #endif

@@ -37,13 +37,15 @@ static int make_btf(void)
 		struct btf_type proto, func;
 		char names[8];
 	} raw = {
-		.h = { .magic = BTF_MAGIC, .version = BTF_VERSION, .hdr_len = sizeof raw.h, .type_len = 40, .str_off = 40,
-		       .str_len = sizeof names },
-		.i = { .name_off = 1, .info = BTF_KIND_INT << 24, .size = 4 }, .bits = BTF_INT_SIGNED << 24 | 32,
+		.h = { .magic = BTF_MAGIC, .version = BTF_VERSION, .hdr_len = sizeof raw.h,
+		       .type_len = 40, .str_off = 40, .str_len = sizeof names },
+		.i = { .name_off = 1, .info = BTF_KIND_INT << 24, .size = 4 },
+		.bits = BTF_INT_SIGNED << 24 | 32,
 		.proto = { .info = BTF_KIND_FUNC_PROTO << 24, .type = 1 },
 		.func = { .name_off = 5, .info = BTF_KIND_FUNC << 24, .type = 2 },
 	};
-	union bpf_attr a = { .btf = (uintptr_t)&raw, .btf_size = sizeof raw - sizeof raw.names + sizeof names };
+	union bpf_attr a = { .btf = (uintptr_t)&raw,
+			     .btf_size = sizeof raw - sizeof raw.names + sizeof names };
 
 	memcpy(raw.names, names, sizeof names);
 	return (int)kernel_bpf(BPF_BTF_LOAD, &a);
@@ -51,8 +53,8 @@ static int make_btf(void)
 
 static int make_map(const struct pb_bpf_map_attr *m)
 {
-	union bpf_attr a = { .map_type = m->type, .key_size = m->key_size, .value_size = m->value_size,
-			     .max_entries = m->max_entries,
+	union bpf_attr a = { .map_type = m->type, .key_size = m->key_size,
+			     .value_size = m->value_size, .max_entries = m->max_entries,
 			     .map_flags = m->type == BPF_MAP_TYPE_ARRAY ? BPF_F_MMAPABLE : 0 };
 
 	return (int)kernel_bpf(BPF_MAP_CREATE, &a);
@@ -83,7 +85,8 @@ static int map_memory(int i)
 		ring_consumed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0);
 		ring_produced = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[i], 4096);
 	}
-	return direct[i] == MAP_FAILED || (void *)ring_consumed == MAP_FAILED || ring_produced == MAP_FAILED ? -errno : 0;
+	return direct[i] == MAP_FAILED || (void *)ring_consumed == MAP_FAILED ||
+	       ring_produced == MAP_FAILED ? -errno : 0;
 }
 
 static void interrupted(int sig)
@@ -128,7 +131,8 @@ static int32_t kernel_kfunc(int32_t id)
 	static struct pb_bpf_btf *btf;
 	const char *why;
 
-	if (!pb_bpf_kfunc_of(id) || (!btf && pb_bpf_btf_open_file("/sys/kernel/btf/vmlinux", &btf, &why)))
+	if (!pb_bpf_kfunc_of(id) ||
+	    (!btf && pb_bpf_btf_open_file("/sys/kernel/btf/vmlinux", &btf, &why)))
 		return id;
 	return (int32_t)pb_bpf_btf_find(btf, pb_bpf_kfunc_of(id)->name, BTF_KIND_FUNC);
 }
@@ -161,11 +165,14 @@ int ask_load(const struct gen_program *p, int level)
 	memcpy(insns, p->insns, sizeof(insns[0]) * (size_t)p->nr);
 	fds[GEN_PROGS] = progs_of(p->type);
 	for (int i = 0; i < p->nr; i++)
-		if (insns[i].code == (BPF_JMP | BPF_CALL) && insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL) {
+		if (insns[i].code == (BPF_JMP | BPF_CALL) &&
+		    insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL) {
 			insns[i].imm = kernel_kfunc(insns[i].imm);
 		} else if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW)) {
-			if (insns[i].src_reg == BPF_PSEUDO_MAP_FD || insns[i].src_reg == BPF_PSEUDO_MAP_VALUE)
-				insns[i].imm = (uint32_t)insns[i].imm < GEN_MAPS ? fds[insns[i].imm] : -1;
+			if (insns[i].src_reg == BPF_PSEUDO_MAP_FD ||
+			    insns[i].src_reg == BPF_PSEUDO_MAP_VALUE)
+				insns[i].imm = (uint32_t)insns[i].imm < GEN_MAPS ?
+					       fds[insns[i].imm] : -1;
 			i++;
 		}
 	a.prog_type = p->type;
@@ -221,7 +228,8 @@ static bool says_too_complex(const char *line)
 	const char *jumps = strstr(line, "jumps is too complex");
 
 	return !strncmp(line, "BPF program is too large", 24) ||
-	       (!strncmp(line, "The sequence of ", 16) && jumps && jumps < line + strcspn(line, "\n"));
+	       (!strncmp(line, "The sequence of ", 16) && jumps &&
+		jumps < line + strcspn(line, "\n"));
 }
 
 enum ask_answer ask_answer(int err)
@@ -258,7 +266,8 @@ static char *place(int map, uint32_t n)
 
 static long hash_op(int cmd, uint64_t key, void *value)
 {
-	union bpf_attr a = { .map_fd = (uint32_t)fds[GEN_HASH], .key = (uintptr_t)&key, .value = (uintptr_t)value };
+	union bpf_attr a = { .map_fd = (uint32_t)fds[GEN_HASH], .key = (uintptr_t)&key,
+			     .value = (uintptr_t)value };
 
 	return kernel_bpf(cmd, &a);
 }
@@ -295,7 +304,8 @@ static uint64_t sum_maps(void)
 
 static uint8_t *packet_start(uint32_t type)
 {
-	return type == BPF_PROG_TYPE_SOCKET_FILTER ? ((struct pb_bpf_skb *)world_ctx())->mac : world_pkt()->data_meta;
+	return type == BPF_PROG_TYPE_SOCKET_FILTER ? ((struct pb_bpf_skb *)world_ctx())->mac :
+	       world_pkt()->data_meta;
 }
 
 /* After the program has ended, a test run overwrites bytes at the packet's start. Returns their
@@ -318,7 +328,8 @@ uint64_t ask_sum(uint32_t type)
 		sum = add(sum, &there, 1);
 		sum = there ? add(sum, world_element(GEN_HASH, n), GEN_HASH_VALUE) : sum;
 	}
-	return add(sum, packet_start(type) + hidden(type), (size_t)(world_pkt()->data_end - packet_start(type)) - hidden(type));
+	return add(sum, packet_start(type) + hidden(type),
+		   (size_t)(world_pkt()->data_end - packet_start(type)) - hidden(type));
 }
 
 int ask_run(int fd, uint32_t type, struct ask_result *out)

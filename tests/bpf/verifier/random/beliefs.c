@@ -8,11 +8,12 @@
 #include "world.h"
 #include "bpf/verifier/state.h"
 
-/* ---- while a program is verified -------------------------------------------------------------- */
+/* ---- while a program is verified ------------------------------------------------------------- */
 
 static bool says_nothing(const struct reg *r)
 {
-	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && pbv_reg_unbounded(r) && tnum_is_unknown(r->var));
+	return r->type == NOT_INIT || (r->type == SCALAR && !r->id && pbv_reg_unbounded(r) &&
+				       tnum_is_unknown(r->var));
 }
 
 /* Returns whether the bounds contradict each other, so that no number satisfies them all. */
@@ -21,7 +22,8 @@ static bool contradicts(const struct range *r, struct tnum t)
 	return range_broken(r) || t.value > r->umax || tnum_max(t) < r->umin;
 }
 
-static struct belief *new_belief(struct beliefs *b, struct belief_state *s, uint32_t frame, uint32_t what)
+static struct belief *new_belief(struct beliefs *b, struct belief_state *s, uint32_t frame,
+				 uint32_t what)
 {
 	struct belief *n = &b->regs[b->nr];
 
@@ -37,16 +39,20 @@ static struct belief *new_belief(struct beliefs *b, struct belief_state *s, uint
 	return n;
 }
 
-static void note_reg(struct beliefs *b, struct belief_state *s, uint32_t frame, uint32_t what, const struct reg *r)
+static void note_reg(struct beliefs *b, struct belief_state *s, uint32_t frame, uint32_t what,
+		     const struct reg *r)
 {
 	struct belief *n = says_nothing(r) ? NULL : new_belief(b, s, frame, what);
 
-	b->contradiction |= r->type != NOT_INIT && (contradicts(&r->wide, r->var) || contradicts(&r->low, tnum_low(r->var)));
+	b->contradiction |= r->type != NOT_INIT &&
+			    (contradicts(&r->wide, r->var) ||
+			     contradicts(&r->low, tnum_low(r->var)));
 	if (n)
 		n->reg = *r;
 }
 
-static void note_slot(struct beliefs *b, struct belief_state *s, uint32_t frame, uint32_t slot, const struct slot *from)
+static void note_slot(struct beliefs *b, struct belief_state *s, uint32_t frame, uint32_t slot,
+		      const struct slot *from)
 {
 	struct belief *n;
 	unsigned zeros = 0;
@@ -104,7 +110,8 @@ static int visit(struct pb_bpf_verify *v, const struct env *env)
 		return 0;
 	}
 	b->nr_states++;
-	*s = (struct belief_state){ .first = b->nr, .cur = env->cur->cur, .next = b->of[env->insn] };
+	*s = (struct belief_state){ .first = b->nr, .cur = env->cur->cur,
+				    .next = b->of[env->insn] };
 	b->of[env->insn] = s;
 	if (b->bases_only)
 		note_reg(b, s, env->cur->cur, (uint32_t)base, &cur_regs(env)[base]);
@@ -124,7 +131,7 @@ void beliefs_listen(struct beliefs *b, struct pb_bpf_verify *v)
 	v->visitor = b;
 }
 
-/* ---- while a program runs ----------------------------------------------------------------------- */
+/* ---- while a program runs -------------------------------------------------------------------- */
 
 static bool wrong(char *why, const struct belief *n, uint64_t value, const char *what)
 {
@@ -135,9 +142,11 @@ static bool wrong(char *why, const struct belief *n, uint64_t value, const char 
 		return false;
 	at += snprintf(why + at, 200, n->what < 11 ? "frame %d r%d" : "frame %d fp%d", n->frame,
 		       n->what < 11 ? n->what : -8 * (n->what - 10));
-	snprintf(why + at, 200 - (size_t)at, " is %#lx, %s: type %d off %d var %#lx/%#lx s %ld..%ld u %#lx..%#lx low %d..%d "
-		 "%#x..%#x", (unsigned long)value, what, r->type, r->off, r->var.value, r->var.mask, r->wide.smin, r->wide.smax,
-		 r->wide.umin, r->wide.umax, (int)r->low.smin, (int)r->low.smax, (unsigned)r->low.umin, (unsigned)r->low.umax);
+	snprintf(why + at, 200 - (size_t)at,
+		 " is %#lx, %s: type %d off %d var %#lx/%#lx s %ld..%ld u %#lx..%#lx "
+		 "low %d..%d %#x..%#x", (unsigned long)value, what, r->type, r->off, r->var.value,
+		 r->var.mask, r->wide.smin, r->wide.smax, r->wide.umin, r->wide.umax,
+		 (int)r->low.smin, (int)r->low.smax, (unsigned)r->low.umin, (unsigned)r->low.umax);
 	return false;
 }
 
@@ -151,7 +160,8 @@ static bool in_range(const struct range *r, uint64_t v, int bits)
 
 static bool in_value(const struct reg *r, uint64_t v)
 {
-	return !((v ^ r->var.value) & ~r->var.mask) && in_range(&r->wide, v, 64) && in_range(&r->low, v, 32);
+	return !((v ^ r->var.value) & ~r->var.mask) && in_range(&r->wide, v, 64) &&
+	       in_range(&r->low, v, 32);
 }
 
 /* Returns whether a pointer's variable part is within its bounds. The variable part is the value
@@ -177,7 +187,8 @@ static bool packet_fits(const struct reg *r, uint64_t v)
 {
 	const struct pb_bpf_pkt *p = world_pkt();
 	bool meta = r->type == TO_PACKET_META;
-	uint64_t base = (uint64_t)(meta ? p->data_meta : p->data), end = (uint64_t)(meta ? p->data : p->data_end);
+	uint64_t base = (uint64_t)(meta ? p->data_meta : p->data),
+		 end = (uint64_t)(meta ? p->data : p->data_end);
 
 	if (!based(r, v, base))
 		return false;
@@ -195,7 +206,8 @@ static bool memory_fits(const struct machine *m, const struct reg *r, uint64_t v
 	if (!tnum_is_const(r->var) || !r->mem_size)
 		return true;
 	for (int i = 0; i < nr; i++)
-		if (base >= (uint64_t)areas[i].at && base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
+		if (base >= (uint64_t)areas[i].at &&
+		    base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
 			return true;
 	/* the number that an iterator gives is in the iterator, and the iterator is on the stack */
 	for (int i = 0; i <= watch_frame(m); i++)
@@ -277,20 +289,22 @@ static uint64_t link_of(const struct machine *m, const struct belief *n)
 	return held_by(m, n) - (uint64_t)(int64_t)(int32_t)n->reg.raw[0];
 }
 
-static bool copies_fit(const struct machine *m, const struct belief *n, const struct belief *end, char *why)
+static bool copies_fit(const struct machine *m, const struct belief *n, const struct belief *end,
+		       char *why)
 {
 	for (; n < end; n++) {
 		if (n->reg.type != SCALAR || !n->reg.id || (n->what >= 11 && n->bytes < 8))
 			continue;
 		for (const struct belief *o = n + 1; o < end; o++)
-			if (o->reg.type == SCALAR && o->reg.id == n->reg.id && !(o->what >= 11 && o->bytes < 8) &&
-			    link_of(m, o) != link_of(m, n))
+			if (o->reg.type == SCALAR && o->reg.id == n->reg.id &&
+			    !(o->what >= 11 && o->bytes < 8) && link_of(m, o) != link_of(m, n))
 				return wrong(why, o, held_by(m, o), "believed a copy of another");
 	}
 	return true;
 }
 
-static bool state_fits(const struct beliefs *b, const struct belief_state *s, const struct machine *m, char *why)
+static bool state_fits(const struct beliefs *b, const struct belief_state *s,
+		       const struct machine *m, char *why)
 {
 	const struct belief *n = &b->regs[s->first], *end = n + s->nr;
 

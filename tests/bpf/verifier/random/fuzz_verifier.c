@@ -3,15 +3,17 @@
  * Tests the verifier with programs of the second generator (weave.h), and with slightly changed
  * variants of each program:
  *
- * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a program,
- *   the program is reduced, and is counted by the reason of the difference (laxer_class()).
- * - An accepted program runs on a checking interpreter, on both engines between inaccessible pages,
- *   and in the kernel. All results must be the same. The checking interpreter checks each access. It
- *   compares each register with the verifier's deductions (watch.h, beliefs.h).
+ * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a
+ *   program, the program is reduced, and is counted by the reason of the difference
+ *   (laxer_class()).
+ * - An accepted program runs on a checking interpreter, on both engines between inaccessible
+ *   pages, and in the kernel. All results must be the same. The checking interpreter checks each
+ *   access. It compares each register with the verifier's deductions (watch.h, beliefs.h).
  * - The program is verified a second time. In this second verification, a path is pruned only if an
  *   earlier state contains the whole current state. The verdict must stay the same.
  *
- *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-gk] [-o FILE] [-v]
+ *   bpf_fuzz_verifier [-s SEED] [-n PROGRAMS] [-t SECONDS] [-i INPUTS] [-c CHANGES] [-gk]
+ *                     [-o FILE] [-v]
  *   bpf_fuzz_verifier -x [-s SEED] [-i INPUTS] [-k] <REPORT
  *
  * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but
@@ -50,10 +52,13 @@
 #define MOST_CLASSES	200
 #define MOST_WORDS	160
 
-enum finding { NOTHING, ACCESS, BELIEF, BASE, ENGINES, KERNEL, HIDDEN, ADDRESSES, LAXER, NR_FINDINGS };
+enum finding {
+	NOTHING, ACCESS, BELIEF, BASE, ENGINES, KERNEL, HIDDEN, ADDRESSES, LAXER, NR_FINDINGS
+};
 static const char *const finding_names[] = {
-	"nothing", "an access outside", "a wrong deduction", "a wrong deduction (states pruned)", "engines differ",
-	"the kernel's result differs", "pruning hides a refusal", "addresses show", "laxer than the kernel",
+	"nothing", "an access outside", "a wrong deduction", "a wrong deduction (states pruned)",
+	"engines differ", "the kernel's result differs", "pruning hides a refusal",
+	"addresses show", "laxer than the kernel",
 };
 
 static struct {
@@ -66,8 +71,8 @@ static struct {
 
 /* Progress and counts, in memory that all processes share. */
 static struct {
-	uint64_t at, programs, verdicts, accepted, executions, kernel_runs, both, neither, stricter, laxer, known, gave_up,
-		 kernel_bugs, unheard, compared, found[NR_FINDINGS];
+	uint64_t at, programs, verdicts, accepted, executions, kernel_runs, both, neither, stricter,
+		 laxer, known, gave_up, kernel_bugs, unheard, compared, found[NR_FINDINGS];
 	struct class {
 		char text[160];
 		uint64_t count, seed;
@@ -101,9 +106,9 @@ static void choose_caps(uint64_t seed)
 static struct pb_bpf_verify to_verify(const struct gen_program *p)
 {
 	return (struct pb_bpf_verify){
-		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns, .nr = (uint32_t)p->nr,
-		.maps = world_maps, .nr_maps = GEN_MAPS, .mem = &pb_bpf_heap, .flags = p->flags, .funcs = p->funcs,
-		.nr_funcs = p->nr_funcs,
+		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns,
+		.nr = (uint32_t)p->nr, .maps = world_maps, .nr_maps = GEN_MAPS, .mem = &pb_bpf_heap,
+		.flags = p->flags, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	};
 }
 
@@ -188,8 +193,10 @@ static bool count_class(int which, const char *text, uint64_t seed, int change)
 	}
 	if (all->nr_classes[which] == MOST_CLASSES)
 		return false;
-	all->classes[which][all->nr_classes[which]] = (struct class){ .count = 1, .seed = seed, .change = change };
-	snprintf(all->classes[which][all->nr_classes[which]++].text, sizeof all->classes[0][0].text, "%s", text);
+	all->classes[which][all->nr_classes[which]] = (struct class){ .count = 1, .seed = seed,
+								      .change = change };
+	snprintf(all->classes[which][all->nr_classes[which]++].text, sizeof all->classes[0][0].text,
+		 "%s", text);
 	return true;
 }
 
@@ -228,7 +235,8 @@ static bool forgets_at_branch(const struct gen_program *p)
 		const struct bpf_insn *in = &p->insns[i];
 		unsigned class = BPF_CLASS(in->code), op = BPF_OP(in->code);
 
-		if ((class != BPF_JMP && class != BPF_JMP32) || op == BPF_JA || op == BPF_CALL || op == BPF_EXIT || in->off)
+		if ((class != BPF_JMP && class != BPF_JMP32) || op == BPF_JA || op == BPF_CALL ||
+		    op == BPF_EXIT || in->off)
 			continue;
 		q.insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA };
 		if (!ask_verdict(&q, 0))
@@ -274,7 +282,7 @@ static void stricter_class(const struct gen_program *p, char *out, size_t size)
 	name_class(ours_log, out, size);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 struct subject {
 	const struct gen_program *p;
@@ -336,13 +344,16 @@ static struct pb_bpf_run new_run(const struct subject *s, uint64_t input, uint8_
 	world_set_noise(noise);
 	world_reset(s->v.type, input);
 	all->executions++;
-	return (struct pb_bpf_run){ .prog = s->prog, .ctx = world_ctx(), .host = &world_host, .thread = 1 };
+	return (struct pb_bpf_run){ .prog = s->prog, .ctx = world_ctx(), .host = &world_host,
+				    .thread = 1 };
 }
 
-static enum finding run_watched(const struct subject *s, uint64_t input, unsigned layout, struct result *out)
+static enum finding run_watched(const struct subject *s, uint64_t input, unsigned layout,
+				struct result *out)
 {
 	struct pb_bpf_run run = new_run(s, input, (uint8_t)(0x11 + 0x66 * layout));
-	struct watch w = { .v = &s->v, .r = &s->r, .run = &run, .layout = layout, .most_steps = ENOUGH_STEPS, .look = look };
+	struct watch w = { .v = &s->v, .r = &s->r, .run = &run, .layout = layout,
+			   .most_steps = ENOUGH_STEPS, .look = look };
 
 	looked = ACCESS;
 	memset(looks, 0, sizeof looks);
@@ -352,7 +363,9 @@ static enum finding run_watched(const struct subject *s, uint64_t input, unsigne
 		out->endless = w.endless;
 		return w.endless ? NOTHING : find(looked, "%s", w.why);
 	}
-	*out = (struct result){ w.r0, world_sum(), s->v.type->type != BPF_PROG_TYPE_KPROBE ? ask_sum(s->v.type->type) : 0, w.vague, false };
+	*out = (struct result){ w.r0, world_sum(),
+				s->v.type->type != BPF_PROG_TYPE_KPROBE ? ask_sum(s->v.type->type) :
+					0, w.vague, false };
 	return NOTHING;
 }
 
@@ -380,7 +393,8 @@ static bool depends_on_addresses(const struct subject *s, uint64_t input, const 
 	return !same_result(&b, a);
 }
 
-static enum finding run_real(const struct subject *s, uint64_t input, bool jit, const struct result *a)
+static enum finding run_real(const struct subject *s, uint64_t input, bool jit,
+			     const struct result *a)
 {
 	struct pb_bpf_run run = new_run(s, input, 0x11);
 	const char *name = jit ? "JIT" : "interpreter";
@@ -391,7 +405,8 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 	sum = world_sum();
 	if (a->vague || (a->r0 == r0 && a->sum == sum) || depends_on_addresses(s, input, a))
 		return NOTHING;
-	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0, a->sum, sum);
+	return find(ENGINES, "%s: r0 %#lx and %#lx, memory %#lx and %#lx", name, a->r0, r0,
+		    a->sum, sum);
 }
 
 /* Returns whether the helper's result differs in the kernel: a time, a random number, or the name
@@ -399,9 +414,11 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit, 
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {
-		BPF_FUNC_ktime_get_ns, BPF_FUNC_ktime_get_boot_ns, BPF_FUNC_ktime_get_coarse_ns, BPF_FUNC_jiffies64,
-		BPF_FUNC_get_prandom_u32, BPF_FUNC_get_smp_processor_id, BPF_FUNC_get_socket_cookie, BPF_FUNC_get_socket_uid,
-		BPF_FUNC_get_hash_recalc, BPF_FUNC_get_current_task, BPF_FUNC_get_current_pid_tgid, BPF_FUNC_get_current_comm,
+		BPF_FUNC_ktime_get_ns, BPF_FUNC_ktime_get_boot_ns, BPF_FUNC_ktime_get_coarse_ns,
+		BPF_FUNC_jiffies64, BPF_FUNC_get_prandom_u32, BPF_FUNC_get_smp_processor_id,
+		BPF_FUNC_get_socket_cookie, BPF_FUNC_get_socket_uid,
+		BPF_FUNC_get_hash_recalc, BPF_FUNC_get_current_task, BPF_FUNC_get_current_pid_tgid,
+		BPF_FUNC_get_current_comm,
 	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -419,11 +436,13 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		const struct bpf_insn *in = &v->insns[i];
 
 		if (BPF_CLASS(in->code) == BPF_STX && BPF_MODE(in->code) == BPF_ATOMIC &&
-		    ((in->imm & BPF_FETCH && in->dst_reg == 10) || (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
+		    ((in->imm & BPF_FETCH && in->dst_reg == 10) ||
+		     (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
 		/* for a load of any part of a bit field, Linux loads the same byte and doesn't
 		 * shift it */
-		if (BPF_CLASS(in->code) == BPF_LDX && in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
+		if (BPF_CLASS(in->code) == BPF_LDX &&
+		    in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
 			return true;
 		if (in->code == (BPF_JMP | BPF_CALL) && !in->src_reg &&
@@ -448,7 +467,8 @@ static bool kernel_left_out(const struct subject *s, uint64_t input)
 	if (fd < 0 || strlen(ask_log) + 1 >= sizeof ask_log)
 		return false;
 	memset(seen, 0, sizeof seen);
-	for (const char *line = ask_log; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+	for (const char *line = ask_log; *line;
+	     line += strcspn(line, "\n"), line += *line == '\n') {
 		unsigned long at = strtoul(line, &rest, 10);
 
 		if (rest != line && !strncmp(rest, ": (", 3) && at < GEN_MOST)
@@ -465,20 +485,22 @@ static enum finding run_kernel(const struct subject *s, uint64_t input, const st
 {
 	struct ask_result k;
 
-	if (s->fd < 0 || a->vague || s->v.type->type == BPF_PROG_TYPE_KPROBE || kernel_differs(&s->v))
+	if (s->fd < 0 || a->vague || s->v.type->type == BPF_PROG_TYPE_KPROBE ||
+	    kernel_differs(&s->v))
 		return NOTHING;
 	new_run(s, input, 0x11);
 	if (ask_run(s->fd, s->v.type->type, &k))
 		return NOTHING;
 	all->kernel_runs++;
-	if ((k.r0 == (uint32_t)a->r0 && k.sum == a->kernel_sum) || depends_on_addresses(s, input, a))
+	if ((k.r0 == (uint32_t)a->r0 && k.sum == a->kernel_sum) ||
+	    depends_on_addresses(s, input, a))
 		return NOTHING;
 	if (kernel_left_out(s, input)) {
 		all->kernel_bugs++;
 		return NOTHING;
 	}
-	return find(KERNEL, "r0 %#x and the kernel's %#x, maps and packet %#lx and %#lx", (unsigned)a->r0, k.r0, a->kernel_sum,
-		    k.sum);
+	return find(KERNEL, "r0 %#x and the kernel's %#x, maps and packet %#lx and %#lx",
+		    (unsigned)a->r0, k.r0, a->kernel_sum, k.sum);
 }
 
 static enum finding run_once(struct subject *s, int n)
@@ -497,7 +519,8 @@ static enum finding run_once(struct subject *s, int n)
 	/* if a result depends on addresses or on unwritten memory, it differs between two runs */
 	if (a.r0 != b.r0 || a.sum != b.sum)
 		return s->v.caps & PB_BPF_CAP_PERFMON ? NOTHING :
-		       find(ADDRESSES, "r0 %#lx and %#lx, memory %#lx and %#lx", a.r0, b.r0, a.sum, b.sum);
+		       find(ADDRESSES, "r0 %#lx and %#lx, memory %#lx and %#lx", a.r0, b.r0,
+			    a.sum, b.sum);
 	all->compared += !a.vague;
 	f = run_real(s, input, false, &a);
 	if (!f && s->prog->jited)
@@ -505,7 +528,7 @@ static enum finding run_once(struct subject *s, int n)
 	return f || opt.first || !(n & 1) ? f : run_kernel(s, input, &a);
 }
 
-/* ---- one program --------------------------------------------------------------------------------------- */
+/* ---- one program ----------------------------------------------------------------------------- */
 
 /* Adds the verifier's bounds to s->words, the numbers that inputs contain. */
 static void add_words(struct subject *s)
@@ -544,7 +567,8 @@ static int make(struct subject *s)
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)
-		if (v->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) && v->insns[i].src_reg == BPF_PSEUDO_FUNC)
+		if (v->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
+		    v->insns[i].src_reg == BPF_PSEUDO_FUNC)
 			return true;
 	return false;
 }
@@ -574,7 +598,8 @@ static bool ends_mispredicted(const char *log)
 
 	for (const char *p = log; (p = strstr(p, "\nfrom ")); p++)
 		last = p;
-	return last && memmem(last + 1, strcspn(last + 1, "\n"), "(speculative", strlen("(speculative"));
+	return last && memmem(last + 1, strcspn(last + 1, "\n"), "(speculative",
+			      strlen("(speculative"));
 }
 
 /* Verifies the program again. Prunes a path only if an earlier state contains the whole current
@@ -592,7 +617,8 @@ static enum finding verify_whole(struct subject *s)
 	all->unheard += states.full || err;
 	states.full |= err != 0;
 	/* chance decides whether an impossible path is refused or pruned */
-	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction || calls_back(&v))
+	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT || states.contradiction ||
+	    calls_back(&v))
 		return NOTHING;
 	find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
 	/* Privileged programs may read any byte of the stack, with one exception. If one byte of a
@@ -620,7 +646,8 @@ static enum finding run_accepted(struct subject *s, const struct gen_program *p)
 
 /* Tests one program. *accepted gets whether we accept the program. *kernel gets the kernel's
  * verdict, or 0 if the kernel isn't asked. */
-static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted, int *kernel)
+static enum finding judge(const struct gen_program *p, uint64_t seed, bool ask, bool *accepted,
+			  int *kernel)
 {
 	struct subject s = { .p = p, .v = to_verify(p), .seed = seed, .fd = -1 };
 	enum finding f = NOTHING;
@@ -663,7 +690,8 @@ static bool shows(const struct gen_program *p, void *arg)
 		f = judge(p, s->seed, s->what == KERNEL, &accepted, &kernel);
 		return f == s->what;
 	}
-	return ask_answer(ask_verdict(p, 0)) == ASK_REFUSES && ask_bounds(p, 0, (struct weave_bounds[10]){ { 0 } }) &&
+	return ask_answer(ask_verdict(p, 0)) == ASK_REFUSES &&
+	       ask_bounds(p, 0, (struct weave_bounds[10]){ { 0 } }) &&
 	       laxer_words(p, class, sizeof class) && !strcmp(class, s->class);
 }
 
@@ -675,15 +703,16 @@ static void print_line(const char *text)
 }
 
 /* Prints a finding. p is the program, q is the reduced program. */
-static void report(const struct gen_program *p, const struct gen_program *q, const struct sought *s, int change,
-		   const char *first)
+static void report(const struct gen_program *p, const struct gen_program *q, const struct sought *s,
+		   int change, const char *first)
 {
 	for (int i = 0; i < 2; i++) {
 		to = i ? opt.file ? fopen(opt.file, "a") : NULL : stdout;
 		if (!to)
 			continue;
-		fprintf(to, "FOUND %s: seed %lu, change %d, type %s: %s\n", finding_names[s->what], s->seed, change,
-			pb_bpf_type_of(p->type)->name, s->what == LAXER ? s->class : first);
+		fprintf(to, "FOUND %s: seed %lu, change %d, type %s: %s\n", finding_names[s->what],
+			s->seed, change, pb_bpf_type_of(p->type)->name,
+			s->what == LAXER ? s->class : first);
 		if (s->what != LAXER)
 			fprintf(to, "  reduced: %s\n", why);
 		reduce_print(q, print_line);
@@ -713,7 +742,8 @@ static void count_laxer(const struct gen_program *p, uint64_t seed, int change)
 	report(p, &q, &s, change, "");
 }
 
-static void compare(const struct gen_program *p, uint64_t seed, int change, bool accepted, int kernel)
+static void compare(const struct gen_program *p, uint64_t seed, int change, bool accepted,
+		    int kernel)
 {
 	enum ask_answer said = ask_answer(kernel);
 	char class[160];
@@ -791,7 +821,7 @@ static void try_seed(uint64_t seed)
 	}
 }
 
-/* ---- a reported program ---------------------------------------------------------------------------------- */
+/* ---- a reported program ---------------------------------------------------------------------- */
 
 /* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes
  * before each function. In the line of an instruction, its bytes follow ";" as one or two
@@ -804,17 +834,20 @@ static bool read_program(FILE *f, struct gen_program *p)
 	memset(p, 0, sizeof *p);
 	while (fgets(line, sizeof line, f)) {
 		bool first = !strncmp(line, "FOUND ", 6);
-		char *type = strstr(line, "type "), *semicolon = strchr(line, ';'), *seed = strstr(line, "seed ");
+		char *type = strstr(line, "type "), *semicolon = strchr(line, ';'),
+		     *seed = strstr(line, "seed ");
 
 		if (type && first) {
 			if (seed && !opt.seeded)
 				opt.seed = strtoull(seed + 5, NULL, 10);
 			type[5 + strcspn(type + 5, ":\n")] = 0;
-			p->type = pb_bpf_type_named(type + 5) ? pb_bpf_type_named(type + 5)->type : 0;
+			p->type = pb_bpf_type_named(type + 5) ?
+				  pb_bpf_type_named(type + 5)->type : 0;
 		} else if (strstr(line, "function:") && p->nr_funcs < GEN_MOST_FUNCS) {
-			p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = (uint32_t)p->nr, .name = "f" };
-		} else if (semicolon && strspn(line, " 0123456789") && line[strspn(line, " 0123456789")] == ':' &&
-			   p->nr < GEN_MOST - 1) {
+			p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = (uint32_t)p->nr,
+									.name = "f" };
+		} else if (semicolon && strspn(line, " 0123456789") &&
+			   line[strspn(line, " 0123456789")] == ':' && p->nr < GEN_MOST - 1) {
 			raw = strtoull(semicolon + 1, NULL, 16);
 			memcpy(&p->insns[p->nr++], &raw, sizeof raw);
 			if (strchr(semicolon, '+')) {
@@ -848,7 +881,8 @@ static int again(void)
 		printf("---- the kernel's\n%s\n", ask_log);
 	guarded_begin();
 	f = judge(&p, opt.seed, opt.kernel && caps == PB_BPF_CAP_ALL, &accepted, &kernel);
-	printf("---- ours %s, the kernel %d; %s: %s\n", accepted ? "accepts" : "refuses", kernel, finding_names[f], f ? why : "");
+	printf("---- ours %s, the kernel %d; %s: %s\n", accepted ? "accepts" : "refuses", kernel,
+	       finding_names[f], f ? why : "");
 	if (!accepted || ask_answer(kernel) != ASK_REFUSES)
 		return f != NOTHING;
 	laxer_class(&p, ours_log, 160);
@@ -856,7 +890,7 @@ static int again(void)
 	return f != NOTHING || !is_known(ours_log);
 }
 
-/* ---- processes --------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static void work(uint64_t from, uint64_t end, double until)
 {
@@ -916,7 +950,8 @@ static void print_classes(int which, const char *name)
 		const struct class *c = &all->classes[which][i];
 
 		if (opt.loud || (!which && !is_known(c->text)))
-			printf("%s %lu times (seed %lu, change %d): %s\n", name, c->count, c->seed, c->change, c->text);
+			printf("%s %lu times (seed %lu, change %d): %s\n", name, c->count, c->seed,
+			       c->change, c->text);
 	}
 }
 
@@ -983,7 +1018,8 @@ int main(int argc, char **argv)
 	if (opt.again)
 		return again();
 	for (seed = opt.seed; seed < opt.seed + opt.programs && now() < until && crashes < 20; ) {
-		uint64_t end = seed + CHUNK < opt.seed + opt.programs ? seed + CHUNK : opt.seed + opt.programs;
+		uint64_t end = seed + CHUNK < opt.seed + opt.programs ? seed + CHUNK :
+			       opt.seed + opt.programs;
 
 		seed = work_in_child(seed, end, until) ? end : all->at + 1;
 	}
@@ -992,11 +1028,14 @@ int main(int argc, char **argv)
 	for (int i = 1; i < NR_FINDINGS; i++)
 		found += all->found[i];
 	if (opt.kernel)
-		printf("verdicts: %lu asked, %lu accepted by both, %lu refused by both, stricter %lu, laxer %lu (%lu of a known class), "
-		       "the kernel gives up %lu, has a bug %lu; %lu runs in the kernel\n", all->verdicts, all->both, all->neither,
-		       all->stricter, all->laxer, all->known, all->gave_up, all->kernel_bugs, all->kernel_runs);
-	printf("%lu programs (seeds from %lu), %lu accepted, %lu executions, %lu inputs compared, %lu without what was deduced, "
-	       "%.0f s: %lu found\n", all->programs, opt.seed, all->accepted, all->executions, all->compared, all->unheard,
-	       now() - start, found + (unsigned)crashes);
+		printf("verdicts: %lu asked, %lu accepted by both, %lu refused by both, "
+		       "stricter %lu, laxer %lu (%lu of a known class), "
+		       "the kernel gives up %lu, has a bug %lu; %lu runs in the kernel\n",
+		       all->verdicts, all->both, all->neither, all->stricter, all->laxer,
+		       all->known, all->gave_up, all->kernel_bugs, all->kernel_runs);
+	printf("%lu programs (seeds from %lu), %lu accepted, %lu executions, %lu inputs compared, "
+	       "%lu without what was deduced, %.0f s: %lu found\n", all->programs, opt.seed,
+	       all->accepted, all->executions, all->compared, all->unheard, now() - start,
+	       found + (unsigned)crashes);
 	return found || crashes;
 }

@@ -32,8 +32,8 @@ void gen_number(struct gen *g, int r)
 
 static void arithmetic(struct gen *g)
 {
-	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR, BPF_AND, BPF_LSH, BPF_RSH,
-				       BPF_MOD, BPF_XOR, BPF_ARSH };
+	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR, BPF_AND, BPF_LSH,
+				       BPF_RSH, BPF_MOD, BPF_XOR, BPF_ARSH };
 	int dst = reg_of(g, NUMBERS), src = reg_of(g, NUMBERS);
 	unsigned class = chance(g, 60) ? BPF_ALU64 : BPF_ALU, op = ops[pick(g, 11)];
 	int imm = number(g);
@@ -141,7 +141,8 @@ static void call_lookup(struct gen *g)
 
 static void call_other(struct gen *g)
 {
-	static const int calls[] = { BPF_FUNC_ktime_get_ns, BPF_FUNC_get_prandom_u32, BPF_FUNC_get_smp_processor_id };
+	static const int calls[] = { BPF_FUNC_ktime_get_ns, BPF_FUNC_get_prandom_u32,
+				     BPF_FUNC_get_smp_processor_id };
 
 	put(g, BPF_JMP | BPF_CALL, 0, 0, 0, calls[pick(g, 3)]);
 	for (int r = 0; r < 6; r++)
@@ -151,7 +152,8 @@ static void call_other(struct gen *g)
 
 static void access(struct gen *g)
 {
-	int base = reg_of(g, 1u << VALUE | 1u << PACKET), s = pick(g, 4), bytes = 1 << (s == 3 ? 3 : s), left, r, off;
+	int base = reg_of(g, 1u << VALUE | 1u << PACKET), s = pick(g, 4),
+	    bytes = 1 << (s == 3 ? 3 : s), left, r, off;
 
 	if (base < 0)
 		return;
@@ -184,8 +186,9 @@ static void access(struct gen *g)
 
 static void atomic(struct gen *g)
 {
-	static const int ops[] = { BPF_ADD, BPF_AND, BPF_OR, BPF_XOR, BPF_ADD | BPF_FETCH, BPF_AND | BPF_FETCH,
-				   BPF_OR | BPF_FETCH, BPF_XOR | BPF_FETCH, BPF_XCHG };
+	static const int ops[] = { BPF_ADD, BPF_AND, BPF_OR, BPF_XOR, BPF_ADD | BPF_FETCH,
+				   BPF_AND | BPF_FETCH, BPF_OR | BPF_FETCH, BPF_XOR | BPF_FETCH,
+				   BPF_XCHG };
 	int base = reg_of(g, 1u << VALUE), r = reg_of(g, NUMBERS), wide = pick(g, 2);
 
 	if (r < 0)
@@ -195,20 +198,24 @@ static void atomic(struct gen *g)
 		put(g, BPF_ST | BPF_MEM | BPF_DW, 10, 0, -16, number(g));
 		g->a.stack |= 2;
 	}
-	put(g, BPF_STX | BPF_ATOMIC | (wide ? BPF_DW : BPF_W), base, r, base == 10 ? -16 : 0, ops[pick(g, 9)]);
+	put(g, BPF_STX | BPF_ATOMIC | (wide ? BPF_DW : BPF_W), base, r, base == 10 ? -16 : 0,
+	    ops[pick(g, 9)]);
 }
 
 static void context(struct gen *g)
 {
-	int c = reg_of(g, 1u << CTX), r = any_dst(g), packet = any_dst(g), end = any_dst(g), bytes = 1 + pick(g, 32), p;
+	int c = reg_of(g, 1u << CTX), r = any_dst(g), packet = any_dst(g), end = any_dst(g),
+	    bytes = 1 + pick(g, 32), p;
 
 	if (c < 0)
 		return;
 	if (g->p->type == BPF_PROG_TYPE_SOCKET_FILTER || chance(g, 30)) {
-		int off = g->p->type == BPF_PROG_TYPE_XDP ? (int)offsetof(struct xdp_md, ingress_ifindex) :
+		int off = g->p->type == BPF_PROG_TYPE_XDP ?
+			  (int)offsetof(struct xdp_md, ingress_ifindex) :
 			  g->p->type == BPF_PROG_TYPE_KPROBE ? 8 * pick(g, 20) : 4 * pick(g, 12);
 
-		put(g, BPF_LDX | BPF_MEM | (g->p->type == BPF_PROG_TYPE_KPROBE ? BPF_DW : BPF_W), r, c, off, 0);
+		put(g, BPF_LDX | BPF_MEM | (g->p->type == BPF_PROG_TYPE_KPROBE ? BPF_DW : BPF_W), r,
+		    c, off, 0);
 		set(g, r, NUMBER);
 		return;
 	}
@@ -249,8 +256,8 @@ void gen_merge(struct account *a, const struct account *b)
 
 static void branch(struct gen *g)
 {
-	static const uint8_t ops[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET, BPF_JNE, BPF_JSGT, BPF_JSGE, BPF_JLT,
-				       BPF_JLE, BPF_JSLT, BPF_JSLE };
+	static const uint8_t ops[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET, BPF_JNE, BPF_JSGT,
+				       BPF_JSGE, BPF_JLT, BPF_JLE, BPF_JSLT, BPF_JSLE };
 	int dst = reg_of(g, NUMBERS), src = reg_of(g, NUMBERS), at;
 	unsigned class = chance(g, 60) ? BPF_JMP : BPF_JMP32;
 	struct account before;
@@ -387,8 +394,8 @@ static void change(struct gen *g)
 
 void generate(struct gen_program *p, uint64_t seed)
 {
-	static const uint32_t types[] = { BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_XDP, BPF_PROG_TYPE_SCHED_CLS,
-					  BPF_PROG_TYPE_KPROBE };
+	static const uint32_t types[] = { BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_XDP,
+					  BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_KPROBE };
 	struct gen g = { .p = p, .seed = seed };
 
 	p->nr = 0;

@@ -8,7 +8,9 @@
 
 /* What a register holds. NONE: nothing that the generator may use. SMALL: a number that was
  * bounded. VALUE: the address of a map's value. LOCKED: the counter of a loop. */
-enum kind { NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, LOCKED, NR_KINDS };
+enum kind {
+	NONE, NUMBER, SMALL, CTX, FP, PACKET, PACKET_END, VALUE_OR_NULL, VALUE, LOCKED, NR_KINDS
+};
 
 struct account {
 	uint8_t kind[11];
@@ -51,13 +53,15 @@ static inline bool chance(struct gen *g, int percent)
 static inline void put(struct gen *g, unsigned code, int dst, int src, int off, int imm)
 {
 	if (g->p->nr < GEN_MOST - 1)
-		g->p->insns[g->p->nr++] = (struct bpf_insn){ .code = (uint8_t)code, .dst_reg = (unsigned)dst & 15,
+		g->p->insns[g->p->nr++] = (struct bpf_insn){ .code = (uint8_t)code,
+							     .dst_reg = (unsigned)dst & 15,
 			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = imm };
 }
 
 static inline int32_t number(struct gen *g)
 {
-	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 255, 256, 65535, INT32_MAX, INT32_MIN };
+	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 255, 256, 65535,
+					 INT32_MAX, INT32_MIN };
 
 	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
 }

@@ -33,8 +33,10 @@ static void direct_value(struct gen *g)
  * register than r10 as base. */
 static void spill_narrow(struct gen *g)
 {
-	int s = pick(g, 4), bytes = s == 3 ? 8 : sizes[s] == BPF_W ? 4 : sizes[s] == BPF_H ? 2 : 1, n = 1 + pick(g, 6);
-	int off = -8 * n + (chance(g, 70) ? 0 : bytes * pick(g, 8 / bytes)), r = reg_of(g, NUMBERS), to = any_dst(g);
+	int s = pick(g, 4), bytes = s == 3 ? 8 : sizes[s] == BPF_W ? 4 : sizes[s] == BPF_H ? 2 : 1,
+	    n = 1 + pick(g, 6);
+	int off = -8 * n + (chance(g, 70) ? 0 : bytes * pick(g, 8 / bytes)), r = reg_of(g, NUMBERS),
+	    to = any_dst(g);
 	int base = chance(g, 60) ? 10 : any_dst(g), s2 = chance(g, 70) ? s : pick(g, 4);
 
 	if (r < 0 || r == base || to == base)
@@ -51,8 +53,8 @@ static void spill_narrow(struct gen *g)
 		put(g, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 		set(g, 0, NONE);
 	}
-	put(g, BPF_LDX | (chance(g, 60) || sizes[s2] == BPF_DW ? BPF_MEM : BPF_MEMSX) | sizes[s2], to,
-	    chance(g, 70) ? base : 10, off, 0);
+	put(g, BPF_LDX | (chance(g, 60) || sizes[s2] == BPF_DW ? BPF_MEM : BPF_MEMSX) | sizes[s2],
+	    to, chance(g, 70) ? base : 10, off, 0);
 	set(g, to, NUMBER);
 	g->a.stack |= 1ull << (n - 1);
 }
@@ -67,7 +69,8 @@ static void move_signed(struct gen *g)
 	if (chance(g, 30))
 		put(g, BPF_ALU | BPF_MOV | BPF_X, dst, src, 0, 0);
 	else
-		put(g, (wide ? BPF_ALU64 : BPF_ALU) | BPF_MOV | BPF_X, dst, src, widths[pick(g, wide ? 3 : 2)], 0);
+		put(g, (wide ? BPF_ALU64 : BPF_ALU) | BPF_MOV | BPF_X, dst, src,
+		    widths[pick(g, wide ? 3 : 2)], 0);
 	set(g, dst, NUMBER);
 }
 
@@ -75,12 +78,16 @@ static void move_signed(struct gen *g)
 static void packet_at(struct gen *g)
 {
 	bool xdp = g->p->type == BPF_PROG_TYPE_XDP;
-	int c = reg_of(g, 1u << CTX), packet = 2 + pick(g, 2), end = 4, p = 5, bytes = 1 + pick(g, 16), index;
+	int c = reg_of(g, 1u << CTX), packet = 2 + pick(g, 2), end = 4, p = 5,
+	    bytes = 1 + pick(g, 16), index;
 
-	if (c < 0 || c == packet || c > 5 + 4 || c == end || c == p || (!xdp && g->p->type != BPF_PROG_TYPE_SCHED_CLS))
+	if (c < 0 || c == packet || c > 5 + 4 || c == end || c == p ||
+	    (!xdp && g->p->type != BPF_PROG_TYPE_SCHED_CLS))
 		return;
-	put(g, BPF_LDX | BPF_MEM | BPF_W, packet, c, xdp ? 0 : (int)offsetof(struct __sk_buff, data), 0);
-	put(g, BPF_LDX | BPF_MEM | BPF_W, end, c, xdp ? 4 : (int)offsetof(struct __sk_buff, data_end), 0);
+	put(g, BPF_LDX | BPF_MEM | BPF_W, packet, c,
+	    xdp ? 0 : (int)offsetof(struct __sk_buff, data), 0);
+	put(g, BPF_LDX | BPF_MEM | BPF_W, end, c,
+	    xdp ? 4 : (int)offsetof(struct __sk_buff, data_end), 0);
 	set(g, packet, NONE);
 	set(g, end, NONE);
 	set(g, p, NONE);
@@ -130,7 +137,8 @@ static void packet_load(struct gen *g)
 static void write_context(struct gen *g)
 {
 	int c = reg_of(g, 1u << CTX), r = reg_of(g, NUMBERS);
-	int off = chance(g, 30) ? (int)offsetof(struct __sk_buff, mark) : (int)offsetof(struct __sk_buff, cb) + 4 * pick(g, 5);
+	int off = chance(g, 30) ? (int)offsetof(struct __sk_buff, mark) :
+		  (int)offsetof(struct __sk_buff, cb) + 4 * pick(g, 5);
 
 	if (c >= 0 && r >= 0)
 		put(g, BPF_STX | BPF_MEM | BPF_W, c, r, off, 0);
@@ -150,7 +158,8 @@ static void change_map(struct gen *g)
 	put(g, BPF_ALU64 | BPF_MOV | BPF_X, 3, 10, 0, 0);
 	put(g, BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, -64);
 	put(g, BPF_ALU64 | BPF_MOV | BPF_K, 4, 0, 0, 0);
-	put(g, BPF_JMP | BPF_CALL, 0, 0, 0, chance(g, 60) ? BPF_FUNC_map_update_elem : BPF_FUNC_map_delete_elem);
+	put(g, BPF_JMP | BPF_CALL, 0, 0, 0,
+	    chance(g, 60) ? BPF_FUNC_map_update_elem : BPF_FUNC_map_delete_elem);
 	after_call(g, NUMBER);
 }
 
@@ -171,7 +180,8 @@ static void leave_for_another(struct gen *g)
  * subprogram's address in the call. */
 static void call_sub(struct gen *g)
 {
-	int sub = g->sub ? g->sub + 1 : 1 + pick(g, 2), value = reg_of(g, 1u << VALUE), n = reg_of(g, NUMBERS);
+	int sub = g->sub ? g->sub + 1 : 1 + pick(g, 2), value = reg_of(g, 1u << VALUE),
+	    n = reg_of(g, NUMBERS);
 
 	if (sub > 2 || n < 0)
 		return;
@@ -215,7 +225,8 @@ static void call_loop(struct gen *g)
 
 /* ---- loops with may_goto or an iterator ---------------------------------------------------- */
 
-/* Begins a loop's body. Forgets many registers, because earlier iterations may have changed them. */
+/* Begins a loop's body. Forgets many registers, because earlier iterations may have changed
+ * them. */
 static void begin_body(struct gen *g, struct account *before)
 {
 	for (int r = 0; r < 10; r++)
@@ -252,7 +263,8 @@ static void call_iter(struct gen *g, int slot, int function)
 	put(g, BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, 0, slot);
 	if (function == PB_BPF_KFUNC_ITER_NUM_NEW) {
 		put(g, BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, chance(g, 70) ? 0 : number(g));
-		put(g, BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0, chance(g, 70) ? pick(g, 12) : number(g));
+		put(g, BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0,
+		    chance(g, 70) ? pick(g, 12) : number(g));
 	}
 	put(g, BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, function);
 	after_call(g, NONE);
@@ -284,7 +296,8 @@ static void loop_numbers(struct gen *g)
 void gen_rare(struct gen *g)
 {
 	static void (*const items[])(struct gen *) = {
-		loop_may_goto, loop_numbers, direct_value, spill_narrow, spill_narrow, move_signed, packet_at, packet_at, move_packet, packet_load,
+		loop_may_goto, loop_numbers, direct_value, spill_narrow, spill_narrow, move_signed,
+		packet_at, packet_at, move_packet, packet_load,
 		write_context, change_map, leave_for_another, call_sub, call_sub, call_loop,
 	};
 
@@ -327,15 +340,19 @@ void gen_link_subs(struct gen *g)
 
 	for (int i = 0; i < p->nr; i++) {
 		struct bpf_insn *in = &p->insns[i];
-		bool func = in->code == (BPF_LD | BPF_IMM | BPF_DW) && in->src_reg == BPF_PSEUDO_FUNC;
+		bool func = in->code == (BPF_LD | BPF_IMM | BPF_DW) &&
+			    in->src_reg == BPF_PSEUDO_FUNC;
 
 		if (func || (in->code == (BPF_JMP | BPF_CALL) && in->src_reg == BPF_PSEUDO_CALL))
-			in->imm = in->imm < 0 && in->imm >= -3 ? g->starts[-in->imm] - i - 1 : in->imm;
+			in->imm = in->imm < 0 && in->imm >= -3 ?
+				  g->starts[-in->imm] - i - 1 : in->imm;
 	}
 	if (!g->wanted[1] && !g->wanted[2] && !g->wanted[3])
 		return;
 	p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = 0, .name = "main" };
 	for (int n = 1; n <= 3; n++)
 		if (g->wanted[n])
-			p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = (uint32_t)g->starts[n], .name = "sub" };
+			p->funcs[p->nr_funcs++] = (struct pb_bpf_func){
+				.insn = (uint32_t)g->starts[n], .name = "sub"
+			};
 }

@@ -30,7 +30,8 @@ void guarded_begin(void)
 {
 	static char stack[65536];
 	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof stack };
-	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+	struct sigaction a = { .sa_sigaction = on_fault,
+			       .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
 
 	sigaltstack(&alt, NULL);
 	sigaction(SIGSEGV, &a, NULL);

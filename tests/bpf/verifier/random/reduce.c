@@ -26,7 +26,8 @@ static int target(const struct gen_program *p, int at)
 	const struct bpf_insn *i = &p->insns[at];
 	unsigned class = BPF_CLASS(i->code), op = BPF_OP(i->code);
 
-	if ((is_wide(i) && i->src_reg == BPF_PSEUDO_FUNC) || (i->code == (BPF_JMP | BPF_CALL) && i->src_reg == BPF_PSEUDO_CALL) ||
+	if ((is_wide(i) && i->src_reg == BPF_PSEUDO_FUNC) ||
+	    (i->code == (BPF_JMP | BPF_CALL) && i->src_reg == BPF_PSEUDO_CALL) ||
 	    i->code == (BPF_JMP32 | BPF_JA))
 		return at + 1 + i->imm;
 	if ((class == BPF_JMP || class == BPF_JMP32) && op != BPF_CALL && op != BPF_EXIT)
@@ -42,7 +43,8 @@ static void close_up(struct gen_program *p, int only)
 
 	for (int i = 0; i < p->nr; i++) {
 		places[i] = nr;
-		nr += !is_nop(&p->insns[i]) || (i && is_wide(&p->insns[i - 1])) || (only >= 0 && i != only);
+		nr += !is_nop(&p->insns[i]) || (i && is_wide(&p->insns[i - 1])) ||
+		      (only >= 0 && i != only);
 	}
 	places[p->nr] = nr;
 	for (int i = 0; i < p->nr; i++) {
@@ -54,7 +56,8 @@ static void close_up(struct gen_program *p, int only)
 		if (to >= 0 && to <= p->nr) {
 			int by = places[to] - places[i] - 1;
 
-			if (is_wide(&insn) || insn.code == (BPF_JMP | BPF_CALL) || insn.code == (BPF_JMP32 | BPF_JA))
+			if (is_wide(&insn) || insn.code == (BPF_JMP | BPF_CALL) ||
+			    insn.code == (BPF_JMP32 | BPF_JA))
 				insn.imm = by;
 			else
 				insn.off = (int16_t)by;
@@ -90,8 +93,10 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 		p->insns[i] = was[0];
 		p->insns[i + 1] = was[1];
 		/* if the branch is needed, try an unconditional jump */
-		if (target(p, i) >= 0 && BPF_OP(was[0].code) != BPF_CALL && BPF_OP(was[0].code) != BPF_JA && !is_wide(&was[0])) {
-			p->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA, .off = was[0].off };
+		if (target(p, i) >= 0 && BPF_OP(was[0].code) != BPF_CALL &&
+		    BPF_OP(was[0].code) != BPF_JA && !is_wide(&was[0])) {
+			p->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA,
+							 .off = was[0].off };
 			if (shows(p, arg)) {
 				some = true;
 				continue;
@@ -180,10 +185,12 @@ void reduce_print(const struct gen_program *p, void (*line)(const char *text))
 		pb_bpf_printf(&t, "%4d: ", i);
 		pb_bpf_disasm(&t, &p->insns[i], NULL);
 		end = text + strlen(text);
-		end += snprintf(end, sizeof text - (size_t)(end - text), "%*s; %016lx", end - text < 50 ? (int)(50 - (end - text)) : 1,
+		end += snprintf(end, sizeof text - (size_t)(end - text), "%*s; %016lx",
+				end - text < 50 ? (int)(50 - (end - text)) : 1,
 				"", (unsigned long)raw[0]);
 		if (is_wide(&p->insns[i]))
-			snprintf(end, sizeof text - (size_t)(end - text), "+%016lx", (unsigned long)raw[1]);
+			snprintf(end, sizeof text - (size_t)(end - text), "+%016lx",
+				 (unsigned long)raw[1]);
 		line(text);
 	}
 }

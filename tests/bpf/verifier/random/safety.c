@@ -50,7 +50,8 @@ static void report(const struct subject *s, const char *what, const char *why)
 	char line[128];
 
 	bad++;
-	printf("BAD %s: seed %lu, input %lu, type %s, caps %u: %s\n", what, s->seed, s->input, s->v.type->name, s->v.caps, why);
+	printf("BAD %s: seed %lu, input %lu, type %s, caps %u: %s\n", what, s->seed, s->input,
+	       s->v.type->name, s->v.caps, why);
 	for (uint32_t i = 0; i < s->v.nr && bad <= 3; i++) {
 		struct pb_bpf_text t = { .buf = line, .size = sizeof line };
 
@@ -65,7 +66,8 @@ static struct pb_bpf_run new_run(const struct subject *s)
 {
 	world_reset(s->v.type, s->input);
 	executions++;
-	return (struct pb_bpf_run){ .prog = s->prog, .ctx = world_ctx(), .host = &world_host, .thread = 1 };
+	return (struct pb_bpf_run){ .prog = s->prog, .ctx = world_ctx(), .host = &world_host,
+				    .thread = 1 };
 }
 
 static bool run_watched(const struct subject *s, unsigned layout, struct result *out)
@@ -93,13 +95,15 @@ static bool run_real(const struct subject *s, bool jit, struct result *out)
 	return true;
 }
 
-static void same(const struct subject *s, const char *what, const struct result *a, const struct result *b)
+static void same(const struct subject *s, const char *what, const struct result *a,
+		 const struct result *b)
 {
 	char why[160];
 
 	if (a->vague || (a->r0 == b->r0 && a->sum == b->sum))
 		return;
-	snprintf(why, sizeof why, "r0 %#lx and %#lx, memory %#lx and %#lx", a->r0, b->r0, a->sum, b->sum);
+	snprintf(why, sizeof why, "r0 %#lx and %#lx, memory %#lx and %#lx", a->r0, b->r0, a->sum,
+		 b->sum);
 	report(s, what, why);
 }
 
@@ -130,7 +134,8 @@ static void calm(struct pb_bpf_resolved *r)
 	struct bpf_insn *insns = (struct bpf_insn *)r->spec.insns;
 
 	for (uint32_t i = 0; i < r->spec.nr; i++)
-		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 && insns[i].imm == PB_BPF_MAX_ITERATIONS)
+		if (r->spec.ops[i] == PB_BPF_OP_ST_DW && insns[i].dst_reg == 10 &&
+		    insns[i].imm == PB_BPF_MAX_ITERATIONS)
 			insns[i].imm = 40;
 
 	for (uint32_t i = 0; i < r->spec.nr_calls; i++)
@@ -163,9 +168,9 @@ static void try(const struct gen_program *p, uint64_t seed, uint32_t caps, uint6
 {
 	struct pb_bpf_text log = { .buf = log_text, .size = sizeof log_text };
 	struct subject s = { .p = p, .seed = seed, .v = {
-		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns, .nr = (uint32_t)p->nr,
-		.maps = world_maps, .nr_maps = GEN_MAPS, .log = &log, .mem = &pb_bpf_heap, .flags = p->flags,
-		.funcs = p->funcs, .nr_funcs = p->nr_funcs,
+		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns,
+		.nr = (uint32_t)p->nr, .maps = world_maps, .nr_maps = GEN_MAPS, .log = &log,
+		.mem = &pb_bpf_heap, .flags = p->flags, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	} };
 	unsigned long before = bad;
 
@@ -217,7 +222,8 @@ int main(int argc, char **argv)
 		try(&p, s, PB_BPF_CAP_BPF | PB_BPF_CAP_NET_ADMIN, inputs);
 		try(&p, s, 0, inputs);
 	}
-	printf("%lu verifications (seeds from %lu), %lu programs run, %lu executions, %lu inputs compared on all engines, "
-	       "%lu bad\n", programs, seed, accepted, executions, compared, bad);
+	printf("%lu verifications (seeds from %lu), %lu programs run, %lu executions, %lu "
+	       "inputs compared on all engines, %lu bad\n", programs, seed, accepted, executions,
+	       compared, bad);
 	return bad != 0;
 }

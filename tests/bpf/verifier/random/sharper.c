@@ -45,7 +45,8 @@ static bool is_branch(const struct bpf_insn *i)
 {
 	unsigned class = BPF_CLASS(i->code), op = BPF_OP(i->code);
 
-	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL && op != BPF_EXIT;
+	return (class == BPF_JMP || class == BPF_JMP32) && op != BPF_JA && op != BPF_CALL &&
+	       op != BPF_EXIT;
 }
 
 /* before[]: for each instruction, the registers before its last visit. narrowed[]: for each branch
@@ -58,21 +59,26 @@ static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 static bool narrower(const struct reg *r, const struct reg *than)
 {
 	return r->type == SCALAR && than->type == SCALAR &&
-	       (than->var.mask & ~r->var.mask || !range_in(&than->wide, &r->wide) || !range_in(&than->low, &r->low));
+	       (than->var.mask & ~r->var.mask || !range_in(&than->wide, &r->wide) ||
+		!range_in(&than->low, &r->low));
 }
 
 static void note_narrowed(const struct pb_bpf_verify *v, const struct env *env)
 {
-	const struct bpf_insn *last = &v->insns[env->prev_insn], *call = env->insn ? &v->insns[env->insn - 1] : NULL;
+	const struct bpf_insn *last = &v->insns[env->prev_insn],
+			      *call = env->insn ? &v->insns[env->insn - 1] : NULL;
 	const struct reg *regs = cur_regs(env);
 
 	for (unsigned i = 0; i < 10; i++)
-		if (is_branch(last) && last->dst_reg != i && (BPF_SRC(last->code) == BPF_K || last->src_reg != i) &&
+		if (is_branch(last) && last->dst_reg != i &&
+		    (BPF_SRC(last->code) == BPF_K || last->src_reg != i) &&
 		    narrower(&regs[i], &before[env->prev_insn][i]))
-			narrowed[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i] = true;
+			narrowed[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i] =
+				true;
 	for (unsigned i = 6; i < 10; i++)
-		if (last->code == (BPF_JMP | BPF_EXIT) && call && call->code == (BPF_JMP | BPF_CALL) &&
-		    call->src_reg == BPF_PSEUDO_CALL && narrower(&regs[i], &before[env->insn - 1][i]))
+		if (last->code == (BPF_JMP | BPF_EXIT) && call &&
+		    call->code == (BPF_JMP | BPF_CALL) && call->src_reg == BPF_PSEUDO_CALL &&
+		    narrower(&regs[i], &before[env->insn - 1][i]))
 			returns[env->insn - 1][i] = true;
 }
 
@@ -95,11 +101,13 @@ static int visit(struct pb_bpf_verify *v, const struct env *env)
 	}
 	for (int i = 0; i < 11; i++) {
 		const struct reg *r = &cur_regs(env)[i];
-		struct hull *h = &hulls[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i];
+		struct hull *h =
+			&hulls[env->prev_insn][(uint32_t)env->prev_insn + 1 != env->insn][i];
 		uint64_t unknown = h->var.mask | r->var.mask | (h->var.value ^ r->var.value);
 
 		if (now)
-			now->h[i] = (struct hull){ true, r->type == SCALAR, r->wide, r->low, r->var };
+			now->h[i] = (struct hull){ true, r->type == SCALAR, r->wide, r->low,
+						   r->var };
 		if (!h->any) {
 			*h = (struct hull){ true, r->type == SCALAR, r->wide, r->low, r->var };
 			continue;
@@ -132,8 +140,8 @@ static bool field(const char *text, size_t len, const char *key, uint64_t *v)
 
 static void parse_range(const char *text, size_t len, int bits, struct range *r)
 {
-	const char *keys[] = { bits == 64 ? "smin" : "smin32", bits == 64 ? "smax" : "smax32", bits == 64 ? "umin" : "umin32",
-			       bits == 64 ? "umax" : "umax32" };
+	const char *keys[] = { bits == 64 ? "smin" : "smin32", bits == 64 ? "smax" : "smax32",
+			       bits == 64 ? "umin" : "umin32", bits == 64 ? "umax" : "umax32" };
 	uint64_t v;
 
 	*r = range_all(bits);
@@ -162,7 +170,8 @@ static bool is_outside(const char *text, const struct hull *h)
 		return false;
 	v = *text == '-' ? (uint64_t)strtoll(text, NULL, 0) : strtoull(text, NULL, 0);
 
-	return (int64_t)v < h->wide.smin || (int64_t)v > h->wide.smax || v < h->wide.umin || v > h->wide.umax;
+	return (int64_t)v < h->wide.smin || (int64_t)v > h->wide.smax || v < h->wide.umin ||
+	       v > h->wide.umax;
 }
 
 /* Returns whether the kernel knows less of a scalar than h says. `text` is the log's text after
@@ -170,7 +179,8 @@ static bool is_outside(const char *text, const struct hull *h)
 static bool knows_less(const char *text, const struct hull *h)
 {
 	const char *open = text + strlen("scalar(");
-	const char *end = strstr(open, "))"), *plain = strchr(open, ')'), *off = strstr(open, "var_off=(");
+	const char *end = strstr(open, "))"), *plain = strchr(open, ')'),
+		   *off = strstr(open, "var_off=(");
 	struct reg r = { .type = SCALAR, .var = TNUM_UNKNOWN };
 	size_t len;
 
@@ -183,14 +193,16 @@ static bool knows_less(const char *text, const struct hull *h)
 	parse_range(open, len, 64, &r.wide);
 	parse_range(open, len, 32, &r.low);
 	if (off && off < end)
-		r.var = (struct tnum){ strtoull(off + 9, NULL, 0), strtoull(strchr(off, ';') + 1, NULL, 0) };
+		r.var = (struct tnum){ strtoull(off + 9, NULL, 0),
+				       strtoull(strchr(off, ';') + 1, NULL, 0) };
 	/* when the kernel writes the log, it may not have deduced all bounds from each other */
 	if (r.wide.smin >= INT32_MIN && r.wide.smax <= INT32_MAX) {
 		r.low.smin = r.low.smin > r.wide.smin ? r.low.smin : r.wide.smin;
 		r.low.smax = r.low.smax < r.wide.smax ? r.low.smax : r.wide.smax;
 	}
 	pbv_reg_sync(&r);
-	return r.var.mask & ~h->var.mask || !range_in(&h->wide, &r.wide) || !range_in(&h->low, &r.low);
+	return r.var.mask & ~h->var.mask || !range_in(&h->wide, &r.wide) ||
+	       !range_in(&h->low, &r.low);
 }
 
 void sharper_plain(const char *text, char *out, size_t size)
@@ -198,9 +210,11 @@ void sharper_plain(const char *text, char *out, size_t size)
 	size_t n = 0;
 
 	for (const char *p = text; *p && *p != '\n' && n + 2 < size; p++) {
-		if ((*p >= '0' && *p <= '9') || ((*p == '-' || *p == '+') && p[1] >= '0' && p[1] <= '9')) {
+		if ((*p >= '0' && *p <= '9') ||
+		    ((*p == '-' || *p == '+') && p[1] >= '0' && p[1] <= '9')) {
 			out[n++] = 'N';
-			while ((p[1] >= '0' && p[1] <= '9') || p[1] == 'x' || (p[1] >= 'a' && p[1] <= 'f'))
+			while ((p[1] >= '0' && p[1] <= '9') || p[1] == 'x' ||
+			       (p[1] >= 'a' && p[1] <= 'f'))
 				p++;
 		} else {
 			out[n++] = *p;
@@ -218,7 +232,8 @@ static bool only_upper(const struct pb_bpf_verify *v, uint32_t at)
 	const struct hull *h = &hulls[at][0][v->insns[at].dst_reg];
 	const struct range all = range_all(32);
 
-	return BPF_CLASS(v->insns[at].code) == BPF_ALU && range_in(&h->low, &all) && (uint32_t)h->var.mask == UINT32_MAX;
+	return BPF_CLASS(v->insns[at].code) == BPF_ALU && range_in(&h->low, &all) &&
+	       (uint32_t)h->var.mask == UINT32_MAX;
 }
 
 static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, size_t size)
@@ -244,7 +259,8 @@ static void name_insn(const struct pb_bpf_verify *v, uint32_t at, char *out, siz
  */
 static const char *shown_first(const char *line, const char *end)
 {
-	const char *semicolon = memchr(line, ';', (size_t)(end - line)), *colon = memchr(line, ':', (size_t)(end - line));
+	const char *semicolon = memchr(line, ';', (size_t)(end - line)),
+		   *colon = memchr(line, ':', (size_t)(end - line));
 
 	/* the var_off of a number also contains a semicolon */
 	if (!semicolon || *line == 'f' || (colon && !strncmp(colon, ": R", 3)))
@@ -302,7 +318,8 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 	const char *text;
 	unsigned reg;
 
-	if (BPF_CLASS(insn->code) == BPF_JMP && (BPF_OP(insn->code) == BPF_CALL || BPF_OP(insn->code) == BPF_EXIT))
+	if (BPF_CLASS(insn->code) == BPF_JMP &&
+	    (BPF_OP(insn->code) == BPF_CALL || BPF_OP(insn->code) == BPF_EXIT))
 		memset(links, 0, sizeof links);
 	memcpy(before, links, sizeof before);
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
@@ -327,7 +344,8 @@ enum less { NO, HERE, AT_BRANCH };
 /* Returns whether the kernel knows less than we do after this line. AT_BRANCH: it knows less of a
  * register that the instruction only reads. So the kernel has forgotten something at an earlier
  * branch. */
-static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end, const struct hull *h)
+static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end,
+				 const struct hull *h)
 {
 	enum less less = NO;
 	const char *text;
@@ -337,7 +355,8 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 		if (!knows_less(text, &h[reg]) &&
 		    !((links[reg].compared || is_branch(insn)) && is_outside(text, &h[reg])))
 			continue;
-		if (*line != 'f' && !is_branch(insn) && !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].compared)
+		if (*line != 'f' && !is_branch(insn) &&
+		    !(writes_dst(insn) && insn->dst_reg == reg) && links[reg].compared)
 			return AT_BRANCH;
 		less = HERE;
 	}
@@ -347,7 +366,8 @@ static enum less line_knows_less(const struct bpf_insn *insn, const char *line, 
 /* Returns whether the instruction is a branch and `compared` is set for one of its operands. */
 static bool compares_linked(const struct bpf_insn *insn)
 {
-	return is_branch(insn) && (links[insn->dst_reg].compared || (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].compared));
+	return is_branch(insn) && (links[insn->dst_reg].compared ||
+				   (BPF_SRC(insn->code) == BPF_X && links[insn->src_reg].compared));
 }
 
 /* Like compares_linked(), but for the instruction that the kernel refuses. The log doesn't show the
@@ -365,7 +385,8 @@ static bool reads_linked(const struct bpf_insn *insn)
 			any |= at_last[i].compared;
 		return any;
 	}
-	return (reads_dst && at_last[insn->dst_reg].compared) || (reads_src && at_last[insn->src_reg].compared);
+	return (reads_dst && at_last[insn->dst_reg].compared) ||
+	       (reads_src && at_last[insn->src_reg].compared);
 }
 
 /* Returns what we know after the n-th visit of an instruction. Counts only visits that continued on
@@ -379,8 +400,8 @@ static const struct hull *nth_visit(unsigned long at, unsigned arm, uint32_t n)
 }
 
 /* Like look_at(), but compares each iteration of a loop separately. */
-static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line,
-			      const char *end, char *out, size_t size)
+static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, unsigned long to,
+			      const char *line, const char *end, char *out, size_t size)
 {
 	unsigned arm = at + 1 != to;
 	const struct hull *h;
@@ -388,14 +409,15 @@ static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, u
 	if (out[0] || at >= v->nr || at >= GEN_MOST || nr_visits == MOST_VISITS)
 		return;
 	h = nth_visit(at, arm, lines_of[at][arm]++);
-	if (h ? line_knows_less(&v->insns[at], line, end, h) != NO : hulls[at][arm][10].any && is_branch(&v->insns[at]))
+	if (h ? line_knows_less(&v->insns[at], line, end, h) != NO :
+		hulls[at][arm][10].any && is_branch(&v->insns[at]))
 		name_insn(v, (uint32_t)at, out, size);
 }
 
 /* Compares the registers in a line of the log with hulls[]. The line is about a path: the kernel
  * continues from instruction `at` to instruction `to`. */
-static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
-		    char *out, size_t size)
+static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to,
+		    const char *line, const char *end, char *out, size_t size)
 {
 	unsigned arm = at + 1 != to;
 	enum less less;
@@ -417,21 +439,24 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 	memcpy(at_last, links, sizeof at_last);
 	note_links(&v->insns[at], line, end);
 	for (unsigned i = 0; i < 11; i++)
-		links[i].compared |= narrowed[at][at + 1 != to][i] || (*line == 'f' && to && to <= v->nr && returns[to - 1][i]);
+		links[i].compared |= narrowed[at][at + 1 != to][i] ||
+				     (*line == 'f' && to && to <= v->nr && returns[to - 1][i]);
 }
 
-typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to, const char *line, const char *end,
-		     char *out, size_t size);
+typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to,
+		     const char *line, const char *end, char *out, size_t size);
 
 /* Returns whether our verifier knows that the branch is always taken. Called if the branch falls
  * through in the kernel's log. */
 static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
 {
-	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any && hulls[branch][1][10].any;
+	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any &&
+	       hulls[branch][1][10].any;
 }
 
 /* Passes each line of the log to `look`. Returns the last instruction of the log. */
-static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, look_fn *look, char *out, size_t size)
+static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, look_fn *look,
+			      char *out, size_t size)
 {
 	unsigned long last = 0;
 	bool straight = false;	/* the previous line is about the previous instruction */
@@ -443,16 +468,19 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 		end = line + strcspn(line, "\n");
 		if (!strncmp(line, "from ", 5)) {
 			straight = false;
-			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line, end, out, size);
+			look(v, strtoul(line + 5, &rest, 10), strtoul(rest + 4, NULL, 10), line,
+			     end, out, size);
 			continue;
 		}
 		/* if the kernel writes other text after an instruction, the state after the
 		 * instruction is on a separate line */
-		if (rest != line && !strncmp(rest, ": R", 3) && at && (at == last + 1 || at == last) && look == look_at)
+		if (rest != line && !strncmp(rest, ": R", 3) && at &&
+		    (at == last + 1 || at == last) && look == look_at)
 			look(v, at - 1, at, line, end, out, size);
 		if (rest == line || strncmp(rest, ": (", 3) || at >= v->nr || at >= GEN_MOST)
 			continue;
-		if (straight && at == last + 1 && look == look_at && !out[0] && goes_where_we_do_not(v, last))
+		if (straight && at == last + 1 && look == look_at && !out[0] &&
+		    goes_where_we_do_not(v, last))
 			snprintf(out, size, "a branch");
 		straight = true;
 		last = at;
@@ -461,7 +489,8 @@ static unsigned long read_log(const struct pb_bpf_verify *v, const char *log, lo
 	return last;
 }
 
-void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out, size_t size, bool *dead)
+void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out,
+		size_t size, bool *dead)
 {
 	unsigned long last;
 

@@ -16,7 +16,8 @@
  * this finds nothing, or if visits_apart is true, our n-th visit of an instruction is compared with
  * the n-th visit in the kernel's log.
  */
-void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out, size_t size, bool *dead);
+void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out,
+		size_t size, bool *dead);
 /* Copies a line, with "N" in place of each number. */
 void sharper_plain(const char *text, char *out, size_t size);
 #endif

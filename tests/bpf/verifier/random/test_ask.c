@@ -11,7 +11,8 @@
 #include <string.h>
 #include "ask.h"
 
-#define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0\n"
+#define STATS "processed 14 insns (limit 1000000) max_states_per_insn 0 total_states 1 " \
+	      "peak_states 1 mark_read 0\n"
 /* With level 0, ask_verdict() sets the kernel's log level to LOG_STATS (ask.c). At this level, the
  * log ends with these lines. */
 #define MORE_STATS "verification time 2435714 usec\nstack depth 16+64\n" STATS
@@ -27,17 +28,21 @@ static void test_answers(void **state)
 		{ -EACCES, "R0 !read_ok\n" STATS, ASK_REFUSES },
 		{ -EINVAL, "unknown opcode 00\n" STATS, ASK_REFUSES },
 		{ -EINVAL, "", ASK_REFUSES },
-		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" STATS, ASK_GIVES_UP },
-		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" MORE_STATS, ASK_GIVES_UP },
+		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" STATS,
+		  ASK_GIVES_UP },
+		{ -E2BIG, "BPF program is too large. Processed 1000001 insn\n" MORE_STATS,
+		  ASK_GIVES_UP },
 		{ -E2BIG, "The sequence of 8193 jumps is too complex.\n" STATS, ASK_GIVES_UP },
 		{ -EFAULT, "The sequence of 8193 jumps is too complex.\n" STATS, ASK_GIVES_UP },
-		{ -E2BIG, "The sequence of 8193 jumps is too complex for async cb.\n" STATS, ASK_GIVES_UP },
+		{ -E2BIG, "The sequence of 8193 jumps is too complex for async cb.\n" STATS,
+		  ASK_GIVES_UP },
 		{ -E2BIG, "the call stack of 9 frames is too deep !\n" STATS, ASK_REFUSES },
 		{ -E2BIG, "the call stack of 9 frames is too deep !\n" MORE_STATS, ASK_REFUSES },
 		{ -E2BIG, MORE_STATS, ASK_REFUSES },
 		{ -E2BIG, "", ASK_REFUSES },
 		/* only the last line is the reason of the refusal */
-		{ -EACCES, "BPF program is too large. Processed 1000001 insn\nR0 !read_ok\n" STATS, ASK_REFUSES },
+		{ -EACCES, "BPF program is too large. Processed 1000001 insn\nR0 !read_ok\n" STATS,
+		  ASK_REFUSES },
 		{ -EACCES, "The sequence of calls\njumps is too complex\n" STATS, ASK_REFUSES },
 		{ -ENOMEM, STATS, ASK_GIVES_UP },
 		{ -EAGAIN, "25: (85) call bpf_loop#181\n" STATS, ASK_GIVES_UP },
@@ -49,7 +54,8 @@ static void test_answers(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		strcpy(ask_log, cases[i].log);
 		if (ask_answer(cases[i].err) != cases[i].answer)
-			fail_msg("%d, %s: %d", cases[i].err, cases[i].log, ask_answer(cases[i].err));
+			fail_msg("%d, %s: %d", cases[i].err, cases[i].log,
+				 ask_answer(cases[i].err));
 	}
 }
 
@@ -88,8 +94,9 @@ static void test_too_large(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers), cmocka_unit_test(test_limit),
-					     cmocka_unit_test(test_too_large) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers),
+					    cmocka_unit_test(test_limit),
+					    cmocka_unit_test(test_too_large) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,8 @@ static int ask_us(const struct gen_program *p, uint32_t level)
 	struct pb_bpf_map *list[GEN_MAPS];
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(p->type), .caps = caps, .gpl = true, .insns = p->insns,
-		.nr = (uint32_t)p->nr, .maps = list, .nr_maps = GEN_MAPS, .log = &log, .log_level = level, .mem = &pb_bpf_heap,
-		.funcs = p->funcs, .nr_funcs = p->nr_funcs,
+		.nr = (uint32_t)p->nr, .maps = list, .nr_maps = GEN_MAPS, .log = &log,
+		.log_level = level, .mem = &pb_bpf_heap, .funcs = p->funcs, .nr_funcs = p->nr_funcs,
 	};
 	int err;
 
@@ -64,8 +64,10 @@ static void show(const struct gen_program *p, uint64_t seed, const char *what, i
 	ask_us(p, us ? 1 : 2);
 	k = ask_log + strlen(ask_log);
 	u = ours_log + strlen(ours_log);
-	printf("%s: seed %lu, type %u: kernel %d, ours %d\n--- the kernel's end\n%s\n--- our end\n%s\n", what, seed, p->type,
-	       kernel, us, k - ask_log > limit ? k - limit : ask_log, u - ours_log > limit ? u - limit : ours_log);
+	printf("%s: seed %lu, type %u: kernel %d, ours %d\n--- the kernel's end\n%s\n"
+	       "--- our end\n%s\n", what, seed, p->type, kernel, us,
+	       k - ask_log > limit ? k - limit : ask_log,
+	       u - ours_log > limit ? u - limit : ours_log);
 }
 
 /* ---- without privileges ------------------------------------------------------------------- */
@@ -122,8 +124,8 @@ static int drop_privileges(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long n = 10000, both = 0, neither = 0, stricter = 0, laxer = 0, shown = 0, kernels = 0, gave_up = 0,
-		      quirks = 0;
+	unsigned long n = 10000, both = 0, neither = 0, stricter = 0, laxer = 0, shown = 0,
+		      kernels = 0, gave_up = 0, quirks = 0;
 	uint64_t seed = 1;
 	struct gen_program p;
 	struct utsname u;
@@ -148,8 +150,10 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	for (int i = 0; i < GEN_MAPS; i++) {
-		maps[i] = (struct pb_bpf_map){ .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ? &array_ops : &hash_ops,
-					       .attr = gen_maps[i], .types = { .spin_lock_off = -1, .timer_off = -1 } };
+		maps[i] = (struct pb_bpf_map){ .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ?
+						       &array_ops : &hash_ops,
+					       .attr = gen_maps[i],
+					       .types = { .spin_lock_off = -1, .timer_off = -1 } };
 	}
 	kernel = ask_open();
 	if (kernel) {
@@ -174,7 +178,8 @@ int main(int argc, char **argv)
 			kernels++;	/* the kernel itself reports the bug */
 		} else if (said == ASK_GIVES_UP && !us) {
 			gave_up++;
-		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) && ask_takes_delta_for_offset()) {
+		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) &&
+			   ask_takes_delta_for_offset()) {
 			quirks++;
 		} else if (!kernel && !us) {
 			both++;
@@ -191,8 +196,9 @@ int main(int argc, char **argv)
 		}
 	}
 	uname(&u);
-	printf("%lu programs (seeds from %lu), Linux %s: %lu accepted by both, %lu refused by both, ours stricter %lu, "
-	       "laxer %lu; the kernel has a bug in %lu, gives up %lu, has its reasons in %lu\n",
+	printf("%lu programs (seeds from %lu), Linux %s: %lu accepted by both, "
+	       "%lu refused by both, ours stricter %lu, laxer %lu; "
+	       "the kernel has a bug in %lu, gives up %lu, has its reasons in %lu\n",
 	       n, seed, u.release, both, neither, stricter, laxer, kernels, gave_up, quirks);
 	return laxer != 0;
 }

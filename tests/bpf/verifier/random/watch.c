@@ -41,7 +41,8 @@ static bool wrong(struct machine *m, const char *format, ...)
 {
 	struct watch *w = m->w;
 	va_list ap;
-	int n = snprintf(w->why, sizeof w->why, "insn %u (resolved %u): ", w->r->origin[m->at], m->at);
+	int n = snprintf(w->why, sizeof w->why, "insn %u (resolved %u): ",
+			 w->r->origin[m->at], m->at);
 
 	va_start(ap, format);
 	vsnprintf(w->why + n, sizeof w->why - (size_t)n, format, ap);
@@ -75,7 +76,8 @@ static bool in_stack(struct machine *m, uint64_t addr, uint64_t n, bool write, b
 			else if (!*written && !m->strict)
 				m->w->vague = true;
 			else if (!*written)
-				*good = wrong(m, "reads fp%ld, which nobody wrote", (long)(addr + b - (uint64_t)f->fp));
+				*good = wrong(m, "reads fp%ld, which nobody wrote",
+					      (long)(addr + b - (uint64_t)f->fp));
 		}
 		return true;
 	}
@@ -84,7 +86,8 @@ static bool in_stack(struct machine *m, uint64_t addr, uint64_t n, bool write, b
 
 static bool field_has(const struct pb_bpf_field *f, uint64_t off, uint64_t n, bool write)
 {
-	unsigned need = write ? PB_BPF_FIELD_WRITE | PB_BPF_FIELD_WRITE_PRIV : PB_BPF_FIELD_READ | PB_BPF_FIELD_READ_PRIV;
+	unsigned need = write ? PB_BPF_FIELD_WRITE | PB_BPF_FIELD_WRITE_PRIV :
+			PB_BPF_FIELD_READ | PB_BPF_FIELD_READ_PRIV;
 	uint64_t size = f->kind != PB_BPF_FIELD_SCALAR ? 8 : f->size;
 
 	return f->flags & need && off >= f->at && off + n <= f->at + size;
@@ -120,9 +123,9 @@ static bool check(struct machine *m, uint64_t addr, uint64_t n, bool write)
 		return !write || wrong(m, "writes a key");
 	if (in_context(m, addr, n, write))
 		return true;
-	return wrong(m, "%s %lu bytes at %#lx (fp %p, context %p, packet %p + %u)", write ? "writes" : "reads",
-		     (unsigned long)n, (unsigned long)addr, (void *)m->frames[m->top].fp, world_ctx(), (void *)packet.at,
-		     packet.size);
+	return wrong(m, "%s %lu bytes at %#lx (fp %p, context %p, packet %p + %u)",
+		     write ? "writes" : "reads", (unsigned long)n, (unsigned long)addr,
+		     (void *)m->frames[m->top].fp, world_ctx(), (void *)packet.at, packet.size);
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
@@ -134,8 +137,10 @@ static uint64_t divide(uint64_t d, uint64_t s, bool wide, bool sign, bool mod)
 	if (!sign)
 		return mod ? d % s : d / s;
 	if (wide)
-		return (int64_t)s == -1 ? mod ? 0 : -d : (uint64_t)(mod ? (int64_t)d % (int64_t)s : (int64_t)d / (int64_t)s);
-	return (int32_t)s == -1 ? mod ? 0 : -d : (uint64_t)(mod ? (int32_t)d % (int32_t)s : (int32_t)d / (int32_t)s);
+		return (int64_t)s == -1 ? mod ? 0 : -d :
+		       (uint64_t)(mod ? (int64_t)d % (int64_t)s : (int64_t)d / (int64_t)s);
+	return (int32_t)s == -1 ? mod ? 0 : -d :
+	       (uint64_t)(mod ? (int32_t)d % (int32_t)s : (int32_t)d / (int32_t)s);
 }
 
 static uint64_t compute(const struct bpf_insn *i, uint64_t d, uint64_t s)
@@ -157,7 +162,9 @@ static uint64_t compute(const struct bpf_insn *i, uint64_t d, uint64_t s)
 	case BPF_XOR: d ^= s; break;
 	case BPF_LSH: d <<= by; break;
 	case BPF_RSH: d >>= by; break;
-	case BPF_ARSH: d = wide ? (uint64_t)((int64_t)d >> by) : (uint64_t)((int32_t)d >> by); break;
+	case BPF_ARSH:
+		d = wide ? (uint64_t)((int64_t)d >> by) : (uint64_t)((int32_t)d >> by);
+		break;
 	case BPF_NEG: d = -d; break;
 	default: d = s;
 	}
@@ -203,7 +210,7 @@ static bool holds(unsigned code, uint64_t d, uint64_t s)
 	}
 }
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint64_t fetch(uint64_t addr, int n)
 {
@@ -217,7 +224,8 @@ static bool like_address(const struct machine *m, uint64_t v);
 
 static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 {
-	uint64_t addr = m->r[i->dst_reg] + (uint64_t)(int64_t)i->off, old, new, src = m->r[i->src_reg];
+	uint64_t addr = m->r[i->dst_reg] + (uint64_t)(int64_t)i->off, old, new,
+		 src = m->r[i->src_reg];
 
 	if (!check(m, addr, (uint64_t)n, false) || !check(m, addr, (uint64_t)n, true))
 		return false;
@@ -242,7 +250,7 @@ static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 	return true;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static bool run_from(struct machine *m, uint32_t at, int bottom);
 
@@ -333,7 +341,9 @@ static int64_t walk_one(void *arg, struct pb_bpf_map *map, const void *key, void
 	struct walk *w = arg;
 
 	w->m->key = (struct area){ (char *)key, map->attr.key_size, false };
-	w->good = w->good && call_back(w->m, w->func, (uint64_t[5]){ (uint64_t)map, (uint64_t)key, (uint64_t)value, w->arg });
+	w->good = w->good &&
+		  call_back(w->m, w->func, (uint64_t[5]){ (uint64_t)map, (uint64_t)key,
+							  (uint64_t)value, w->arg });
 	w->m->key.at = NULL;
 	return !w->good || w->m->r[0];
 }
@@ -371,7 +381,8 @@ static bool check_arg(struct machine *m, const struct pb_bpf_helper *h, int n, u
 	case PB_BPF_ARG_CONST_MAP_PTR:
 		return is_map((void *)v) || wrong(m, "%s: r%d is no map", h->name, n + 1);
 	case PB_BPF_ARG_PTR_TO_CTX:
-		return v == (uint64_t)world_ctx() || wrong(m, "%s: r%d isn't the context", h->name, n + 1);
+		return v == (uint64_t)world_ctx() ||
+		       wrong(m, "%s: r%d isn't the context", h->name, n + 1);
 	case PB_BPF_ARG_PTR_TO_MAP_KEY:
 		return check(m, v, map->attr.key_size, false);
 	case PB_BPF_ARG_PTR_TO_MAP_VALUE:
@@ -428,7 +439,8 @@ static bool call(struct machine *m, const struct bpf_insn *i)
 /* Returns whether v is near an object whose address differs between runs. */
 static bool like_address(const struct machine *m, uint64_t v)
 {
-	const uint64_t near = 1 << 20, places[] = { m->r[10], (uint64_t)world_packet().at, (uint64_t)world_ctx() };
+	const uint64_t near = 1 << 20,
+		       places[] = { m->r[10], (uint64_t)world_packet().at, (uint64_t)world_ctx() };
 
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		if (places[i] && v - places[i] + near < 2 * near)
@@ -451,7 +463,8 @@ static bool in_packet(uint64_t v)
  * small number. */
 static bool like_half(const struct machine *m, uint64_t v)
 {
-	const uint32_t near = 1 << 20, small = 1 << 24, places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
+	const uint32_t near = 1 << 20, small = 1 << 24,
+		       places[] = { (uint32_t)m->r[10], (uint32_t)(uint64_t)world_ctx() };
 
 	if (v != (uint32_t)v && v != (uint64_t)(int64_t)(int32_t)v)
 		return false;
@@ -473,7 +486,7 @@ static void note_comparison(struct machine *m, unsigned code, uint64_t a, uint64
 	m->w->vague |= like_half(m, a) || like_half(m, b);
 }
 
-/* ---- the instructions ---------------------------------------------------------------------------------- */
+/* ---- the instructions ------------------------------------------------------------------------ */
 
 /* Records addresses that are stored on the stack. If a load reads only a part of an address, its
  * result differs between runs. */
@@ -539,7 +552,8 @@ static bool step_probe(struct machine *m, const struct bpf_insn *i, unsigned op)
 
 static void step_load64(struct machine *m, const struct bpf_insn *i)
 {
-	m->r[i->dst_reg] = i->src_reg == BPF_PSEUDO_FUNC ? TOKEN | (m->at + 1 + (uint64_t)(int64_t)i->imm) :
+	m->r[i->dst_reg] = i->src_reg == BPF_PSEUDO_FUNC ?
+			   TOKEN | (m->at + 1 + (uint64_t)(int64_t)i->imm) :
 			   (uint64_t)(uint32_t)i[1].imm << 32 | (uint32_t)i->imm;
 	m->at++;
 }
@@ -556,7 +570,8 @@ static bool step(struct machine *m, const struct bpf_insn *i, const struct pb_bp
 		*dst = compute(i, *dst, src);
 		return true;
 	case PB_BPF_MOVSX:
-		*dst = BPF_CLASS(i->code) == BPF_ALU64 ? extend(src, o->width) : (uint32_t)extend(src, o->width);
+		*dst = BPF_CLASS(i->code) == BPF_ALU64 ? extend(src, o->width) :
+		       (uint32_t)extend(src, o->width);
 		return true;
 	case PB_BPF_END:
 		*dst = swap(i, *dst, o->width);
@@ -602,7 +617,8 @@ static bool run_from(struct machine *m, uint32_t at, int bottom)
 		m->w->endless = m->steps++ > (m->w->most_steps ? m->w->most_steps : MAX_STEPS);
 		if (m->at >= s->nr || m->w->endless)
 			return wrong(m, m->at >= s->nr ? "outside the program" : "doesn't end");
-		if (m->w->look && (!m->at || m->w->r->origin[m->at - 1] != m->w->r->origin[m->at]) &&
+		if (m->w->look &&
+		    (!m->at || m->w->r->origin[m->at - 1] != m->w->r->origin[m->at]) &&
 		    !m->w->look(m->w, m, m->w->r->origin[m->at]))
 			return false;
 		if (s->ops[m->at] >= PB_BPF_NR_OPS) {
@@ -629,7 +645,8 @@ int watch_frame(const struct machine *m)
 
 uint64_t watch_reg(const struct machine *m, int frame, int reg)
 {
-	return frame == m->top ? m->r[reg] : reg == 10 ? (uint64_t)m->frames[frame].fp : m->frames[frame + 1].saved[reg - 6];
+	return frame == m->top ? m->r[reg] :
+	       reg == 10 ? (uint64_t)m->frames[frame].fp : m->frames[frame + 1].saved[reg - 6];
 }
 
 bool watch_run(struct watch *w)

@@ -29,8 +29,9 @@ int weave_number(struct weave *w)
 
 int64_t weave_imm(struct weave *w)
 {
-	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 32767, 32768, 65535, 65536,
-					 INT32_MAX, INT32_MIN, INT32_MIN + 1, -2, -8, -128, -32768, 0x40000000 };
+	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255,
+					 256, 32767, 32768, 65535, 65536, INT32_MAX, INT32_MIN,
+					 INT32_MIN + 1, -2, -8, -128, -32768, 0x40000000 };
 
 	switch (pick(w, 8)) {
 	case 0: case 1: case 2:
@@ -66,20 +67,26 @@ static void load_from(struct weave *w, int r, int base, int off, int left)
 		bytes /= 2;
 	}
 	put(w, BPF_LDX | (s < 3 && chance(w, 35) ? BPF_MEMSX : BPF_MEM) | sizes[s], r, base,
-	    off + (left > bytes ? pick(w, left - bytes + 1) / (chance(w, 80) ? bytes : 1) * (chance(w, 80) ? bytes : 1) : 0), 0);
+	    off + (left > bytes ?
+		   pick(w, left - bytes + 1) / (chance(w, 80) ? bytes : 1) *
+		   (chance(w, 80) ? bytes : 1) : 0), 0);
 	w->numbers |= 1u << r;
 }
 
 static void load_context(struct weave *w, int r)
 {
-	static const uint8_t skb[] = { offsetof(struct __sk_buff, len), offsetof(struct __sk_buff, mark),
-				       offsetof(struct __sk_buff, priority), offsetof(struct __sk_buff, cb[0]),
-				       offsetof(struct __sk_buff, cb[3]), offsetof(struct __sk_buff, protocol) };
+	static const uint8_t skb[] = { offsetof(struct __sk_buff, len),
+				       offsetof(struct __sk_buff, mark),
+				       offsetof(struct __sk_buff, priority),
+				       offsetof(struct __sk_buff, cb[0]),
+				       offsetof(struct __sk_buff, cb[3]),
+				       offsetof(struct __sk_buff, protocol) };
 
 	if (w->type == BPF_PROG_TYPE_KPROBE)
 		put(w, BPF_LDX | BPF_MEM | BPF_DW, r, CTX, 8 * pick(w, 20), 0);
 	else if (w->type == BPF_PROG_TYPE_XDP)
-		put(w, BPF_LDX | BPF_MEM | BPF_W, r, CTX, offsetof(struct xdp_md, ingress_ifindex), 0);
+		put(w, BPF_LDX | BPF_MEM | BPF_W, r, CTX, offsetof(struct xdp_md, ingress_ifindex),
+		    0);
 	else
 		put(w, BPF_LDX | BPF_MEM | BPF_W, r, CTX, skb[pick(w, sizeof skb)], 0);
 	w->numbers |= 1u << r;
@@ -95,7 +102,7 @@ void weave_load(struct weave *w, int r)
 		load_from(w, r, VALUE, 0, GEN_DIRECT_VALUE);
 }
 
-/* ---- arithmetic ------------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 static void move(struct weave *w, int dst, int src)
 {
@@ -107,11 +114,13 @@ static void move(struct weave *w, int dst, int src)
 		put(w, BPF_ALU | BPF_MOV | BPF_X, dst, src, 0, 0);
 		break;
 	case 1:
-		put(w, (wide ? BPF_ALU64 : BPF_ALU) | BPF_MOV | BPF_X, dst, src, widths[pick(w, wide ? 3 : 2)], 0);
+		put(w, (wide ? BPF_ALU64 : BPF_ALU) | BPF_MOV | BPF_X, dst, src,
+		    widths[pick(w, wide ? 3 : 2)], 0);
 		break;
 	case 2:
 		MOV(dst, src);
-		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, dst, 0, 0, weave_imm(w));
+		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, dst, 0, 0,
+		    weave_imm(w));
 		break;
 	default:
 		MOV(dst, src);
@@ -121,8 +130,8 @@ static void move(struct weave *w, int dst, int src)
 
 static void by_constant(struct weave *w, int r)
 {
-	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR, BPF_AND, BPF_LSH, BPF_RSH,
-				       BPF_MOD, BPF_XOR, BPF_ARSH, BPF_AND, BPF_ADD };
+	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR, BPF_AND, BPF_LSH,
+				       BPF_RSH, BPF_MOD, BPF_XOR, BPF_ARSH, BPF_AND, BPF_ADD };
 	unsigned class = chance(w, 60) ? BPF_ALU64 : BPF_ALU, op = ops[pick(w, sizeof ops)];
 	int64_t imm = weave_imm(w);
 
@@ -135,8 +144,8 @@ static void by_constant(struct weave *w, int r)
 
 static void by_register(struct weave *w, int dst, int src)
 {
-	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_OR, BPF_AND, BPF_XOR, BPF_ADD, BPF_SUB, BPF_LSH, BPF_RSH,
-				       BPF_ARSH, BPF_DIV, BPF_MOD };
+	static const uint8_t ops[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_OR, BPF_AND, BPF_XOR, BPF_ADD,
+				       BPF_SUB, BPF_LSH, BPF_RSH, BPF_ARSH, BPF_DIV, BPF_MOD };
 	unsigned op = ops[pick(w, sizeof ops)];
 
 	put(w, (chance(w, 60) ? BPF_ALU64 : BPF_ALU) | op | BPF_X, dst, src,
@@ -155,7 +164,8 @@ static void unary(struct weave *w, int r)
 		put(w, BPF_ALU | BPF_NEG, r, 0, 0, 0);
 		break;
 	case 2:
-		put(w, BPF_ALU | BPF_END | (chance(w, 50) ? BPF_TO_BE : BPF_TO_LE), r, 0, 0, widths[pick(w, 3)]);
+		put(w, BPF_ALU | BPF_END | (chance(w, 50) ? BPF_TO_BE : BPF_TO_LE), r, 0, 0,
+		    widths[pick(w, 3)]);
 		break;
 	default:
 		put(w, BPF_ALU64 | BPF_END, r, 0, 0, widths[pick(w, 3)]);
@@ -182,10 +192,10 @@ static void compute(struct weave *w)
 	}
 }
 
-/* ---- branches ---------------------------------------------------------------------------------- */
+/* ---- branches -------------------------------------------------------------------------------- */
 
-static const uint8_t jumps[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET, BPF_JNE, BPF_JSGT, BPF_JSGE, BPF_JLT,
-				 BPF_JLE, BPF_JSLT, BPF_JSLE };
+static const uint8_t jumps[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET, BPF_JNE, BPF_JSGT, BPF_JSGE,
+				 BPF_JLT, BPF_JLE, BPF_JSLT, BPF_JSLE };
 
 static unsigned jump_class(struct weave *w)
 {
@@ -270,7 +280,8 @@ static void bound_signed(struct weave *w, int r)
 	unsigned class = jump_class(w);
 
 	leave_if(w, class | (chance(w, 50) ? BPF_JSGT : BPF_JSGE) | BPF_K, r, 0, pick(w, 40));
-	leave_if(w, class | (chance(w, 50) ? BPF_JSLT : BPF_JSLE) | BPF_K, r, 0, chance(w, 50) ? 0 : -pick(w, 40));
+	leave_if(w, class | (chance(w, 50) ? BPF_JSLT : BPF_JSLE) | BPF_K, r, 0,
+		 chance(w, 50) ? 0 : -pick(w, 40));
 	if (class == BPF_JMP)
 		return;
 	switch (pick(w, 4)) {
@@ -315,7 +326,8 @@ static void bound_copy(struct weave *w, int r)
 		put(w, (chance(w, 85) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, copy, 0, 0, by);
 	if (chance(w, 30) && by)
 		ADD(r, (int)weave_imm(w) % 32);
-	leave_if(w, jump_class(w) | (chance(w, 50) ? BPF_JGT : BPF_JGE) | BPF_K, copy, 0, 1 + pick(w, 48) + (by > 0 ? by : 0));
+	leave_if(w, jump_class(w) | (chance(w, 50) ? BPF_JGT : BPF_JGE) | BPF_K, copy, 0,
+		 1 + pick(w, 48) + (by > 0 ? by : 0));
 	if (chance(w, 40))
 		leave_if(w, BPF_JMP | BPF_JSLT | BPF_K, chance(w, 50) ? r : copy, 0, pick(w, 16));
 }
@@ -383,7 +395,7 @@ void weave_bound(struct weave *w, int r)
 	}
 }
 
-/* ---- the stack ------------------------------------------------------------------------------------ */
+/* ---- the stack ------------------------------------------------------------------------------- */
 
 /* Returns a register that points into the frame. *less gets the distance from the register's
  * address up to fp. */
@@ -409,7 +421,8 @@ static int width_of(int s)
 
 static void spill_fill(struct weave *w)
 {
-	int r = weave_number(w), slot = pick(w, SLOTS), s = chance(w, 40) ? 3 : pick(w, 4), less, base = stack_base(w, r, &less);
+	int r = weave_number(w), slot = pick(w, SLOTS), s = chance(w, 40) ? 3 : pick(w, 4), less,
+	    base = stack_base(w, r, &less);
 	int at = -8 * (slot + 1) + (chance(w, 75) ? 0 : pick(w, 9 - width_of(s))), to;
 
 	if (!(w->numbers >> r & 1))
@@ -425,18 +438,22 @@ static void spill_fill(struct weave *w)
 		/* overwrites a part of the spilled number */
 		int s2 = pick(w, 3);
 
-		put(w, BPF_ST | BPF_MEM | sizes[s2], 10, 0, -8 * (slot + 1) + pick(w, 9 - width_of(s2)), weave_imm(w));
+		put(w, BPF_ST | BPF_MEM | sizes[s2], 10, 0,
+		    -8 * (slot + 1) + pick(w, 9 - width_of(s2)), weave_imm(w));
 	}
 	to = weave_free(w);
 	if (to == base)
 		return;
 	if (chance(w, 60)) {
-		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], to, base, at + less, 0);
+		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], to,
+		    base, at + less, 0);
 	} else if (w->slots >> slot & 1) {
 		s = pick(w, 4);
-		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], to, chance(w, 50) ? 10 : base,
-		    0, 0);
-		w->c->insns[w->c->nr - 1].off = (int16_t)(-8 * (slot + 1) + (chance(w, 60) ? 0 : pick(w, 9 - width_of(s))) +
+		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], to,
+		    chance(w, 50) ? 10 : base, 0, 0);
+		w->c->insns[w->c->nr - 1].off = (int16_t)(-8 * (slot + 1) +
+							  (chance(w, 60) ? 0 :
+							   pick(w, 9 - width_of(s))) +
 			(w->c->insns[w->c->nr - 1].src_reg == 10 ? 0 : less));
 	} else {
 		return;
@@ -446,22 +463,26 @@ static void spill_fill(struct weave *w)
 
 static void atomic(struct weave *w)
 {
-	static const int ops[] = { BPF_ADD, BPF_AND, BPF_OR, BPF_XOR, BPF_ADD | BPF_FETCH, BPF_AND | BPF_FETCH,
-				   BPF_OR | BPF_FETCH, BPF_XOR | BPF_FETCH, BPF_XCHG, BPF_CMPXCHG };
-	int r = weave_number(w), wide = pick(w, 2), slot = pick(w, SLOTS), op = ops[pick(w, 10)], other = weave_number(w);
+	static const int ops[] = { BPF_ADD, BPF_AND, BPF_OR, BPF_XOR, BPF_ADD | BPF_FETCH,
+				   BPF_AND | BPF_FETCH, BPF_OR | BPF_FETCH, BPF_XOR | BPF_FETCH,
+				   BPF_XCHG, BPF_CMPXCHG };
+	int r = weave_number(w), wide = pick(w, 2), slot = pick(w, SLOTS), op = ops[pick(w, 10)],
+	    other = weave_number(w);
 
 	if (op == BPF_CMPXCHG && !(w->numbers & 1))
 		op = BPF_XCHG;
 	if (op == BPF_CMPXCHG && r == 0)
 		r = other;
 	if (chance(w, 40)) {
-		put(w, BPF_STX | BPF_ATOMIC | (wide ? BPF_DW : BPF_W), VALUE, r, wide ? 8 * pick(w, 5) : 4 * pick(w, 10), op);
+		put(w, BPF_STX | BPF_ATOMIC | (wide ? BPF_DW : BPF_W), VALUE, r,
+		    wide ? 8 * pick(w, 5) : 4 * pick(w, 10), op);
 		return;
 	}
 	if (chance(w, 50) || !(w->slots >> slot & 1))
 		put(w, BPF_STX | BPF_MEM | BPF_DW, 10, other, -8 * (slot + 1), 0);
 	w->slots |= 1u << slot;
-	put(w, BPF_STX | BPF_ATOMIC | (wide ? BPF_DW : BPF_W), 10, r, -8 * (slot + 1) + (wide ? 0 : 4 * pick(w, 2)), op);
+	put(w, BPF_STX | BPF_ATOMIC | (wide ? BPF_DW : BPF_W), 10, r,
+	    -8 * (slot + 1) + (wide ? 0 : 4 * pick(w, 2)), op);
 	if (chance(w, 50)) {
 		int to = weave_free(w);
 
@@ -470,7 +491,7 @@ static void atomic(struct weave *w)
 	}
 }
 
-/* ---- calls, loops ------------------------------------------------------------------------------------- */
+/* ---- calls, loops ---------------------------------------------------------------------------- */
 
 static void arguments(struct weave *w, int a, int b)
 {
@@ -519,7 +540,8 @@ static void call_stack(struct weave *w)
  * stack. */
 static void call_back(struct weave *w)
 {
-	int slot = pick(w, SLOTS), sub = chance(w, 60) ? SUB_LOOP : SUB_EACH, n = weave_number(w), to;
+	int slot = pick(w, SLOTS), sub = chance(w, 60) ? SUB_LOOP : SUB_EACH,
+	    n = weave_number(w), to;
 
 	if (w->in_sub || w->depth > 1)
 		return;
@@ -567,8 +589,8 @@ static void loop(struct weave *w)
 	weave_items(w, 1 + pick(w, 2));
 	w->depth -= 2;
 	ADD(counter, 1);
-	put(w, (chance(w, 70) ? BPF_JMP : BPF_JMP32) | (chance(w, 70) ? BPF_JLT : BPF_JNE) | BPF_K, counter, 0,
-	    at - w->c->nr - 1, 4 + pick(w, 5));
+	put(w, (chance(w, 70) ? BPF_JMP : BPF_JMP32) | (chance(w, 70) ? BPF_JLT : BPF_JNE) | BPF_K,
+	    counter, 0, at - w->c->nr - 1, 4 + pick(w, 5));
 	w->locked &= ~(1u << counter);
 	w->numbers = (before & w->numbers) | 1u << counter;
 	w->slots &= slots;
@@ -593,8 +615,10 @@ static void loop_body(struct weave *w, int head, int leave)
 		/* makes a number that grows in each iteration, and a branch on this number */
 		int r = weave_number(w);
 
-		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0, 1 + pick(w, 3));
-		put(w, jump_class(w) | (chance(w, 50) ? BPF_JGT : BPF_JSGE) | BPF_K, r, 0, 1, pick(w, 40));
+		put(w, (chance(w, 80) ? BPF_ALU64 : BPF_ALU) | BPF_ADD | BPF_K, r, 0, 0,
+		    1 + pick(w, 3));
+		put(w, jump_class(w) | (chance(w, 50) ? BPF_JGT : BPF_JSGE) | BPF_K, r, 0, 1,
+		    pick(w, 40));
 	}
 	put(w, BPF_JMP | BPF_JA, 0, 0, head - w->c->nr - 1, 0);
 	w->c->insns[leave].off = (int16_t)(w->c->nr - leave - 1);
@@ -652,7 +676,8 @@ static void packet_load(struct weave *w)
 {
 	int src = weave_number(w);
 
-	if (w->in_sub || w->stay || (w->type != BPF_PROG_TYPE_SOCKET_FILTER && w->type != BPF_PROG_TYPE_SCHED_CLS))
+	if (w->in_sub || w->stay ||
+	    (w->type != BPF_PROG_TYPE_SOCKET_FILTER && w->type != BPF_PROG_TYPE_SCHED_CLS))
 		return;
 	if (w->locked & 0xc0)
 		return;
@@ -678,8 +703,9 @@ static void bound(struct weave *w)
 static void item(struct weave *w)
 {
 	static void (*const items[])(struct weave *) = {
-		load, load, load, compute, compute, compute, compute, compute, guard, guard, guard, guard, bound, bound, bound,
-		around, around, around, spill_fill, spill_fill, spill_fill, spill_fill, atomic, atomic, call_numbers, call_stack,
+		load, load, load, compute, compute, compute, compute, compute, guard, guard, guard,
+		guard, bound, bound, bound, around, around, around, spill_fill, spill_fill,
+		spill_fill, spill_fill, atomic, atomic, call_numbers, call_stack,
 		call_back, loop, loop_may_goto, loop_numbers, packet_load,
 	};
 
@@ -692,7 +718,7 @@ void weave_items(struct weave *w, int n)
 		item(w);
 }
 
-/* ---- subprograms ------------------------------------------------------------------------------------------ */
+/* ---- subprograms ----------------------------------------------------------------------------- */
 
 static void end_sub(struct weave *w, int r0_most)
 {
@@ -778,7 +804,7 @@ static void make_sub(struct weave *w, int sub)
 	w->slots = slots;
 }
 
-/* ---- the whole program ----------------------------------------------------------------------------------- */
+/* ---- the whole program ----------------------------------------------------------------------- */
 
 static void begin(struct weave *w)
 {
@@ -786,7 +812,8 @@ static void begin(struct weave *w)
 	put_load64(w, VALUE, BPF_PSEUDO_MAP_VALUE, GEN_DIRECT, 0);
 	for (int i = 0; i < SLOTS; i++)
 		if (chance(w, 75)) {
-			put(w, BPF_ST | BPF_MEM | BPF_DW, 10, 0, -8 * (i + 1), chance(w, 50) ? 0 : weave_imm(w));
+			put(w, BPF_ST | BPF_MEM | BPF_DW, 10, 0, -8 * (i + 1),
+			    chance(w, 50) ? 0 : weave_imm(w));
 			w->slots |= 1u << i;
 		}
 	weave_load(w, 6 + pick(w, 2));
@@ -819,8 +846,10 @@ static void append(struct gen_program *p, const struct bpf_insn *insns, int nr)
 
 void weave_assemble(struct weave *w, struct gen_program *p)
 {
-	const struct bpf_insn exit[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1 },
-					 { .code = BPF_JMP | BPF_EXIT } };
+	const struct bpf_insn exit[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1 },
+		{ .code = BPF_JMP | BPF_EXIT }
+	};
 	int starts[NR_SUBS] = { 0 };
 
 	p->nr = 0;
@@ -839,22 +868,27 @@ void weave_assemble(struct weave *w, struct gen_program *p)
 		if (!p->nr_funcs)
 			p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = 0, .name = "main" };
 		starts[i] = p->nr;
-		p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = (uint32_t)p->nr, .name = "sub" };
+		p->funcs[p->nr_funcs++] = (struct pb_bpf_func){ .insn = (uint32_t)p->nr,
+								.name = "sub" };
 		append(p, w->subs[i].insns, w->subs[i].nr);
 	}
 	for (int i = 0; i < p->nr; i++) {
 		struct bpf_insn *in = &p->insns[i];
-		bool func = in->code == (BPF_LD | BPF_IMM | BPF_DW) && in->src_reg == BPF_PSEUDO_FUNC;
+		bool func = in->code == (BPF_LD | BPF_IMM | BPF_DW) &&
+			    in->src_reg == BPF_PSEUDO_FUNC;
 
-		if ((func || (in->code == (BPF_JMP | BPF_CALL) && in->src_reg == BPF_PSEUDO_CALL)) && in->imm < 0)
+		if ((func || (in->code == (BPF_JMP | BPF_CALL) &&
+			      in->src_reg == BPF_PSEUDO_CALL)) &&
+		    in->imm < 0)
 			in->imm = starts[-1 - in->imm] - i - 1;
 	}
 }
 
 void weave(struct gen_program *p, uint64_t seed, weave_ask *ask)
 {
-	static const uint32_t types[] = { BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_XDP, BPF_PROG_TYPE_XDP,
-					  BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_KPROBE };
+	static const uint32_t types[] = { BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_XDP,
+					  BPF_PROG_TYPE_XDP, BPF_PROG_TYPE_SCHED_CLS,
+					  BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_KPROBE };
 	static struct weave all;
 	struct weave *w = &all;
 
@@ -868,7 +902,8 @@ void weave(struct gen_program *p, uint64_t seed, weave_ask *ask)
 	w->in_sub = w->stay = false;
 	w->ask = ask;
 	w->type = types[pick(w, 6)];
-	w->flags = chance(w, 10) ? BPF_F_TEST_STATE_FREQ : chance(w, 10) ? BPF_F_STRICT_ALIGNMENT : 0;
+	w->flags = chance(w, 10) ? BPF_F_TEST_STATE_FREQ :
+		   chance(w, 10) ? BPF_F_STRICT_ALIGNMENT : 0;
 	for (int i = 0; i < NR_SUBS; i++)
 		make_sub(w, i);
 	begin(w);
@@ -881,7 +916,7 @@ void weave(struct gen_program *p, uint64_t seed, weave_ask *ask)
 	weave_assemble(w, p);
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void change_code(struct weave *w, struct bpf_insn *i)
 {
@@ -889,7 +924,8 @@ static void change_code(struct weave *w, struct bpf_insn *i)
 
 	switch (class) {
 	case BPF_JMP: case BPF_JMP32:
-		if (BPF_OP(i->code) == BPF_JA || BPF_OP(i->code) == BPF_CALL || BPF_OP(i->code) == BPF_EXIT)
+		if (BPF_OP(i->code) == BPF_JA || BPF_OP(i->code) == BPF_CALL ||
+		    BPF_OP(i->code) == BPF_EXIT)
 			return;
 		if (chance(w, 40))
 			i->code ^= BPF_JMP ^ BPF_JMP32;
@@ -965,8 +1001,10 @@ int weave_words(const struct gen_program *p, uint64_t *words, int room)
 		if (in->code == (BPF_LD | BPF_IMM | BPF_DW) && !in->src_reg) {
 			v = (uint64_t)(uint32_t)in[1].imm << 32 | (uint32_t)in->imm;
 			i++;
-		} else if ((class != BPF_JMP && class != BPF_JMP32 && class != BPF_ALU && class != BPF_ALU64) ||
-			   BPF_SRC(in->code) || BPF_OP(in->code) == BPF_JA || BPF_OP(in->code) == BPF_CALL) {
+		} else if ((class != BPF_JMP && class != BPF_JMP32 && class != BPF_ALU &&
+			    class != BPF_ALU64) ||
+			   BPF_SRC(in->code) || BPF_OP(in->code) == BPF_JA ||
+			   BPF_OP(in->code) == BPF_CALL) {
 			continue;
 		}
 		words[n++] = v;

@@ -17,7 +17,8 @@ struct weave_bounds {
 	int64_t smin, smax;
 };
 
-/* Asks for the bounds of r0 ... r9 before instruction `at`. Returns false if the program is refused. */
+/* Asks for the bounds of r0 ... r9 before instruction `at`. Returns false if the program is
+ * refused. */
 typedef bool weave_ask(const struct gen_program *p, int at, struct weave_bounds bounds[10]);
 
 /* Makes a random program. If the verifier finds the same bounds, the same seed gives the same

@@ -30,8 +30,9 @@ static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 			return false;
 		for (int i = 0; i < 8; i++) {
 			r = (start + i) % 8;
-			if (b[r].number && b[r].smin > -4096 && b[r].smax < 4096 && b[r].smax - b[r].smin < room &&
-			    !(w->locked >> r & 1) && (b[r].smin != b[r].smax || tries == 2)) {
+			if (b[r].number && b[r].smin > -4096 && b[r].smax < 4096 &&
+			    b[r].smax - b[r].smin < room && !(w->locked >> r & 1) &&
+			    (b[r].smin != b[r].smax || tries == 2)) {
 				*m = (struct mover){ r, b[r].smin, b[r].smax };
 				return true;
 			}
@@ -72,7 +73,8 @@ static void touch(struct weave *w, int base, int off, int s)
 
 	if (chance(w, 45)) {
 		r = weave_free(w);
-		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], r, base, off, 0);
+		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], r, base,
+		    off, 0);
 		w->numbers |= 1u << r;
 		if (r == base)
 			w->locked &= ~(1u << r);
@@ -136,7 +138,8 @@ static int base_besides(struct weave *w, int r)
 static void edge_direct(struct weave *w)
 {
 	struct mover m;
-	int base, map = pick(w, 2) ? GEN_DIRECT : GEN_OUT, size = map == GEN_DIRECT ? GEN_DIRECT_VALUE : GEN_OUT_VALUE, off;
+	int base, map = pick(w, 2) ? GEN_DIRECT : GEN_OUT,
+	    size = map == GEN_DIRECT ? GEN_DIRECT_VALUE : GEN_OUT_VALUE, off;
 
 	if (!find_mover(w, &m, size))
 		return;
@@ -150,7 +153,8 @@ static void edge_direct(struct weave *w)
 static void edge_lookup(struct weave *w)
 {
 	struct mover m;
-	int map = pick(w, 2) ? GEN_ARRAY : GEN_HASH, size = map == GEN_ARRAY ? GEN_ARRAY_VALUE : GEN_HASH_VALUE;
+	int map = pick(w, 2) ? GEN_ARRAY : GEN_HASH,
+	    size = map == GEN_ARRAY ? GEN_ARRAY_VALUE : GEN_HASH_VALUE;
 	int n = weave_number(w), keep = 6 + pick(w, 2);
 
 	if (w->locked >> keep & 1)
@@ -189,7 +193,8 @@ static void edge_stack(struct weave *w)
 		return;
 	for (int i = 0; i < SLOTS; i++)
 		if (!(w->slots >> i & 1) && chance(w, 90)) {
-			put(w, BPF_ST | BPF_MEM | BPF_DW, 10, 0, -8 * (i + 1), chance(w, 50) ? 0 : weave_imm(w));
+			put(w, BPF_ST | BPF_MEM | BPF_DW, 10, 0, -8 * (i + 1),
+			    chance(w, 50) ? 0 : weave_imm(w));
 			w->slots |= 1u << i;
 		}
 	base = base_besides(w, m.r);
@@ -231,16 +236,18 @@ static void move_packet(struct weave *w)
 {
 	MOV(1, CTX);
 	if (w->type == BPF_PROG_TYPE_XDP) {
-		static const int fns[] = { BPF_FUNC_xdp_adjust_head, BPF_FUNC_xdp_adjust_tail, BPF_FUNC_xdp_adjust_meta };
+		static const int fns[] = { BPF_FUNC_xdp_adjust_head, BPF_FUNC_xdp_adjust_tail,
+					   BPF_FUNC_xdp_adjust_meta };
 		int fn = fns[pick(w, 3)];
 
-		SET(2, fn == BPF_FUNC_xdp_adjust_head ? pick(w, 12) - 4 : fn == BPF_FUNC_xdp_adjust_tail ? -pick(w, 8) :
-		    -4 * pick(w, 4));
+		SET(2, fn == BPF_FUNC_xdp_adjust_head ? pick(w, 12) - 4 :
+		       fn == BPF_FUNC_xdp_adjust_tail ? -pick(w, 8) : -4 * pick(w, 4));
 		put(w, BPF_JMP | BPF_CALL, 0, 0, 0, fn);
 	} else {
 		SET(2, chance(w, 50) ? 0 : 14 + pick(w, 30));
 		SET(3, 0);
-		put(w, BPF_JMP | BPF_CALL, 0, 0, 0, chance(w, 70) ? BPF_FUNC_skb_pull_data : BPF_FUNC_skb_change_tail);
+		put(w, BPF_JMP | BPF_CALL, 0, 0, 0,
+		    chance(w, 70) ? BPF_FUNC_skb_pull_data : BPF_FUNC_skb_change_tail);
 	}
 	called(w, true);
 }
@@ -263,10 +270,12 @@ static void edge_packet(struct weave *w)
 	end = variable && m.r == 5 ? 4 : 5;
 	p = variable && m.r == 3 ? 2 : 3;
 	w->numbers &= ~(1u << data | 1u << end | 1u << p);
-	put(w, BPF_LDX | BPF_MEM | BPF_W, data, CTX, meta ? (xdp ? (int)offsetof(struct xdp_md, data_meta) :
+	put(w, BPF_LDX | BPF_MEM | BPF_W, data, CTX,
+	    meta ? (xdp ? (int)offsetof(struct xdp_md, data_meta) :
 	    (int)offsetof(struct __sk_buff, data_meta)) : xdp ? (int)offsetof(struct xdp_md, data) :
 	    (int)offsetof(struct __sk_buff, data), 0);
-	put(w, BPF_LDX | BPF_MEM | BPF_W, end, CTX, meta != chance(w, 5) ? (xdp ? (int)offsetof(struct xdp_md, data) :
+	put(w, BPF_LDX | BPF_MEM | BPF_W, end, CTX,
+	    meta != chance(w, 5) ? (xdp ? (int)offsetof(struct xdp_md, data) :
 	    (int)offsetof(struct __sk_buff, data)) : xdp ? (int)offsetof(struct xdp_md, data_end) :
 	    (int)offsetof(struct __sk_buff, data_end), 0);
 	if (variable) {
@@ -312,7 +321,8 @@ static void touch_slice(struct weave *w, int size, struct mover *m, bool may_lea
 	MOV(1, 0);
 	put(w, BPF_ALU64 | BPF_ADD | BPF_X, 1, m->r, 0, 0);
 	if (chance(w, 60))
-		put(w, BPF_ST | BPF_MEM | sizes[s], 1, 0, edge_of(w, m, 0, size, 1 << s), weave_imm(w));
+		put(w, BPF_ST | BPF_MEM | sizes[s], 1, 0, edge_of(w, m, 0, size, 1 << s),
+		    weave_imm(w));
 	else
 		put(w, BPF_LDX | BPF_MEM | sizes[s], 1, 1, edge_of(w, m, 0, size, 1 << s), 0);
 }
@@ -393,10 +403,12 @@ static void edge_record(struct weave *w)
 		put_out(w, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 0);
 		MOV(1, 0);
 		put(w, BPF_ALU64 | BPF_ADD | BPF_X, 1, m.r, 0, 0);
-		put(w, BPF_ST | BPF_MEM | sizes[s], 1, 0, edge_of(w, &m, 0, size, 1 << s), weave_imm(w));
+		put(w, BPF_ST | BPF_MEM | sizes[s], 1, 0, edge_of(w, &m, 0, size, 1 << s),
+		    weave_imm(w));
 		MOV(1, 0);
 		SET(2, 0);
-		put(w, BPF_JMP | BPF_CALL, 0, 0, 0, chance(w, 50) ? BPF_FUNC_ringbuf_submit : BPF_FUNC_ringbuf_discard);
+		put(w, BPF_JMP | BPF_CALL, 0, 0, 0,
+		    chance(w, 50) ? BPF_FUNC_ringbuf_submit : BPF_FUNC_ringbuf_discard);
 		called(w, false);
 		return;
 	}
@@ -415,7 +427,8 @@ static void edge_record(struct weave *w)
 	MOV(1, 10);
 	ADD(1, DYNPTR);
 	SET(2, 0);
-	put(w, BPF_JMP | BPF_CALL, 0, 0, 0, chance(w, 50) ? BPF_FUNC_ringbuf_submit_dynptr : BPF_FUNC_ringbuf_discard_dynptr);
+	put(w, BPF_JMP | BPF_CALL, 0, 0, 0,
+	    chance(w, 50) ? BPF_FUNC_ringbuf_submit_dynptr : BPF_FUNC_ringbuf_discard_dynptr);
 	called(w, false);
 }
 
@@ -444,7 +457,8 @@ static void edge_size(struct weave *w)
 	} else if (w->type == BPF_PROG_TYPE_XDP && chance(w, 50)) {
 		MOV(1, CTX);
 		SET(2, pick(w, 20));
-		put(w, BPF_JMP | BPF_CALL, 0, 0, 0, chance(w, 60) ? BPF_FUNC_xdp_load_bytes : BPF_FUNC_xdp_store_bytes);
+		put(w, BPF_JMP | BPF_CALL, 0, 0, 0,
+		    chance(w, 60) ? BPF_FUNC_xdp_load_bytes : BPF_FUNC_xdp_store_bytes);
 	} else {
 		MOV(2, 3);
 		MOV(3, 4);
@@ -474,8 +488,9 @@ static void edge_key(struct weave *w)
 void weave_edge(struct weave *w)
 {
 	static void (*const edges[])(struct weave *) = {
-		edge_direct, edge_direct, edge_direct, edge_lookup, edge_lookup, edge_stack, edge_stack, edge_stack,
-		edge_packet, edge_packet, edge_packet, edge_packet, edge_dynptr, edge_record, edge_size, edge_key,
+		edge_direct, edge_direct, edge_direct, edge_lookup, edge_lookup, edge_stack,
+		edge_stack, edge_stack, edge_packet, edge_packet, edge_packet, edge_packet,
+		edge_dynptr, edge_record, edge_size, edge_key,
 	};
 
 	edges[pick(w, sizeof edges / sizeof *edges)](w);

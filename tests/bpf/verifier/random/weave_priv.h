@@ -65,7 +65,8 @@ static inline void put(struct weave *w, unsigned code, int dst, int src, int off
 	struct weave_code *c = w->c;
 
 	if (c->nr < GEN_MOST - 8)
-		c->insns[c->nr++] = (struct bpf_insn){ .code = (uint8_t)code, .dst_reg = (unsigned)dst & 15,
+		c->insns[c->nr++] = (struct bpf_insn){ .code = (uint8_t)code,
+						       .dst_reg = (unsigned)dst & 15,
 			.src_reg = (unsigned)src & 15, .off = (int16_t)off, .imm = (int32_t)imm };
 }
 

@@ -108,7 +108,8 @@ static void *lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *ru
 	return i < 0 || !there[number_of(m)][i] ? NULL : m->elems + (uint64_t)i * m->elem_size;
 }
 
-static int update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags, struct pb_bpf_run *run)
+static int update(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags,
+		  struct pb_bpf_run *run)
 {
 	int64_t i = index_of(m, key);
 
@@ -152,15 +153,18 @@ static void *direct(struct pb_bpf_map *m, uint32_t off)
 	return m->elems + off;
 }
 
-static const struct pb_bpf_map_ops array_ops = { .lookup = lookup, .update = update, .remove = take_out,
-						 .each = each, .direct = direct };
+static const struct pb_bpf_map_ops array_ops = { .lookup = lookup, .update = update,
+						 .remove = take_out, .each = each,
+						 .direct = direct };
 static const struct pb_bpf_prog *no_prog(struct pb_bpf_map *m, uint32_t index)
 {
 	return NULL;
 }
 
-static const struct pb_bpf_map_ops progs_ops = { .lookup = lookup, .update = update, .remove = take_out, .prog = no_prog };
-static const struct pb_bpf_map_ops hash_ops = { .lookup = lookup, .update = update, .remove = take_out, .each = each };
+static const struct pb_bpf_map_ops progs_ops = { .lookup = lookup, .update = update,
+						 .remove = take_out, .prog = no_prog };
+static const struct pb_bpf_map_ops hash_ops = { .lookup = lookup, .update = update,
+						.remove = take_out, .each = each };
 
 static struct pb_bpf_map maps[GEN_MAPS];
 struct pb_bpf_map *world_maps[GEN_MAPS];
@@ -211,14 +215,16 @@ static void *reserve(uint64_t size)
 	return reserved[at].at;
 }
 
-static uint64_t ring_reserve(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t ring_reserve(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			     struct pb_bpf_run *run)
 {
 	return r3 ? 0 : (uint64_t)reserve(r2);
 }
 
 static uint64_t add(uint64_t sum, const void *p, size_t n);
 
-static uint64_t ring_submit(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t ring_submit(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			    struct pb_bpf_run *run)
 {
 	for (int i = 0; i < RECORDS; i++)
 		if (reserved[i].at && reserved[i].at == (char *)r1)
@@ -226,7 +232,8 @@ static uint64_t ring_submit(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, 
 	return 0;
 }
 
-static uint64_t ring_output(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t ring_output(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+			    struct pb_bpf_run *run)
 {
 	if (r4 & ~3ull)
 		return (uint64_t)(int64_t)-EINVAL;
@@ -236,7 +243,8 @@ static uint64_t ring_output(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, 
 	return 0;
 }
 
-static uint64_t ring_reserve_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t ring_reserve_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+				    struct pb_bpf_run *run)
 {
 	struct pb_bpf_dynptr *d = (struct pb_bpf_dynptr *)r4;
 
@@ -252,7 +260,8 @@ static uint64_t ring_reserve_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint6
 	return 0;
 }
 
-static uint64_t ring_submit_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+static uint64_t ring_submit_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+				   struct pb_bpf_run *run)
 {
 	struct pb_bpf_dynptr *d = (struct pb_bpf_dynptr *)r1;
 
@@ -265,9 +274,11 @@ static uint64_t ring_submit_dynptr(uint64_t r1, uint64_t r2, uint64_t r3, uint64
 pb_bpf_fn *world_stand_in(pb_bpf_fn *fn)
 {
 	static const struct { uint32_t id; pb_bpf_fn *fn; } list[] = {
-		{ BPF_FUNC_get_prandom_u32, world_random }, { BPF_FUNC_ringbuf_reserve, ring_reserve },
+		{ BPF_FUNC_get_prandom_u32, world_random },
+		{ BPF_FUNC_ringbuf_reserve, ring_reserve },
 		{ BPF_FUNC_ringbuf_submit, ring_submit }, { BPF_FUNC_ringbuf_discard, ring_submit },
-		{ BPF_FUNC_ringbuf_output, ring_output }, { BPF_FUNC_ringbuf_reserve_dynptr, ring_reserve_dynptr },
+		{ BPF_FUNC_ringbuf_output, ring_output },
+		{ BPF_FUNC_ringbuf_reserve_dynptr, ring_reserve_dynptr },
 		{ BPF_FUNC_ringbuf_submit_dynptr, ring_submit_dynptr },
 		{ BPF_FUNC_ringbuf_discard_dynptr, ring_submit_dynptr },
 	};
@@ -297,8 +308,10 @@ static uint64_t random_state;
 void world_make(void)
 {
 	for (int i = 0; i < GEN_MAPS; i++) {
-		maps[i] = (struct pb_bpf_map){ .attr = gen_maps[i], .types = { .spin_lock_off = -1, .timer_off = -1 },
-					       .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ? &array_ops :
+		maps[i] = (struct pb_bpf_map){ .attr = gen_maps[i],
+					       .types = { .spin_lock_off = -1, .timer_off = -1 },
+					       .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ?
+						      &array_ops :
 						      i == GEN_PROGS ? &progs_ops : &hash_ops,
 					       .elem_size = APART };
 		world_maps[i] = &maps[i];
@@ -312,7 +325,8 @@ void world_make(void)
 
 void *world_ctx(void)
 {
-	return type == BPF_PROG_TYPE_XDP ? (void *)&xdp : type == BPF_PROG_TYPE_KPROBE ? (void *)regs : (void *)&skb;
+	return type == BPF_PROG_TYPE_XDP ? (void *)&xdp :
+	       type == BPF_PROG_TYPE_KPROBE ? (void *)regs : (void *)&skb;
 }
 
 static bool has_packet(void)
@@ -388,7 +402,8 @@ static void reset_packet(void)
 		mprotect(packets[1], PAGE, PROT_NONE);
 		used = true;
 	}
-	data = (uint8_t *)packets[0] + (as_kernel ? ROOM + elsewhere * 64u : at_begin != elsewhere ? 0 : PAGE - length);
+	data = (uint8_t *)packets[0] + (as_kernel ? ROOM + elsewhere * 64u :
+					at_begin != elsewhere ? 0 : PAGE - length);
 	fill(data, length);
 	p = (struct pb_bpf_pkt){ data, data + length, data, data, data + length };
 	if (as_kernel) {
@@ -468,7 +483,8 @@ int world_values(struct area *areas)
 
 	for (int i = 0; i < GEN_MAPS; i++)
 		for (uint32_t n = 0; n < entries(&maps[i]); n++)
-			areas[nr++] = (struct area){ maps[i].elems + n * APART, maps[i].attr.value_size, true };
+			areas[nr++] = (struct area){ maps[i].elems + n * APART,
+						     maps[i].attr.value_size, true };
 	for (int i = 0; i < RECORDS; i++)
 		if (reserved[i].at)
 			areas[nr++] = reserved[i];
@@ -497,7 +513,8 @@ uint64_t world_sum(void)
 	return add(add(sum, &skb.s, sizeof skb.s), regs, sizeof regs);
 }
 
-uint64_t world_random(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5, struct pb_bpf_run *run)
+uint64_t world_random(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
+		      struct pb_bpf_run *run)
 {
 	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
 	return random_state >> 32;
@@ -536,4 +553,5 @@ static uint32_t cpu(struct pb_bpf_run *run)
 }
 
 const struct pb_bpf_host world_host = { .clock = clock_at, .read = no_read, .read_str = no_read_str,
-					.pid_tgid = number, .uid_gid = number, .comm = comm, .cpu = cpu };
+					.pid_tgid = number, .uid_gid = number, .comm = comm,
+					.cpu = cpu };
