@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations for the second generator's files. */
+/* The second generator's account of a program, and declarations for the generator's files. */
 #ifndef PB_TEST_WEAVE_PRIV_H
 #define PB_TEST_WEAVE_PRIV_H
 #include "bpf/core/opcodes.h"
@@ -109,6 +109,14 @@ static inline void called(struct weave *w, bool r0_number)
 
 static const uint8_t sizes[] = { BPF_B, BPF_H, BPF_W, BPF_DW };
 
+static const uint8_t jumps[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET, BPF_JNE, BPF_JSGT, BPF_JSGE,
+				 BPF_JLT, BPF_JLE, BPF_JSLT, BPF_JSLE };
+
+static inline unsigned jump_class(struct weave *w)
+{
+	return chance(w, 50) ? BPF_JMP : BPF_JMP32;
+}
+
 static inline bool has_packet(const struct weave *w)
 {
 	return !w->in_sub && (w->type == BPF_PROG_TYPE_XDP || w->type == BPF_PROG_TYPE_SCHED_CLS);
@@ -124,11 +132,28 @@ static inline bool has_ctx(const struct weave *w)
 int weave_free(struct weave *w);
 int weave_number(struct weave *w);
 int64_t weave_imm(struct weave *w);
-/* Loads a new number into the register. */
+/* Loads a new number into the register. weave_load_wide() loads a 64-bit constant. */
 void weave_load(struct weave *w, int r);
+void weave_load_wide(struct weave *w, int r);
 /* Bounds the number in the register, in a random way. */
 void weave_bound(struct weave *w, int r);
+/* Adds n random items. */
 void weave_items(struct weave *w, int n);
+/* These functions add one item each. An item that isn't allowed at this point is left out. */
+void weave_load_packet(struct weave *w);
+void weave_compute(struct weave *w);
+void weave_guard(struct weave *w);
+void weave_around(struct weave *w);
+void weave_spill_fill(struct weave *w);
+void weave_atomic(struct weave *w);
+void weave_call_numbers(struct weave *w);
+void weave_call_stack(struct weave *w);
+void weave_call_back(struct weave *w);
+void weave_loop(struct weave *w);
+void weave_loop_may_goto(struct weave *w);
+void weave_loop_numbers(struct weave *w);
+/* Makes the instructions of a subprogram. */
+void weave_make_sub(struct weave *w, int sub);
 /* Adds an access at the edge of a number's bounds. */
 void weave_edge(struct weave *w);
 /* Makes the program p from the current instructions, and adds an end after the body. */
