@@ -272,12 +272,13 @@ static void edge_packet(struct weave *w)
 	w->numbers &= ~(1u << data | 1u << end | 1u << p);
 	put(w, BPF_LDX | BPF_MEM | BPF_W, data, CTX,
 	    meta ? (xdp ? (int)offsetof(struct xdp_md, data_meta) :
-	    (int)offsetof(struct __sk_buff, data_meta)) : xdp ? (int)offsetof(struct xdp_md, data) :
-	    (int)offsetof(struct __sk_buff, data), 0);
+			  (int)offsetof(struct __sk_buff, data_meta)) :
+	    xdp ? (int)offsetof(struct xdp_md, data) : (int)offsetof(struct __sk_buff, data), 0);
 	put(w, BPF_LDX | BPF_MEM | BPF_W, end, CTX,
 	    meta != chance(w, 5) ? (xdp ? (int)offsetof(struct xdp_md, data) :
-	    (int)offsetof(struct __sk_buff, data)) : xdp ? (int)offsetof(struct xdp_md, data_end) :
-	    (int)offsetof(struct __sk_buff, data_end), 0);
+					  (int)offsetof(struct __sk_buff, data)) :
+	    xdp ? (int)offsetof(struct xdp_md, data_end) :
+		  (int)offsetof(struct __sk_buff, data_end), 0);
 	if (variable) {
 		if (chance(w, 30)) {
 			from = pick(w, 14);

@@ -59,10 +59,10 @@ void weave_spill_fill(struct weave *w)
 		s = pick(w, 4);
 		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], to,
 		    chance(w, 50) ? 10 : base, 0, 0);
-		w->c->insns[w->c->nr - 1].off = (int16_t)(-8 * (slot + 1) +
-							  (chance(w, 60) ? 0 :
-							   pick(w, 9 - width_of(s))) +
-			(w->c->insns[w->c->nr - 1].src_reg == 10 ? 0 : less));
+		w->c->insns[w->c->nr - 1].off =
+			(int16_t)(-8 * (slot + 1) +
+				  (chance(w, 60) ? 0 : pick(w, 9 - width_of(s))) +
+				  (w->c->insns[w->c->nr - 1].src_reg == 10 ? 0 : less));
 	} else {
 		return;
 	}
