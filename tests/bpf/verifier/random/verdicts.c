@@ -122,83 +122,113 @@ static int drop_privileges(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-int main(int argc, char **argv)
+/* ---- the comparison -------------------------------------------------------------------------- */
+
+static struct {
+	unsigned long programs;
+	uint64_t seed;
+	int loud;
+	bool unprivileged;
+} opt = { .programs = 10000, .seed = 1 };
+
+static struct {
+	unsigned long both, neither, stricter, laxer, shown, kernels, gave_up, quirks;
+} sum;
+
+static void make_maps(void)
 {
-	unsigned long n = 10000, both = 0, neither = 0, stricter = 0, laxer = 0, shown = 0,
-		      kernels = 0, gave_up = 0, quirks = 0;
-	uint64_t seed = 1;
+	for (int i = 0; i < GEN_MAPS; i++) {
+		maps[i] = (struct pb_bpf_map){ .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ?
+						      &array_ops : &hash_ops,
+					       .attr = gen_maps[i],
+					       .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	}
+}
+
+/* Compares the verdicts on one program, and counts the result. */
+static void compare(uint64_t seed)
+{
 	struct gen_program p;
-	struct utsname u;
-	int c, loud = 0, end, kernel;
-	bool unprivileged = false;
+	enum ask_answer said;
+	int kernel, us;
+
+	generate(&p, seed);
+	kernel = ask_verdict(&p, 0);
+	said = ask_answer(kernel);
+	us = ask_us(&p, 0);
+	if (said == ASK_HAS_BUG) {
+		sum.kernels++;	/* the kernel itself reports the bug */
+	} else if (said == ASK_GIVES_UP && !us) {
+		sum.gave_up++;
+	} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) &&
+		   ask_takes_delta_for_offset()) {
+		sum.quirks++;
+	} else if (!kernel && !us) {
+		sum.both++;
+	} else if (kernel && us) {
+		sum.neither++;
+	} else if (us) {
+		sum.stricter++;
+		if (opt.loud && sum.shown++ < 20)
+			show(&p, seed, "STRICTER", kernel, us);
+	} else {
+		sum.laxer++;
+		if (sum.shown++ < 20)
+			show(&p, seed, "LAXER", kernel, us);
+	}
+}
+
+/* Returns false if an option is unknown. */
+static bool read_options(int argc, char **argv)
+{
+	int c;
 
 	while ((c = getopt(argc, argv, "n:s:uv")) != -1)
 		switch (c) {
 		case 'n':
-			n = strtoul(optarg, NULL, 0);
+			opt.programs = strtoul(optarg, NULL, 0);
 			break;
 		case 's':
-			seed = strtoull(optarg, NULL, 0);
+			opt.seed = strtoull(optarg, NULL, 0);
 			break;
 		case 'u':
-			unprivileged = true;
+			opt.unprivileged = true;
 			break;
 		case 'v':
-			loud++;
+			opt.loud++;
 			break;
 		default:
-			return 2;
+			return false;
 		}
-	for (int i = 0; i < GEN_MAPS; i++) {
-		maps[i] = (struct pb_bpf_map){ .ops = gen_maps[i].type == BPF_MAP_TYPE_ARRAY ?
-						       &array_ops : &hash_ops,
-					       .attr = gen_maps[i],
-					       .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	}
-	kernel = ask_open();
-	if (kernel) {
-		printf("verdicts: the kernel can't be asked: %s\n", strerror(-kernel));
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct utsname u;
+	int end, err;
+
+	if (!read_options(argc, argv))
+		return 2;
+	make_maps();
+	err = ask_open();
+	if (err) {
+		printf("verdicts: the kernel can't be asked: %s\n", strerror(-err));
 		return 77;
 	}
-	if (unprivileged) {
+	if (opt.unprivileged) {
 		ask_make_all();
 		end = drop_privileges();
 		if (end >= 0)
 			return end;
 	}
-	for (uint64_t s = seed; s < seed + n; s++) {
-		enum ask_answer said;
-		int us;
-
-		generate(&p, s);
-		kernel = ask_verdict(&p, 0);
-		said = ask_answer(kernel);
-		us = ask_us(&p, 0);
-		if (said == ASK_HAS_BUG) {
-			kernels++;	/* the kernel itself reports the bug */
-		} else if (said == ASK_GIVES_UP && !us) {
-			gave_up++;
-		} else if (said == ASK_REFUSES && !us && ask_verdict(&p, 1) &&
-			   ask_takes_delta_for_offset()) {
-			quirks++;
-		} else if (!kernel && !us) {
-			both++;
-		} else if (kernel && us) {
-			neither++;
-		} else if (us) {
-			stricter++;
-			if (loud && shown++ < 20)
-				show(&p, s, "STRICTER", kernel, us);
-		} else {
-			laxer++;
-			if (shown++ < 20)
-				show(&p, s, "LAXER", kernel, us);
-		}
-	}
+	for (uint64_t s = opt.seed; s < opt.seed + opt.programs; s++)
+		compare(s);
 	uname(&u);
 	printf("%lu programs (seeds from %lu), Linux %s: %lu accepted by both, "
 	       "%lu refused by both, ours stricter %lu, laxer %lu; "
 	       "the kernel has a bug in %lu, gives up %lu, has its reasons in %lu\n",
-	       n, seed, u.release, both, neither, stricter, laxer, kernels, gave_up, quirks);
-	return laxer != 0;
+	       opt.programs, opt.seed, u.release, sum.both, sum.neither, sum.stricter, sum.laxer,
+	       sum.kernels, sum.gave_up, sum.quirks);
+	return sum.laxer != 0;
 }
