@@ -85,9 +85,9 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 }
 
 /* Merges the trees below the function's nodes. If a node of the function lies below another node of
- * the function, the lower node is only a part of the upper node's tree. A node's `mark` is the index
- * of the node's copy in the merged tree. Parents come before their children, so one pass over the
- * nodes is enough. -D counts levels from the function; deeper nodes have the mark HIDDEN. */
+ * the function, the lower node is only a part of the upper node's tree. A node's `mark` is the
+ * index of the node's copy in the merged tree. Parents come before their children, so one pass over
+ * the nodes is enough. -D counts levels from the function; deeper nodes have the mark HIDDEN. */
 static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;

@@ -20,8 +20,8 @@
 #include "recorder/texts.h"
 
 #define OUTPUT_SIZE	(1u << 20)
-/* Names of the two maps that Patchbay adds. No map of a C program has such a name: a variable's name
- * can't contain a '+', and the loader replaces it in a section's name. */
+/* Names of the two maps that Patchbay adds. No map of a C program has such a name: the name of a
+ * variable can't contain a '+', and the loader replaces a '+' in the name of a section. */
 #define OUTPUT		"bpf+output"
 #define COUNTS		"bpf+counts"
 #define CPU_SLOTS	16		/* smallest count of per-CPU slots */
