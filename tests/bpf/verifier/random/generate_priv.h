@@ -28,7 +28,6 @@ struct gen {
 	int sub;		/* the subprogram that is now generated; 0: the main program */
 	int starts[GEN_MOST_FUNCS];
 	bool wanted[GEN_MOST_FUNCS];
-	bool careless;
 };
 
 static inline uint64_t next(struct gen *g)
