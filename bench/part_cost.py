@@ -143,7 +143,7 @@ def cpu_time(bench, program):
             7, f"{what}: {text}", limit, rounds, compute, *names, **more)
         row("uftrace, CPU time per call over bare", None, above, "bare", "uftrace", unit="ns")
         row("uftrace, wall time per call over bare", None, lambda b, u: (u.wall - b.wall) / calls * 1e9, "bare", "uftrace", unit="ns")
-        row("uftrace -D 1, CPU time a rejected call over bare", None, above, "bare", "uftrace -D 1", unit="ns")
+        row("uftrace -D 1, CPU time per rejected call over bare", None, above, "bare", "uftrace -D 1", unit="ns")
         row("to a file, CPU time per call over bare", None, above, "bare", "file", unit="ns")
         row("to a file, CPU time / uftrace", "<= 0.3", lambda b, p, u: above(b, p) / above(b, u), "bare", "file", "uftrace")
         row("--overwrite, CPU time / uftrace", "<= 0.3", lambda b, p, u: above(b, p) / above(b, u), "bare", "overwrite", "uftrace")

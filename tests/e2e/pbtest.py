@@ -308,9 +308,9 @@ def chrome_events(data):
 
 
 def with_depths(events):
-    """Yields each event with a list: the names of the open calls of the event's thread. The event's
-    depth is right even if it is deeper than the view indents. The list of names is cut to that
-    depth, and doesn't have the event's own name yet."""
+    """Yields each event with a list: the names of the open calls of the event's thread. The view
+    doesn't indent very deep calls any further, but the depth of each event is right. The list of
+    names is cut to that depth, and doesn't have the event's own name yet."""
     stacks = collections.defaultdict(list)
     for e in events:
         st = stacks[e.tid]

@@ -7,8 +7,9 @@
  * Built with -DLAUNCHER, this file is the launcher. The launcher sets the filter and executes
  * argv[1]. argv[1] is the build without -DLAUNCHER. If the launcher set the filter through libc,
  * the agent would notice the filter and would not trace argv[1]. So the launcher has its own
- * `syscall` instruction. The traced program must have none, because otherwise the agent would make
- * no read that may fault (doc/design/reads.md). So the launcher is a separate build.
+ * `syscall` instruction. In a program with such an instruction, the agent avoids reads that may
+ * fault (doc/design/reads.md). The traced program must not have it, so the launcher is a separate
+ * build.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>

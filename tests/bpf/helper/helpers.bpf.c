@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Programs for run_helpers. Each program returns a hash of results of helpers, results of map
+ * Programs for run_helpers. Most programs return a hash of results of helpers, results of map
  * operations, and fields of contexts. Patchbay and the kernel must get the same hash.
  */
 #include <linux/bpf.h>

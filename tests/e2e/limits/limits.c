@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes many threads, nested calls or coroutines. All of them have open calls, so the tracer has to
- * keep a state for each. Prints the number of calls, and the memory that is used while all of them
+ * keep a state for each. Prints the number of calls, and the memory that is used while most of them
  * exist.
  *
  *   limits threads N		N threads at the same time, each with two open calls

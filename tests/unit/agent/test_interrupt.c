@@ -282,7 +282,8 @@ static void a_change_of_stack_is_left(void **state)
 
 /* Two threads on one stack would damage the stack's calls. Another thread may still have open calls
  * on a stack whose end is only guessed. A thread may take this stack only if the thread's return
- * slot shows that it continues inside these calls. */
+ * slot lies among the slots of these calls, or close to them. Such a thread continues these
+ * calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)
 {
 	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };

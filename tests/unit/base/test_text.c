@@ -18,8 +18,8 @@ static void cleaned(void **state)
 		/* U+009B begins a control sequence. U+00A0 and U+011B don't. */
 		{ "a\xc2\x9b" "1m", "a??1m", 0 }, { "\xc2\x80\xc2\x9f", "????", 0 },
 		{ "\xc2\xa0\xc4\x9b\xc3\x9b", "\xc2\xa0\xc4\x9b\xc3\x9b", 0 },
-		/* bytes that are cut off or not UTF-8: no terminal takes them for a control
-		 * character */
+		/* bytes that are cut off or not UTF-8: a terminal that reads UTF-8 doesn't take
+		 * them for a control character */
 		{ "\xc2", "\xc2", 0 }, { "\x9b" "1m", "\x9b" "1m", 0 },
 		{ "\xc2\xc2\x9b", "\xc2??", 0 },
 	};

@@ -26,8 +26,8 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* a name from PB_INEXIT_LIST, which says why the exits aren't
-				 * hooked. The name NOT means that all exits are hooked. After NOT,
+	const char *is;		/* NOT if all exits are hooked. Otherwise a name from
+				 * PB_INEXIT_LIST, which says why they aren't. After NOT,
 				 * " kind+offset:how" follows for each exit. If the function has
 				 * PB_FUNC_GOES_ON, "goes on, " precedes the name */
 };
@@ -44,8 +44,9 @@ static inline const struct pb_fn *named(const struct pb_an *an, const char *name
 	return NULL;
 }
 
-/* Writes the text for f that struct expected has in `is`. All offsets are from the function's
- * start, even if an exit is in another unit of the function. A unit is the code of one FDE. */
+/* Describes the exits of f in the form of struct expected's member `is`. All offsets are from the
+ * function's start, even if an exit is in another unit of the function. A unit is the code of one
+ * FDE. */
 static inline void describe(const struct pb_an *an, const struct pb_fn *f, char *to, size_t size)
 {
 	uint32_t units[MAX_UNITS];

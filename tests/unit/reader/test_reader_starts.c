@@ -241,7 +241,8 @@ void test_open_list_cut(void **state)
 	assert_non_null(strstr(p, "\nopen 127 627-1000 d298\nentry 128 @628 d299\n"));
 }
 
-/* A list that isn't full is complete, even if the depth is larger. */
+/* A list with fewer than PB_CHUNK_OPEN_MAX calls has all open calls, even if the depth is
+ * larger. */
 void test_open_list_whole(void **state)
 {
 	const char *p;
