@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../unit/gen_data/gen_data.h"
+#include "../unit/recordings/gen_data.h"
 #include "base/base.h"
 #include "driver.h"
 #include "views.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../unit/gen_data/gen_data.h"
+#include "../unit/recordings/gen_data.h"
 #include "support.h"
 #include "view/filter.h"
 #include "view/options.h"

@@ -17,7 +17,7 @@ struct fuzz_file {
 const char *fuzz_store(const struct fuzz_file files[FUZZ_NR_FILES]);
 /* Opens the directory and runs all views, with and without filters. */
 void fuzz_run_views(const char *dir);
-/* Makes the files of a scenario (tests/unit/gen_data/gen_scenarios.c). The caller frees their
+/* Makes the files of a scenario (tests/unit/recordings/gen_scenarios.c). The caller frees their
  * data. */
 void fuzz_scenario(const char *name, uint64_t n, struct fuzz_file files[FUZZ_NR_FILES]);
 #endif

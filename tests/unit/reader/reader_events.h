@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../gen_data/gen_data.h"
+#include "../recordings/gen_data.h"
 #include "reader/stream.h"
 
 #define EVENTS_SIZE	(1 << 16)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../gen_data/gen_data.h"
+#include "../recordings/gen_data.h"
 #include "reader/stream.h"
 
 #define STACK 77

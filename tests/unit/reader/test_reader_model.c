@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen_data/gen_data.h"
+#include "../recordings/gen_data.h"
 #include "reader/stream.h"
 
 #define SEEDS		1500

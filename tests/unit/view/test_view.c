@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../gen_data/gen_data.h"
+#include "../recordings/gen_data.h"
 #include "view/options.h"
 #include "view/tree.h"
 
