@@ -108,7 +108,8 @@ int pb_bpf_object_set(struct pb_bpf_object *o, const char *name, const char *val
 		i++;
 	if (i == o->nr_maps)
 		return -ENOENT;
-	/* existing contents are in the object's own copy of the file, which may be changed */
+	/* if the map has contents, they lie in the object's own copy of the file (l->bytes) or in
+	 * memory of load_alloc(); both may be changed */
 	if (!v.map->contents)
 		v.map->contents = load_alloc(l, v.map->attr.value_size);
 	return v.map->contents ? put((uint8_t *)v.map->contents + v.off, &v, o->btf, value) :

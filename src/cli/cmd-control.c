@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay control`: reads and writes control files of a program that runs under `patchbay record
- * --serve`. Finds the session that traces the process. Without a process, takes the only session.
+ * --serve`. Finds the session that traces the process. If the user gives neither a process nor a
+ * session, there must be only one session, and the command uses it.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@ struct report {
 };
 
 static const struct argp_option options[] = {
-	{ "sort", 's', "KEY", 0, "total, self, calls, min, max, avg or func (total)", 1 },
-	{ "format", 'f', "FORMAT", 0, "text, csv or json (text)", 1 },
+	{ "sort", 's', "KEY", 0, "total (default), self, calls, min, max, avg or func", 1 },
+	{ "format", 'f', "FORMAT", 0, "text (default), csv or json", 1 },
 	{ "diff", OPT_DIFF, "DIR", 0, "Compare with the earlier recording in DIR", 1 },
 	{ 0 }
 };

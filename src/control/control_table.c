@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of control files. Also packs writes for a message. */
+/* The table of control files. This file also packs writes of control files into a message, and
+ * unpacks them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

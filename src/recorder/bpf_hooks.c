@@ -86,8 +86,8 @@ static void count_one(void *arg, unsigned module, uint32_t func)
 	f->returns += pb_func_returns(f->list[f->known - 1], fn);
 }
 
-/* Searches module m, too. Returns the number of its usable functions. On an error, prints one line
- * and returns -1. */
+/* Searches module m for the hook's functions, and adds their counts to *f. Returns the number of
+ * usable functions in m. On an error, prints one line and returns -1. */
 static int look(struct found *f, const struct record_hook *h, const struct record_module *m)
 {
 	unsigned usable = f->usable;
@@ -118,8 +118,8 @@ static bool reason(const struct found *f, const struct record_hook *h, char *tex
 	} else if (f->matched) {
 		snprintf(text, len, "can't be probed: %s",
 			 f->refused ? record_refused_text(f->refused) :
-			 "its module is compiled with -finstrument-functions, whose calls have no "
-			 "registers");
+			 "its module is compiled with -finstrument-functions; the compiler's hooks "
+			 "don't get the call's registers");
 	} else {
 		pb_control_nearest_function(f->list, f->known, h->function, near, sizeof(near));
 		snprintf(text, len, *near ? "no such function; did you mean %s?" :
@@ -223,8 +223,8 @@ static void why_never(const struct record_options *o, unsigned hook, const struc
 			look(f, h, m->list[i]);
 	if (f && f->known) {
 		if (!reason(f, h, text, len))
-			snprintf(text, len, "Patchbay has replaced the function itself, or had no "
-					    "room for a stub");
+			snprintf(text, len, "Patchbay has replaced this function with its own, or "
+					    "there was no room for a stub");
 	} else if (h->by_path) {
 		snprintf(text, len, "this file was not loaded");
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sends messages to agents and to clients of `patchbay control`. Never blocks. */
+/* Sends messages to agents, and to clients (`patchbay control`). Never blocks. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

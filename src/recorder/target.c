@@ -28,8 +28,9 @@ static int refuse(int status, const char *path, const char *why)
 	return status;
 }
 
-/* Searches PATH as execvp() does, for the first file that may be executed. Returns -EACCES if files
- * were found, but none may be executed. */
+/* If `prog` has no slash, searches PATH for the first file that may be executed. If PATH isn't set,
+ * searches /usr/local/bin, /usr/bin and /bin. Returns -EACCES if files were found, but none may be
+ * executed. */
 static int find_in_path(const char *prog, char *out)
 {
 	const char *path = getenv("PATH");

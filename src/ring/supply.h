@@ -14,9 +14,15 @@
 extern uint64_t (*pb_supply_ticks)(void);
 
 /* Takes a FREE chunk for the owner o, and makes it TAKEN. If no chunk is FREE, the ring's mode
- * decides: give up, take over a FULL chunk, or wait for the recorder. A wait ends without a chunk
- * in these cases: the session ends; the recorder dies, or sends no heartbeat for ring->wait_ticks;
- * no waiting thread gets a chunk for that time, and threads hold all chunks. NULL: no chunk. */
+ * decides: give up, take over a FULL chunk, or wait for the recorder. NULL: no chunk. A wait ends
+ * without a chunk in these cases:
+ *
+ *   - the session ends, or the ring's mode changes
+ *   - a handler has forked, and this process is the child
+ *   - the recorder dies
+ *   - the recorder sends no heartbeat for ring->wait_ticks
+ *   - threads hold all chunks, and no waiting thread gets a chunk for ring->wait_ticks
+ */
 struct pb_chunk *pb_supply_take(struct pb_owner o);
 
 /* Changes a chunk's state and serial, which are one word. The old values are `state` and `serial`;

@@ -210,8 +210,8 @@ static const char *note_on(const struct pb_event *ev)
 	return ev->flags & PB_EV_TAIL ? tail : NULL;
 }
 
-/* Prints "func();" with its duration. If there is a `comment`, prints no duration, and the comment
- * at the end of the line. */
+/* Prints "func();". If `comment` is NULL, also prints the call's duration. Otherwise prints no
+ * duration, and puts `comment` at the end of the line. */
 static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t depth,
 		       const char *comment)
 {

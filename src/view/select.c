@@ -12,8 +12,9 @@ bool pb_view_selects(const struct pb_view *v)
 	return v->filters || v->max_depth || v->min_ns || v->from || v->to != UINT64_MAX;
 }
 
-/* Returns the selection around the outermost call of a stack. IN and OUT come from the call that
- * waits for the stack. The depth is the number of the stack's unknown outer calls. */
+/* Returns the selection around the outermost call of a stack. PB_SEL_IN and PB_SEL_OUT are copied
+ * from the call that waits for the stack: the innermost call of s->from. The depth is the number of
+ * the stack's unknown outer calls. */
 static uint32_t outside(const struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;

@@ -28,8 +28,9 @@ struct pb_view {
 };
 
 /*
- * Options of the function_graph text: X(flag, bit, name). They have the names of the kernel's
- * options/funcgraph-*. The parser, the completion and the help of -O are made from these rows.
+ * Options of the function_graph text: X(flag, bit, name). The names are those of the kernel's
+ * options/funcgraph-*, except "tid". In place of "tid", the kernel has "cpu". The parser, the
+ * completion and the help of -O are made from these rows.
  */
 #define PB_FG_OPTIONS(X) \
 	X(OVERHEAD, 0, "overhead") X(DURATION, 1, "duration") X(TID, 2, "tid") \
@@ -64,8 +65,8 @@ struct pb_report_row {
 	const char *name, *module, *raw;	/* raw: the name in the symbol table */
 	uint64_t id;
 	uint64_t calls, timed;		/* timed: calls whose time is known */
-	uint64_t total, self, sum, min, max;	/* ns; total: without the time of calls inside a
-						 * call of the same function */
+	uint64_t total, self, sum, min, max;	/* ns; total leaves out the time of recursive calls,
+						 * because the outer call's time includes it */
 };
 
 struct pb_report {

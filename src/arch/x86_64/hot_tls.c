@@ -13,7 +13,8 @@
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *
- * The section is written as a whole, into the process's private copy of its pages.
+ * The agent changes a copy of the whole section pb_hot, and then writes this copy to the section's
+ * address. So the process gets private copies of all pages of the section.
  */
 #include <stddef.h>
 #include <sys/mman.h>

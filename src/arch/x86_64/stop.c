@@ -21,11 +21,12 @@
  * If the observer started the program, the helper becomes the observer's child, too. So the
  * program's wait calls don't see the helper.
  *
- * If a thread doesn't stop within STOP_NS, the stop is given up before anything is written. For
- * example, the thread may wait for its vfork child. A runnable thread needs only a processor to
- * stop. So if a try fails because of a late thread, the next try waits twice as long for runnable
- * threads, up to STOP_MOST_NS. The first PATIENT_TRIES tries are also given up if a signal handler
- * has interrupted bytes that are about to be replaced.
+ * In the first try, all threads have STOP_NS to stop. If a thread is late, the try fails before
+ * anything is written. A thread that waits in the kernel may be late, for example if it waits for
+ * its vfork child. A runnable thread needs only a processor to stop. So if a try fails because of a
+ * late thread, the next try waits twice as long for runnable threads, up to STOP_MOST_NS. For other
+ * threads, each try waits STOP_NS. The first PATIENT_TRIES tries also fail if a signal handler has
+ * interrupted bytes that are about to be replaced.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -53,7 +54,8 @@
 #define LATE_MOST_NS	2000000000ull	/* the longest wait for late threads that are runnable */
 #define GROUP		6000		/* patches per stop; they take about a millisecond */
 #define RETRIES		100
-#define PATIENT_TRIES	20		/* tries that wait until handlers have ended */
+#define PATIENT_TRIES	20		/* the number of first tries. These tries fail if a
+					 * handler has interrupted bytes to be replaced */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
@@ -181,9 +183,10 @@ static int wait_task(struct task *t, uint64_t deadline)
 	return 0;
 }
 
-/* Waits for a thread until the deadline. If the thread is runnable then, goes on waiting until
- * `most` at the latest. A runnable thread stops as soon as it gets a processor. A thread that waits
- * in the kernel, for example for its vfork child, may not stop for a long time. */
+/* Waits until the thread stops, but no longer than until the deadline. If the thread is runnable at
+ * the deadline, the deadline moves by STOP_NS, but not beyond `most`. A runnable thread stops as
+ * soon as it gets a processor. A thread that waits in the kernel, for example for its vfork child,
+ * may not stop for a long time. */
 static int wait_runnable(const char *dir, struct task *t, uint64_t deadline, uint64_t most)
 {
 	int err;
@@ -579,7 +582,8 @@ int pb_stop_world(struct pb_stop *s)
 		size_t left = s->nr - s->done, nr = left < GROUP ? left : GROUP;
 
 		err = stop_for_group(s, nr);
-		/* after another error, a part of the group may have been written */
+		/* -EAGAIN: no patch of the group was written. Any other error: some patches may
+		 * have been written, so the group counts as done */
 		if (err != -EAGAIN)
 			s->done += nr;
 	} while (!err && s->done < s->nr);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A table of all eBPF instructions: RFC 9669, conformance groups base32, base64, divmul32,
- * divmul64, atomic32, atomic64 and packet. Verifier, interpreter, JIT and disassembler read this
- * table. None of them decodes opcodes itself.
+ * A table of the eBPF instructions: those of RFC 9669 (conformance groups base32, base64, divmul32,
+ * divmul64, atomic32, atomic64 and packet), and may_goto, which is not in the RFC. Verifier,
+ * interpreter, JIT and disassembler read this table. None of them decodes opcodes itself.
  *
- * An operation is an opcode byte. If several operations share an opcode byte, the value of another
- * field distinguishes them. enum pb_bpf_op numbers the operations. A program is decoded once. An
- * instruction that is no operation of the table is invalid.
+ * The opcode byte of an instruction determines its operation. If several operations share an opcode
+ * byte, the value of another field distinguishes them. enum pb_bpf_op numbers the operations. A
+ * program is decoded once. An instruction that is no operation of the table is invalid.
  *
  * Context: any; no state.
  */
@@ -25,11 +25,13 @@
 				 * (may_goto) */
 #endif
 
-#define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* the limit of iterations of one loop: of bpf_loop,
-						 * may_goto, or an iterator of numbers */
+#define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* the most iterations of one iterator of numbers,
+						 * or of all may_gotos of one frame together */
 
-/* What an operation does with its fields. dst and src are registers. A field that isn't named in
- * the member's comment is 0. */
+/* What an operation does with its fields. dst and src are registers. In a valid instruction, most
+ * fields that the member's comment doesn't name are 0. There are two exceptions. The field that
+ * distinguishes operations of the same opcode has the value of the table's row. The kernel ignores
+ * `off` of an exit. */
 enum pb_bpf_form {
 	PB_BPF_NO_INSN,
 	PB_BPF_ALU_K,		/* dst = dst OP imm; a move doesn't read dst */
@@ -58,7 +60,7 @@ enum pb_bpf_form {
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
 	PB_BPF_CALL_PC,		/* r0 = subprogram at pc + imm (r1 ... r5) */
-	PB_BPF_CALL_KFUNC,
+	PB_BPF_CALL_KFUNC,	/* r0 = kfunc imm (r1 ... r5); a valid `off` is 0 */
 	PB_BPF_RETURN,		/* exit */
 };
 

@@ -126,7 +126,8 @@ static const char *not_attached(const struct pb_bpf_object_prog *p)
 	case BPF_PROG_TYPE_SOCKET_FILTER: case BPF_PROG_TYPE_SCHED_CLS:
 	case BPF_PROG_TYPE_SCHED_ACT:
 	case BPF_PROG_TYPE_XDP: case BPF_PROG_TYPE_CGROUP_SKB:
-		return "packets pass in the kernel only; see patchbay bpf run";
+		return "only the kernel has packets; to give the program a packet, use patchbay "
+		       "bpf run";
 	case BPF_PROG_TYPE_TRACEPOINT: case BPF_PROG_TYPE_RAW_TRACEPOINT:
 		return "tracepoints are the kernel's";
 	case BPF_PROG_TYPE_PERF_EVENT:
@@ -136,13 +137,13 @@ static const char *not_attached(const struct pb_bpf_object_prog *p)
 	}
 	if (p->special)
 		return p->user ? "USDT markers can't be probed here; probe a function" :
-				 "system calls can't be probed here; probe the library's function "
-				 "that makes it";
+				 "system calls can't be probed here; probe the library function "
+				 "that makes the system call";
 	if (p->session)
 		return "sessions need the kernel's functions bpf_session_is_return and "
 		       "bpf_session_cookie; probe entry and return by two programs";
 	if (!p->autoload)
-		return "its section begins with ?";
+		return "its section begins with ?";	/* take_loaded() doesn't print this */
 	return p->target && *p->target ? NULL : "its section names no function";
 }
 

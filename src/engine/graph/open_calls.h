@@ -47,8 +47,8 @@ _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
-	struct pb_open_segment *prev, *next;	/* `next` may hold no calls, and is kept for
-						 * reuse */
+	struct pb_open_segment *prev, *next;	/* when the last call of `next` has ended, `next`
+						 * stays for reuse */
 	void *stack;		/* the calls' struct pb_stack; opaque here */
 	uint32_t depth;		/* number of calls in the segments before this one */
 	uint32_t final;		/* no segment may be added after this one */
@@ -64,8 +64,8 @@ struct pb_open_hooks {
 	void *context;
 	/* The call was skipped: its frame is gone. */
 	void (*skipped)(void *context, const struct pb_open_call *call);
-	/* A handler that had interrupted the call's exit left by a jump. (If a handler that has
-	 * interrupted a call's entry leaves by a jump, the call was never made.) */
+	/* A handler interrupted the call's exit, and then left by a jump. (If a handler interrupts
+	 * a call's entry, and then leaves by a jump, the call was never made.) */
 	void (*cut)(void *context, const struct pb_open_call *call);
 	/* Returns a segment, of zeros or with old contents; NULL: none is left. */
 	struct pb_open_segment *(*segment)(void *context);
@@ -91,7 +91,8 @@ struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
 struct pb_open_call *pb_open_innermost(struct pb_open_call *hint);
 /* The entry after `call` in the array, whatever its state; NULL: there is none. */
 struct pb_open_call *pb_open_above(struct pb_open_call *call);
-/* The entry before `call` in the array; the feet of later segments are passed over. */
+/* The entry before `call` in the array. The result is never the foot of a segment, except the
+ * stack's foot. */
 struct pb_open_call *pb_open_below(const struct pb_open_call *call);
 bool pb_open_is_live(const struct pb_open_call *call);
 /* Returns whether the call's exit is under way. *slot gets the call's return slot. */
@@ -128,7 +129,7 @@ struct pb_open_call *pb_open_exit(struct pb_open_call **top, uint64_t slot, uint
 				  const struct pb_open_hooks *hooks);
 /* Frees a call that pb_open_exit() returned, once its record is written. */
 void pb_open_release(struct pb_open_call **top, struct pb_open_call *call);
-/* Makes a call that pb_open_exit() returned live again, because its return has eBPF programs. The
- * call's state must be PB_ENTRY_PROG. */
+/* Undoes pb_open_exit(): the call is live again, because eBPF programs still wait for its return.
+ * The call's state must be PB_ENTRY_PROG. */
 void pb_open_keep(struct pb_open_call *call, uint64_t slot);
 #endif

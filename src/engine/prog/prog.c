@@ -346,9 +346,9 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 	return slot - s->lo >= STACK_ROOM + s->guard;
 }
 
-/* Called in a forked child. Frees the per-CPU slots of threads that exist only in the parent, and
- * maps the memory of the eBPF maps again. Under a seccomp filter the old mappings stay, because the
- * filter may kill the program for opening files. */
+/* Has an effect only at its first call in a forked child. Frees the per-CPU slots of threads that
+ * exist only in the parent, and maps the memory of the eBPF maps again. Under a seccomp filter the
+ * old mappings stay, because the filter may kill the program for opening files. */
 static void after_fork(void)
 {
 	uint32_t was = our_pid;
@@ -406,8 +406,9 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	return room_elsewhere(p, slot);
 }
 
-/* Opens the call, because programs run at its return. Enters the call in the tree as the next
- * handler would do. Returns the address at which the call goes on. */
+/* Opens the call, because programs run at its return. If the handler `next` would enter the call in
+ * the tree, this function enters the call in place of `next`. Returns the address at which the call
+ * goes on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
 	unsigned mode = pb_graph_mode(p->site, next, *slot);

@@ -64,7 +64,7 @@ static bool list_windows(struct maker *m, struct pb_fn *f, uint32_t stamp)
 			if (!e->how)
 				continue;
 			add_window(m, e->window, stamp);
-			/* a shared jump works only if both of its windows are patched */
+			/* two shared jumps work only if the windows of both are patched */
 			if (an->exit_windows.v[e->window].on >= 0)
 				add_window(m, (uint32_t)an->exit_windows.v[e->window].on, stamp);
 		}

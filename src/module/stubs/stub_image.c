@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes a module's file of stubs (abi/stubs.h) from its analysis, for the recorder. Two passes go
- * over functions and windows of exits, in the order of their addresses. The first pass decides
- * where each stub lies, and writes symbols and unwind rows. Then the file's size is known, and so
- * is the file's address in memory. The second pass writes the code.
+ * Makes a module's file of stubs (abi/stubs.h) from its analysis, for the recorder. There are two
+ * passes. The first pass goes over functions and windows of exits together, in the order of their
+ * addresses. It decides where each stub lies, and writes symbols and unwind rows. Then the file's
+ * size is known, and so is the file's address in memory. The second pass writes the code of all
+ * functions, and then the code of all windows of exits.
  */
 #include <elf.h>
 #include <errno.h>
@@ -142,7 +143,8 @@ static void put_section(struct image *im, unsigned i, uint32_t type, uint32_t *a
 	*at = start + (uint32_t)size;
 }
 
-/* Lays out all sections after the code. */
+/* Sets the place and size of each section in the file: first of .text, then of the other sections.
+ * Sets the size of the file, too. */
 static void lay_sections(struct image *im)
 {
 	uint32_t at = im->head.text;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests what the verifier learns through the stack and through links between numbers. Linux 6.12
- * learns the same. Each program writes a byte at fp - 64 plus a number. The verifier accepts the
- * program only if it knows that the number is less than 64. Most good programs have a similar bad
- * program, in which the same conclusion is wrong.
+ * learns the same. The programs of these tests write a byte at fp - 64 plus a number. The verifier
+ * accepts such a program only if it knows that the number is from 0 to 63. Most good programs have
+ * a similar bad program, in which the same conclusion is wrong. The last tests are about loops and
+ * about a global function that isn't called. Their programs don't write such a byte.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -175,7 +176,7 @@ static void test_no_link(void **state)
 	    BPF_JMP_IMM(BPF_JGT, 0, 30, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), MOV(7, 0), BPF_JMP_IMM(BPF_JNE, 0, 33, 5),
 	    BPF_ALU64_REG(BPF_ADD, 6, 6), USE(6), END());
-	/* the sum may wrap, so r6 may be small even if r0 is large */
+	/* r0 has only a lower bound, so r6 has no upper bound */
 	bad(CALL(ktime_get_ns), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JLT, 0, 59, 4),
 	    USE(6), END());
 }

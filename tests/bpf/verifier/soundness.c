@@ -5,11 +5,11 @@
  * must allow the result. A comparison must not go to a path that the verifier has excluded. The
  * deductions on the comparison's path must hold for both operands.
  *
- * test_bits() checks the known bits with all numbers of four bits. test_edges() checks everything
- * with descriptions of one or two numbers at the edges of 8, 16, 32 and 64 bits. test_random()
- * checks everything with random descriptions of random numbers. It reads SEED and ROUNDS from the
- * environment. The other tests check that some deductions are also sharp: they compare bounds with
- * the expected bounds.
+ * test_bits() checks the known bits with all numbers of four bits, and tnum_range() with all bounds
+ * up to 63. test_edges() checks everything with descriptions of one or two numbers at the edges of
+ * 8, 16, 32 and 64 bits. test_random() checks everything with random descriptions of random
+ * numbers. It reads SEED and ROUNDS from the environment. The other tests check that some
+ * deductions are also sharp: they compare bounds with the expected bounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

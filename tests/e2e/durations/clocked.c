@@ -128,7 +128,9 @@ KEEP long nap(long us)
 KEEP long nap_after(long us)
 {
 	BEGIN;
-	long r = CALL(leaf, us) + CALL(nap, us);
+	long r = CALL(leaf, us);
+
+	r += CALL(nap, us);
 	END;
 	return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Used by all hostile programs. Has checks that end the program with a message, and the marker
- * pattern. run_hostile checks the call tree by the marker pattern:
+ * All hostile programs include this file. It defines check() and check_eq(). If a check fails, the
+ * program prints a message and ends. The file also defines the functions of the marker pattern.
+ * run_hostile looks for this pattern in the call tree:
  *
  *   marker_begin() { marker_a() { marker_b(); } marker_c(); }
  *

@@ -33,7 +33,7 @@ __asm__(
 	 * The slot displaces the division */
 	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n"
 	" imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
-	/* shared: the ret has a shared jump, whose second jump displaces the division */
+	/* shared: the ret has the first of two shared jumps. The second displaces the division */
 	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n"
 	"2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
 	/* by_exit: the ret shares a jump with another exit, whose window contains the division */

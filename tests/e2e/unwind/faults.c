@@ -38,8 +38,8 @@ N int outer(const char *what, int n)
 	return faulty(what, n) + 1;
 }
 
-/* Leaks n blocks and returns a further one. Each call overwrites the pointers to earlier blocks in
- * the stack and registers. */
+/* Leaks n blocks, and returns one more block. The stack and the registers may still hold pointers
+ * to leaked blocks. Each call overwrites such pointers, so that leak detectors find the leaks. */
 N static int *leak(int n)
 {
 	kept = malloc(40);

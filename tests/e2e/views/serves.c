@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes calls until its standard input ends. */
+/* Makes calls until its standard input has data or ends. */
 #include <poll.h>
 
 __attribute__((noipa)) int leaf(int x)

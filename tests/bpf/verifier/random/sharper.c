@@ -160,8 +160,9 @@ static bool is_constant(const char *text)
 	return (*text >= '0' && *text <= '9') || (*text == '-' && text[1] >= '0' && text[1] <= '9');
 }
 
-/* Returns whether the kernel's constant is outside of our bounds. On an impossible path, Linux
- * continues with a number that the number's own bounds exclude. */
+/* Returns whether the kernel's constant is outside of our bounds. On an impossible path, Linux may
+ * set a register to a constant that the register's bounds exclude. For example, the bounds are 5 to
+ * 10, and the constant is 3. */
 static bool is_outside(const char *text, const struct hull *h)
 {
 	uint64_t v;
@@ -290,8 +291,8 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
  * A branch also narrows registers that are linked to an operand of the branch. But the log shows
  * only the operands. It shows a linked register only when an instruction reads the register. So
  * links[] has two facts about each register. `id` is the register's last link in the log.
- * `compared` says whether a branch has compared another register with this id, since the log last
- * showed the register.
+ * `compared` becomes true when a branch compares another register with this id. It becomes false
+ * when the log shows the register.
  */
 static struct link {
 	unsigned long id;
