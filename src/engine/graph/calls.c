@@ -398,6 +398,8 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 {
 	struct pb_open_call *parent = outer(c);
 	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
+	/* after this call, t may have to go back to another stack */
+	bool last = pb_unlikely(t->stack->back) && pb_open_is_root(pb_open_below(c));
 
 	if (waiting >= PB_MAX_WATCHED)
 		watch = 0;
@@ -406,7 +408,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	c->site = site->id;
 	c->record = PB_OPEN_UNKNOWN;
 	c->state = state;
-	c->watch = !watch && waiting ? PB_WATCH_BELOW : watch;
+	c->watch = !watch && (waiting || last) ? PB_WATCH_BELOW : watch;
 	c->ret = ret;
 	c->start = pb_clock();
 	if (state == PB_ENTRY_LEAF)
@@ -483,13 +485,16 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 		put_end(t, c, now, from && !pb_exit_pops(from));
 	if (pb_likely(!c->watch)) {
 		pb_open_release(&t->top, c);
-		return NULL;
-	}
-	if (from && pb_text_is_tail((uint64_t)from)) {
+		c = NULL;
+	} else if (from && pb_text_is_tail((uint64_t)from)) {
 		go_on(t, c, slot, pb_text_tail_returns_on((uint64_t)from));
-		return NULL;
+		c = NULL;
+	} else {
+		c = watched(t, c, slot);
 	}
-	return watched(t, c, slot);
+	if (!c)
+		pb_stack_go_back(t, (uint64_t)slot);
+	return c;
 }
 
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
@@ -499,7 +504,10 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 	if (!t)
 		return NULL;
 	pb_open_release(&t->top, c);
-	return watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
+	c = watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
+	if (!c)
+		pb_stack_go_back(t, (uint64_t)slot);
+	return c;
 }
 
 /* ---- calls that the compiler's hooks report -------------------------------------- */
@@ -565,7 +573,7 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 
 /* The slot shows on which stack the caller is. The address of a frame of the agent wouldn't show
  * this, because the frame may overlap the memory of a stack that is gone. */
-void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size)
+void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate)
 {
 	struct pb_stack *s = NULL;
 	struct pb_thread *t;
@@ -580,7 +588,7 @@ void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size)
 		pb_calls_close_stack(t, s, s->hi - 8);
 		pb_stack_drop(s);
 	}
-	pb_stack_add(t, lo, lo + size);
+	pb_stack_add(t, lo, lo + size, alternate);
 }
 
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)

@@ -26,8 +26,8 @@ extern uint8_t pb_callers_only;
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* Called when the program has reported the bounds of a stack (makecontext, sigaltstack). `slot` is
  * the return slot of the reporting call. Calls that are still open on this stack belong to an
- * earlier use of the memory, and are closed. */
-void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size);
+ * earlier use of the memory, and are closed. alternate: sigaltstack reported it. */
+void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate);
 /* Called when a signal handler has returned. The handler's calls had slots at or below `slot`.
  * Closes those of them that a jump inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);

@@ -30,6 +30,8 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	};
 
 	pb_unblocked.known = 0;
+	if (t->top)
+		t->expected = slot;
 	/* The signal has interrupted the agent, or the few instructions of libc by which the
 	 * agent's handler of a fault returns. The PC shows the first case. The mask shows the
 	 * second: SIGSEGV or SIGBUS is blocked, although the thread is known to block neither. */

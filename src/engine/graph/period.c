@@ -21,7 +21,8 @@ void pb_period_set_lo(struct pb_thread *t)
 	const struct pb_stack *s = t->stack;
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&t->lo, s->period == period ? s->lo : PB_LO_FORMER, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&t->lo, s->period == period && !s->back ? s->lo : PB_LO_FORMER,
+			 __ATOMIC_SEQ_CST);
 	if (pb_unlikely(s->period != __atomic_load_n(&pb_period, __ATOMIC_SEQ_CST) ||
 			__atomic_load_n(&pb_latched, __ATOMIC_SEQ_CST)))
 		__atomic_store_n(&t->lo, PB_LO_FORMER, __ATOMIC_RELAXED);

@@ -11,7 +11,7 @@
 
 /* Values that a thread's `lo` has instead of the low end of its stack. They send each hit to C.
  * PB_LO_UNSETTLED: the thread is changing stacks. PB_LO_FORMER: the period of the thread's stack is
- * a former one. */
+ * a former one, or the stack's `back` is set. */
 #define PB_LO_UNSETTLED		(~0ul)
 #define PB_LO_FORMER		(~7ul)
 

@@ -103,6 +103,8 @@ static void fill(struct pb_stack *s, uint64_t lo, uint64_t hi, bool exact)
 	s->lo = lo;
 	s->hi = hi;
 	s->exact = exact;
+	s->alternate = false;
+	s->back = NULL;
 	s->guard = TOLD_GUARD;
 	s->within = NULL;
 	s->thread = NULL;
@@ -224,6 +226,16 @@ static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_st
 	return true;
 }
 
+/* t comes to s. Returns whether a handler of which the agent doesn't know has brought t there. */
+static bool is_unexpected(struct pb_thread *t, const struct pb_stack *s)
+{
+	bool known = pb_stack_holds(s, t->expected);
+
+	if (s->alternate && known)
+		t->expected = 0;
+	return s->alternate && !known;
+}
+
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
 	struct pb_thread *last = __atomic_load_n(&s->thread, __ATOMIC_ACQUIRE);
@@ -241,6 +253,8 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 	    !gives_back(t, last, s, slot)) {
 		id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
 		if (id >= PB_STACK_FILLED && !__atomic_load_n(&s->closing, __ATOMIC_SEQ_CST)) {
+			if (s != old)
+				s->back = is_unexpected(t, s) ? old : NULL;
 			go_to(t, s, id);
 			return true;
 		}
@@ -326,13 +340,43 @@ static void set_within(const struct pb_thread *t, struct pb_stack *s)
 	s->within_ret = s->within ? c->ret : 0;
 }
 
-void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi)
+void pb_stack_go_back(struct pb_thread *t, uint64_t slot)
+{
+	struct pb_stack *back = t->stack->back;
+
+	if (pb_unlikely(back) && back->thread == t && pb_open_is_root(pb_open_innermost(t->top)))
+		pb_thread_use_stack(t, back, slot);
+}
+
+void pb_stack_no_alternate(struct pb_thread *t)
+{
+	struct pb_stack *s = t->alternate;
+
+	/* meanwhile the entry may have become another thread's stack */
+	if (s && (!s->thread || s->thread == t))
+		s->alternate = false;
+	t->alternate = NULL;
+}
+
+void pb_stack_disabled(void)
+{
+	if (pb_tls->top)
+		pb_stack_no_alternate(pb_tls);
+}
+
+void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi, bool alternate)
 {
 	struct pb_stack *s = take_any();
 
+	if (alternate)
+		pb_stack_no_alternate(t);
 	if (!s)
 		return;
 	fill(s, lo, hi, true);
+	if (alternate) {
+		s->alternate = true;
+		t->alternate = s;
+	}
 	pb_stack_forget_found();
 	if (pb_stack_holds(&t->own, lo)) {
 		pb_process->holes = true;

@@ -73,6 +73,15 @@ void pb_stack_drop(struct pb_stack *s);
 /* If there are many new stacks, finds and closes the stacks whose memory is gone or is used for
  * something else. See stack_gone.c. */
 void pb_stacks_look(struct pb_thread *t);
-/* Adds a stack with exact bounds and without open calls. t: the calling thread. */
-void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi);
+/* Called when a call of t has ended. If this was the last call of a handler that came to an
+ * alternate stack without the agent's knowledge, moves t back to the stack that the handler
+ * interrupted. Otherwise interrupted code of the hit path would continue with the wrong stack. */
+void pb_stack_go_back(struct pb_thread *t, uint64_t slot);
+/* Adds a stack with exact bounds and without open calls. t: the calling thread. alternate: it is
+ * the thread's alternate stack from now on. */
+void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi, bool alternate);
+/* The thread's alternate stack is no longer one. */
+void pb_stack_no_alternate(struct pb_thread *t);
+/* Called when the calling thread has disabled its alternate stack. */
+void pb_stack_disabled(void);
 #endif

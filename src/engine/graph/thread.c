@@ -187,6 +187,8 @@ static void raise_to(uint32_t *n, uint32_t to)
 static void abandon(struct pb_thread *t)
 {
 	t->top = NULL;
+	t->expected = 0;
+	pb_stack_no_alternate(t);
 	pb_writer_close(&t->w);
 }
 

@@ -36,6 +36,9 @@ struct pb_stack {
 	uint32_t period;	/* the period of its open calls (period.h) */
 	uint64_t guard;		/* if `exact`: number of bytes from lo on that may not be touched */
 	bool exact;		/* the bounds were reported, not guessed */
+	bool alternate;		/* a thread's alternate stack for signal handlers */
+	struct pb_stack *back;	/* while a handler of which the agent doesn't know runs on this
+				 * alternate stack: the stack that it interrupted. Otherwise NULL */
 	bool closing;		/* a thread closes the calls that were left on this stack */
 	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
 	 * call of the own stack with a slot above this stack. The other two members are the start
@@ -57,6 +60,9 @@ struct pb_thread {
 	struct pb_stack nowhere;	/* stands for a stack that has no place in the table */
 	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
 					 * stack; otherwise NULL */
+	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
+	uint64_t expected;	/* return slot of a handler that has come by way of libc, and that
+				 * has made no traced call on an alternate stack yet; 0: none */
 	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
 };

@@ -431,10 +431,14 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 {
 	int ret = original_sigaltstack(ss, old);
 
-	if (ret || !ss || ss->ss_flags & SS_DISABLE)
+	if (ret || !ss)
 		return ret;
+	if (ss->ss_flags & SS_DISABLE) {
+		pb_stack_disabled();
+		return ret;
+	}
 	pb_stack_reported((uint64_t)__builtin_frame_address(0) + 8, (uint64_t)ss->ss_sp,
-			  ss->ss_size);
+			  ss->ss_size, true);
 	if (ss->ss_size < pb_frame_room)
 		pb_unblocked = (struct pb_unblocked){ 0 };
 	return ret;
@@ -470,7 +474,7 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot)
 {
 	if (uc)
-		pb_stack_reported(slot, (uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size);
+		pb_stack_reported(slot, (uint64_t)uc->uc_stack.ss_sp, uc->uc_stack.ss_size, false);
 }
 
 bool pb_sigaction_hook(struct pb_module *m)

@@ -139,7 +139,7 @@ static const struct choice {
 	{ { "t_late_tail", "warm", t_late_tail, 4 }, LATE },
 	{ { "t_traps", "warm", call_traps, 4 }, STEPPED | FILLED },
 	{ { "sigaction", "direct", call_sigaction, 4 }, STEPPED },
-	{ { "t_cramped", "cramped", call_cramped, 4, 0, true, 0, NULL, 1000 }, EXTRA },
+	{ { "t_cramped", "cramped", call_cramped, 4, 0, true, 0, NULL, 1000 }, EXTRA | QUICK },
 	{ { "t_cramped", "cramped-full", call_cramped, 4, 0, true, 1, NULL, 1000 }, EXTRA },
 	{ { "t_cramped_tail", "cramped-more", call_cramped, 4, 0, true, 0, NULL, 320 },
 	  STEPPED | EXTRA },

@@ -157,8 +157,8 @@ static int begin(void **state)
 	thread.stack = &thread.own;
 	thread.lo = OWN;
 	thread.top = thread.own.top = call(own_calls.call, OWN + 0x8000);
-	pb_stack_add(&thread, CORO, CORO + SIZE);
-	pb_stack_add(&thread, HANDLER, HANDLER + SIZE);
+	pb_stack_add(&thread, CORO, CORO + SIZE, false);
+	pb_stack_add(&thread, HANDLER, HANDLER + SIZE, false);
 	nr_pending = nr_resumed = 0;
 	return 0;
 }
@@ -263,7 +263,7 @@ static void a_change_of_stack_is_left(void **state)
 	struct pb_open_call *own = thread.top;
 	struct pb_stack *gone, *s;
 
-	pb_stack_add(&thread, HIGH, HIGH + SIZE);
+	pb_stack_add(&thread, HIGH, HIGH + SIZE, false);
 	s = pb_thread_other_stack(&thread, HIGH + 0x1000, &gone);
 	assert_int_equal(s->lo, HIGH);
 	leaves = true;
