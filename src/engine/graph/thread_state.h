@@ -37,8 +37,10 @@ struct pb_stack {
 	uint64_t guard;		/* if `exact`: number of bytes from lo on that may not be touched */
 	bool exact;		/* the bounds were reported, not guessed */
 	bool alternate;		/* a thread's alternate stack for signal handlers */
-	struct pb_stack *back;	/* while a handler of which the agent doesn't know runs on this
-				 * alternate stack: the stack that it interrupted. Otherwise NULL */
+	struct pb_stack *back;	/* if a handler of which the agent doesn't know has brought the
+				 * thread to this alternate stack: the stack that it interrupted.
+				 * Otherwise NULL. Set when a thread comes to the stack, and without
+				 * meaning while no thread is on it */
 	bool closing;		/* a thread closes the calls that were left on this stack */
 	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
 	 * call of the own stack with a slot above this stack. The other two members are the start
