@@ -4,6 +4,7 @@
 #include <string.h>
 #include "gen.h"
 #include "insns.h"
+#include "random.h"
 
 /*
  * A function is a sequence of statements. Each function first initializes its stack. Between two
@@ -32,7 +33,7 @@ struct gen {
 
 static uint64_t below(struct gen *g, uint64_t n)
 {
-	return gen_random(&g->state) % n;
+	return next_random(&g->state) % n;
 }
 
 static bool one_in(struct gen *g, uint64_t n)
@@ -42,7 +43,7 @@ static bool one_in(struct gen *g, uint64_t n)
 
 uint64_t gen_number(uint64_t *state)
 {
-	uint64_t r = gen_random(state), v = gen_random(state);
+	uint64_t r = next_random(state), v = next_random(state);
 
 	switch (r % 8) {
 	case 0:

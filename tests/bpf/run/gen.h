@@ -15,16 +15,6 @@
 #define GEN_MEMORY	64
 #define GEN_MOST_INSNS	8000
 
-/* splitmix64 */
-static inline uint64_t gen_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 /* Returns a random number. Edge values are more frequent than other values. */
 uint64_t gen_number(uint64_t *state);
 /* Returns the number of instructions. If `maps` is true, the program may use maps. Its instructions

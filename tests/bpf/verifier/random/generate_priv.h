@@ -5,6 +5,7 @@
 #define PB_TEST_GENERATE_PRIV_H
 #include "bpf/core/opcodes.h"
 #include "generate.h"
+#include "random.h"
 
 /* What a register holds. NONE: nothing that the generator may use. SMALL: a number that was
  * bounded. VALUE: the address of a map's value. LOCKED: the counter of a loop. */
@@ -30,18 +31,9 @@ struct gen {
 	bool wanted[GEN_MOST_FUNCS];
 };
 
-static inline uint64_t next(struct gen *g)
-{
-	uint64_t z = (g->seed += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 static inline int pick(struct gen *g, int n)
 {
-	return (int)(next(g) % (uint64_t)n);
+	return (int)(next_random(&g->seed) % (uint64_t)n);
 }
 
 static inline bool chance(struct gen *g, int percent)
@@ -62,7 +54,7 @@ static inline int32_t number(struct gen *g)
 	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 255, 256, 65535,
 					 INT32_MAX, INT32_MIN };
 
-	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next(g);
+	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next_random(&g->seed);
 }
 
 /* Returns a register of one of the kinds, or -1. Bit k of `kinds` stands for kind k. */

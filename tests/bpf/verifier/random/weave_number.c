@@ -44,7 +44,7 @@ int64_t weave_imm(struct weave *w)
 	case 6:
 		return (int32_t)((1u << pick(w, 32)) + (unsigned)pick(w, 3) - 1);
 	default:
-		return (int32_t)weave_next(w);
+		return (int32_t)next_random(&w->seed);
 	}
 }
 

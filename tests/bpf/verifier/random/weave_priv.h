@@ -3,6 +3,7 @@
 #ifndef PB_TEST_WEAVE_PRIV_H
 #define PB_TEST_WEAVE_PRIV_H
 #include "bpf/core/opcodes.h"
+#include "random.h"
 #include "weave.h"
 
 #define VALUE	8		/* the register that always has the address of the direct map's
@@ -41,18 +42,9 @@ struct weave {
 	weave_ask *ask;
 };
 
-static inline uint64_t weave_next(struct weave *w)
-{
-	uint64_t z = (w->seed += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 static inline int pick(struct weave *w, int n)
 {
-	return (int)(weave_next(w) % (uint64_t)n);
+	return (int)(next_random(&w->seed) % (uint64_t)n);
 }
 
 static inline bool chance(struct weave *w, int percent)

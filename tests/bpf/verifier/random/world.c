@@ -9,6 +9,7 @@
 #include "bpf/helper/dynptr.h"
 #include "bpf/helper/helper.h"
 #include "bpf/helper/prog_type.h"
+#include "random.h"
 #include "world.h"
 
 #define PAGE	4096u
@@ -27,11 +28,7 @@ static uint64_t state;
 
 static uint64_t next(void)
 {
-	uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return next_random(&state);
 }
 
 static const uint64_t *words;		/* most memory is filled with these numbers */
