@@ -31,6 +31,10 @@ check: setup all
 check-all: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all
 
+# interrupts traced calls at each instruction of their fast paths; takes about two hours
+check-steps: setup all
+	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay tests/e2e/run_steps --whole $(ARGS)
+
 # compares the eBPF machine with this kernel (as root), and runs the kernel's own tests
 check-bpf: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all unit verifier conformance exec helpers objects attach
@@ -71,4 +75,4 @@ uninstall:
 clean:
 	$(Q)rm -rf $(BUILD) build-asan build-tsan build-fuzz
 
-.PHONY: all setup check check-all check-bpf torture bench demo asan check-asan tsan check-tsan install uninstall clean
+.PHONY: all setup check check-all check-steps check-bpf torture bench demo asan check-asan tsan check-tsan install uninstall clean

@@ -15,11 +15,12 @@
  *                                                    a copy near the program
  *
  *   steps libc|raw|both POINTS
- *         all|quick|brief|observe|stepped|late|extra|names [FUNCTION,... [ACTION,...]]
+ *         all|sampled|quick|brief|observe|stepped|late|extra|names [FUNCTION,... [ACTION,...]]
  *
- * names: only prints FUNCTION:STATE of each call that "all" would make.
+ * names: only prints FUNCTION:STATE of each call that "all" and "sampled" would make.
  * POINTS: the number of instructions that are tried in a call on a slow path. On other paths, "all"
- * tries all instructions, and quick and brief runs try 5 * POINTS. FUNCTION may be FUNCTION:STATE.
+ * tries all instructions; sampled, quick and brief runs try 5 * POINTS. FUNCTION may be
+ * FUNCTION:STATE.
  * raw: the handler is installed by a raw system call, so that the agent isn't notified of the
  * handler. both: like raw, but at each instruction SIGUSR1 comes right after the step's signal.
  * libc installed the handler of SIGUSR1.

@@ -54,7 +54,9 @@ static inline int32_t number(struct gen *g)
 	static const int32_t edges[] = { 0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 255, 256, 65535,
 					 INT32_MAX, INT32_MIN };
 
-	return chance(g, 60) ? pick(g, 64) : chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next_random(&g->seed);
+	if (chance(g, 60))
+		return pick(g, 64);
+	return chance(g, 60) ? edges[pick(g, 15)] : (int32_t)next_random(&g->seed);
 }
 
 /* Returns a register of one of the kinds, or -1. Bit k of `kinds` stands for kind k. */
