@@ -45,7 +45,7 @@ static void say(const char **why, const char *format, ...)
 	*why = text;
 }
 
-/* --- maps and programs that maps refer to: an id is the number + 1 --------------- */
+/* --- what elements of maps refer to: maps and programs. An id is the index in the object + 1 --- */
 
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {

@@ -64,22 +64,6 @@ static bool refill(struct pb_cursor *c)
 	return c->pos < c->end;
 }
 
-void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
-{
-	uint32_t have = c->end - c->pos;
-
-	if (words > have) {
-		uint64_t more = (uint64_t)(words - have) * 8;
-
-		if (more > c->file_left)
-			more = c->file_left;
-		c->file_at += more;
-		c->file_left -= more;
-		words = have;
-	}
-	c->pos += words;
-}
-
 /* Notes that the next records belong to the stack with this id. pb_cursor_peek() may call this
  * function long before the next event is returned, and events of other threads may come first. So
  * this function doesn't change the links between stacks (`from`). pb_event_set() changes them when

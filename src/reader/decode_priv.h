@@ -6,7 +6,21 @@
 #include "reader/decode.h"
 
 /* Advances by the number of words, even past the window. */
-void pb_cursor_consume(struct pb_cursor *c, uint32_t words);
+static inline void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
+{
+	uint32_t have = c->end - c->pos;
+
+	if (words > have) {
+		uint64_t more = (uint64_t)(words - have) * 8;
+
+		if (more > c->file_left)
+			more = c->file_left;
+		c->file_at += more;
+		c->file_left -= more;
+		words = have;
+	}
+	c->pos += words;
+}
 
 static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 			     uint32_t site, uint64_t start, uint64_t time)

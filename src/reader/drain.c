@@ -79,6 +79,19 @@ static void *heart_main(void *arg)
 	return NULL;
 }
 
+int pb_drain_init(struct pb_drain *d)
+{
+	int err = pb_drain_dead_init(d);
+
+	return pb_drain_chunks_init(d) ? -ENOMEM : err;
+}
+
+void pb_drain_fini(struct pb_drain *d)
+{
+	pb_drain_chunks_fini(d);
+	pb_drain_dead_fini(d);
+}
+
 int pb_drain_start(struct pb_drain *d)
 {
 	sigset_t all, old;

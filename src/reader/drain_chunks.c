@@ -334,22 +334,21 @@ void pb_drain_rest(struct pb_drain *d)
 	pb_counts_finish(&d->counts, d->lasts, d->geometry.nr_threads, d->datadir->chunks_fd);
 }
 
-int pb_drain_init(struct pb_drain *d)
+int pb_drain_chunks_init(struct pb_drain *d)
 {
 	d->batch = calloc(1, sizeof(*d->batch));
 	d->discarded = calloc(d->geometry.nr_threads, sizeof(*d->discarded));
 	d->lasts = calloc(d->geometry.nr_threads, sizeof(*d->lasts));
-	if (pb_drain_dead_init(d) || !d->batch || !d->discarded || !d->lasts)
+	if (!d->batch || !d->discarded || !d->lasts)
 		return -ENOMEM;
 	d->bytes = d->datadir->chunks_size;
 	d->most_usable = d->geometry.nr_buffer;
 	return 0;
 }
 
-void pb_drain_fini(struct pb_drain *d)
+void pb_drain_chunks_fini(struct pb_drain *d)
 {
 	free(d->batch);
-	pb_drain_dead_fini(d);
 	free(d->lasts);
 	d->batch = NULL;
 	d->lasts = NULL;

@@ -42,6 +42,11 @@ int pb_drain_init(struct pb_drain *d);	/* returns 0 or -ENOMEM; pb_drain_fini() 
 					 * any case */
 void pb_drain_fini(struct pb_drain *d);	/* doesn't free the results */
 
+/* --- drain_chunks.c --- */
+
+int pb_drain_chunks_init(struct pb_drain *d);	/* returns 0 or -ENOMEM; pb_drain_chunks_fini() must
+						 * be called in any case */
+void pb_drain_chunks_fini(struct pb_drain *d);
 /* Updates `high`, the limit of the chunks that were ever used. */
 void pb_drain_look(struct pb_drain *d);
 

@@ -160,14 +160,3 @@ int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size)
 	map->fd = -1;
 	return map->ops->open(map) ? 0 : -EINVAL;
 }
-
-bool pb_bpf_map_fits(const struct pb_bpf_map *outer, const struct pb_bpf_map *inner)
-{
-	const struct pb_bpf_map_attr *want = &outer->inner, *is = &inner->attr;
-
-	if (want->type != is->type || want->key_size != is->key_size ||
-	    want->value_size != is->value_size || want->flags != is->flags)
-		return false;
-	return is->type != BPF_MAP_TYPE_ARRAY || is->flags & BPF_F_INNER_MAP ||
-	       want->max_entries == is->max_entries;
-}

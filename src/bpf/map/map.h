@@ -237,9 +237,6 @@ int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
  * the block is no map. block: the first 512 bytes of the block. */
 uint64_t pb_bpf_map_block_size(const void *block, uint64_t size, uint64_t *span);
 
-/* Returns whether `inner` may be put into `outer`, a map of maps. */
-bool pb_bpf_map_fits(const struct pb_bpf_map *outer, const struct pb_bpf_map *inner);
-
 /* Returns the calling thread's id, for locks. If `run` has no id, gets the id by a system call. */
 uint32_t pb_bpf_thread(const struct pb_bpf_run *run);
 /*

@@ -32,6 +32,18 @@ static const struct kind *kind_of(const struct pb_bpf_map *m)
 	return &kinds[0];
 }
 
+/* Returns whether `inner` may be put into `outer`, a map of maps. */
+static bool fits(const struct pb_bpf_map *outer, const struct pb_bpf_map *inner)
+{
+	const struct pb_bpf_map_attr *want = &outer->inner, *is = &inner->attr;
+
+	if (want->type != is->type || want->key_size != is->key_size ||
+	    want->value_size != is->value_size || want->flags != is->flags)
+		return false;
+	return is->type != BPF_MAP_TYPE_ARRAY || is->flags & BPF_F_INNER_MAP ||
+	       want->max_entries == is->max_entries;
+}
+
 static int64_t get(const struct pb_bpf_map *m, const void *value)
 {
 	const struct pb_bpf_objects *o = m->objects;
@@ -46,7 +58,7 @@ static int64_t get(const struct pb_bpf_map *m, const void *value)
 	if (kind != PB_BPF_OBJECT_MAP)
 		return id;
 	inner = o->find(o, kind, (uint32_t)id);
-	if (inner && pb_bpf_map_fits(m, inner))
+	if (inner && fits(m, inner))
 		return id;
 	o->put(o, kind, (uint32_t)id);
 	return -EINVAL;

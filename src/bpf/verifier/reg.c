@@ -4,13 +4,6 @@
 #include "base/mem.h"
 #include "bpf/verifier/reg.h"
 
-void pbv_reg_known_value(struct reg *r, uint64_t v)
-{
-	r->var = tnum_of(v);
-	r->wide = range_of(v, 64);
-	r->low = range_of(v, 32);
-}
-
 void pbv_reg_known_low(struct reg *r, uint32_t v)
 {
 	r->var = tnum_or(tnum_high(r->var), tnum_of(v));

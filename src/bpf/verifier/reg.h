@@ -177,7 +177,13 @@ void pbv_reg_sync(struct reg *r);
 /* Uses the known bits to sharpen the ranges. Returns whether a range has become narrower. */
 bool pbv_reg_learn_bits(struct reg *r);
 /* Sets the value, and keeps type, id and offset. */
-void pbv_reg_known_value(struct reg *r, uint64_t v);
+static inline void pbv_reg_known_value(struct reg *r, uint64_t v)
+{
+	r->var = tnum_of(v);
+	r->wide = range_of(v, 64);
+	r->low = range_of(v, 32);
+}
+
 /* Like pbv_reg_known_value(), but for the low 32 bits. */
 void pbv_reg_known_low(struct reg *r, uint32_t v);
 /* Resets both ranges, but not the known bits. */

@@ -125,7 +125,8 @@ int bpf_globals_set(const struct bpf_session *s, const char *path);
 int bpf_session_maps(struct bpf_session *s);
 /* Makes one more map. Returns 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
-/* Returns the session's or the object's map with this id; NULL: there is none. */
+/* bpf_session_maps.c: returns the session's or the object's map with this id; NULL: there is
+ * none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
 /* Returns the program type of the option -t: a name, an alias or a number. NULL: there is none. */
 const struct pb_bpf_type *bpf_type_of(const char *text);

@@ -62,12 +62,18 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 /* Maps a program's file, writable. The file stays mapped until the process ends. Returns NULL after
  * a message. */
 struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t *size);
+
+/* --- bpf_session_maps.c --- */
+
 /* Opens a pinned map as the session's next map. Finds the map by its path, or by its id if path is
  * NULL. Returns 0, or 1 after a message. */
 int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access);
 /* Returns the map with this id. If the map isn't open, opens it as the session's next map. NULL:
  * there is no such map, or it can't be opened. */
 struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
+
+/* --- bpf_pin_load.c --- */
+
 /* Reads the program in the file `path` into *u, and opens its maps. Returns 0, or 1 after a
  * message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,

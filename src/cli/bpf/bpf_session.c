@@ -46,17 +46,6 @@ static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t i
 {
 }
 
-struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id)
-{
-	for (uint32_t i = 0; i < s->nr_maps; i++)
-		if (s->map[i] && s->map[i]->id == id)
-			return s->map[i];
-	for (uint32_t i = 0; s->made && i < s->object->nr_maps; i++)
-		if (s->made->maps[i].map && s->made->maps[i].map->id == id)
-			return s->made->maps[i].map;
-	return NULL;
-}
-
 /* The handler for SIGSEGV and SIGBUS. If a load of an eBPF program faults, the program continues
  * after the load. */
 static void on_fault(int sig, siginfo_t *info, void *ctx)

@@ -43,8 +43,8 @@ struct pb_stack {
 				 * meaning while no thread is on it */
 	bool closing;		/* a thread closes the calls that were left on this stack */
 	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
-	 * call of the own stack with a slot above this stack. The other two members are the start
-	 * and the return address of that call. When that call is over, this stack is gone. */
+	 * call of the own stack with a slot above this stack. The other two members are that call's
+	 * start time and its return address. When that call is over, this stack is gone. */
 	struct pb_open_call *within;
 	uint64_t within_start, within_ret;
 };
@@ -63,8 +63,8 @@ struct pb_thread {
 	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
 					 * stack; otherwise NULL */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
-	uint64_t expected;	/* return slot of a handler that has come by way of libc, and that
-				 * has made no traced call on an alternate stack yet; 0: none */
+	uint64_t expected;	/* return slot of a handler that was installed through libc and has
+				 * made no traced call on an alternate stack yet; 0: none */
 	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
 };

@@ -46,6 +46,7 @@ static int run_stages(struct pb_an *an, const char **why)
 	static int (*const stages[])(struct pb_an *, const char **) = {
 		pb_symbols_read, pb_imports_read, pb_depths_find, pb_lsda_read, pb_sweep,
 		pb_functions_make, pb_records_read, pb_sites_make, pb_exits_make,
+		pb_exit_tables_make,
 	};
 	int err = pb_ranges_read(an, why);
 

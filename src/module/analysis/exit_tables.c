@@ -6,7 +6,9 @@
  * window then replaces the entry's old window in the table of functions.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include "module/analysis/exits_priv.h"
+#include "module/analysis/flags.h"
 
 #define NONE		UINT32_MAX
 #define MAX_LEFT_BY	(4u << 20)	/* real files need a few rows for each function */
@@ -192,13 +194,16 @@ static void lengthen_entries(struct maker *m)
 	}
 }
 
-int pb_exit_tables_make(struct pb_an *an)
+int pb_exit_tables_make(struct pb_an *an, const char **why)
 {
 	struct pb_exit_tables *t = &an->exit_tables;
 	struct maker m = { .an = an, .t = t };
 	size_t nr = an->exit_windows.n;
 	int err = -ENOMEM;
 
+	*why = "no memory";
+	if (!(an->flags & PB_MODULE_RETURNS))
+		return 0;
 	m.units = calloc(an->cfi.fdes.n + 1, sizeof(*m.units));
 	m.unit_seen = calloc(an->cfi.fdes.n + 1, sizeof(*m.unit_seen));
 	m.window_seen = calloc(nr + 1, sizeof(*m.window_seen));

@@ -500,8 +500,6 @@ int pb_exits_make(struct pb_an *an, const char **why)
 	}
 	for (size_t i = 0; !err && i < an->fns.n; i++)
 		an->fns.v[i].inexit = verdict(an, &an->fns.v[i]);
-	if (!err)
-		err = pb_exit_tables_make(an);
 	if (!err && an->recipes.n > UINT32_MAX) {
 		*why = "too many functions";
 		err = -EFBIG;

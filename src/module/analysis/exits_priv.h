@@ -50,6 +50,4 @@ uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor
 
 /* exit_windows.c: finds a window for each exit of the wanted units. */
 int pb_exit_windows_make(struct pb_an *an, const bool *wanted);
-/* exit_tables.c: makes the tables of the file. */
-int pb_exit_tables_make(struct pb_an *an);
 #endif

@@ -17,6 +17,7 @@
  *   sites     each function's window, recipe and trampoline slot, or the reason why the
  *             function is refused
  *   exits     each function's exits, and how they are hooked
+ *   exit tables  the windows of exits and the functions that they belong to, as the file has them
  *   emit      the file
  *
  * Context: one thread. The sweep may have a second thread, which shares the bitmaps of ranges.
@@ -177,6 +178,7 @@ int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
 int pb_exits_make(struct pb_an *an, const char **why);
+int pb_exit_tables_make(struct pb_an *an, const char **why);
 /* Finds the units that hold a function's code: its own unit, and the units that edges lead to.
  * Writes at most max of them. Returns the number of units, or max + 1 if there are more than max
  * units. */
@@ -244,8 +246,8 @@ bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
  * jumps. */
 bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
-/* sites.c: makes a window at `start` for a jump of jump_len bytes. `start` is at or after the entry
- * `from`. Returns enum pb_refused. */
+/* windows.c: makes a window at `start` for a jump of jump_len bytes. `start` is at or after the
+ * entry `from`. Returns enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);
 /* Like pb_window_at(), but the window holds at least `reach` bytes of instructions. */

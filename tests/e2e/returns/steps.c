@@ -110,7 +110,7 @@ static long with_steps(long x)
 	register long rax __asm__("rax");
 	register long rdi __asm__("rdi") = x;
 
-	/* sets all registers to known values */
+	/* sets most registers to known values */
 	__asm__ volatile(" sub $128,%%rsp\n xor %%ebx,%%ebx\n xor %%ecx,%%ecx\n"
 			 " xor %%edx,%%edx\n xor %%esi,%%esi\n xor %%r8d,%%r8d\n"
 			 " xor %%r11d,%%r11d\n pushf\n orl $0x100,(%%rsp)\n popf\n"

@@ -2,8 +2,9 @@
 /*
  * For tests of the writer: a ring with one writer, and checks of the ring. Call make_ring() once,
  * and begin() before each round. Then write records with put() and read them with drain() and
- * check_all(). These two functions need an array `numbers` with 256 zeros, which counts the chunks
- * of the round. Signal handlers may call put() and fill_chunk(), too.
+ * check_all(). Both drain() and check_all() take an array of 256 elements, which is zero at the
+ * start of a round. Element N counts the chunks with sequence number N. Signal handlers may call
+ * put() and fill_chunk(), too.
  */
 #ifndef PB_TEST_WRITER_RING_H
 #define PB_TEST_WRITER_RING_H

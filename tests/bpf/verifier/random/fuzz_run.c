@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs an accepted program of the fuzzer in several ways, and compares the results: twice on the
- * checking interpreter (watch.h) with other addresses, on both engines between inaccessible pages,
- * and in the kernel. A result that depends on addresses isn't compared.
+ * Runs an accepted program of the fuzzer in several ways: twice on the checking interpreter
+ * (watch.h), the second time with memory at other addresses; on both engines, with its memory
+ * between inaccessible pages; and in the kernel. Compares the results, except those that depend on
+ * addresses.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,8 +137,8 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit,
 			 a->sum, sum);
 }
 
-/* Returns whether the helper's result differs in the kernel: a time, a random number, or the name
- * of an object. */
+/* Returns whether the helper has another result in the kernel: a time, a random number, or what
+ * identifies a thread, a processor, a user, a socket or a packet. */
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {
@@ -166,8 +167,8 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) ||
 		     (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* for a load of any part of a bit field, Linux loads the same byte and doesn't
-		 * shift it */
+		/* whichever byte of the field pkt_type is loaded, Linux loads the one byte that has
+		 * its bits, and doesn't shift it */
 		if (BPF_CLASS(in->code) == BPF_LDX &&
 		    in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
@@ -226,8 +227,8 @@ static enum finding run_kernel(const struct subject *s, uint64_t input, const st
 		fuzz_all->kernel_bugs++;
 		return NOTHING;
 	}
-	return fuzz_find(KERNEL, "r0 %#x and the kernel's %#x, maps and packet %#lx and %#lx",
-			 (unsigned)a->r0, k.r0, a->kernel_sum, k.sum);
+	return fuzz_find(KERNEL, "r0 %#x, in the kernel %#x; "
+			 "checksum of memory %#lx, in the kernel %#lx", (unsigned)a->r0, k.r0, a->kernel_sum, k.sum);
 }
 
 enum finding fuzz_run(struct subject *s, int n)

@@ -75,7 +75,7 @@ int main(void)
 {
 	overflow(200, 64 << 10, on_segv);
 	if (by_others)
-		die("%d of 200 faults at the stack's end are none of the program's code",
+		die("%d of 200 faults at the stack's end weren't caused by the program's code",
 		    by_others);
 	puts("200 overflows");
 	return 0;
