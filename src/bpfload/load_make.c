@@ -45,7 +45,7 @@ static void say(const char **why, const char *format, ...)
 	*why = text;
 }
 
-/* --- what elements of maps refer to: maps and programs. An id is the index in the object + 1 --- */
+/* --- the maps and programs that elements of maps name: an id is the index in the object + 1 --- */
 
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {

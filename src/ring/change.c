@@ -18,7 +18,11 @@
  *             nested activation doesn't note its chunk.
  *   left[]    the full chunks that are not handed over yet. An activation enters a
  *             full chunk here before pos moves. Once pos is in another chunk, any
- *             activation hands the full chunk over (tidy()).
+ *             activation hands the full chunk over (tidy()). Handlers may hand the
+ *             chunk over before an interrupted activation enters it, and the chunk's
+ *             memory may be a newer chunk by then. So an element also has the low bits
+ *             of the chunk's number (left_word()), and an element that doesn't name
+ *             the chunk any more is dropped.
  *   base,     base and leaf follow from pos. While they change, base is 0 and leaf is
  *   leaf      pb_no_leaf. Any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. If interrupted code may still
@@ -231,27 +235,63 @@ static void hand_over(struct pb_owner o, struct pb_chunk *c)
 		change_own(o, c, PB_CHUNK_HELD, PB_CHUNK_FULL);
 }
 
+/* Returns the element of left[] for the chunk c with the number seq. */
+static uint64_t left_word(const struct pb_chunk *c, uint64_t seq)
+{
+	return (uint64_t)c | (seq & (PB_CHUNK_SIZE - 1));
+}
+
+static struct pb_chunk *left_chunk(uint64_t word)
+{
+	return (void *)pb_chunk_of(word);
+}
+
+/* Returns true if the memory is still the chunk for which this element was made. */
+static bool is_same(uint64_t word)
+{
+	const struct pb_chunk *c = left_chunk(word);
+
+	return left_word(c, *(const volatile uint64_t *)&c->seq) == word;
+}
+
+/* Returns true if the writer still has the chunk that this element stands for. The state is read
+ * before the number: a chunk gets its number before it becomes OPEN. So if the memory is a newer
+ * chunk, its number is seen. */
+static bool still_ours(const struct pb_writer *w, uint64_t word)
+{
+	if (!is_ours(w, left_chunk(word)))
+		return false;
+	pb_barrier();
+	return is_same(word);
+}
+
 static bool is_left(const struct pb_writer *w, const struct pb_chunk *c)
 {
 	for (int i = 0; i < PB_WRITER_LEFT; i++)
-		if (w->left[i] == c)
+		if (left_chunk(w->left[i]) == c)
 			return true;
 	return false;
 }
 
+/* Removes the elements for chunks that c's memory was before. */
 static void forget_left(struct pb_writer *w, const struct pb_chunk *c)
 {
-	for (int i = 0; i < PB_WRITER_LEFT; i++)
-		pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0);
+	for (int i = 0; i < PB_WRITER_LEFT; i++) {
+		uint64_t word = w->left[i];
+
+		if (left_chunk(word) == c)
+			pb_cmpxchg_local(&w->left[i], word, 0);
+	}
 }
 
-/* Enters c in left[]. False: left[] is full. */
-static bool enter_left(struct pb_writer *w, struct pb_chunk *c)
+/* Enters an element in left[]. False: left[] is full. */
+static bool enter_left(struct pb_writer *w, uint64_t word)
 {
-	if (is_left(w, c))
-		return true;
 	for (int i = 0; i < PB_WRITER_LEFT; i++)
-		if (pb_cmpxchg_local((uint64_t *)&w->left[i], 0, (uint64_t)c))
+		if (w->left[i] == word)
+			return true;
+	for (int i = 0; i < PB_WRITER_LEFT; i++)
+		if (pb_cmpxchg_local(&w->left[i], 0, word))
 			return true;
 	return false;
 }
@@ -268,21 +308,23 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 
 /* Hands over the chunks in left[]. The cmpxchg that removes a chunk from left[] lets only one
  * activation hand the chunk over: this activation, or an activation of a handler that interrupts
- * this activation. */
+ * this activation. If the chunk was handed over before, the memory may be the chunk in force by
+ * now, so its state stays. */
 static void tidy(struct pb_writer *w, struct pb_owner o)
 {
 	prune_pending(w);
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
-		struct pb_chunk *c = w->left[i];
+		uint64_t word = w->left[i];
+		struct pb_chunk *c = left_chunk(word);
 
 		if (!c || (uint64_t)c == pb_chunk_of(w->pos))
 			continue;
-		if (is_ours(w, c) && (is_taken(w, c) || must_hold(w, c))) {
+		if (still_ours(w, word) && (is_taken(w, c) || must_hold(w, c))) {
 			if (!is_taken(w, c))
 				change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_HELD);
 			continue;
 		}
-		if (pb_cmpxchg_local((uint64_t *)&w->left[i], (uint64_t)c, 0))
+		if (pb_cmpxchg_local(&w->left[i], word, 0) && still_ours(w, word))
 			hand_over(o, c);
 	}
 }
@@ -350,14 +392,6 @@ static void forget_taken(struct pb_writer *w, const struct pb_chunk *c)
 		pb_cmpxchg_local(&w->taken, taken, 0);
 }
 
-/* Returns the number of the chunk that follows `full`. The number depends on `full` alone, and the
- * writer leaves `full` only once. So the numbers have no gap, even if a handler's chunk comes into
- * force instead, or if a jump ends this activation. */
-static uint64_t next_number(const struct pb_writer *w, uint64_t full)
-{
-	return full == pb_no_chunk ? w->seq : ((const struct pb_chunk *)full)->seq + 1;
-}
-
 /* Stores two members of 4 bytes, the first one at *low. */
 static void put_pair(struct pb_owner o, uint32_t *low, uint32_t a, uint32_t b)
 {
@@ -366,7 +400,7 @@ static void put_pair(struct pb_owner o, uint32_t *low, uint32_t a, uint32_t b)
 
 /* Fills the header and the list of open calls of a chunk that is TAKEN, and makes it OPEN. Returns
  * the address of the first record. Doesn't change a chunk that doesn't belong to o. */
-static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c, uint64_t full,
+static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c, uint64_t number,
 		      const void *ending)
 {
 	uint64_t *data = (uint64_t *)(c + 1);
@@ -378,7 +412,7 @@ static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c
 	put_pair(o, &c->uses, c->uses + 1, 0);
 	put_pair(o, &c->buffer, w->buffer, w->image);
 	put_pair(o, &c->pid, w->pid, w->tid);
-	pb_own_store(o, &c->seq, next_number(w, full));
+	pb_own_store(o, &c->seq, number);
 	pb_own_store(o, &c->start, w->last);
 	pb_own_store(o, &c->stack, w->stack);
 	pb_own_store(o, &c->lost, w->lost);
@@ -417,7 +451,12 @@ void pb_change_mend(struct pb_writer *w)
 		      (uint64_t)&((struct pb_chunk *)c)->leaf_start);
 }
 
-bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending)
+/* Leaves the chunk at `full`. `left` is its element in left[]; 0: the writer had no chunk. The next
+ * chunk's number depends on `full` alone, and the writer leaves `full` only once. So the numbers
+ * have no gap, even if a handler's chunk comes into force instead, or if a jump ends this
+ * activation. */
+static bool leave(struct pb_writer *w, struct pb_owner o, uint64_t full, uint64_t left,
+		  uint64_t number, const void *ending)
 {
 	struct pb_chunk *c;
 	uint64_t pos, start;
@@ -437,15 +476,16 @@ bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, cons
 			w->backoff = BACKOFF;
 		return false;
 	}
-	start = (uint64_t)fill(w, o, c, full, ending);
-	mark_end(o, full);
-	entered = full == pb_no_chunk || enter_left(w, (void *)full);
+	start = (uint64_t)fill(w, o, c, number, ending);
+	if (left && is_same(left))
+		mark_end(o, full);
+	entered = !left || enter_left(w, left);
 	w->base = 0;
 	w->leaf = pb_no_leaf;
 	pb_barrier();
 	do {
 		pos = w->pos;
-		if (!still_full(pos, full) || !pb_writer_is(o)) {
+		if (!still_full(pos, full) || (left && !is_same(left)) || !pb_writer_is(o)) {
 			forget_taken(w, c);
 			give_back(o, c);
 			pb_change_mend(w);
@@ -456,9 +496,18 @@ bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, cons
 	forget_taken(w, c);
 	/* since the change above, a handler may have changed chunks again */
 	tidy(w, o);
-	if (!entered && !must_hold(w, (void *)full))
+	if (!entered && still_ours(w, left) && !must_hold(w, (void *)full))
 		hand_over(o, (void *)full);
 	return true;
+}
+
+bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending)
+{
+	uint64_t seq = ((const volatile struct pb_chunk *)full)->seq;
+
+	if (full == pb_no_chunk)
+		return leave(w, o, full, 0, w->seq, ending);
+	return leave(w, o, full, left_word((void *)full, seq), seq + 1, ending);
 }
 
 void pb_change_close(struct pb_writer *w)
@@ -476,9 +525,9 @@ void pb_change_close(struct pb_writer *w)
 		hand_over(o, c);
 	}
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
-		if (w->left[i])
-			hand_over(o, w->left[i]);
-		w->left[i] = NULL;
+		if (w->left[i] && still_ours(w, w->left[i]))
+			hand_over(o, left_chunk(w->left[i]));
+		w->left[i] = 0;
 	}
 	if (w->taken) {
 		c = (void *)(pb_ring_map.chunks + ((w->taken >> 32) - 1) * PB_CHUNK_SIZE);

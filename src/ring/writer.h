@@ -51,7 +51,8 @@ struct pb_writer {
 	uint32_t serial, pid, tid, image, buffer;
 	uint32_t backoff;	/* number of reservations to let fail before the next search for a
 				 * chunk */
-	struct pb_chunk *left[PB_WRITER_LEFT];
+	uint64_t left[PB_WRITER_LEFT];	/* the chunks that the writer has left and not handed over
+					 * yet: see change.c */
 	uint64_t taken;		/* the chunk that change.c is filling, and where on the stack that
 				 * code runs: see change.c */
 	uint64_t undone;	/* the chunk in which C code writes a record of several words */

@@ -266,6 +266,85 @@ static void a_handler_gets_the_last_chunk(void **state)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
 
+/* Returns true if the list of left chunks names a chunk that is free. */
+static bool names_a_free_chunk(void)
+{
+	for (int i = 0; i < PB_WRITER_LEFT; i++) {
+		const struct pb_chunk *c = (void *)pb_chunk_of((uint64_t)w.left[i]);
+
+		if (c && c->state == PB_CHUNK_FREE)
+			return true;
+	}
+	return false;
+}
+
+/* A change of chunks is interrupted at its steps k and k + 1. Both handlers go on to another chunk,
+ * and the chunk that is left is drained. After that, the interrupted change enters this chunk in
+ * the list of left chunks. Returns whether it did so. */
+static bool leaves_a_free_chunk(long k, uint8_t *numbers)
+{
+	begin(false);
+	put(SHORT);
+	fill_chunk();
+	put(SHORT);
+	nested = DRAIN;
+	drained = numbers;
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	put(SHORT);
+	trap_flag(false);
+	step_at = 0;
+	return names_a_free_chunk();
+}
+
+/* The list of left chunks names a free chunk. The next change of chunks is interrupted at step k,
+ * and the handler takes that free chunk. The chunk must stay the writer's, so no record is lost.
+ * Returns false if the change takes fewer than k steps. */
+static bool taken_again_at_step(long first, long k)
+{
+	uint8_t numbers[256] = { 0 };
+	struct pb_chunk *c;
+
+	assert_true(leaves_a_free_chunk(first, numbers));
+	drain(numbers);
+	fill_chunk();
+	put(SHORT);
+	nested = RECORD;
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	put(SHORT);
+	trap_flag(false);
+	step_at = 0;
+	drain(numbers);
+	put(LONG);
+	c = (void *)pb_chunk_of(w.pos);
+	if (c->state != PB_CHUNK_OPEN)
+		fail_msg("the chunk in force has the state %u (step %ld)", c->state, k);
+	fill_chunk();
+	put(SHORT);
+	put(SHORT);
+	check_all(numbers);
+	return step >= k;
+}
+
+static void a_handler_takes_a_left_chunk_again(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	uint8_t numbers[256];
+	long first = 0;
+
+	sigaction(SIGTRAP, &sa, NULL);
+	jump = false;
+	do {
+		memset(numbers, 0, sizeof(numbers));
+		assert_true(++first < 1000);
+	} while (!leaves_a_free_chunk(first, numbers));
+	for (long k = 1; k < (all ? 100000 : 400) && taken_again_at_step(first, k); k++)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -278,6 +357,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_never_written_is_seen),
 		cmocka_unit_test(many_jumps_at_the_limit),
 		cmocka_unit_test(a_handler_gets_the_last_chunk),
+		cmocka_unit_test(a_handler_takes_a_left_chunk_again),
 		cmocka_unit_test(a_child_goes_on),
 		cmocka_unit_test(a_child_with_its_parents_chunk_goes_on),
 	};

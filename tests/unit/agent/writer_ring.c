@@ -133,10 +133,13 @@ static void read_chunk(struct pb_chunk *c, uint8_t *numbers)
 void drain(uint8_t *numbers)
 {
 	for (int i = 0; i < CHUNKS; i++) {
-		if (chunk(i)->state != PB_CHUNK_FULL)
-			continue;
-		read_chunk(chunk(i), numbers);
-		chunk(i)->state = PB_CHUNK_FREE;
+		if (chunk(i)->state == PB_CHUNK_FULL) {
+			read_chunk(chunk(i), numbers);
+			chunk(i)->state = PB_CHUNK_FREE;
+		}
+		/* the writer may have given the chunk back */
+		if (chunk(i)->state == PB_CHUNK_FREE)
+			pb_ring_map.taken[0] &= ~(1ul << i);
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "writer_step.h"
 
 long step, step_at;
+uint8_t *drained;
 enum nested nested;
 bool jump, all, is_child;
 sigjmp_buf out;
@@ -47,9 +48,10 @@ void on_step(int sig, siginfo_t *info, void *context)
 	ucontext_t *uc = context;
 	uint64_t nr, slot = w.slot;
 
-	if (++step != step_at)
+	if (++step != step_at && (nested != DRAIN || step != step_at + 1))
 		return;
-	uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (nested != DRAIN || step > step_at)
+		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 	if (nested >= FORK) {
 		fork_here(uc);
 		return;
@@ -62,6 +64,12 @@ void on_step(int sig, siginfo_t *info, void *context)
 	}
 	if (nested == RECORD || nested == SUPPLY)
 		put(SHORT);
+	if (nested == DRAIN) {
+		fill_chunk();
+		put(SHORT);
+		put(SHORT);
+		drain(drained);
+	}
 	for (int i = 0; nested == CHANGE && i < 2; i++) {
 		fill_chunk();
 		put(SHORT);

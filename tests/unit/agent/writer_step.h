@@ -18,11 +18,13 @@
 
 #define TRAP_FLAG	0x100
 
-/* What the handler does. SUPPLY: frees chunk 1 and writes a record. FORK_RECORD: forks, and the
- * child writes records in the handler. */
-enum nested { NOTHING, RECORD, CHANGE, SUPPLY, FORK, FORK_RECORD };
+/* What the handler does. SUPPLY: frees chunk 1 and writes a record. DRAIN: at two instructions,
+ * fills the chunk and goes on to another one, and drains the full chunks with `drained`.
+ * FORK_RECORD: forks, and the child writes records in the handler. */
+enum nested { NOTHING, RECORD, CHANGE, SUPPLY, DRAIN, FORK, FORK_RECORD };
 
 extern long step, step_at;
+extern uint8_t *drained;	/* for drain() */
 extern enum nested nested;
 extern bool jump;
 extern sigjmp_buf out;

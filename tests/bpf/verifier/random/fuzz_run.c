@@ -228,7 +228,8 @@ static enum finding run_kernel(const struct subject *s, uint64_t input, const st
 		return NOTHING;
 	}
 	return fuzz_find(KERNEL, "r0 %#x, in the kernel %#x; "
-			 "checksum of memory %#lx, in the kernel %#lx", (unsigned)a->r0, k.r0, a->kernel_sum, k.sum);
+			 "checksum of memory %#lx, in the kernel %#lx", (unsigned)a->r0, k.r0,
+			 a->kernel_sum, k.sum);
 }
 
 enum finding fuzz_run(struct subject *s, int n)
