@@ -25,7 +25,7 @@ def threads(bench):
     add("two threads / one: calls per second of the limit loop", None, lambda b: b["limit"], "bare", unit="×")
     for f in ("leaf", "fib"):
         add(f"two threads / one: traced {f}", None, lambda p: p[f], "overwrite", unit="×")
-        add(f"two threads: {f}'s scaling / the limit's in the same run", ">= 0.95", lambda p: p[f] / p["limit"], "overwrite", digits=3)
+        add(f"two threads / one: traced {f}, divided by the limit loop in the same run", ">= 0.95", lambda p: p[f] / p["limit"], "overwrite", digits=3)
 
 
 def depth(bench):

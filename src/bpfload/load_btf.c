@@ -230,7 +230,7 @@ static const char *read_btf(struct pb_bpf_btf *b, size_t size)
 	b->strings = (const char *)b->data + h.hdr_len + h.str_off;
 	b->strings_size = h.str_len;
 	if (!h.str_len || b->strings[0] || b->strings[h.str_len - 1])
-		return "BTF's names don't begin and end with a 0";
+		return "BTF's string section doesn't begin and end with a zero byte";
 	return read_types(b, b->data + h.hdr_len + h.type_off, h.type_len);
 }
 

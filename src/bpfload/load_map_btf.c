@@ -13,7 +13,7 @@
 
 struct def {
 	uint32_t type, key_size, value_size, max_entries, map_flags, numa_node, pinning, map_extra;
-	uint32_t key, value;		/* numbers of types */
+	uint32_t key, value;		/* BTF ids of the types of key and value */
 	bool has_type, has_key, has_value;
 };
 
@@ -213,7 +213,7 @@ int load_maps_btf(struct load *l, uint32_t section)
 	int ret = 0;
 
 	if (!t)
-		return load_refuse(l, "section .maps, and no BTF that says what is in it");
+		return load_refuse(l, "its section .maps has no BTF that describes it");
 	l->maps_btf = id;
 	for (uint32_t i = 0; i < pb_btf_vlen(t) && !ret; i++)
 		ret = add_map(l, section, &pb_btf_vars(t)[i]);

@@ -21,8 +21,8 @@
 #include "base/sys.h"
 
 static struct ftrace_hash graph_functions, graph_notrace, graph_callers;
-static uint32_t max_depth;		/* the limit as it was written; 0: no limit */
-static bool tracing_on = true;
+static uint32_t max_depth;		/* max_graph_depth; 0: no limit */
+static uint32_t tracing_on = 1;
 static uint64_t thresh_ns;
 static const char *trace_clock = "x86-tsc";
 
@@ -261,24 +261,6 @@ static int write_graph_callers(char *text, bool append, bool live)
 	return write_hash(&graph_callers, text, append, live);
 }
 
-static int parse_number(const char *text, uint64_t *v)
-{
-	int64_t n = pb_parse_u64(text, strlen(text));
-
-	if (n < 0) {
-		pb_file_error = "not a number";
-		return -EINVAL;
-	}
-	*v = (uint64_t)n;
-	return 0;
-}
-
-static void read_number(struct pb_seq *s, uint64_t v)
-{
-	pb_seq_u64(s, v);
-	pb_seq_puts(s, "\n");
-}
-
 /* The handlers without a clock don't look at pb_max_depth. If there is a limit, or tracing is off,
  * sites need other handlers. */
 static int change_handlers(bool live)
@@ -286,60 +268,29 @@ static int change_handlers(bool live)
 	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;
 }
 
-static void read_max_depth(struct pb_seq *s)
+static int depth_changed(uint32_t before, bool live)
 {
-	read_number(s, max_depth);
-}
-
-static int write_max_depth(char *text, bool append, bool live)
-{
-	uint32_t before = max_depth;
-	uint64_t v;
-	int err = parse_number(text, &v);
-
-	if (err)
-		return err;
-	max_depth = v < PB_NO_MAX_DEPTH ? (uint32_t)v : 0;
 	apply_depth(current);
-	err = change_handlers(live);
-	if (err) {
-		max_depth = before;
-		apply_depth(current);
-		change_handlers(live);
-	}
-	return explained(err);
+	return explained(change_handlers(live));
 }
 
-static void read_tracing_on(struct pb_seq *s)
-{
-	read_number(s, tracing_on);
-}
-
-static int turn(bool on, bool live)
+static int tracing_on_changed(uint32_t before, bool live)
 {
 	int err;
 
-	tracing_on = on;
-	if (on)
+	if (tracing_on)
 		apply_returns(current);
 	apply_depth(current);
 	err = change_handlers(live);
-	if (!on && !err)
+	/* after an error, tracing_on gets its former value, whatever the text has */
+	if (!tracing_on && (!err || tracing_on == before))
 		apply_returns(current);
-	return err;
+	return explained(err);
 }
 
-static int write_tracing_on(char *text, bool append, bool live)
+static int size_changed(uint32_t before, bool live)
 {
-	uint64_t v;
-	int err = parse_number(text, &v);
-
-	if (err || tracing_on == (v != 0))
-		return err;
-	err = turn(v != 0, live);
-	if (err && turn(!v, live))
-		apply_returns(current);	/* tracing_on has its former value, whatever the text has */
-	return explained(err);
+	return explained(update_if_tracing(live));
 }
 
 static uint64_t clock_per_ms(void)
@@ -372,9 +323,9 @@ static void read_thresh(struct pb_seq *s)
 /* The text is a number of microseconds, as in the kernel. It may have a decimal fraction. */
 static int parse_thresh(char *text, uint64_t *ns)
 {
-	uint64_t us = 0, scale = 100;
+	uint64_t scale = 100;
 	char *dot = text;
-	int err;
+	int64_t us;
 
 	*ns = 0;
 	while (*dot && *dot != '.')
@@ -389,9 +340,13 @@ static int parse_thresh(char *text, uint64_t *ns)
 			*ns += (uint64_t)(*d - '0') * scale;
 		}
 	}
-	err = parse_number(*text ? text : "0", &us);
-	*ns += us * 1000;
-	return err;
+	us = *text ? pb_parse_u64(text, strlen(text)) : 0;
+	if (us < 0) {
+		pb_file_error = "not a number";
+		return -EINVAL;
+	}
+	*ns += (uint64_t)us * 1000;
+	return 0;
 }
 
 static int set_thresh(uint64_t ns, bool live)
@@ -486,28 +441,6 @@ static int write_options(char *text, bool append, bool live)
 	return pb_each_word(text, write_option, &live);
 }
 
-static void read_size(struct pb_seq *s)
-{
-	read_number(s, pb_min_size);
-}
-
-static int write_size(char *text, bool append, bool live)
-{
-	uint32_t before = pb_min_size;
-	uint64_t v;
-	int err = parse_number(text, &v);
-
-	if (err)
-		return err;
-	pb_min_size = (uint32_t)v;
-	err = update_if_tracing(live);
-	if (err) {
-		pb_min_size = before;
-		update_if_tracing(live);
-	}
-	return explained(err);
-}
-
 static const struct { enum pb_control_file id; struct pb_file file; } files[] = {
 	{ PB_CF_AVAILABLE_TRACERS, { read_available_tracers, NULL } },
 	{ PB_CF_CURRENT_TRACER, { read_current_tracer, write_current_tracer } },
@@ -516,12 +449,12 @@ static const struct { enum pb_control_file id; struct pb_file file; } files[] = 
 	{ PB_CF_SET_GRAPH_FUNCTION, { read_graph_function, write_graph_function } },
 	{ PB_CF_SET_GRAPH_NOTRACE, { read_graph_notrace, write_graph_notrace } },
 	{ PB_CF_GRAPH_CALLERS, { read_graph_callers, write_graph_callers } },
-	{ PB_CF_MAX_GRAPH_DEPTH, { read_max_depth, write_max_depth } },
-	{ PB_CF_TRACING_ON, { read_tracing_on, write_tracing_on } },
+	{ PB_CF_MAX_GRAPH_DEPTH, { .word = &max_depth, .changed = depth_changed } },
+	{ PB_CF_TRACING_ON, { .word = &tracing_on, .changed = tracing_on_changed } },
 	{ PB_CF_TRACING_THRESH, { read_thresh, write_thresh } },
 	{ PB_CF_TRACE_OPTIONS, { read_options, write_options } },
 	{ PB_CF_TRACE_CLOCK, { read_clock, write_clock } },
-	{ PB_CF_SET_FTRACE_SIZE, { read_size, write_size } },
+	{ PB_CF_SET_FTRACE_SIZE, { .word = &pb_min_size, .changed = size_changed } },
 };
 
 void pb_tracer_register_files(void)

@@ -16,7 +16,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 bool pbv_prune_make_room(struct env *env);
 /* Called when all paths from a kept state have ended. */
 void pbv_prune_done(struct env *env, struct state *st);
-/* Marks the needs of the kept state as needs of the present path. */
+/* What the paths from the kept state read, or needed precisely, is marked on the present path as
+ * read or as needed precisely, too. */
 int pbv_prune_take_over(struct env *env, const struct state *old);
 void pbv_prune_free(struct env *env);
 #endif

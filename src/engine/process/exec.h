@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows exec. At its start the agent took its variables out of the environment.
- * If the image of an exec can load the agent, the variables are put back into the environment of
+ * Follows exec. When the agent starts, it removes its own variables from the program's environment.
+ * If the image of an exec can load the agent, these variables are put back into the environment of
  * this exec.
  */
 #ifndef PB_ENGINE_PROCESS_EXEC_H

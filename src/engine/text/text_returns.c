@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Windows of exits: their stubs, and their part of a batch. A window is wanted if it
- * has an exit of a function whose returns are to be hooked. Exits in the window of an
- * entry are patched with that entry's site.
+ * has an exit of a function whose returns are to be hooked. Exits in an entry's window are
+ * patched together with the entry.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"

@@ -492,7 +492,7 @@ static void random_kills(const struct type *t, double seconds)
 	check(&m, 0, MAX);
 	printf("%s %s: %d kills", failures == before ? "ok  " : "FAIL", t->name, kills);
 	if (hashed(&m))
-		printf(", %u elements found again", hash_top(&m)->deaths);
+		printf(", %u elements freed by repairs", hash_top(&m)->deaths);
 	if (records)
 		printf(", %d records", records);
 	puts("");

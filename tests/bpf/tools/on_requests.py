@@ -29,7 +29,7 @@ class Iolat(Tool):
     def check(self, found):
         for kind, h in self.hists(found).items():
             if sum(h[:log2(300)]):
-                raise Failure("%s: requests take 300 us or more: %s" % (kind, h))
+                raise Failure("%s: there are requests of less than 300 us: %s" % (kind, h))
 
 
 class Fields(Tool):

@@ -208,7 +208,8 @@ static void test_tail_call_returns_anything(void **state)
 
 /* ---- pruning ------------------------------------------------------------------------------ */
 
-/* A stack byte belongs to a pointer. On the path that is walked first, it belongs to a number. */
+/* On one path, a stack byte is part of a pointer. On the other path, which is walked first, it is
+ * part of a number. */
 static void test_part_of_pointer_on_other_path(void **state)
 {
 	struct bpf_insn p[] = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * For tests of the writer: interrupts a record at its k-th instruction. Install on_step() for
- * SIGTRAP, set `nested` and `jump`, and set `step` to 0 and `step_at` to k. Then write the record
- * between trap_flag(true) and trap_flag(false). If `step` is less than k afterwards, the record has
- * fewer than k instructions. With `jump`, the handler jumps to `out`, which the caller has set with
- * sigsetjmp(). Set `step_at` to 0 before other records are written.
+ * For tests of the writer: interrupts the writing of a record at the k-th instruction. Install
+ * on_step() for SIGTRAP, set `nested` and `jump`, and set `step` to 0 and `step_at` to k. Then
+ * write the record between trap_flag(true) and trap_flag(false). If `step` is less than k
+ * afterwards, writing the record took fewer than k instructions. With `jump`, the handler jumps to
+ * `out`, which the caller has set with sigsetjmp(). Set `step_at` to 0 before other records are
+ * written.
  */
 #ifndef PB_TEST_WRITER_STEP_H
 #define PB_TEST_WRITER_STEP_H
