@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The slow path of the function graph. The assembly of entries and exits calls it, and so do the
- * compiler's hooks. It opens and closes calls, writes their records, and handles the cases that
- * the assembly leaves to C: changes of the stack, calls that are skipped by a longjmp or an
- * exception, limits of depth and time, and records that need the parent's ENTRY.
+ * compiler's hooks. It opens and closes calls, and handles the cases that the assembly leaves to
+ * C: changes of the stack, calls that are skipped by a longjmp or an exception, limits of depth and
+ * time, and records that need the parent's ENTRY. call_records.c writes the records.
  *
  * The idea is that a call is identified by its return slot and return address. All calls with slots
  * below the slot of a hit are over, because the stack pointer is above their slots.
@@ -26,208 +26,9 @@
 				 * other threads move to it at the same time */
 
 uint32_t pb_max_depth;
-uint64_t pb_thresh;
-uint8_t pb_callers_only;
-
-static uint64_t missed;
-uint64_t *pb_prog_missed = &missed;
-
 bool pb_calls_watching;
 
-/* ---- records ----------------------------------------------------------------- */
-
-static uint64_t site_word(uint64_t tag, uint32_t site)
-{
-	return tag | (uint64_t)site << PB_SITE_SHIFT;
-}
-
-static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
-{
-	return __atomic_compare_exchange_n(&c->state, &from, to, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED);
-}
-
-static bool unemitted(const struct pb_open_call *c)
-{
-	uint8_t state = c->state;
-
-	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
-}
-
-/* Writes the ENTRY of c. If a handler tries to write this ENTRY meanwhile, only one ENTRY is
- * written. False: there was no room. The call's next callee, or the call's end, will try again. */
-static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
-{
-	uint8_t state = c->state;
-
-	if (!unemitted(c) || !change_state(c, state, PB_ENTRY_EMITTED) ||
-	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start))
-		return true;
-	change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
-	return false;
-}
-
-static void be_late(struct pb_open_call *c)
-{
-	if (!change_state(c, PB_ENTRY_LEAF, PB_ENTRY_LATE))
-		change_state(c, PB_ENTRY_LAZY, PB_ENTRY_LATE);
-}
-
-static bool is_open(const struct pb_open_call *c)
-{
-	return !pb_open_is_root(c) && pb_open_is_live(c);
-}
-
-/* Returns the call around `call` in the tree. A call that is open only for eBPF programs isn't in
- * the tree. */
-static struct pb_open_call *outer(const struct pb_open_call *call)
-{
-	struct pb_open_call *c = pb_open_parent(call);
-
-	while (c->state == PB_ENTRY_PROG && !pb_open_is_root(c))
-		c = pb_open_parent(c);
-	return c;
-}
-
-/* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there is
- * no room. In this case the caller must not write records of c's callees, because readers would
- * show these records in the wrong place. */
-static bool emitted(struct pb_thread *t, struct pb_open_call *c)
-{
-	struct pb_open_call *first = c, *p;
-	bool room = true;
-
-	if (pb_likely(!unemitted(c)))
-		return true;
-	for (; p = outer(first), is_open(p) && unemitted(p); first = p)
-		;
-	for (p = first; p; p = pb_open_above(p)) {
-		if (p == c || pb_open_is_live(p)) {
-			if (room)
-				room = put_entry(t, p);
-			else
-				be_late(p);
-		}
-		if (p == c)
-			break;
-	}
-	return room;
-}
-
-/* Writes the record of a call that ended at `now` by a jump to another function. */
-static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
-{
-	uint64_t duration = now - c->start, word = pb_ext_address(duration);
-
-	if (unemitted(c) && !(duration >> PB_EXT_ADDRESS_BITS))
-		pb_writer_put(&t->w,
-			      pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0),
-			      now, PB_EXT_TIME_BITS, &word, 1);
-	else if (put_entry(t, c))
-		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0),
-				  now, PB_EXT_TIME_BITS, NULL, 0, c);
-	else
-		pb_writer_lost(&t->w);
-}
-
-/* Writes the record of a call that ended at `now`, by a return or a jump. */
-static void put_end_of_call(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
-{
-	uint64_t duration = now - c->start;
-
-	/* callees of this call were lost: it isn't a leaf */
-	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !emitted(t, c)) {
-		pb_writer_lost(&t->w);
-		return;
-	}
-	switch (c->state) {
-	case PB_ENTRY_EMITTED:
-		if (jump)
-			put_tail(t, c, now);
-		else
-			pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS,
-					  NULL, 0, c);
-		return;
-	case PB_ENTRY_LAZY:
-		if (duration < pb_thresh || (int64_t)duration < 0 ||
-		    (pb_callers_only && !pb_site_is_caller(c->site)))
-			return;
-		break;
-	case PB_ENTRY_LEAF:
-		break;
-	default:
-		return;
-	}
-	if (!emitted(t, outer(c)))
-		pb_writer_lost(&t->w);
-	else if (jump)
-		put_tail(t, c, now);
-	else if (duration >> PB_DUR_BITS)
-		pb_writer_put_long(&t->w, c->site, c->start, now);
-	else
-		pb_writer_put(&t->w, site_word(PB_TAG_LEAF, c->site) | duration << PB_DUR_SHIFT,
-			      now, PB_LEAF_BITS, NULL, 0);
-}
-
-/* Handles a call that ended without a return, for example by a longjmp. */
-static void on_skipped(void *context, const struct pb_open_call *call)
-{
-	struct pb_thread *t = context;
-	struct pb_open_call *c = (struct pb_open_call *)call;
-	bool named = c->state != PB_ENTRY_LATE || emitted(t, c);
-	uint64_t start = c->state == PB_ENTRY_LEAF ? c->start | !c->start : PB_END_ENTRY;
-	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
-
-	if (c->watch && c->watch != PB_WATCH_BELOW)
-		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
-	if (c->state == PB_ENTRY_EMITTED)
-		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
-	else if (c->state == PB_ENTRY_LEAF && emitted(t, outer(c)))
-		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
-	else if (c->state == PB_ENTRY_LEAF || !named)
-		pb_writer_lost(&t->w);
-}
-
-/* Handles a call whose exit stub was interrupted by a signal handler that then left by a jump. If
- * the exit has reserved a word for the call's record but not written it, the word stays empty. */
-static void on_cut(void *context, const struct pb_open_call *c)
-{
-	struct pb_thread *t = context;
-
-	if (c->record == PB_OPEN_UNRESERVED || c->record == PB_OPEN_RESERVED)
-		on_skipped(context, c);
-	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
-		pb_writer_missed(&t->w);
-	else if (c->record == PB_OPEN_UNKNOWN && c->state <= PB_ENTRY_LATE)
-		pb_writer_lost(&t->w);
-}
-
-void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)
-{
-	struct pb_open_call *c = (struct pb_open_call *)call;
-	uint64_t of;
-
-	/* `slot` may be below the call's slot, because the assembly lowers the stack pointer to
-	 * call C code */
-	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
-		c->record = record;
-}
-
-#define HOOKS(t) \
-	&(const struct pb_open_hooks){ (t), on_skipped, on_cut, pb_chain_take, pb_chain_give }
-
 /* ---- stacks ------------------------------------------------------------------ */
-
-void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
-{
-	struct pb_stack *back = t->stack;
-
-	if (!pb_stack_visit(t, s))
-		return;
-	if (t->stack == s)
-		pb_open_close(&t->top, slot, HOOKS(t));
-	pb_stack_leave(t, s, back);
-}
 
 /* Closes the stack's calls of former periods (period.h), which may have ended unseen. If
  * interrupted code is in the middle of changing one of these calls, the stack keeps its old period.
@@ -236,7 +37,7 @@ static void begin_period(struct pb_thread *t, uint64_t slot)
 {
 	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
 
-	if (pb_likely(t->stack->period == period) || !pb_open_forget(&t->top, slot, HOOKS(t)))
+	if (pb_likely(t->stack->period == period) || !pb_open_forget(&t->top, slot, PB_HOOKS(t)))
 		return;
 	pb_chain_set_period(t->stack, period);
 	pb_period_set_lo(t);
@@ -252,8 +53,8 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 		struct pb_open_call *c = pb_open_innermost(t->top);
 
 		s = pb_thread_other_stack(t, slot, &gone);
-		if (s && is_open(c) && c->state == PB_ENTRY_LEAF)
-			emitted(t, c);
+		if (s && pb_call_is_open(c) && c->state == PB_ENTRY_LEAF)
+			pb_call_emitted(t, c);
 		if (!s || pb_thread_use_stack(t, s, slot))
 			break;
 		if (tries == MOST_TRIES) {
@@ -274,7 +75,7 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 
 static void put_call(struct pb_thread *t, struct pb_site *site, struct pb_open_call *parent)
 {
-	if (!emitted(t, parent))
+	if (!pb_call_emitted(t, parent))
 		pb_writer_lost(&t->w);
 	else if (pb_writer_put(&t->w, pb_ext_word(PB_EXT_CALL, 1, site->id, 0), pb_clock(),
 			       PB_EXT_TIME_BITS, NULL, 0))
@@ -287,7 +88,7 @@ static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, b
 	if (pb_latched)
 		pb_writer_stay(&t->w);
 	else
-		put_end_of_call(t, c, now, jump);
+		pb_call_put_end(t, c, now, jump);
 	pb_barrier();
 	*(volatile uint8_t *)&c->record = PB_OPEN_WRITTEN;
 	/* calls that eBPF programs make until c is released aren't callees of c */
@@ -300,7 +101,7 @@ static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c,
 {
 	while (c && c->watch == PB_WATCH_BELOW) {
 		pb_open_release(&t->top, c);
-		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
 	}
 	return c;
 }
@@ -323,10 +124,10 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
  * was skipped by a jump or an exception, and the new call has reused the slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
-	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
 
 	if (!c || c->state == PB_ENTRY_PROG || !pb_site_goes_on(c->site) ||
-	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
+	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock(), true);
 	/* c's eBPF programs see no return, because c may also have been skipped by a jump */
@@ -340,8 +141,8 @@ static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
 
-	while ((c = pb_open_at(&t->top, (uint64_t)slot, *slot, HOOKS(t))) && c->site == site &&
-	       (c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t))))
+	while ((c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))) && c->site == site &&
+	       (c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))))
 		go_on(t, c, slot, false);
 }
 
@@ -363,7 +164,7 @@ static struct pb_open_call *innermost(const struct pb_thread *t)
 	struct pb_open_call *c = pb_open_innermost(t->top);
 
 	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c :
-	       outer(c);
+	       pb_call_outer(c);
 }
 
 /* Returns whether a call that the parent makes is left out of the tree. */
@@ -380,7 +181,7 @@ static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
 {
 	switch_stack(t, (uint64_t)slot);
 	close_tail(t, slot);
-	pb_open_close(&t->top, (uint64_t)slot, HOOKS(t));
+	pb_open_close(&t->top, (uint64_t)slot, PB_HOOKS(t));
 	return innermost(t);
 }
 
@@ -396,7 +197,7 @@ static uint8_t state_of(unsigned mode)
 static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
-	struct pb_open_call *parent = outer(c);
+	struct pb_open_call *parent = pb_call_outer(c);
 	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
 	/* after this call, t may have to go back to another stack */
 	bool last = pb_unlikely(t->stack->back) && pb_open_is_root(pb_open_below(c));
@@ -404,7 +205,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	if (waiting >= PB_MAX_WATCHED)
 		watch = 0;
 	if (state == PB_ENTRY_LEAF)
-		emitted(t, parent);
+		pb_call_emitted(t, parent);
 	c->site = site->id;
 	c->record = PB_OPEN_UNKNOWN;
 	c->state = state;
@@ -416,7 +217,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	/* if c is the first call of a later segment, the entry before c is the segment's foot. The
 	 * foot stands for the last call of the segment before, so it gets that call's state */
 	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
-	    !unemitted(parent))
+	    !pb_call_unemitted(parent))
 		c[-1].state = parent->state;
 	pb_open_commit(c, (uint64_t)slot);
 	return watch;
@@ -432,7 +233,7 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 	parent = parent_at(t, slot);
 	if (is_outside(parent, mode))
 		return;
-	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t)))) {
+	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t)))) {
 		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
 			put_call(t, site, parent);
 		return;
@@ -456,7 +257,7 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 	if (call && mode & PB_ENTER_CALL)
 		put_call(t, site, parent);
 	outside |= !!(mode & PB_ENTER_CALL);
-	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
+	c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t));
 	if (c)
 		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode),
 				  watch);
@@ -475,7 +276,7 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 		return NULL;
 	if (!c) {
 		switch_stack(t, (uint64_t)slot);
-		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t));
+		c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
 		now = pb_clock();	/* the clock is read after pb_open_exit(), because c must
 					 * not end before the skipped calls */
 	}
@@ -504,7 +305,7 @@ struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 	if (!t)
 		return NULL;
 	pb_open_release(&t->top, c);
-	c = watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, HOOKS(t)), slot);
+	c = watched(t, pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t)), slot);
 	if (!c)
 		pb_stack_go_back(t, (uint64_t)slot);
 	return c;
@@ -528,11 +329,11 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, at);
-	pb_open_close(&t->top, at, HOOKS(t));
+	pb_open_close(&t->top, at, PB_HOOKS(t));
 	parent = innermost(t);
 	if (is_outside(parent, mode))
 		return;
-	c = pb_open_enter(&t->top, (uint64_t)slot, HOOKS(t));
+	c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t));
 	if (c)
 		begin_call(t, c, site, slot, PB_OPEN_NO_RET, state_of(mode), 0);
 	else if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
@@ -555,8 +356,8 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	slot = pb_open_is_root(c) ? ~0ul : (uint64_t)c->word;
 	if (slot > (uint64_t)hooked_slot(at))
 		return;		/* the function was entered before it was traced */
-	while ((ended = pb_open_exit(&t->top, slot, PB_OPEN_NO_RET, HOOKS(t))) && ended != c) {
-		on_skipped(t, ended);
+	while ((ended = pb_open_exit(&t->top, slot, PB_OPEN_NO_RET, PB_HOOKS(t))) && ended != c) {
+		pb_call_skipped(t, ended);
 		pb_open_release(&t->top, ended);
 	}
 	if (!ended)
@@ -589,9 +390,4 @@ void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate
 		pb_stack_drop(s);
 	}
 	pb_stack_add(t, lo, lo + size, alternate);
-}
-
-void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
-{
-	pb_open_close(&t->top, slot, HOOKS(t));
 }

@@ -10,34 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "arch/arch.h"
-#include "engine/graph/chains.h"
-#include "engine/graph/thread.h"
+#include "engine/graph/call_records.h"
 
 /* The largest depth, within a stack, at which calls are recorded; 0: nothing is recorded. */
 extern uint32_t pb_max_depth;
 #define PB_NO_MAX_DEPTH	PB_DEPTH_MAX
-/* A duration in clock units. PB_ENTRY_LAZY calls that are shorter are dropped. */
-extern uint64_t pb_thresh;
-/* If set, PB_ENTRY_LAZY calls are dropped, with two exceptions: calls whose site has
- * FTRACE_FL_CALLER, and calls that lead to such a call. */
-extern uint8_t pb_callers_only;
-
 /* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* Called when the program has reported the bounds of a stack (makecontext, sigaltstack). `slot` is
  * the return slot of the reporting call. Calls that are still open on this stack belong to an
  * earlier use of the memory, and are closed. alternate: sigaltstack reported it. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate);
-/* Called when a signal handler has returned. The handler's calls had slots at or below `slot`.
- * Closes those of them that a jump inside the handler left open. */
-void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
-/* Called when a handler has interrupted the assembly of an exit. call: the address of the call that
- * ends. It comes from an interrupted register, so it may be any number, and is checked. slot: the
- * interrupted stack pointer. record: PB_OPEN_*, how much of the call's record is written. */
-void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
-/* Writes END for those calls on s whose slots are at or below `slot`. No thread runs on s. */
-void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
-
 /* Set when the first call with eBPF programs at its return is opened. While it isn't set, no live
  * call has the state PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
@@ -51,8 +34,6 @@ size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
 
-/* Points to the count of entries and returns at which eBPF programs were not run. Never NULL. */
-extern uint64_t *pb_prog_missed;
 /* Opens a call whose return has eBPF programs. watch: the ID of the struct prog_site with the
  * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
  * the tree. False: the programs can't see the return. */

@@ -14,8 +14,6 @@
 #include "engine/graph/chains.h"
 #include "engine/latched.h"
 
-uint32_t pb_period;
-
 void pb_period_set_lo(struct pb_thread *t)
 {
 	const struct pb_stack *s = t->stack;

@@ -44,14 +44,20 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 /* Called if t can't get a place in the table for the stack that holds the slot. Until t goes to
  * another stack, the calls of t are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
-/* Takes an entry for a stack with guessed bounds. The entry counts as filled only after
- * pb_stack_set_filled(). NULL: the table is full. */
-struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi);
+/* Takes an entry. exact: the bounds were reported, not guessed. The entry counts as filled only
+ * after pb_stack_set_filled(). NULL: the table is full. */
+struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
 void pb_stack_set_filled(struct pb_stack *s);
-/* The slot lies in or near the guessed bounds of s, which may be wrong. Returns whether the slot
- * may be on a neighbouring stack: another thread was on s last, and nothing shows that the slot is
- * on s. */
-bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s, uint64_t slot);
+/* The slot, of a hit of t, lies in or near the guessed bounds of s, which may be wrong. `other` is
+ * the thread that was on s last, or NULL. Returns whether the slot may be on a neighbouring stack:
+ * `other` isn't t, and nothing shows that the slot is on s. */
+bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,
+			 const struct pb_stack *s, uint64_t slot);
+static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s,
+					uint64_t slot)
+{
+	return pb_stack_belongs_to(s->thread, t, s, slot);
+}
 /* Moves t to a stack on which no thread runs, so that t can close the calls that were left on that
  * stack. t goes back by pb_stack_leave(). Until t goes back, no other thread comes to that stack.
  * False: the stack can't be visited. */

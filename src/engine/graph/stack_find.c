@@ -85,7 +85,7 @@ static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 /* Makes a stack around the address, with guessed bounds. */
 static struct pb_stack *guess(uint64_t lo, uint64_t slot, uint64_t hi)
 {
-	struct pb_stack *s = pb_stack_take(lo, hi);
+	struct pb_stack *s = pb_stack_take(lo, hi, false);
 
 	if (!s)
 		return NULL;

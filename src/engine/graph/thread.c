@@ -41,13 +41,6 @@
 					 * for a state */
 #define LOOK_AFTER	256		/* smallest number of new threads before free_dead() */
 
-/* What pb_tls points to before the first hit: a state of zeros. Its top is NULL, so each hit takes
- * the slow path. */
-static struct pb_thread no_thread;
-__thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
-
-struct pb_process *pb_process;
-struct pb_thread *pb_threads;
 bool pb_follow_fork = true;
 uint32_t pb_image;
 
@@ -59,11 +52,6 @@ static uint32_t tid_offset;		/* offset of the TID in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB; 0: not yet
 					 * known */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
-
-bool pb_thread_is_new(void)
-{
-	return pb_tls == &no_thread;
-}
 
 static uint32_t kernel_tid(void)
 {
@@ -283,7 +271,7 @@ static struct pb_thread *state_for(uint64_t tcb, bool *forked)
 	struct pb_thread *t = pb_tls;
 	uint32_t i = (uint32_t)(t - pb_threads);
 
-	*forked = t != &no_thread && !t->tcb && change_tcb(i, 0, tcb);
+	*forked = !pb_thread_is_new() && !t->tcb && change_tcb(i, 0, tcb);
 	if (*forked) {
 		raise_to(&pb_process->nr_threads, i + 1);
 		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);

@@ -33,10 +33,6 @@ int pb_threads_start(uint64_t stack_top);
  * path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
-/* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
- * too. */
-bool pb_thread_is_new(void);
-
 /* Whether the address is known to lie on the calling thread's own stack. */
 bool pb_on_own_stack(uint64_t address);
 

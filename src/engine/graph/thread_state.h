@@ -84,7 +84,11 @@ _Static_assert(offsetof(struct pb_ring_thread, lost) == H_LOST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
 _Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 
+/* Never NULL. */
 extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
+/* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
+ * too. Context: hit path. */
+bool pb_thread_is_new(void);
 
 /* The data of this process. In a forked child, pid is 0 until the child's first hit. */
 struct pb_process {

@@ -23,10 +23,7 @@
 
 extern char __ehdr_start[];
 #define AGENT	((greg_t)__ehdr_start)	/* a PC in this program, which plays the agent */
-__thread struct pb_thread *pb_tls;
 __thread struct pb_unblocked pb_unblocked;
-struct pb_process *pb_process;
-struct pb_thread *pb_threads;
 bool pb_latched, pb_detached;
 struct pb_ring_map pb_ring_map;
 
@@ -109,11 +106,6 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 	made_anew++;
 	pb_tls->top = own_calls.call;
 	return pb_tls;
-}
-
-bool pb_thread_is_new(void)
-{
-	return false;
 }
 
 void pb_writer_void(struct pb_writer *w)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Writes the records of calls: ENTRY, the record of a call's end, and END for a call that ended
+ * unseen. While a call makes no traced call, it may be a leaf. So its ENTRY is written only when it
+ * makes one, before that callee's records (PB_ENTRY_* in arch/layout.h).
+ *
+ * A signal handler may interrupt each function of this file at any instruction: see calls.c.
+ */
+#include "engine/graph/call_records.h"
+#include "base/base.h"
+#include "engine/clock.h"
+#include "engine/text/ftrace.h"
+
+uint64_t pb_thresh;
+uint8_t pb_callers_only;
+
+static uint64_t missed;
+uint64_t *pb_prog_missed = &missed;
+
+static uint64_t site_word(uint64_t tag, uint32_t site)
+{
+	return tag | (uint64_t)site << PB_SITE_SHIFT;
+}
+
+static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
+{
+	return __atomic_compare_exchange_n(&c->state, &from, to, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+}
+
+/* Writes the ENTRY of c. If a handler tries to write this ENTRY meanwhile, only one ENTRY is
+ * written. False: there was no room. The call's next callee, or the call's end, will try again. */
+static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
+{
+	uint8_t state = c->state;
+
+	if (!pb_call_unemitted(c) || !change_state(c, state, PB_ENTRY_EMITTED) ||
+	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start))
+		return true;
+	change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
+	return false;
+}
+
+static void be_late(struct pb_open_call *c)
+{
+	if (!change_state(c, PB_ENTRY_LEAF, PB_ENTRY_LATE))
+		change_state(c, PB_ENTRY_LAZY, PB_ENTRY_LATE);
+}
+
+bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c)
+{
+	struct pb_open_call *first = c, *p;
+	bool room = true;
+
+	if (pb_likely(!pb_call_unemitted(c)))
+		return true;
+	for (; p = pb_call_outer(first), pb_call_is_open(p) && pb_call_unemitted(p); first = p)
+		;
+	for (p = first; p; p = pb_open_above(p)) {
+		if (p == c || pb_open_is_live(p)) {
+			if (room)
+				room = put_entry(t, p);
+			else
+				be_late(p);
+		}
+		if (p == c)
+			break;
+	}
+	return room;
+}
+
+/* Writes the record of a call that ended at `now` by a jump to another function. */
+static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
+{
+	uint64_t duration = now - c->start, word = pb_ext_address(duration);
+
+	if (pb_call_unemitted(c) && !(duration >> PB_EXT_ADDRESS_BITS))
+		pb_writer_put(&t->w,
+			      pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0),
+			      now, PB_EXT_TIME_BITS, &word, 1);
+	else if (put_entry(t, c))
+		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0),
+				  now, PB_EXT_TIME_BITS, NULL, 0, c);
+	else
+		pb_writer_lost(&t->w);
+}
+
+void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
+{
+	uint64_t duration = now - c->start;
+
+	/* callees of this call were lost: it isn't a leaf */
+	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !pb_call_emitted(t, c)) {
+		pb_writer_lost(&t->w);
+		return;
+	}
+	switch (c->state) {
+	case PB_ENTRY_EMITTED:
+		if (jump)
+			put_tail(t, c, now);
+		else
+			pb_writer_put_end(&t->w, site_word(PB_TAG_EXIT, c->site), now, PB_TIME_BITS,
+					  NULL, 0, c);
+		return;
+	case PB_ENTRY_LAZY:
+		if (duration < pb_thresh || (int64_t)duration < 0 ||
+		    (pb_callers_only && !pb_site_is_caller(c->site)))
+			return;
+		break;
+	case PB_ENTRY_LEAF:
+		break;
+	default:
+		return;
+	}
+	if (!pb_call_emitted(t, pb_call_outer(c)))
+		pb_writer_lost(&t->w);
+	else if (jump)
+		put_tail(t, c, now);
+	else if (duration >> PB_DUR_BITS)
+		pb_writer_put_long(&t->w, c->site, c->start, now);
+	else
+		pb_writer_put(&t->w, site_word(PB_TAG_LEAF, c->site) | duration << PB_DUR_SHIFT,
+			      now, PB_LEAF_BITS, NULL, 0);
+}
+
+void pb_call_skipped(void *context, const struct pb_open_call *call)
+{
+	struct pb_thread *t = context;
+	struct pb_open_call *c = (struct pb_open_call *)call;
+	bool named = c->state != PB_ENTRY_LATE || pb_call_emitted(t, c);
+	uint64_t start = c->state == PB_ENTRY_LEAF ? c->start | !c->start : PB_END_ENTRY;
+	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
+
+	if (c->watch && c->watch != PB_WATCH_BELOW)
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	if (c->state == PB_ENTRY_EMITTED)
+		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
+	else if (c->state == PB_ENTRY_LEAF && pb_call_emitted(t, pb_call_outer(c)))
+		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
+	else if (c->state == PB_ENTRY_LEAF || !named)
+		pb_writer_lost(&t->w);
+}
+
+void pb_call_cut(void *context, const struct pb_open_call *c)
+{
+	struct pb_thread *t = context;
+
+	if (c->record == PB_OPEN_UNRESERVED || c->record == PB_OPEN_RESERVED)
+		pb_call_skipped(context, c);
+	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
+		pb_writer_missed(&t->w);
+	else if (c->record == PB_OPEN_UNKNOWN && c->state <= PB_ENTRY_LATE)
+		pb_writer_lost(&t->w);
+}
+
+void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)
+{
+	struct pb_open_call *c = (struct pb_open_call *)call;
+	uint64_t of;
+
+	/* `slot` may be below the call's slot, because the assembly lowers the stack pointer to
+	 * call C code */
+	if (pb_chain_holds(call) && !(call & 31) && pb_open_is_leaving(c, &of) && of - slot < 256)
+		c->record = record;
+}
+
+void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
+{
+	struct pb_stack *back = t->stack;
+
+	if (!pb_stack_visit(t, s))
+		return;
+	if (t->stack == s)
+		pb_open_close(&t->top, slot, PB_HOOKS(t));
+	pb_stack_leave(t, s, back);
+}
+
+void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
+{
+	pb_open_close(&t->top, slot, PB_HOOKS(t));
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Writes the records of calls (call_records.c). Context: hit path. */
+#ifndef PB_ENGINE_GRAPH_CALL_RECORDS_H
+#define PB_ENGINE_GRAPH_CALL_RECORDS_H
+#include "arch/arch.h"
+#include "engine/graph/chains.h"
+#include "engine/graph/thread.h"
+
+/* A duration in clock units. PB_ENTRY_LAZY calls that are shorter are dropped. */
+extern uint64_t pb_thresh;
+/* If set, PB_ENTRY_LAZY calls are dropped, with two exceptions: calls whose site has
+ * FTRACE_FL_CALLER, and calls that lead to such a call. */
+extern uint8_t pb_callers_only;
+
+/* Points to the count of entries and returns at which eBPF programs were not run. Never NULL. */
+extern uint64_t *pb_prog_missed;
+
+/* True if the call has no ENTRY yet. */
+static inline bool pb_call_unemitted(const struct pb_open_call *c)
+{
+	uint8_t state = c->state;
+
+	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
+}
+
+/* True if c is a call that is open, and not the foot of a segment. */
+static inline bool pb_call_is_open(const struct pb_open_call *c)
+{
+	return !pb_open_is_root(c) && pb_open_is_live(c);
+}
+
+/* Returns the call around `call` in the tree. A call that is open only for eBPF programs isn't in
+ * the tree. */
+static inline struct pb_open_call *pb_call_outer(const struct pb_open_call *call)
+{
+	struct pb_open_call *c = pb_open_parent(call);
+
+	while (c->state == PB_ENTRY_PROG && !pb_open_is_root(c))
+		c = pb_open_parent(c);
+	return c;
+}
+
+/* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there is
+ * no room. In this case the caller must not write records of c's callees, because readers would
+ * show these records in the wrong place. */
+bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c);
+/* Writes the record of a call that ended at `now`, by a return or a jump. */
+void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump);
+/* Handles a call that ended without a return, for example by a longjmp. context: the thread. */
+void pb_call_skipped(void *context, const struct pb_open_call *call);
+/* Handles a call whose exit stub was interrupted by a signal handler that then left by a jump. If
+ * the exit has reserved a word for the call's record but not written it, the word stays empty. */
+void pb_call_cut(void *context, const struct pb_open_call *c);
+
+/* What open_calls.c calls when it closes calls. */
+#define PB_HOOKS(t) &(const struct pb_open_hooks){ \
+	(t), pb_call_skipped, pb_call_cut, pb_chain_take, pb_chain_give }
+
+/* Called when a signal handler has returned. The handler's calls had slots at or below `slot`.
+ * Closes those of them that a jump inside the handler left open. */
+void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
+/* Called when a handler has interrupted the assembly of an exit. call: the address of the call that
+ * ends. It comes from an interrupted register, so it may be any number, and is checked. slot: the
+ * interrupted stack pointer. record: PB_OPEN_*, how much of the call's record is written. */
+void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
+/* Writes END for those calls on s whose slots are at or below `slot`. No thread runs on s. */
+void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The table of stacks. For each stack, the table says which thread is on the stack. Threads take
+ * and drop entries without a lock: an entry belongs to the thread that changes its id to 1.
+ */
+#include "engine/graph/stack.h"
+#include "engine/graph/chains.h"
+
+#define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
+/* If a coroutine goes on in another thread, the slot of its next call is near the slot of its
+ * innermost open call: at most this many bytes away. */
+#define CONTINUES	8192
+#define FULL		1024		/* after the table was full: number of requests that fail
+					 * without a search */
+
+bool pb_stack_is_idle(const struct pb_stack *s)
+{
+	return !s->thread || s->thread->stack != s;
+}
+
+/* Like pb_stack_visit() and pb_thread_use_stack(), writes first and then looks for other threads
+ * (stack.c). */
+void pb_stack_drop(struct pb_stack *s)
+{
+	uint64_t id;
+
+	if (s->closing)
+		return;
+	id = __atomic_exchange_n(&s->id, 0, __ATOMIC_SEQ_CST);
+	if (!pb_stack_is_idle(s)) {
+		__atomic_store_n(&s->id, id, __ATOMIC_SEQ_CST);
+		return;
+	}
+	if (s - pb_stacks < pb_process->stack_hint)
+		pb_process->stack_hint = (uint32_t)(s - pb_stacks);
+	pb_process->no_stack = 0;
+}
+
+static bool take(struct pb_stack *s, uint64_t id)
+{
+	return __atomic_compare_exchange_n(&s->id, &id, 1, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static struct pb_stack *take_free(void)
+{
+	uint32_t from = __atomic_load_n(&pb_process->stack_hint, __ATOMIC_RELAXED);
+
+	for (uint32_t n = 0; n < PB_MAX_STACKS; n++) {
+		uint32_t i = (from + n) % PB_MAX_STACKS, nr;
+
+		if (pb_stacks[i].id || !take(&pb_stacks[i], 0))
+			continue;
+		nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_RELAXED);
+		while (nr <= i && !__atomic_compare_exchange_n(&pb_process->nr_stacks, &nr, i + 1,
+				false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		__atomic_store_n(&pb_process->stack_hint, i + 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&pb_process->new_stacks, 1, __ATOMIC_RELAXED);
+		return &pb_stacks[i];
+	}
+	return NULL;
+}
+
+/* Takes a free entry. If no entry is free, takes the entry of a stack without open calls. If that
+ * stack is used again, it counts as new, and its bounds are guessed. NULL: all stacks have open
+ * calls. */
+static struct pb_stack *take_any(void)
+{
+	struct pb_stack *s;
+
+	if (pb_unlikely(pb_process->no_stack)) {
+		pb_process->no_stack--;
+		return NULL;
+	}
+	s = take_free();
+	if (s)
+		return s;
+	for (int exact = 0; exact < 2; exact++) {
+		for (s = pb_stacks; s < pb_stacks + PB_MAX_STACKS; s++)
+			if (pb_stack_is_filled(s) && s->exact == exact && pb_chain_is_empty(s) &&
+			    !s->closing && pb_stack_is_idle(s) && take(s, s->id))
+				return s;
+	}
+	__atomic_store_n(&pb_process->new_stacks, PB_MAX_STACKS, __ATOMIC_RELAXED);
+	__atomic_store_n(&pb_process->no_stack, FULL, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void fill(struct pb_stack *s, uint64_t lo, uint64_t hi, bool exact)
+{
+	s->lo = lo;
+	s->hi = hi;
+	s->exact = exact;
+	s->alternate = false;
+	s->back = NULL;
+	s->guard = TOLD_GUARD;
+	s->within = NULL;
+	s->thread = NULL;
+	pb_chain_end(s);
+	pb_chain_begin(s);
+}
+
+struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact)
+{
+	struct pb_stack *s = take_any();
+
+	if (s)
+		fill(s, lo, hi, exact);
+	return s;
+}
+
+void pb_stack_set_filled(struct pb_stack *s)
+{
+	__atomic_store_n(&s->id, (uint64_t)pb_process->pid << 24 | (uint64_t)(s - pb_stacks + 1),
+			 __ATOMIC_RELEASE);
+}
+
+bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,
+			 const struct pb_stack *s, uint64_t slot)
+{
+	uint64_t innermost, outermost;
+	bool runs;
+
+	if (s->exact || s == &t->own || !other || other == t)
+		return false;
+	runs = __atomic_load_n(&other->stack, __ATOMIC_SEQ_CST) == s;
+	innermost = pb_chain_innermost(other, s);
+	outermost = pb_chain_outermost(s);
+	if (!innermost || !outermost)	/* the stack has no open call, or its only call begins or
+					 * ends at this moment */
+		return runs || !pb_chain_is_empty(s);
+	if (slot < innermost)
+		return runs || innermost - slot > CONTINUES;
+	return slot > outermost && (runs || slot - outermost > CONTINUES);
+}
+
+struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi)
+{
+	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = after ? (uint32_t)(after - pb_stacks) + 1 : 0; i < nr; i++)
+		if (pb_stack_is_filled(&pb_stacks[i]) && pb_stacks[i].lo < hi &&
+		    lo < pb_stacks[i].hi)
+			return &pb_stacks[i];
+	return NULL;
+}
