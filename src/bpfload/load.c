@@ -16,129 +16,8 @@
 #define EM_BPF		247
 #endif
 #define OBJECT_MAX	(256u << 20)
-#define CHUNK		65536
 #define WORK_MAX	(256u << 20)
 #define INSNS_MAX	(8u << 20)	/* limit on an object's instructions, over all programs */
-
-/* --- memory and text ------------------------------------------------------ */
-
-struct load_chunk {
-	struct load_chunk *next;
-	size_t used, size;
-	uint64_t room[];
-};
-
-void *load_alloc(struct load *l, size_t size)
-{
-	struct load_chunk *c = l->chunks;
-	void *p;
-
-	size = (size + 7) & ~(size_t)7;
-	if (!c || c->size - c->used < size) {
-		size_t room = size > CHUNK / 4 ? size : CHUNK;
-
-		c = calloc(1, sizeof(*c) + room);
-		if (!c)
-			return NULL;
-		c->size = room;
-		if (room != CHUNK && l->chunks) {	/* the chunk that is in use stays the first
-							 * in the list */
-			c->next = l->chunks->next;
-			l->chunks->next = c;
-		} else {
-			c->next = l->chunks;
-			l->chunks = c;
-		}
-	}
-	p = (char *)c->room + c->used;
-	c->used += size;
-	return p;
-}
-
-void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t size)
-{
-	void *p;
-
-	if (nr < *room)
-		return array;
-	p = load_alloc(l, (*room ? *room * 2 : 4) * size);
-	if (!p)
-		return NULL;
-	if (nr)
-		memcpy(p, array, nr * size);
-	*room = *room ? *room * 2 : 4;
-	return p;
-}
-
-const char *load_text(struct load *l, const char *text)
-{
-	size_t n = strlen(text);
-	char *copy = load_alloc(l, n + 1);
-
-	if (!copy)
-		return NULL;
-	memcpy(copy, text, n);
-	for (size_t i = 0; i < n; i++)
-		copy[i] = copy[i] == '\t' ? ' ' : copy[i];
-	pb_text_clean(copy, '?', 0);
-	return copy;
-}
-
-static const char *text_of(struct load *l, const char *format, va_list ap)
-{
-	char buf[1024];
-
-	vsnprintf(buf, sizeof(buf), format, ap);
-	return load_text(l, buf);
-}
-
-const char *load_printf(struct load *l, const char *format, ...)
-{
-	const char *text;
-	va_list ap;
-
-	va_start(ap, format);
-	text = text_of(l, format, ap);
-	va_end(ap);
-	return text;
-}
-
-void load_error(struct load *l, const char **why, const char *format, ...)
-{
-	va_list ap;
-
-	if (*why)
-		return;
-	va_start(ap, format);
-	*why = text_of(l, format, ap);
-	va_end(ap);
-	if (!*why)
-		*why = "no memory";
-}
-
-bool load_work(struct load *l, uint64_t n, const char **why)
-{
-	if (n > l->work) {
-		l->work = 0;
-		load_error(l, why, "the object's types refer to each other too often");
-		return false;
-	}
-	l->work -= n;
-	return true;
-}
-
-int load_refuse(struct load *l, const char *format, ...)
-{
-	const char *text;
-	va_list ap;
-
-	va_start(ap, format);
-	text = text_of(l, format, ap);
-	va_end(ap);
-	if (l->err_size)
-		snprintf(l->err, l->err_size, "%s", text ? text : "no memory");
-	return -EINVAL;
-}
 
 /* --- licence, name, types -------------------------------------------------- */
 
@@ -185,28 +64,6 @@ static int name_object(struct load *l, const char *path)
 	return l->object.name ? 0 : -ENOMEM;
 }
 
-int load_each_rel(const struct load *l, uint32_t section,
-		  int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel))
-{
-	for (uint32_t i = 1; i < l->elf.nr; i++) {
-		size_t size;
-		const uint8_t *p = pb_bpf_elf_data(&l->elf, i, &size);
-
-		if (l->elf.sh[i].sh_type != SHT_REL || l->elf.sh[i].sh_info != section)
-			continue;
-		for (size_t at = 0; p && size - at >= sizeof(Elf64_Rel); at += sizeof(Elf64_Rel)) {
-			Elf64_Rel rel;
-			int ret;
-
-			memcpy(&rel, p + at, sizeof(rel));
-			ret = fn((struct load *)l, section, &rel);
-			if (ret)
-				return ret;
-		}
-	}
-	return 0;
-}
-
 /* Adds the offset of a variable in its section to .BTF. The compiler leaves this offset to the
  * linker. */
 static int relocate_btf(struct load *l, uint32_t section, const Elf64_Rel *rel)
@@ -240,26 +97,6 @@ static int read_btf(struct load *l)
 	if (ret)
 		load_refuse(l, "%s", why);
 	return ret;
-}
-
-const struct pb_bpf_btf *load_target(struct load *l)
-{
-	const char *path = l->opts.target ? l->opts.target : "/sys/kernel/btf/vmlinux", *why;
-
-	if (l->target_tried)
-		return l->target;
-	l->target_tried = true;
-	l->target = l->opts.target_btf;
-	if (!l->target) {
-		if (pb_bpf_btf_open_file(path, &l->own_target, &why))
-			l->no_target = load_printf(l, "types of %s: %s", path, why);
-		l->target = l->own_target;
-	}
-	if (l->target && pb_bpf_btf_index((struct pb_bpf_btf *)l->target)) {
-		l->no_target = "no memory";
-		l->target = NULL;
-	}
-	return l->target;
 }
 
 static int read_types(struct load *l)
@@ -404,12 +241,7 @@ void pb_bpf_object_close(struct pb_bpf_object *object)
 
 	if (!l)
 		return;
-	while (l->chunks) {
-		struct load_chunk *c = l->chunks;
-
-		l->chunks = c->next;
-		free(c);
-	}
+	load_free(l);
 	pb_bpf_btf_close(object->btf);
 	free(l->bytes);
 	free(l);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the offsets of locks, timers and kernel pointers in a map's values, from BTF. */
+/* Adds maps to an object, and finds the offsets of locks, timers and kernel pointers in their
+ * values, from BTF. */
 #include <string.h>
 
 #include "bpfload/load_priv.h"
@@ -107,4 +108,25 @@ void load_map_types(struct load *l, struct pb_bpf_object_map *map)
 				look_at(&v, var->type, pb_btf_vars(t)[i].offset);
 		}
 	}
+}
+
+struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_t off,
+				       uint64_t size)
+{
+	struct pb_bpf_object *o = &l->object;
+	uint32_t room = l->room_maps;
+	struct map_place *places = load_grow(l, l->places, o->nr_maps, &room, sizeof(*places));
+	struct pb_bpf_object_map *map;
+
+	room = l->room_maps;
+	map = load_grow(l, o->maps, o->nr_maps, &room, sizeof(*map));
+	if (!places || !map)
+		return NULL;
+	l->room_maps = room;
+	l->places = places;
+	o->maps = map;
+	places[o->nr_maps] = (struct map_place){ section, off, size };
+	map += o->nr_maps++;
+	*map = (struct pb_bpf_object_map){ .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	return map;
 }

@@ -11,6 +11,8 @@
  *   load_reloc.c  references to maps, variables and functions in instructions
  *   load_ext.c    .BTF.ext: functions' types, lines, and CO-RE relocations (load_core*.c)
  *   load_prog.c   programs, each followed by the functions that it calls
+ *
+ * load_common.c has what all steps use.
  */
 #ifndef PB_BPFLOAD_LOAD_PRIV_H
 #define PB_BPFLOAD_LOAD_PRIV_H
@@ -106,6 +108,8 @@ struct load {
 
 /* Returns zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
 void *load_alloc(struct load *l, size_t size);
+/* Frees all memory that load_alloc() has returned. */
+void load_free(struct load *l);
 /* Both functions return a text that is safe for a terminal. load_text() returns a copy of `text`.
  * load_printf() returns a formatted text. NULL: no memory. */
 const char *load_text(struct load *l, const char *text);

@@ -34,6 +34,8 @@ bool pb_replay_option(const char *name);
 /* Returns the name of dump's i-th format; NULL after the last. */
 const char *pb_dump_format(size_t i);
 
+/* The table of subcommands, ended by NULL. main() sets it first of all. */
+extern const struct pb_command *const *pb_commands;
 /* Returns the table's entry with this name, or NULL. */
 const struct pb_command *pb_command_find(const char *name);
 /* Returns the table's entry after `previous`, or the first entry if `previous` is NULL. Returns

@@ -72,14 +72,10 @@ static const struct argp argp = {
 static int replay(void *arg, const char *dir)
 {
 	struct live *l = arg;
-	const struct pb_command *c = pb_command_find("replay");
-
-	if (!c)
-		return pb_error("live", "this build has no replay");
 	l->argv[l->argc++] = "-d";
 	l->argv[l->argc++] = (char *)dir;
 	l->argv[l->argc] = NULL;
-	return c->run(l->argc, l->argv);
+	return pb_command_replay.run(l->argc, l->argv);
 }
 
 static int live_run(int argc, char **argv)

@@ -19,27 +19,8 @@ static const struct pb_command *const commands[] = {
 #define X(name) &pb_command_##name,
 	COMMANDS(X)
 #undef X
+	NULL
 };
-
-const struct pb_command *pb_command_find(const char *name)
-{
-	for (size_t i = 0; i < pb_array_size(commands); i++)
-		if (!strcmp(commands[i]->name, name))
-			return commands[i];
-	return NULL;
-}
-
-const struct pb_command *pb_command_each(const struct pb_command *previous)
-{
-	bool found = !previous;
-
-	for (size_t i = 0; i < pb_array_size(commands); i++) {
-		if (found)
-			return commands[i];
-		found |= commands[i] == previous;
-	}
-	return NULL;
-}
 
 static int main_help(void)
 {
@@ -94,6 +75,7 @@ int main(int argc, char **argv)
 	const struct pb_command *c;
 
 	argp_err_exit_status = 2;
+	pb_commands = commands;
 	if (argc < 2) {
 		pb_error(NULL, "no command; see patchbay --help");
 		return 2;

@@ -48,9 +48,6 @@
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
-uint64_t pb_no_chunk;
-uint64_t pb_no_leaf[2];
-
 /* --- reserved words that may stay unwritten -------------------------------- */
 
 static uint64_t *words_at(uint64_t chunk, uint64_t offset)
@@ -71,6 +68,14 @@ static void mark_end(struct pb_owner o, uint64_t chunk)
 	if (chunk != pb_no_chunk)
 		pb_own_store(o, words_at(chunk, PB_CHUNK_SIZE - 8),
 			     pb_ext_word(PB_EXT_PAD, 1, 0, 0));
+}
+
+void pb_writer_stay(struct pb_writer *w)
+{
+	uint64_t pos = w->pos, chunk = pb_chunk_of(pos);
+
+	if (pos - chunk >= PB_CHUNK_LIMIT)
+		pb_cmpxchg_local(&w->pos, pos, chunk + PB_CHUNK_LIMIT);
 }
 
 /* If the last reserved record isn't written yet, stores a PAD after it. The record may stay

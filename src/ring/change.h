@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * How a writer goes from a full chunk to the next one, and hands the full chunk over. The chunk in
- * force is the chunk in which the writer reserves its records. Only writer.c uses these functions.
- * Context of all functions: hit path, as in writer.h.
- *
- * Circle: writer.c and change.c need each other. writer.c calls change.c in the middle of a write.
- * change.c and supply.c use the writer's state and the ring's mapping, which writer.h declares.
+ * force is the chunk in which the writer reserves its records. Context of all functions: hit path,
+ * as in writer.h.
  */
 #ifndef PB_RING_CHANGE_H
 #define PB_RING_CHANGE_H
-#include "arch/arch.h"
-#include "ring/writer.h"
+#include "ring/ring_map.h"
 
 #define PB_CHUNK_LIMIT	(PB_CHUNK_SIZE - PB_CHUNK_DEAD_ZONE)	/* records begin before this
 								 * offset */
-
-/* While a thread has no chunk, pb_no_chunk stands for its chunk, and pb_no_leaf for the words of
- * the chunk's header that show an open leaf. The chunk at pb_no_chunk counts as full, and is never
- * written. */
-extern uint64_t pb_no_chunk;
-extern uint64_t pb_no_leaf[2];
 
 static inline uint64_t pb_chunk_of(uint64_t pos)
 {
@@ -36,4 +26,17 @@ void pb_change_mend(struct pb_writer *w);
 /* Makes the chunk in force and all chunks in left[] FULL. After this call the writer has no
  * chunk. */
 void pb_change_close(struct pb_writer *w);
+
+/* Keeps the position in a full chunk's dead zone (PB_CHUNK_DEAD_ZONE). Each reservation moves the
+ * position, even if a jump out of a handler then ends the code that reserved. Without this
+ * function, many such reservations would move the position past the zone. */
+void pb_writer_stay(struct pb_writer *w);
+
+/* Called at the start of a signal handler that has interrupted the agent's code. sp:
+ * the stack pointer of the interrupted code. slot: the address of the handler's
+ * return address. The handler may have interrupted the code at any instruction. It may
+ * write records, and may leave by a jump. If the handler returns, the caller passes
+ * the result to pb_writer_resumed(). */
+uint64_t pb_writer_interrupted(struct pb_writer *w, uint64_t sp, uint64_t slot);
+void pb_writer_resumed(struct pb_writer *w, uint64_t nr);
 #endif

@@ -3,7 +3,7 @@
 #include "ring/supply.h"
 #include "arch/arch.h"
 #include "base/base.h"
-#include "ring/writer.h"
+#include "ring/ring_map.h"
 
 #define SEARCH_WORDS	1024		/* words of taken[] that one search reads: 1 GiB of
 					 * chunks */

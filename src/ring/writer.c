@@ -17,46 +17,8 @@
  * change.c.
  */
 #include "ring/writer.h"
-#include <asm/errno.h>
 #include "base/base.h"
 #include "base/mem.h"
-#include "ring/change.h"
-
-struct pb_ring_map pb_ring_map;
-uint8_t pb_ring_unseen = PB_UNSEEN_PROGRAM;
-size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *out, size_t max,
-			     uint32_t *depth, const void *ending);
-uint64_t (*pb_ring_clock)(void);
-
-/* While a thread has no chunk, its position points into this space. Nothing is written to the
- * space. It has room on both sides of the position, because positions run past the limit. */
-static uint8_t no_chunk_space[3 * PB_CHUNK_SIZE];
-
-int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
-		   uint64_t threads_offset, uint64_t chunks_offset, uint32_t mode)
-{
-	struct pb_ring *ring = base;
-
-	if (ring->magic != PB_RING_MAGIC || ring->version != PB_RING_VERSION)
-		return -EINVAL;
-	if (threads_offset > mapped || chunks_offset > mapped || chunks_offset % PB_CHUNK_SIZE ||
-	    (uintptr_t)base % PB_CHUNK_SIZE ||
-	    nr_threads > (mapped - threads_offset) / sizeof(struct pb_ring_thread) ||
-	    nr_chunks > (mapped - chunks_offset) / PB_CHUNK_SIZE || nr_chunks < 1 ||
-	    pb_ring_taken_offset(threads_offset, nr_threads) + pb_ring_taken_words(nr_chunks) *
-	    8 > chunks_offset)
-		return -EINVAL;
-	pb_no_chunk = pb_align_up((uint64_t)no_chunk_space, (uint64_t)PB_CHUNK_SIZE);
-	pb_ring_map = (struct pb_ring_map){
-		.ring = ring, .size = mapped, .mode = mode,
-		.nr_threads = nr_threads, .nr_chunks = nr_chunks,
-		.threads = (void *)((uint8_t *)base + threads_offset),
-		.taken = (void *)((uint8_t *)base +
-				  pb_ring_taken_offset(threads_offset, nr_threads)),
-		.chunks = (uint8_t *)base + chunks_offset,
-	};
-	return 0;
-}
 
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image)
 {
@@ -139,14 +101,6 @@ void pb_writer_no_return(struct pb_writer *w)
 		__atomic_add_fetch(&pb_ring_map.ring->calls_no_return, 1, __ATOMIC_RELAXED);
 	pb_own_count(pb_writer_owner(w), w->thread ? &w->thread->no_return : &no_entry,
 		     &w->no_return);
-}
-
-void pb_writer_stay(struct pb_writer *w)
-{
-	uint64_t pos = w->pos, chunk = pb_chunk_of(pos);
-
-	if (pos - chunk >= PB_CHUNK_LIMIT)
-		pb_cmpxchg_local(&w->pos, pos, chunk + PB_CHUNK_LIMIT);
 }
 
 static uint64_t *reserve(struct pb_writer *w, struct pb_owner o, unsigned words,

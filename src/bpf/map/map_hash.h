@@ -25,6 +25,10 @@
  * thread may take an element off a stack, but owns the element only once it has changed the
  * element's word to `owned`. The word and e->owner show which elements a dead process has left
  * behind (map_elem.c).
+ *
+ * Circle: map_hash.c has the map type's operations and the walk along a bucket's list. To make room
+ * it calls map_elem.c and map_lru.c, which repair and shorten lists by that same walk. Operations
+ * that visit all elements are in map_hash_walk.c.
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H

@@ -4,7 +4,9 @@
  * its recorded steps, and the branches that wait.
  *
  * Circle: states and pruning need each other. If memory is short, a function that makes a state
- * drops kept states (prune.h). Pruning compares, logs and marks states.
+ * drops kept states (prune.h). Pruning compares, logs and marks states. Files that check
+ * instructions belong to the circle, too: they make states, and marks of precision (precise.c)
+ * follow calls back through them.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of modules, and look-ups in it by address and by site number. Rows are added and
- * removed under the text's lock. Look-ups take no lock: a row is complete before its flag `present`
- * and the number of rows publish it.
+ * Adds modules to the table of modules and removes them (text_modules.c), and the lock under which
+ * text changes. A row is complete before its flag `present` and the number of rows publish it.
  */
 #include "engine/text/text_priv.h"
 #include "abi/analysis_check.h"
 #include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"
-
-struct pb_module pb_modules[PB_MAX_MODULES];
-uint32_t pb_nr_modules;
 
 const uint32_t *pb_text_pid;
 static uint32_t lock;
@@ -104,17 +100,6 @@ void pb_text_remove(struct pb_module *m)
 	pb_pages_unmap((uint64_t)gone.analysis, gone.analysis->size);
 }
 
-struct pb_module *pb_site_module(const struct pb_site *s)
-{
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
-
-		if (m->sites && (uint64_t)s - m->region < m->region_size)
-			return m;
-	}
-	return NULL;
-}
-
 bool pb_in_stub(uint64_t pc)
 {
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
@@ -122,47 +107,4 @@ bool pb_in_stub(uint64_t pc)
 		    pc - (uint64_t)pb_modules[i].stubs < pb_modules[i].stubs_size)
 			return true;
 	return pb_shared_at(pc);
-}
-
-struct pb_module *pb_module_at(uint64_t address)
-{
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
-
-		if (m->present && address - m->bias - m->analysis->image_start <
-				  m->analysis->image_end - m->analysis->image_start)
-			return m;
-	}
-	return NULL;
-}
-
-struct pb_site *pb_site_by_id(uint32_t id)
-{
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
-
-		if (m->present && m->first_site && id - m->first_site < m->analysis->nr_funcs)
-			return &m->sites[id - m->first_site];
-	}
-	return NULL;
-}
-
-uint64_t pb_text_near(const struct pb_module *m, uint64_t handler)
-{
-	return m->near ? pb_near_of(m->stubs, handler) : handler;
-}
-
-uint64_t pb_text_not_near(uint64_t pc)
-{
-	uint64_t to = 0;
-
-	for (uint32_t i = 0; i < pb_nr_modules && !to; i++)
-		if (pb_modules[i].sites && pb_modules[i].near)
-			to = pb_near_original(pb_modules[i].stubs, pc);
-	return to;
-}
-
-uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s)
-{
-	return (uint64_t)m->stubs + s->stub + PB_STUB_IDLE;
 }

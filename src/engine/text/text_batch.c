@@ -143,21 +143,6 @@ static void refuse(struct pb_site *s, enum pb_refused why)
 		s->flags |= FTRACE_FL_REFUSED | (uint64_t)why << FTRACE_FL_REASON_SHIFT;
 }
 
-static bool displaces(const struct pb_recipe *r, uint64_t text)
-{
-	return !memcmp((const void *)text, pb_recipe_rest(r), r->window_len) ||
-	       !memcmp((const void *)text, pb_recipe_orig(r), r->window_len);
-}
-
-bool pb_place_as_in_file(const struct pb_module *m, const struct pb_place *p)
-{
-	if (!displaces(p->recipe, m->bias + p->window))
-		return false;
-	if (p->second)
-		return displaces(p->second, m->bias + pb_place_second(p));
-	return !p->via || !pb_slot_is_patched(m, p);
-}
-
 static bool emit_stub(struct pb_module *m, struct pb_site *s)
 {
 	struct pb_place p = pb_func_place(m->analysis, pb_site_func(m, s));
@@ -311,12 +296,6 @@ void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has)
 	if (*has & PB_HAS_SLOT)
 		slot_off(m, p);
 	*has = 0;
-}
-
-unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p)
-{
-	return (pb_window_is_patched(m, p) ? PB_HAS_WINDOW : 0) |
-	       (p->via && pb_slot_is_patched(m, p) ? PB_HAS_SLOT : 0);
 }
 
 static unsigned has_of(const struct pb_site *s)

@@ -22,8 +22,22 @@ static inline bool pb_slot_is_patched(const struct pb_module *m, const struct pb
 		      PB_JUMP_LEN);
 }
 
-/* text_returns.c: sets the addresses that the stubs of exits in a new module jump to. */
-void pb_returns_init(struct pb_module *m);
+static inline struct pb_exit_site *pb_exit_of(const struct pb_module *m,
+					      const struct pb_exit_window *w)
+{
+	return &m->exits[w - pb_analysis_windows(m->analysis)];
+}
+
+/* --- text_exits.c --- */
+
+/* Makes the window's stub. False: the text differs from the file, or there is no room. */
+bool pb_exit_make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p);
+/* The jump of an exit right before the site's entry may share bytes with the entry's jump. This
+ * function is called when the site's stub is made. It makes the exit's stub and the targets of the
+ * two jumps. False: there is no such exit, or the exit is refused. */
+bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
+/* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
+bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
 
 /* text_stubs.c: these two functions make the stub of a site, or of a window of exits. They return
  * the stub's offset; 0: the stub can't be made. */
@@ -36,17 +50,11 @@ void pb_stubs_unmap(const struct pb_module *m);
 /* text_pc.c: finds the place whose slot is at pc. */
 bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 
-/* The jump of an exit right before the site's entry may share bytes with the entry's jump. This
- * function is called when the site's stub is made. It makes the exit's stub and the targets of the
- * two jumps. False: there is no such exit, or the exit is refused. */
-bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
-/* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
-bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
-
-/* text_batch.c: these flags say which jumps of a place are in the text, or will be there after the
- * batch. */
+/* These flags say which jumps of a place are in the text, or will be there after the batch. */
 #define PB_HAS_WINDOW	1u
 #define PB_HAS_SLOT	2u
+
+/* --- text_batch.c --- */
 
 /* Adds to the batch the jump of a place to its stub. The body of that stub is at `body`. Updates
  * *has, which is PB_HAS_* of the place. Returns 0 or -ERANGE. */
@@ -55,6 +63,9 @@ int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, ui
 /* Adds to the batch a change that restores the program's bytes of a place. Clears *has, which is
  * PB_HAS_* of the place. */
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
+
+/* --- text_places.c --- */
+
 /* Returns PB_HAS_* of a place, as found in the text. */
 unsigned pb_place_look(const struct pb_module *m, const struct pb_place *p);
 /* Returns whether the bytes of the place in memory are the same as in the file. */

@@ -1,34 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Windows of exits: their stubs, and their part of a batch. A window is wanted if it
+ * The part of a batch that windows of exits have. A window is wanted if it
  * has an exit of a function whose returns are to be hooked. Exits in an entry's window are
  * patched together with the entry.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
 #include "base/base.h"
-
-struct pb_returns pb_returns_now = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
-
-static void set_words(struct pb_returns *r, uint64_t ret, uint64_t jump)
-{
-	__atomic_store_n(&r->ret, ret, __ATOMIC_RELEASE);
-	__atomic_store_n(&r->jump, jump, __ATOMIC_RELEASE);
-}
-
-void pb_returns_init(struct pb_module *m)
-{
-	set_words(m->returns, pb_text_near(m, pb_returns_now.ret),
-		  pb_text_near(m, pb_returns_now.jump));
-}
-
-void pb_text_returns(uint64_t ret, uint64_t jump)
-{
-	set_words(&pb_returns_now, ret, jump);
-	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
-		if (m->present && m->sites)
-			pb_returns_init(m);
-}
 
 /* Returns whether the window can be patched. It can't if its bytes differ from the file, or if no
  * stub can be made. If an entry shares bytes with the window, the entry must be patchable, too. */
@@ -95,11 +73,6 @@ void pb_text_want_returns(struct pb_module *m, const struct pb_site *s)
 	m->exits_used = true;
 }
 
-static struct pb_exit_site *exit_of(const struct pb_module *m, const struct pb_exit_window *w)
-{
-	return &m->exits[w - pb_analysis_windows(m->analysis)];
-}
-
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
 {
 	const struct pb_func *f = pb_site_func(m, s);
@@ -110,48 +83,8 @@ bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
 		return false;
 	before = pb_func_before(m->analysis, f);
 	return (f->flags & PB_FUNC_EXITS &&
-		exit_of(m, pb_func_exits(m->analysis, f))->flags & PB_EXIT_FL_WANTED) ||
-	       (before && exit_of(m, before)->flags & (PB_EXIT_FL_WANTED | PB_HAS_WINDOW));
-}
-
-static bool make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p)
-{
-	uint32_t stub = pb_place_as_in_file(m, p) ? pb_stub_of_exits(m, window, p) : 0;
-	uint64_t at = (uint64_t)m->stubs + stub;
-
-	if (!stub || (pb_place_with_second(p) &&
-		      !pb_shared_make(m, m->bias + p->window, at, at + pb_body_second(p))))
-		return false;
-	m->stubs_used = true;
-	__atomic_store_n(&m->exits[window].stub, stub, __ATOMIC_RELEASE);
-	return true;
-}
-
-bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s)
-{
-	const struct pb_exit_window *w = pb_func_before(m->analysis, pb_site_func(m, s));
-	struct pb_exit_site *e;
-	struct pb_place p;
-
-	if (!m->exits || !w)
-		return false;
-	e = exit_of(m, w);
-	p = pb_window_place(m->analysis, w);
-	if (!make_stub(m, (uint32_t)(e - m->exits), &p) ||
-	    !pb_shared_make(m, m->bias + p.window, (uint64_t)m->stubs + e->stub,
-			    (uint64_t)m->stubs + s->stub)) {
-		e->flags |= PB_EXIT_FL_REFUSED;
-		return false;
-	}
-	return true;
-}
-
-bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s)
-{
-	const struct pb_exit_window *w = m->exits ?
-					 pb_func_before(m->analysis, pb_site_func(m, s)) : NULL;
-
-	return w && exit_of(m, w)->flags & PB_HAS_WINDOW;
+		pb_exit_of(m, pb_func_exits(m->analysis, f))->flags & PB_EXIT_FL_WANTED) ||
+	       (before && pb_exit_of(m, before)->flags & (PB_EXIT_FL_WANTED | PB_HAS_WINDOW));
 }
 
 static void change(struct pb_module *m, uint32_t window, bool on);
@@ -165,14 +98,14 @@ static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_ne
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
 	const struct pb_exit_window *before = pb_window_shared_first(m->analysis, w);
 	uint64_t stub = (uint64_t)m->stubs + m->exits[window].stub, to;
-	struct pb_exit_site *first = before ? exit_of(m, before) : NULL;
+	struct pb_exit_site *first = before ? pb_exit_of(m, before) : NULL;
 	struct pb_place p;
 
 	if (!first)
 		return stub;
 	if (is_new && !first->stub) {
 		p = pb_window_place(m->analysis, before);
-		if (!make_stub(m, window - 1, &p) ||
+		if (!pb_exit_make_stub(m, window - 1, &p) ||
 		    !pb_shared_make(m, m->bias + p.window, (uint64_t)m->stubs + first->stub, stub))
 			first->flags |= PB_EXIT_FL_REFUSED;
 	}
@@ -218,7 +151,7 @@ static void change(struct pb_module *m, uint32_t window, bool on)
 	bool is_new = !e->stub;
 	uint64_t stub;
 
-	if (on && (!next_is_on(m, window) || (!e->stub && !make_stub(m, window, &p)))) {
+	if (on && (!next_is_on(m, window) || (!e->stub && !pb_exit_make_stub(m, window, &p)))) {
 		e->flags |= PB_EXIT_FL_REFUSED;
 		return;
 	}

@@ -147,6 +147,32 @@ static void init_sites(struct pb_module *m)
 	}
 }
 
+/* ---- where the stubs of exits lead -------------------------------------------- */
+
+struct pb_returns pb_returns_now = { (uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle };
+
+static void set_words(struct pb_returns *r, uint64_t ret, uint64_t jump)
+{
+	__atomic_store_n(&r->ret, ret, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->jump, jump, __ATOMIC_RELEASE);
+}
+
+static void init_returns(struct pb_module *m)
+{
+	set_words(m->returns, pb_text_near(m, pb_returns_now.ret),
+		  pb_text_near(m, pb_returns_now.jump));
+}
+
+void pb_text_returns(uint64_t ret, uint64_t jump)
+{
+	set_words(&pb_returns_now, ret, jump);
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		if (m->present && m->sites)
+			init_returns(m);
+}
+
+/* ---- the file of stubs --------------------------------------------------------- */
+
 static bool read_head(int fd, struct pb_stubs *head)
 {
 	return pb_sys(SYS_pread64, fd, head, sizeof(*head), PB_STUBS_AT) == (long)sizeof(*head);
@@ -203,7 +229,7 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 	m->stubs_size = head.text_size;
 	m->returns = (struct pb_returns *)(at - head.front + a->nr_funcs * sizeof(struct pb_site));
 	m->near = pb_near_make(m->stubs);
-	pb_returns_init(m);
+	init_returns(m);
 	m->sites = (struct pb_site *)(at - head.front);
 	init_sites(m);
 	keep_text_from_cores(a, m->bias);

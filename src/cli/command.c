@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Look-ups in the table of subcommands. main.c has the table, which names the commands. So that
+ * commands can use the table without naming main.c, main() stores its address here. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+const struct pb_command *const *pb_commands;
+
+const struct pb_command *pb_command_find(const char *name)
+{
+	for (const struct pb_command *const *c = pb_commands; *c; c++)
+		if (!strcmp((*c)->name, name))
+			return *c;
+	return NULL;
+}
+
+const struct pb_command *pb_command_each(const struct pb_command *previous)
+{
+	const struct pb_command *const *c = pb_commands;
+
+	if (!previous)
+		return *c;
+	while (*c && *c != previous)
+		c++;
+	return *c ? c[1] : NULL;
+}
