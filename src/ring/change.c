@@ -219,7 +219,7 @@ static bool must_hold(const struct pb_writer *w, const struct pb_chunk *c)
 	for (uint64_t i = 0; i < w->nr_pending && i < PB_WRITER_PENDING; i++)
 		if (w->pending[i].chunk == (uint64_t)c)
 			return true;
-	return !is_whole(c, w->nr_pending);
+	return !is_whole(c, w->nr_pending || w->undone);
 }
 
 /* --- chunks that the writer has left --------------------------------------- */
@@ -311,38 +311,69 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
+/* Removes all elements that are equal to `word`, and hands over the chunk. Only an activation that
+ * began before pos left the chunk enters such an element, and a handler that interrupts this code
+ * began later. So after the removal no handler finds the element, and none hands the chunk over. If
+ * the chunk was handed over before, the memory may be the chunk in force by now, so its state
+ * stays. */
+static void hand_over_left(struct pb_writer *w, struct pb_owner o, uint64_t word)
+{
+	for (int i = 0; i < PB_WRITER_LEFT; i++)
+		pb_cmpxchg_local(&w->left[i], word, 0);
+	if (still_ours(w, word))
+		hand_over(o, left_chunk(word));
+}
+
 /* Hands over the chunks in left[]. The cmpxchg that removes a chunk from left[] lets only one
  * activation hand the chunk over: this activation, or an activation of a handler that interrupts
- * this activation. If the chunk was handed over before, the memory may be the chunk in force by
- * now, so its state stays. */
+ * this activation. */
 static void tidy(struct pb_writer *w, struct pb_owner o)
 {
 	prune_pending(w);
-	for (int i = 0; i < PB_WRITER_LEFT; i++) {
+	for (int i = 0; i < PB_WRITER_LEFT && pb_writer_is(o); i++) {
 		uint64_t word = w->left[i];
 		struct pb_chunk *c = left_chunk(word);
 
 		if (!c || (uint64_t)c == pb_chunk_of(w->pos))
 			continue;
 		if (still_ours(w, word) && (is_taken(w, c) || must_hold(w, c))) {
-			if (!is_taken(w, c))
+			if (!is_taken(w, c) && still_ours(w, word))
 				change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_HELD);
 			continue;
 		}
-		if (pb_cmpxchg_local(&w->left[i], word, 0) && still_ours(w, word))
-			hand_over(o, c);
+		if (pb_cmpxchg_local(&w->left[i], word, 0))
+			hand_over_left(w, o, word);
 	}
 }
 
 /* --- the next chunk -------------------------------------------------------- */
 
-/* Returns where on the thread's own stack this activation runs: the number of words between the
- * hit's return slot and the stack's upper end. All ones: the activation is on another stack. */
+/* Returns where on the thread's own stack this activation runs: the number of words between its
+ * frame and the stack's upper end. All ones: the activation is on another stack. (The hit's slot
+ * would not do: after a handler of which the agent doesn't know, w->slot is the handler's.) */
 static uint32_t place(const struct pb_writer *w)
 {
-	uint64_t words = (w->own_hi - w->slot) / 8;
+	uint64_t frame = (uint64_t)__builtin_frame_address(0), words = (w->own_hi - frame) / 8;
 
-	return on_own_stack(w, w->slot) && words < ~0u ? (uint32_t)words : ~0u;
+	return on_own_stack(w, frame) && words < ~0u ? (uint32_t)words : ~0u;
+}
+
+/* Returns true if the activation that took a chunk at the place `taken` is gone. If this activation
+ * runs more than a red zone below it, it may still resume. If no code of the agent is interrupted,
+ * it is gone, wherever it ran. */
+static bool is_gone(const struct pb_writer *w, uint32_t taken)
+{
+	uint32_t here = place(w);
+
+	if (!w->nr_pending && !pb_ring_unseen)
+		return true;
+	return taken != ~0u && here != ~0u && here <= (uint64_t)taken + PB_RED_ZONE / 8;
+}
+
+/* Returns true if the chunk is in force, or was. */
+static bool came_into_force(const struct pb_writer *w, const struct pb_chunk *c)
+{
+	return pb_chunk_of(w->pos) == (uint64_t)c || is_left(w, c);
 }
 
 static void give_back(struct pb_owner o, struct pb_chunk *c)
@@ -360,16 +391,12 @@ static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 	if (!taken)
 		return NULL;
 	c = (void *)(pb_ring_map.chunks + ((taken >> 32) - 1) * PB_CHUNK_SIZE);
-	if (pb_chunk_of(w->pos) == (uint64_t)c || is_left(w, c)) {
-		/* the chunk came into force */
+	if (came_into_force(w, c)) {
 		pb_cmpxchg_local(&w->taken, taken, 0);
 		return NULL;
 	}
-	/* if this activation runs more than a red zone below the activation that took the chunk,
-	 * that activation may still resume */
-	if ((uint32_t)taken == ~0u || place(w) == ~0u ||
-	    place(w) > (uint64_t)(uint32_t)taken + PB_RED_ZONE / 8 ||
-	    !pb_cmpxchg_local(&w->taken, taken, 0))
+	if (!is_gone(w, (uint32_t)taken) || !pb_cmpxchg_local(&w->taken, taken, 0) ||
+	    came_into_force(w, c))
 		return NULL;
 	change_own(o, c, PB_CHUNK_OPEN, PB_CHUNK_TAKEN);
 	return c->serial == o.serial && c->state == PB_CHUNK_TAKEN ? c : NULL;
@@ -444,16 +471,18 @@ void pb_change_mend(struct pb_writer *w)
 	struct pb_owner o = pb_writer_owner(w);
 	uint64_t c;
 
-	w->base = 0;
-	w->leaf = pb_no_leaf;
-	pb_barrier();
-	c = pb_chunk_of(w->pos);
-	if (c == pb_no_chunk)
-		return;
-	pb_own_change(o, &w->base, 0, c);
-	c = pb_chunk_of(w->pos);
-	pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf,
-		      (uint64_t)&((struct pb_chunk *)c)->leaf_start);
+	do {
+		w->base = 0;
+		w->leaf = pb_no_leaf;
+		pb_barrier();
+		c = pb_chunk_of(w->pos);
+		if (c == pb_no_chunk)
+			return;
+		pb_own_change(o, &w->base, 0, c);
+		pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf,
+			      (uint64_t)&((struct pb_chunk *)c)->leaf_start);
+		/* a handler may have changed chunks, and a jump may have ended its change */
+	} while (pb_chunk_of(*(volatile uint64_t *)&w->pos) != c);
 }
 
 /* Leaves the chunk at `full`. `left` is its element in left[]; 0: the writer had no chunk. The next
@@ -479,10 +508,14 @@ static bool leave(struct pb_writer *w, struct pb_owner o, uint64_t full, uint64_
 			return true;
 		if (pb_ring_map.mode != PB_RING_OVERWRITE)
 			w->backoff = BACKOFF;
-		return false;
+		pb_barrier();
+		if (still_full(*(volatile uint64_t *)&w->pos, full))
+			return false;
+		w->backoff = 0;
+		return true;
 	}
 	start = (uint64_t)fill(w, o, c, number, ending);
-	if (left && is_same(left))
+	if (left && still_full(w->pos, full) && is_same(left))
 		mark_end(o, full);
 	entered = !left || enter_left(w, left);
 	w->base = 0;
@@ -497,12 +530,13 @@ static bool leave(struct pb_writer *w, struct pb_owner o, uint64_t full, uint64_
 			return true;
 		}
 	} while (!pb_own_change(o, &w->pos, pos, start));
+	w->backoff = 0;		/* a handler may have found no chunk */
 	pb_change_mend(w);
 	forget_taken(w, c);
 	/* since the change above, a handler may have changed chunks again */
 	tidy(w, o);
 	if (!entered && still_ours(w, left) && !must_hold(w, (void *)full))
-		hand_over(o, (void *)full);
+		hand_over_left(w, o, left);
 	return true;
 }
 
@@ -517,18 +551,23 @@ bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, cons
 
 void pb_change_close(struct pb_writer *w)
 {
-	struct pb_chunk *c = (void *)pb_chunk_of(w->pos);
 	struct pb_owner o = pb_writer_owner(w);
+	struct pb_chunk *c;
+	uint64_t pos;
 
-	w->base = 0;
-	w->leaf = pb_no_leaf;
-	w->pos = pb_no_chunk + PB_CHUNK_LIMIT;
-	w->nr_pending = 0;
-	if (c && (uint64_t)c != pb_no_chunk) {
-		if (is_ours(w, c))
+	/* A handler may interrupt this loop and change chunks. The next chunk's number must be
+	 * known before pos leaves the chunk. */
+	do {
+		pos = w->pos;
+		c = (void *)pb_chunk_of(pos);
+		if (c && (uint64_t)c != pb_no_chunk && is_ours(w, c))
 			w->seq = c->seq + 1;
+		pb_barrier();
+	} while (!pb_cmpxchg_local(&w->pos, pos, pb_no_chunk + PB_CHUNK_LIMIT));
+	pb_change_mend(w);
+	w->nr_pending = 0;
+	if (c && (uint64_t)c != pb_no_chunk)
 		hand_over(o, c);
-	}
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
 		if (w->left[i] && still_ours(w, w->left[i]))
 			hand_over(o, left_chunk(w->left[i]));

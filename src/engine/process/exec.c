@@ -294,12 +294,14 @@ static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX
 
 /* Closes the thread's chunk. The thread lives on in the next image. If the chunk stayed open, the
  * recorder wouldn't find out that the chunk has no owner any more. If the exec fails, the thread
- * takes another chunk. A vfork child has its parent's state, and leaves it alone. */
+ * takes another chunk. A vfork child has its parent's state, and leaves it alone. If a signal
+ * handler makes the exec, it may have interrupted code that will write to the chunk after a failed
+ * exec. So the chunk stays open then. */
 static void leave_image(void)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (t->tcb && pb_sys(SYS_getpid) == pb_process->pid)
+	if (t->tcb && !t->w.nr_pending && pb_sys(SYS_getpid) == pb_process->pid)
 		pb_writer_close(&t->w);
 }
 

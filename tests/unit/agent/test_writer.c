@@ -291,10 +291,11 @@ static bool leaves_a_free_chunk(long k, uint8_t *numbers)
 	drained = numbers;
 	step = 0;
 	step_at = at = k;
+	step_later = k + 1;
 	trap_flag(true);
 	put(SHORT);
 	trap_flag(false);
-	step_at = 0;
+	step_at = step_later = 0;
 	return names_a_free_chunk();
 }
 
@@ -345,6 +346,150 @@ static void a_handler_takes_a_left_chunk_again(void **state)
 		;
 }
 
+/* A change of chunks is interrupted at step k, and the handler's record changes chunks, too.
+ * Returns whether both have entered the chunk that they left. */
+static bool enters_twice(long k, uint8_t *numbers)
+{
+	begin(false);
+	put(SHORT);
+	fill_chunk();
+	put(SHORT);
+	nested = RECORD;
+	drained = numbers;
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	put(SHORT);
+	trap_flag(false);
+	step_at = 0;
+	for (int i = 1; i < PB_WRITER_LEFT; i++)
+		if (w.left[i] && w.left[i] == w.left[0])
+			return true;
+	return false;
+}
+
+/* The list of left chunks names a chunk twice. The next change of chunks is interrupted at step k.
+ * The handler hands the chunk over, it is drained, and the handler takes it again. Returns false if
+ * the change takes fewer than k steps. */
+static bool named_twice_at_step(long first, long k)
+{
+	uint8_t numbers[256] = { 0 };
+
+	assert_true(enters_twice(first, numbers));
+	fill_chunk();
+	put(SHORT);
+	nested = AGAIN;
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	put(SHORT);
+	trap_flag(false);
+	step_at = 0;
+	drain(numbers);
+	fill_chunk();
+	put(SHORT);
+	put(SHORT);
+	check_all(numbers);
+	return step >= k;
+}
+
+static void a_chunk_is_left_only_once(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	uint8_t numbers[256] = { 0 };
+	long first = 0;
+
+	sigaction(SIGTRAP, &sa, NULL);
+	jump = false;
+	while (!enters_twice(++first, numbers))
+		assert_true(first < 2000);
+	for (long k = 1; k < (all ? 100000 : 400) && named_twice_at_step(first, k);
+	     k += all ? 1 : 7)
+		;
+}
+
+/* Handlers of which the writer isn't told interrupt a record at the steps k and `later`. The first
+ * handler takes the chunk's last word. So the record changes chunks, and the second handler
+ * interrupts this change. */
+static void unseen_handlers_write_records(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+	sigaction(SIGTRAP, &sa, NULL);
+	jump = false;
+	for (long k = 1; k < 30; k += all ? 1 : 4)
+		for (long later = k + 10; later < 1400; later += all ? 1 : 43) {
+			uint8_t numbers[256] = { 0 };
+
+			begin(false);
+			pb_ring_unseen = PB_UNSEEN_PROGRAM;
+			put(SHORT);
+			fill_chunk();
+			nested = UNSEEN;
+			step = 0;
+			step_at = k;
+			step_later = at = later;
+			trap_flag(true);
+			put(SHORT);
+			trap_flag(false);
+			step_at = step_later = 0;
+			put(SHORT);
+			drain(numbers);
+			fill_chunk();
+			put(SHORT);
+			put(SHORT);
+			check_all(numbers);
+		}
+	pb_ring_unseen = 0;
+}
+
+/* A thread closes its writer, for example before an exec that will fail. A handler interrupts this
+ * at step k. Returns false if it takes fewer than k steps. */
+static bool closes_at_step(long k)
+{
+	uint8_t numbers[256] = { 0 };
+
+	begin(false);
+	put(SHORT);
+	for (int i = 0; i < 2; i++) {
+		fill_chunk();
+		put(SHORT);
+		put(SHORT);
+		drain(numbers);
+	}
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	pb_writer_close(&w);
+	trap_flag(false);
+	step_at = 0;
+	for (int i = 0; i < 3; i++) {
+		put(SHORT);
+		fill_chunk();
+		put(SHORT);
+		put(SHORT);
+		drain(numbers);
+	}
+	check_all(numbers);
+	return step >= k;
+}
+
+static void a_handler_interrupts_the_close(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	static const enum nested what[] = { RECORD, CHANGE };
+
+	sigaction(SIGTRAP, &sa, NULL);
+	jump = false;
+	may_close = true;
+	for (int i = 0; i < 2; i++) {
+		nested = what[i];
+		for (long k = 1; closes_at_step(k); k++)
+			;
+	}
+	may_close = false;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -358,6 +503,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(many_jumps_at_the_limit),
 		cmocka_unit_test(a_handler_gets_the_last_chunk),
 		cmocka_unit_test(a_handler_takes_a_left_chunk_again),
+		cmocka_unit_test(a_chunk_is_left_only_once),
+		cmocka_unit_test(unseen_handlers_write_records),
+		cmocka_unit_test(a_handler_interrupts_the_close),
 		cmocka_unit_test(a_child_goes_on),
 		cmocka_unit_test(a_child_with_its_parents_chunk_goes_on),
 	};

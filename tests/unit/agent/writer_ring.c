@@ -21,6 +21,7 @@ struct pb_writer w;
 uint32_t next_record;
 uint8_t done[MAX_RECORDS];
 long at;
+bool may_close;
 static uint8_t seen[MAX_RECORDS];
 
 /* forked.c reads this section. The hit path defines it, but isn't linked into this test. */
@@ -112,7 +113,7 @@ static void read_chunk(struct pb_chunk *c, uint8_t *numbers)
 		end--;
 	if (c->state == PB_CHUNK_OPEN && end * 8 <= c->used)
 		return;
-	if (c->state == PB_CHUNK_FULL && PB_CHUNK_HEADER + end * 8 < PB_CHUNK_LIMIT)
+	if (c->state == PB_CHUNK_FULL && PB_CHUNK_HEADER + end * 8 < PB_CHUNK_LIMIT && !may_close)
 		fail_msg("the words that are missing at the end of chunk %lu aren't seen "
 			 "(step %ld)", c->seq, at);
 	if (numbers[c->seq]++)

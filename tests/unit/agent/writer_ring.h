@@ -26,6 +26,7 @@ extern struct pb_writer w;
 extern uint32_t next_record;		/* the number of the next record */
 extern uint8_t done[MAX_RECORDS];	/* whether the record was written completely */
 extern long at;				/* the step at which the handler runs, for messages */
+extern bool may_close;			/* a FULL chunk may have been closed before it was full */
 
 /* Maps the ring. Children share it. */
 void make_ring(void);

@@ -12,7 +12,7 @@
 
 #include "writer_step.h"
 
-long step, step_at;
+long step, step_at, step_later;
 uint8_t *drained;
 enum nested nested;
 bool jump, all, is_child;
@@ -43,15 +43,29 @@ static void fork_here(ucontext_t *uc)
 	pb_own_resume(uc, (uint64_t)ring, SIZE);
 }
 
+/* The first handler's hit is deeper on the stack than the second one's. */
+static __attribute__((noinline)) void put_deeper(void)
+{
+	volatile char *room = __builtin_alloca(step == step_at ? 600 : 16);
+
+	room[0] = 1;
+	put(SHORT);
+	room[1] = 1;
+}
+
 void on_step(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 	uint64_t nr, slot = w.slot;
 
-	if (++step != step_at && (nested != DRAIN || step != step_at + 1))
+	if (++step != step_at && step != step_later)
 		return;
-	if (nested != DRAIN || step > step_at)
+	if (!step_later || step == step_later)
 		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (nested == UNSEEN) {
+		put_deeper();
+		return;
+	}
 	if (nested >= FORK) {
 		fork_here(uc);
 		return;
@@ -64,11 +78,16 @@ void on_step(int sig, siginfo_t *info, void *context)
 	}
 	if (nested == RECORD || nested == SUPPLY)
 		put(SHORT);
-	if (nested == DRAIN) {
+	if (nested == DRAIN || nested == AGAIN) {
 		fill_chunk();
 		put(SHORT);
 		put(SHORT);
 		drain(drained);
+	}
+	if (nested == AGAIN) {
+		fill_chunk();
+		put(SHORT);
+		put(SHORT);
 	}
 	for (int i = 0; nested == CHANGE && i < 2; i++) {
 		fill_chunk();

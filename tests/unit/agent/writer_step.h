@@ -20,11 +20,13 @@
 #define TRAP_FLAG	0x100
 
 /* What the handler does. SUPPLY: frees chunk 1 and writes a record. DRAIN: at two instructions,
- * fills the chunk and goes on to another one, and drains the full chunks with `drained`.
- * FORK_RECORD: forks, and the child writes records in the handler. */
-enum nested { NOTHING, RECORD, CHANGE, SUPPLY, DRAIN, FORK, FORK_RECORD };
+ * fills the chunk and goes on to another one, and drains the full chunks with `drained`. AGAIN: the
+ * same at one instruction, and then goes on to another chunk once more. UNSEEN: writes a record at
+ * step_at and at step_later, and the writer isn't told of the handler. FORK_RECORD: forks, and the
+ * child writes records in the handler. */
+enum nested { NOTHING, RECORD, CHANGE, SUPPLY, DRAIN, AGAIN, UNSEEN, FORK, FORK_RECORD };
 
-extern long step, step_at;
+extern long step, step_at, step_later;
 extern uint8_t *drained;	/* for drain() */
 extern enum nested nested;
 extern bool jump;
