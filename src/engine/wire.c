@@ -114,7 +114,8 @@ static int wait_idle(struct pb_wire *w, short events)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Waits until there may be events on fd, for a slice at most. */
+/* Waits until there may be events on fd, for a slice at most. If there is an idle function, waits
+ * for events on w->fd instead, without a limit. */
 static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 {
 	uint64_t left = w->silent_ns < PB_PATIENCE_NS ? PB_PATIENCE_NS - w->silent_ns : slice_ns;

@@ -34,7 +34,7 @@ static const struct argp_option selection[] = {
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 4 },
 	{ "depth", 'D', "N", 0, "Show N levels of calls only", 4 },
 	{ "time-filter", 't', "TIME", 0,
-		"Show calls of at least TIME only: 5us, 1.5ms, 2s; 100 is in ns, 0.1 in s", 4 },
+		"Show only calls of at least TIME: 5us, 1.5ms, 2s; 100 is in ns, 0.1 in s", 4 },
 	{ "range", OPT_RANGE, "FROM~TO", 0,
 		"Show this part of the trace only; FROM or TO may be left out", 4 },
 	{ 0 }
@@ -56,9 +56,11 @@ static void add_tids(struct argp_state *state, struct pb_view_options *o, char *
 	do {
 		unsigned long id = strtoul(arg, &end, 10);
 
-		if (end == arg || (*end && *end != ',') || id > UINT32_MAX ||
-		    o->nr_tids == PB_VIEW_MAX_LIST)
-			argp_failure(state, 2, 0, "--tid=%s: not a thread's number", arg);
+		if (end == arg || (*end && *end != ',') || id > UINT32_MAX)
+			argp_failure(state, 2, 0, "--tid=%s: not a thread's or process's number",
+				     arg);
+		if (o->nr_tids == PB_VIEW_MAX_LIST)
+			argp_failure(state, 2, 0, "--tid: more than %d numbers", PB_VIEW_MAX_LIST);
 		o->tids[o->nr_tids++] = (uint32_t)id;
 		arg = end + 1;
 	} while (*end);
@@ -272,8 +274,8 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool 
 	return 0;
 }
 
-/* If a thread wasn't recorded, its number is probably mistyped. So that is an error, like a pattern
- * that matches nothing. */
+/* If a thread wasn't recorded, its number is probably mistyped. Such a number is an error, like a
+ * pattern that matches nothing. */
 static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
 {
 	const struct pb_data *d = v->data;

@@ -20,14 +20,16 @@ struct pb_hot_range {
 				 * on. */
 };
 /* Code in which an exit is under way, and the exit's record isn't written yet. rcx is the call that
- * ends, or 0 if there is none. In all other code of exits the record is written. */
+ * ends, or 0 if there is none. In all other code of exits, either no exit is under way, or its
+ * record is written. */
 struct pb_hot_unwritten {
 	int32_t start;		/* offset from this member's own address */
 	uint32_t length;	/* in bytes */
 	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };
 
-/* Code that is copied near far modules, and the jumps out of such code. */
+/* Code that is copied, for modules that are too far away for a jump of 32 bits, and the jumps out
+ * of such code. */
 struct pb_near_range {
 	int32_t start;		/* offset from this member's own address */
 	uint32_t length;
@@ -45,7 +47,8 @@ extern const struct pb_hot_unwritten __stop_pb_hot_unwritten[] PB_HIDDEN;
 extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;
 #undef PB_HIDDEN
 
-extern bool pb_hot_linked;	/* the section has no load that depends on its own address */
+extern bool pb_hot_linked;	/* no instruction of the section loads from an address relative to
+				 * its own, so the section can be copied */
 
 static inline bool pb_hot_holds(uint64_t pc)
 {

@@ -74,7 +74,7 @@
 	jne	.Lslow_\name
 	jmp	.Lreject_\name
 	.endif
-	/* Nothing below a call of set_graph_notrace is recorded. */
+	/* Nothing that a function of set_graph_notrace calls is recorded. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	jne	.Lslow_\name

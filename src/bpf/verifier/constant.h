@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Constants that name maps, functions and variables. */
+/* Checks the constants in instructions that stand for maps, functions and variables. */
 #ifndef PB_BPF_VERIFIER_CONSTANT_H
 #define PB_BPF_VERIFIER_CONSTANT_H
 #include "bpf/verifier/env.h"

@@ -5,7 +5,7 @@
 #define PB_BPF_VERIFIER_KEPT_H
 #include "bpf/verifier/env.h"
 
-/* Puts a copy of st to rest in *rest. kept: no path will continue from this copy. Returns 0 or
+/* Stores a packed copy of st in *rest. kept: no path will continue from this copy. Returns 0 or
  * -ENOMEM. */
 int pbv_state_rest(struct env *env, struct state *rest, const struct state *st, bool kept);
 /* Unpacks rest into st. The former contents of st are lost. */

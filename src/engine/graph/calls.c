@@ -119,9 +119,10 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* Called when a call begins in the slot of an open call. If the open call's function can go on in
- * another function without an exit, the open call ends here, by a tail call. If not, the open call
- * was skipped by a jump or an exception, and the new call has reused the slot. */
+/* Called when a call begins in the slot of an open call. Some functions can go on in another
+ * function without passing a hooked exit. If the open call's function is one of them, the open call
+ * ends here, by a tail call. If not, the open call was skipped by a jump or an exception, and the
+ * new call has reused the slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
@@ -135,8 +136,9 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 }
 
 /* Ends those calls of the site that still wait for the return through the slot. The function of
- * such a call went on in another function, and the call waits for that function's return. If the
- * site makes a new call in the slot, a jump has skipped that function: its return never comes. */
+ * such a call went on in another function, and the call waits for the return of the other function.
+ * If the site's function is called again with the same slot, a jump has skipped the other function,
+ * so that return never comes. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -349,7 +351,8 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	if (pb_latched || !(t = pb_thread_get(at)))
 		return;
 	switch_stack(t, at);
-	/* if a function jumps to its last exit hook, `at` is at a higher address */
+	/* If a function jumps to its exit hook instead of calling it, `at` is higher than at the
+	 * entry hook. So the call is found by its site, not by its slot. */
 	for (c = pb_open_innermost(t->top); !pb_open_is_root(c); c = pb_open_below(c))
 		if (pb_open_is_live(c) && c->ret == PB_OPEN_NO_RET && c->site == site->id)
 			break;

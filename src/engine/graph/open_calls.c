@@ -2,8 +2,8 @@
 /*
  * The slow paths of open calls. See open_calls.h and doc/design/open-calls.md.
  *
- * These functions change a word by compare-and-swap, because any handler may have changed the word
- * since it was read. The instruction needs no lock prefix, because only handlers of the same thread
+ * Where a handler may have changed an entry's word since it was read, the word is changed by
+ * compare-and-swap. The instruction needs no lock prefix, because only handlers of the same thread
  * run concurrently.
  */
 #include "engine/graph/open_calls.h"
@@ -45,8 +45,8 @@ static enum open_state state_of(int64_t word)
 	return ~word & 7 ? OPEN_CLOSING : OPEN_CLAIMED;
 }
 
-/* Returns the slot from which the word was made (arch/open_call.h). For a foot, returns the slot of
- * the call that the foot stands for. */
+/* Returns the slot from which the word was made (arch/open_call.h). For the foot of a segment
+ * (open_calls.h), returns the slot of the call that the foot stands for. */
 static uint64_t slot_of(int64_t word)
 {
 	if (word > 0)

@@ -75,6 +75,6 @@ int main(int argc, char **argv)
 		if (down(i % 9, 1, NULL, 0) != first - 4 + i % 9)
 			printf("depth %d\n", i % 9);
 	setitimer(ITIMER_PROF, &none, NULL);
-	printf("ticks, %d bad\n", bad_ticks);
+	printf("bad ticks: %d\n", bad_ticks);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Compares the table of frequent opcodes with Zydis. If the table knows an instruction, the table
  * and Zydis must decode the instruction in the same way. The input is each opcode with each ModRM
- * byte and prefix of the table, random bytes, and real code. */
+ * byte and some prefixes, then random bytes, then real code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static unsigned compare(const uint8_t *p, size_t avail)
 		show("table", &a);
 		if (is)
 			show("Zydis", &b);
-		fail_msg("%s", is ? "they differ" : "Zydis says that it is none");
+		fail_msg("%s", is ? "they differ" : "Zydis says that this is no instruction");
 	}
 	return a.length;
 }
@@ -71,8 +71,8 @@ static void fill(uint8_t *p, size_t n)
 		*p++ = (uint8_t)(random64() >> 24);
 }
 
-/* Compares an opcode with all ModRM bytes and some SIBs. code[] begins with the prefixes and the
- * opcode; the ModRM byte is at offset `at`. */
+/* Compares both decoders on an opcode with each ModRM byte and some SIBs. code[] begins with the
+ * prefixes and the opcode; the ModRM byte is at offset `at`. */
 static void each_modrm(uint8_t *code, unsigned at)
 {
 	static const uint8_t sibs[] = { 0x00, 0x24, 0x25, 0x65, 0xe4, 0xff };
