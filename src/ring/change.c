@@ -45,6 +45,7 @@
 
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
+#define CLOSE_TRIES	8	/* handlers at each instruction may change chunks each time */
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
@@ -469,20 +470,24 @@ static bool still_full(uint64_t pos, uint64_t chunk)
 void pb_change_mend(struct pb_writer *w)
 {
 	struct pb_owner o = pb_writer_owner(w);
-	uint64_t c;
+	uint64_t c, leaf;
 
-	do {
-		w->base = 0;
-		w->leaf = pb_no_leaf;
-		pb_barrier();
-		c = pb_chunk_of(w->pos);
-		if (c == pb_no_chunk)
-			return;
-		pb_own_change(o, &w->base, 0, c);
-		pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf,
-			      (uint64_t)&((struct pb_chunk *)c)->leaf_start);
-		/* a handler may have changed chunks, and a jump may have ended its change */
-	} while (pb_chunk_of(*(volatile uint64_t *)&w->pos) != c);
+	w->base = 0;
+	w->leaf = pb_no_leaf;
+	pb_barrier();
+	c = pb_chunk_of(w->pos);
+	if (c == pb_no_chunk)
+		return;
+	leaf = (uint64_t)&((struct pb_chunk *)c)->leaf_start;
+	pb_own_change(o, &w->base, 0, c);
+	pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf, leaf);
+	/* A handler may have changed chunks, and a jump may have ended its change before it set
+	 * base and leaf. Then take the old chunk's values back; the next record sets them. This
+	 * isn't repeated here: handlers at each instruction may change chunks each time. */
+	if (pb_chunk_of(*(volatile uint64_t *)&w->pos) != c) {
+		pb_own_change(o, (uint64_t *)&w->leaf, leaf, (uint64_t)pb_no_leaf);
+		pb_own_change(o, &w->base, c, 0);
+	}
 }
 
 /* Leaves the chunk at `full`. `left` is its element in left[]; 0: the writer had no chunk. The next
@@ -554,6 +559,8 @@ void pb_change_close(struct pb_writer *w)
 	struct pb_owner o = pb_writer_owner(w);
 	struct pb_chunk *c;
 	uint64_t pos;
+	int tries = 0;
+	bool left;
 
 	/* A handler may interrupt this loop and change chunks. The next chunk's number must be
 	 * known before pos leaves the chunk. */
@@ -563,7 +570,10 @@ void pb_change_close(struct pb_writer *w)
 		if (c && (uint64_t)c != pb_no_chunk && is_ours(w, c))
 			w->seq = c->seq + 1;
 		pb_barrier();
-	} while (!pb_cmpxchg_local(&w->pos, pos, pb_no_chunk + PB_CHUNK_LIMIT));
+		left = pb_cmpxchg_local(&w->pos, pos, pb_no_chunk + PB_CHUNK_LIMIT);
+	} while (!left && ++tries < CLOSE_TRIES);
+	if (!left)
+		w->pos = pb_no_chunk + PB_CHUNK_LIMIT;
 	pb_change_mend(w);
 	w->nr_pending = 0;
 	if (c && (uint64_t)c != pb_no_chunk)
