@@ -45,7 +45,9 @@
 
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
-#define CLOSE_TRIES	8	/* handlers at each instruction may change chunks each time */
+#define CLOSE_TRIES	8	/* Handlers at each instruction may change chunks each time. After
+				 * so many tries, the last handler's chunk stays OPEN until the
+				 * thread ends */
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
@@ -579,9 +581,10 @@ void pb_change_close(struct pb_writer *w)
 	if (c && (uint64_t)c != pb_no_chunk)
 		hand_over(o, c);
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
-		if (w->left[i] && still_ours(w, w->left[i]))
-			hand_over(o, left_chunk(w->left[i]));
-		w->left[i] = 0;
+		uint64_t word = w->left[i];
+
+		if (word)
+			hand_over_left(w, o, word);
 	}
 	if (w->taken) {
 		c = (void *)(pb_ring_map.chunks + ((w->taken >> 32) - 1) * PB_CHUNK_SIZE);

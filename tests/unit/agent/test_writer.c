@@ -266,6 +266,26 @@ static void a_handler_gets_the_last_chunk(void **state)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
 
+/* Writes a record, and interrupts this at step k, and at step_later if it is set. */
+static void put_interrupted(long k)
+{
+	step = 0;
+	step_at = at = k;
+	trap_flag(true);
+	put(SHORT);
+	trap_flag(false);
+	step_at = step_later = 0;
+}
+
+/* Begins a round with a full chunk. */
+static void begin_full(void)
+{
+	begin(false);
+	put(SHORT);
+	fill_chunk();
+	put(SHORT);
+}
+
 /* Returns true if the list of left chunks names a chunk that is free. */
 static bool names_a_free_chunk(void)
 {
@@ -283,19 +303,11 @@ static bool names_a_free_chunk(void)
  * the list of left chunks. Returns whether it did so. */
 static bool leaves_a_free_chunk(long k, uint8_t *numbers)
 {
-	begin(false);
-	put(SHORT);
-	fill_chunk();
-	put(SHORT);
+	begin_full();
 	nested = DRAIN;
 	drained = numbers;
-	step = 0;
-	step_at = at = k;
 	step_later = k + 1;
-	trap_flag(true);
-	put(SHORT);
-	trap_flag(false);
-	step_at = step_later = 0;
+	put_interrupted(k);
 	return names_a_free_chunk();
 }
 
@@ -312,12 +324,7 @@ static bool taken_again_at_step(long first, long k)
 	fill_chunk();
 	put(SHORT);
 	nested = RECORD;
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
-	put(SHORT);
-	trap_flag(false);
-	step_at = 0;
+	put_interrupted(k);
 	drain(numbers);
 	put(LONG);
 	c = (void *)pb_chunk_of(w.pos);
@@ -350,18 +357,10 @@ static void a_handler_takes_a_left_chunk_again(void **state)
  * Returns whether both have entered the chunk that they left. */
 static bool enters_twice(long k, uint8_t *numbers)
 {
-	begin(false);
-	put(SHORT);
-	fill_chunk();
-	put(SHORT);
+	begin_full();
 	nested = RECORD;
 	drained = numbers;
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
-	put(SHORT);
-	trap_flag(false);
-	step_at = 0;
+	put_interrupted(k);
 	for (int i = 1; i < PB_WRITER_LEFT; i++)
 		if (w.left[i] && w.left[i] == w.left[0])
 			return true;
@@ -379,12 +378,7 @@ static bool named_twice_at_step(long first, long k)
 	fill_chunk();
 	put(SHORT);
 	nested = AGAIN;
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
-	put(SHORT);
-	trap_flag(false);
-	step_at = 0;
+	put_interrupted(k);
 	drain(numbers);
 	fill_chunk();
 	put(SHORT);
