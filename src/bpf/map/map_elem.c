@@ -92,7 +92,7 @@ static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
 	return 0;
 }
 
-uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
+static uint32_t take_any(struct pb_bpf_map *m, uint32_t shard)
 {
 	struct hash_top *t = hash_top(m);
 	uint32_t link = pop(m, &t->shard[shard].head);
@@ -106,6 +106,55 @@ uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 	if (!link && m->alive) {
 		pb_bpf_hash_repair(m, 0);
 		link = scan(m);
+	}
+	return link;
+}
+
+/* ---- elements whose values are being changed in place ----------------------------- */
+
+uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link)
+{
+	uint64_t *words = hash_top(m)->changing, free;
+
+	for (uint32_t i = 0; i < CHANGING; i++) {
+		free = 0;
+		/* the cmpxchg is a full barrier: the caller's next read of the element's word comes
+		 * after it */
+		if (!pb_load(&words[i]) &&
+		    pb_replace(&words[i], &free, (uint64_t)m->owner << 32 | link))
+			return &words[i];
+	}
+	return NULL;
+}
+
+void pb_bpf_hash_end_change(uint64_t *word)
+{
+	if (word)
+		__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+/* The caller owns the element. The cmpxchg by which it took the element is a full barrier. So a
+ * thread whose word this function doesn't see will find that the element is deleted. */
+static bool is_being_changed(const struct pb_bpf_map *m, uint32_t link)
+{
+	for (uint32_t i = 0; i < CHANGING; i++)
+		if (LINK(pb_load(&hash_top(m)->changing[i])) == link)
+			return true;
+	return false;
+}
+
+uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
+{
+	uint32_t aside[CHANGING], nr = 0, link = take_any(m, shard);
+
+	if (is_changed_in_place(m)) {
+		while (link && nr < CHANGING && is_being_changed(m, link)) {
+			aside[nr++] = link;
+			link = take_any(m, shard);
+		}
+		while (nr--)
+			pb_bpf_hash_give_elem(m, aside[nr], pb_load(&elem(m, aside[nr])->next),
+					      shard);
 	}
 	if (link) {
 		elem(m, link)->room = 0;
@@ -332,6 +381,12 @@ void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)
 
 	for (uint32_t link = 1; link <= m->nr_elems; link++)
 		found += repair_elem(m, &l, link);
+	for (uint32_t i = 0; i < CHANGING; i++) {
+		uint64_t word = pb_load(&hash_top(m)->changing[i]);
+
+		if (word && died(&l, (uint32_t)(word >> 32)))
+			pb_replace(&hash_top(m)->changing[i], &word, 0);
+	}
 	end_lives(&l);
 	if (found)
 		__atomic_fetch_add(&hash_top(m)->deaths, found, __ATOMIC_RELAXED);

@@ -262,6 +262,15 @@ bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 
 /* ---- lookups -------------------------------------------------------------------- */
 
+/* Returns whether the element is in its list and has the tag. If it was reused, or its link was
+ * changed, it has another tag. */
+static bool is_same(const struct elem *e, uint64_t tag)
+{
+	uint64_t next = pb_load(&e->next);
+
+	return !STATE(next) && (next & TAGS) == tag;
+}
+
 static void touch(struct elem *e)
 {
 	if (!e->ref)
@@ -294,12 +303,19 @@ static void *percpu_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_
 
 static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
 {
-	uint32_t link = lookup_link(m, key, NULL);
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
+		uint64_t word;
+		struct pb_bpf_found f = find_again(m, hash_of(m, key), key, &word,
+						   shard_of(m, NULL));
 
-	if (!link)
-		return -ENOENT;
-	pb_bpf_cpu_slots_out(m, value, cpu_slot_value(m, link, 0));
-	return 0;
+		if (!f.link)
+			return -ENOENT;
+		pb_bpf_cpu_slots_out(m, value, cpu_slot_value(m, f.link, 0));
+		/* if the element was reused meanwhile, these aren't the key's values */
+		if (is_same(elem(m, f.link), f.tag))
+			return 0;
+	}
+	return -ENOENT;
 }
 
 /* ---- updates -------------------------------------------------------------------- */
@@ -376,7 +392,7 @@ static int change_small(struct pb_bpf_map *m, struct elem *e, const struct chang
 static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
 {
 	struct elem *e = elem(m, old.link);
-	uint64_t next;
+	uint64_t *word;
 	int err = 0;
 
 	if (is_small(m)) {
@@ -385,14 +401,17 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 			touch(e);
 		return err;
 	}
-	if (c->flags & BPF_F_LOCK)
-		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
-	else
-		fill_cpu_slots(m, old.link, c);
-	if (is_lru(m))
-		touch(e);
-	next = pb_load(&e->next);
-	return err ? err : STATE(next) || (next & TAGS) != old.tag;
+	word = pb_bpf_hash_begin_change(m, old.link);
+	if (is_same(e, old.tag)) {
+		if (c->flags & BPF_F_LOCK)
+			err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
+		else
+			fill_cpu_slots(m, old.link, c);
+		if (is_lru(m))
+			touch(e);
+	}
+	pb_bpf_hash_end_change(word);
+	return err ? err : !is_same(e, old.tag);
 }
 
 /* Returns 0 if the flags permit the update, or -errno. */

@@ -26,6 +26,12 @@
  * element's word to `owned`. The word and e->owner show which elements a dead process has left
  * behind (map_elem.c).
  *
+ * Values that are changed in place. Between the search for a key and the change of its value, the
+ * element may be deleted and reused for another key. So the changing thread first writes the
+ * element's number to a word of hash_top.changing, and then checks that the element isn't deleted.
+ * A thread that takes a free element leaves it alone while such a word has the element's number.
+ * Values of up to SMALL bytes need no such word, because their change checks the element's word.
+ *
  * Circle: map_hash.c has the map type's operations and the walk along a bucket's list. To make room
  * it calls map_elem.c and map_lru.c, which repair and shorten lists by that same walk. Operations
  * that visit all elements are in map_hash_walk.c.
@@ -49,6 +55,8 @@
 #define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */
 #define SMALL		8	/* values of at most SMALL bytes are changed in place */
+#define CHANGING	32	/* number of threads that may change larger values in place at the
+				 * same time, safe from the element's reuse */
 #define MAX_WALKS	1000	/* number of walks before an operation gives up; each walk was
 				 * disturbed by a thread that made progress */
 
@@ -65,6 +73,8 @@ struct hash_top {
 				 * under way */
 	uint32_t guard;		/* hash_of_maps: the lock of its writers */
 	uint32_t pad[10];
+	uint64_t changing[CHANGING];	/* {number of the process, link}: a thread changes the
+					 * element's value in place; 0: the word is free */
 	struct hash_shard {
 		uint64_t head;	/* head of a stack of free elements: {tag, link}; link 0: the stack
 				 * is empty */
@@ -127,6 +137,12 @@ static inline char *cpu_slot_value(const struct pb_bpf_map *m, uint32_t link, ui
 	return m->values + cpu_slot * m->cpu_slot_size + (uint64_t)(link - 1) * m->value_room;
 }
 
+/* Whether values larger than SMALL may be changed in place. */
+static inline bool is_changed_in_place(const struct pb_bpf_map *m)
+{
+	return is_percpu(m->attr.type) || m->types.spin_lock_off >= 0;
+}
+
 static inline bool is_lru(const struct pb_bpf_map *m)
 {
 	return m->attr.type == BPF_MAP_TYPE_LRU_HASH ||
@@ -144,6 +160,12 @@ static inline uint64_t owned_by(const struct pb_bpf_map *m, uint64_t tag)
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard);
 /* Frees an element that the caller owns. word: the element's current word. */
 void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard);
+/* Announces that the caller is about to change the element's value in place, so that the element
+ * isn't reused meanwhile. After this call, the caller must check that the element isn't deleted.
+ * Returns the word that pb_bpf_hash_end_change() needs. NULL: all words are in use, and the change
+ * isn't announced. */
+uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link);
+void pb_bpf_hash_end_change(uint64_t *word);
 /* Takes room for one more key. False: the map is full. */
 bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
 void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard);
