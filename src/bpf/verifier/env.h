@@ -132,7 +132,6 @@ struct state {
 	struct marks *marks;	/* for a state at rest: one element for each frame */
 	/* the members from here to `path_len` are facts: copies of the state get them unchanged */
 	struct state *parent;
-	uint32_t cur;		/* index of the frame that runs */
 	uint32_t lock;		/* id of the value whose spin lock is held */
 	uint32_t branches;	/* number of paths from this state that haven't ended */
 	uint32_t insn;		/* for an explored state: the instruction at which the state was
@@ -149,17 +148,20 @@ struct state {
 	uint32_t until;		/* if `whole` is set: this state's needs are known when the state
 				 * with number `until` is done; 0: they never become known
 				 * (pending.c) */
-	bool speculative;	/* only a mispredicted branch leads to this state */
-	bool head;		/* for an explored state: an iteration of a loop with a budget
+	uint8_t cur;		/* index of the frame that runs */
+	bool speculative : 1;	/* only a mispredicted branch leads to this state */
+	bool head : 1;		/* for an explored state: an iteration of a loop with a budget
 				 * begins at this state */
-	bool whole;		/* for an explored state: all its parts are compared, also those
+	bool whole : 1;		/* for an explored state: all its parts are compared, also those
 				 * that aren't marked as needed */
-	bool awaited;		/* for an explored state: other states wait until its needs are
+	bool awaited : 1;	/* for an explored state: other states wait until its needs are
 				 * known (pending.c) */
-	bool all_precise;	/* for an explored state: all its scalars, and all scalars of its
+	bool all_precise : 1;	/* for an explored state: all its scalars, and all scalars of its
 				 * ancestors, are marked as precise */
 	uint16_t path_len;	/* number of instructions since `first`; saturates */
 	/* the end of facts */
+	struct state *outer_head;	/* for an explored state: the nearest ancestor that has
+					 * `head` */
 	struct step *steps;	/* steps of the path since `first`, in order */
 	uint32_t nr_steps, room_steps;
 };

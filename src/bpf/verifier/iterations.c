@@ -136,8 +136,8 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	/* states of the current path that are older than `old` are ancestors of `old` and of the
 	 * current state */
 	while (top && top->number > old->number)
-		top = top->parent;
-	for (; top; top = top->parent) {
+		top = top->outer_head;
+	for (; top; top = top->outer_head) {
 		if (!top->head)
 			continue;
 		/* if this is true for top's budgets, it is true for the budgets of all ancestors of

@@ -318,6 +318,8 @@ static int keep(struct env *env, bool compare)
 	e->st.budgets = env->budgets;
 	e->st.head = env->aux[env->insn].head;
 	e->st.whole = env->v->whole;
+	e->st.outer_head = cur->parent && !cur->parent->head ? cur->parent->outer_head :
+			   cur->parent;
 	cur->parent = &e->st;
 	cur->first = env->insn;
 	cur->nr_steps = cur->path_len = 0;
@@ -345,7 +347,7 @@ static void widen(struct env *env, const struct reg *old, bool precise, struct r
 void pbv_prune_widen(struct env *env, const struct state *past, struct state *st)
 {
 	while (past && !(past->head && past->insn == env->insn && same_calls(past, st)))
-		past = past->parent;
+		past = past->outer_head;
 	for (uint32_t n = 0; past && n <= st->cur; n++) {
 		struct frame *f = st->frames[n], *old = past->frames[n];
 		const struct marks *m = &past->marks[n];
