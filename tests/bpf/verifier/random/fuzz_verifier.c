@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,10 +75,12 @@ static bool try(const struct gen_program *p, uint64_t seed, int change)
 
 static void try_seed(uint64_t seed)
 {
+	const struct itimerval limit = { .it_value.tv_sec = 600 };
 	struct gen_program p, q;
 
 	fuzz_all->at = seed;
-	alarm(600);
+	/* a limit of processor time, because a busy machine may be slow */
+	setitimer(ITIMER_PROF, &limit, NULL);
 	fuzz_choose_caps(seed);
 	if (fuzz_opt.first)
 		generate(&p, seed);
