@@ -27,7 +27,7 @@ setup:
 # the tests that must pass before a commit; they take a few minutes
 check: setup all
 	$(Q)BUILD=$(BUILD) scripts/check quick
-# all tests, also with real programs and with long runs
+# all tests, including the tests of real programs and the long runs
 check-all: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all
 
@@ -52,7 +52,7 @@ demo:
 	$(Q)$(NINJA) -C $(BUILD) --quiet patchbay libpatchbay.so.0
 	$(Q)BUILD=$(BUILD) scripts/demo
 
-# builds the observer with sanitizers and runs its tests
+# asan and tsan build the observer with a sanitizer. check-asan and check-tsan also run its tests
 asan tsan: setup
 	$(Q)tests/sanitize/run_sanitize --build $@
 check-asan: setup

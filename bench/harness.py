@@ -229,8 +229,8 @@ class Rounds:
 
     `yardsticks` is a list of keys. Each measurement has a value for each of these keys. The
     value doesn't depend on the variant, but only on how busy the machine was. If a yardstick
-    took longer in a round than in other rounds, the round is set aside, and another round is
-    run. If too many rounds were busy, the least busy rounds are used."""
+    took more than BUSY times its fastest time in a round, the round is set aside, and another
+    round is run. If too many rounds were busy, the least busy rounds are used."""
 
     def __init__(self, variants, runs, log, tidy, yardsticks=()):
         self.why, rounds = {}, []

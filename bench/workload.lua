@@ -1,4 +1,4 @@
--- What the Lua bench runs: tables, strings, closures, sorting, coroutines.
+-- The workload of the Lua bench: tables, strings, closures, sorting, coroutines.
 local function sieve(n)
   local prime, count = {}, 0
   for i = 2, n do prime[i] = true end

@@ -1,4 +1,4 @@
--- What the SQLite benches run: bulk insert, indexes, joins, grouping, a window
+-- The workload of the SQLite benches: bulk insert, indexes, joins, grouping, a window
 -- function, updates, deletes and text search, all deterministic.
 PRAGMA temp_store = memory;
 CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, city TEXT);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For embed.c: counts the requests of each size. */
+/* For embed.c: counts requests by their size. Returns 0 for a request that is too large. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
-	__type(key, __u32);		/* number of bits in the size: the size is less than
-					 * 1 << key */
+	__type(key, __u32);		/* log2 of the size, rounded down: the size is less than
+					 * 2 << key */
 	__type(value, __u64);
 } by_size SEC(".maps");
 

@@ -5,10 +5,10 @@
  * addresses of the object's calls of mcount and __fentry__. The tool is for compilers without
  * -mrecord-mcount.
  *
- * Each text section gets a table of its own. The table is linked to its text section, and is in the
- * same group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards both together. The tables are
- * writable, so that a PIE needs no text relocations. The object is replaced only when the new
- * object is complete.
+ * Each text section that has such calls gets its own table. The table is linked to its text
+ * section, and is in the same group (SHF_LINK_ORDER, SHF_GROUP), so that the linker discards both
+ * together. The tables are writable, so that a PIE needs no text relocations. The object is
+ * replaced only when the new object is complete.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -113,6 +113,7 @@ static bool call_at(const Elf_Data *text, uint64_t off, uint64_t *call)
 
 	if (off >= text->d_size)
 		return false;
+	/* ff 15: call through memory; e8: direct call */
 	if (off >= 2 && p[off - 2] == 0xff && p[off - 1] == 0x15)
 		*call = off - 2;
 	else if (off >= 1 && p[off - 1] == 0xe8)

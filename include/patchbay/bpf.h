@@ -2,7 +2,7 @@
 /*
  * Runs eBPF programs in any process, without privilege and without the kernel. The library opens
  * compiled objects (clang -target bpf), verifies their programs as the kernel does, compiles them
- * to native code, and runs them in this process. None of its names occurs in libbpf, so a program
+ * to native code, and runs them in this process. None of its names occurs in libbpf, so a process
  * can use both libraries.
  *
  * A machine holds one opened object: its maps, created and filled, and its programs. Programs and
@@ -41,12 +41,15 @@ struct pb_bpf_machine_opts {
 	/* File with BTF. CO-RE adapts programs to the types in this file. NULL:
 	 * /sys/kernel/btf/vmlinux, if the object has CO-RE relocations. */
 	const char *types;
-	/* Text of lines CONFIG_X=value. They set the object's variables in .kconfig. */
+	/* Text with lines of the form CONFIG_X=value. These lines set the object's variables in
+	 * .kconfig. */
 	const char *kconfig;
 	/* BPF_PROG_TYPE_* of programs whose section doesn't determine a type. 0: such programs are
 	 * rejected. */
 	uint32_t type;
-	/* Rules for untrusted programs: bounded loops only, no addresses shown. */
+	/* Verify programs as for a user without privileges. Such programs may be of the types
+	 * socket_filter and cgroup_skb only. They have no loops and no subprograms, and don't
+	 * reveal addresses. */
 	bool unprivileged;
 	/* Interpret programs instead of compiling them. */
 	bool interpret;
@@ -92,7 +95,7 @@ struct pb_bpf_program_info {
 	uint32_t insns;			/* number of instructions, with called functions */
 };
 
-/* Context: any, but not inside pb_bpf_machine_load() of the same machine. */
+/* Context: any, but not while pb_bpf_machine_load() runs for the same machine. */
 uint32_t pb_bpf_machine_programs(const struct pb_bpf_machine *machine);
 int pb_bpf_machine_program_info(const struct pb_bpf_machine *machine, uint32_t program,
 				struct pb_bpf_program_info *info);
@@ -106,8 +109,8 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * loaded, none of them is loaded, and info.why names the program that can't be loaded.
  * -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ...: the verifier's errors, the same as the kernel's.
  * -EBADF: the section name of a program in an array begins with ?, and this program wasn't loaded
- * before. -EINVAL: a program in an array has another type. -ENOMEM. -EALREADY: an earlier call has
- * loaded the program.
+ * before. -EINVAL: a program in an array has another type. -ENOMEM. -EALREADY: an earlier call for
+ * this program has succeeded.
  * log: receives the verifier's log. level: the kernel's log level (0: nothing, 1, 2; 4:
  * statistics). If `size` is too small, the oldest lines are left out, and the verdict is the same.
  * size 0: no log. With a log, verification takes several times as long. info.why has the reason
@@ -121,7 +124,7 @@ int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32
  * the record for a tracepoint, the arguments as words for a raw tracepoint. If the context is a
  * packet, the program runs only in pb_bpf_machine_test().
  * -ENOENT: the program isn't loaded. -EOPNOTSUPP: the program's context is a packet. Context: any.
- * The function allocates nothing and takes no lock.
+ * The run allocates nothing. It takes no lock, except the locks of maps and of values.
  */
 int pb_bpf_machine_run(struct pb_bpf_machine *machine, uint32_t program, void *ctx,
 		       uint64_t *result);
@@ -133,7 +136,9 @@ struct pb_bpf_machine_test {
 	uint32_t data_size_in, ctx_size_in;
 	void *data_out, *ctx_out;	/* may be NULL */
 	uint32_t data_size_out, ctx_size_out;	/* in: room in data_out and ctx_out; out: size
-						 * of the output, even if the room is less */
+						 * of the output, even if the room is less. If
+						 * data_size_out is 0, the whole packet is
+						 * written to data_out */
 	uint32_t repeat;		/* 0: once */
 	uint32_t retval, duration;	/* out; duration: nanoseconds of one run */
 };
@@ -144,10 +149,11 @@ int pb_bpf_machine_test(struct pb_bpf_machine *machine, uint32_t program,
 			struct pb_bpf_machine_test *test);
 
 /*
- * Programs may read memory that isn't mapped (bpf_core_read without a call). The process's handlers
- * of SIGSEGV and SIGBUS must first call this function with the address of the instruction that
- * faulted. True: a program's read has faulted, and *ip is now the address at which to continue. If
- * a process has no such handlers, the read ends the process. Context: signal handlers.
+ * A program's load through a pointer to a BTF type faults if nothing is mapped at the address. The
+ * process's handlers of SIGSEGV and SIGBUS must first call this function with the address of the
+ * instruction that faulted. True: a program's load has faulted, and *ip is now the address at which
+ * to continue. If a process has no such handlers, the load ends the process. Context: signal
+ * handlers.
  */
 bool pb_bpf_machine_fault(uint64_t *ip);
 

@@ -77,7 +77,7 @@ struct pb_nop {
 #define PB_AN_SYSCALLS		16	/* the module may make system calls without libc */
 #define PB_AN_RETURNS		32	/* the exits of the module's functions were analysed */
 
-/* How the site was found, which tells what its window contains. */
+/* How the site was found. This determines the contents of the site's window. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */
 #define PB_SITE_NOP		1	/* nops from the compiler: no instruction to keep */
 #define PB_SITE_FENTRY		2	/* call of __fentry__ at the entry, in any form */
@@ -219,11 +219,11 @@ enum pb_inexit {
  *   SHARED          the first of two shared jumps, one byte; the recipe of the code right after
  *                   the window. The second jump replaces this code, together with the first jump
  *   NEXT            the first of two shared jumps, one byte; no data. The second jump is in the
- *                   next window, which begins right after this one. The next window is a WINDOW
- *                   or PADDED window of exits, or the window of a function's entry, with a jump
- *                   of five bytes, no via and no endbr64. The second jump is in place whenever
- *                   the first jump is. If the next window holds exits, each function with this
- *                   window in its left_by has the next window in its left_by too
+ *                   next window, which begins right after this one. The next window has a jump of
+ *                   five bytes, no via and no endbr64. It is a WINDOW or PADDED window of exits, or
+ *                   the window of a function's entry. The second jump is in place whenever the
+ *                   first jump is. If the next window holds exits, it is in the left_by of each
+ *                   function that has this window in its left_by
  *   ENTRY           the window of a function's entry. The function's window_len and recipe
  *                   include the exits
  *
@@ -286,7 +286,8 @@ struct pb_window_exit {
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
  * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.
  * Usually this data is the slot's bytes in the file (PB_JUMP_LEN). With PB_FUNC_CODE_SLOT it is a
- * second recipe, for the code that the slot displaces.
+ * second recipe, for the code that the slot displaces. (For a window of exits, the comment at
+ * struct pb_exit_window says what follows the recipe.)
  *
  * If five bytes can't be displaced, two jumps lead to the stub. The first jump is in the window. It
  * leads to the second jump, which is in a trampoline slot:

@@ -171,8 +171,8 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 }
 
 /* Finds the original instruction for a PC at code + offset. Returns the instruction's offset from
- * the window's start. If the PC is at the jump that ends the recipe, this is the first instruction
- * after the window. */
+ * the window's start. For a PC at the jump that ends the recipe, returns the offset of the first
+ * instruction after the window. */
 static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);

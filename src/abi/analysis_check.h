@@ -11,8 +11,8 @@
  * bytes in memory.
  *
  * Context: any (no libc, no allocation, no locks, no SSE). The time that the check takes grows
- * linearly with the size of the tables. The map must not change after the check, so pass a private
- * copy, a sealed memfd, or a file that only Patchbay writes.
+ * almost linearly with the size of the tables. The map must not change after the check, so pass a
+ * private copy, a sealed memfd, or a file that only Patchbay writes.
  *
  * Returns 0 or -EINVAL. `map` must be aligned to 8.
  */

@@ -7,8 +7,8 @@
  *
  *   LEAF   63       42 41      22 21    2 1 0   a call that made no traced call,
  *          [ end:22  ][ dur:20   ][ site ][01]  written at its end
- *   ENTRY  63                  22 21    2 1 0   a call begins (written when its
- *          [ time:42             ][ site ][10]  first traced callee needs it)
+ *   ENTRY  63                  22 21    2 1 0   a call begins (usually written
+ *          [ time:42             ][ site ][10]  when it makes a traced call)
  *   EXIT   63                  22 21    2 1 0   a call whose ENTRY was written
  *          [ time:42             ][ site ][11]  returns
  *   EXT    63       36 35      16 15  8 7  2 1 0
@@ -21,10 +21,10 @@
  * previous record. At the chunk's first record, `last` is chunk->start. The decoder takes the full
  * time nearest to `last` that has the record's low bits. This time may be before `last`, since a
  * signal handler's record may stand before or after the record that the handler interrupted. If a
- * time is too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. In place of
- * a LEAF the writer may write PB_EXT_LONG. The time of an ENTRY is the start of the call. The time
- * of an EXIT or a LEAF is the end of the call. After each record that has a time, `last` is this
- * time.
+ * time is too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. If a
+ * duration doesn't fit into a LEAF, the writer writes PB_EXT_LONG instead. The time of an ENTRY is
+ * the start of the call. The time of an EXIT or a LEAF is the end of the call. After each record
+ * that has a time, `last` is this time.
  *
  * EXT records: len is the count of all 64-bit words of the record. Readers skip types that they
  * don't know. If a type doesn't use `site` or `time`, the field is zero.
@@ -33,8 +33,8 @@
  *   event  EVENT: the record is an event of the trace. AFTER_GAP: it is an event only after a gap.
  *          NOTHING: it is never an event
  *   count  LEAF: the record counts as a whole call. END: it counts as the end of a call whose ENTRY
- *          was counted. An END with a payload counts only if the payload is PB_END_ENTRY. NOTHING:
- *          the record isn't counted
+ *          was counted. But if it has a payload other than PB_END_ENTRY, the call has no ENTRY, and
+ *          the record counts as the whole call. NOTHING: the record isn't counted
  * Each payload field is F(name, "printf format") and takes one u64 word.
  */
 #ifndef PB_ABI_ENTRIES_H
@@ -43,7 +43,8 @@
 #define PB_EXT_RECORDS(X, F) \
 	/* times of later records are relative to `time` */ \
 	X(TIME,  1, 2, 0, 0, NOTHING, NOTHING, "time", F(time, "%llu")) \
-	/* a call whose return can't be recorded: an exit isn't hooked, or there is no room */ \
+	/* a call whose return can't be recorded: an exit isn't hooked, or there is no room for
+	 * another open call */ \
 	X(CALL,  2, 1, 1, 1, EVENT, LEAF, "call") \
 	/* function tracer: a function's entry, with the caller's address */ \
 	X(FUNC,  3, 2, 1, 1, EVENT, LEAF, "function", F(parent_ip_word, "%#llx")) \
@@ -53,7 +54,7 @@
 	 * `start` is never zero: no record has a payload word of zero, since a chunk's data
 	 * ends with its last nonzero word. */ \
 	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
-	/* a LEAF whose times don't fit into one word */ \
+	/* in place of a LEAF: the call's duration doesn't fit into a LEAF */ \
 	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \
 	/* Only at a chunk's start: an open call whose ENTRY is in an earlier chunk. Outer
 	 * calls come first. If more than PB_CHUNK_OPEN_MAX calls are open, only the innermost

@@ -66,9 +66,10 @@ struct pb_progs_counts {
 					 * no room */
 	uint64_t no_return;		/* functions whose program wasn't attached, since their
 					 * returns can't be hooked */
-	uint64_t runs;			/* program runs that were skipped, for one of three reasons:
-					 * the stack was too small, a return had no open call, or a
-					 * tail jump led to a function whose return isn't hooked */
+	uint64_t runs;			/* entries and returns at which programs weren't run: the
+					 * stack had too little room or unknown bounds, the call
+					 * couldn't be kept open, the call was skipped, or a tail
+					 * jump led to a function whose return isn't hooked */
 	struct {			/* like struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* counted while bpf_stats_enabled is 1 */

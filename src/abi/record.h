@@ -64,7 +64,7 @@ static inline uint64_t pb_ext_word(enum pb_ext_type type, unsigned words,
 
 /* Makes the second word of a FUNC (an address) or a TAIL_LEAF (a duration). The hit path's assembly
  * code writes this word before the record's first word. If a signal handler jumps away between the
- * two stores, a reader finds only this word. Its type PB_EXT_ADDRESS tells the reader that no
+ * two stores, a reader finds only this word. Its type PB_EXT_ADDRESS shows the reader that no
  * record begins here. */
 #define PB_EXT_ADDRESS_SHIFT 16
 #define PB_EXT_ADDRESS_BITS  48

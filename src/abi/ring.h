@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The shared memory between the engine, in the traced program, and the reader.
+ * The memory that the engine, in the traced program, and the recorder share.
  *
  *   offset 0                 struct pb_ring                      (one page)
  *   ring->threads_offset     struct pb_ring_thread[nr_threads]
@@ -10,7 +10,8 @@
  *
  * One ring serves a whole session: every process that is traced, through fork and exec. The
  * observer creates the ring as a memfd, sets its size, and seals the size. The engine maps the
- * ring. The engine only trusts its own copy of the sizes. The reader trusts nothing that it reads.
+ * ring. The engine only trusts its own copy of the sizes. The recorder trusts nothing that it
+ * reads.
  *
  * States of a chunk, and the side that makes each transition:
  *
@@ -18,35 +19,35 @@
  *   FREE ------> TAKEN ------> OPEN ----------------------------> FULL
  *    ^             |           |  \                               ^ |
  *    |             |           |   `--> HELD ---------------------' |
- *    |   reader: its thread    |         |  engine: chunk has holes; |
+ *    |   recorder: its thread  |         |  engine: chunk has holes; |
  *    |   is dead   |           |         |  FULL when they are filled|
  *    |             v           v         v                          v
  *    `------------------- READING <------'--------------------------'
- *          reader                            reader
+ *         recorder                          recorder
  *
- * Each transition is a cmpxchg, except that the reader leaves READING with a store-release. An
+ * Each transition is a cmpxchg, except that the recorder leaves READING with a store-release. An
  * engine may also give a chunk back: TAKEN or OPEN -> FREE. A jump out of a signal handler may end
  * the code that opened a chunk, before the thread's position moves to the chunk. Then the same
  * thread may take the chunk over: OPEN -> TAKEN (take_over() in ring/change.c).
  *
- * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). In this mode the reader also
- * makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty.
+ * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). In this mode the recorder
+ * also makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty.
  *
- * - The change to FULL is a release, which publishes the data. The reader finds the end of the data
- *   itself: the last word that isn't zero.
+ * - The change to FULL is a release, which publishes the data. The recorder finds the end of the
+ *   data itself: the last word that isn't zero.
  * - `used` is the size of the data when the chunk became OPEN. An OPEN chunk counts as empty if it
  *   has no more data than `used`, and its leaf_start is 0. An empty chunk may stay empty for good:
  *   a handler may have put another chunk with the same `seq` into its place.
  * - A HELD chunk has holes: words that interrupted code has reserved, and may still fill.
  * - An engine zeroes a TAKEN chunk, unless the chunk was never used (`uses` == 0).
- * - If a reader dies, its READING chunks are never used again. Nothing else is lost.
+ * - If the recorder dies, its READING chunks are never used again. Nothing else is lost.
  *
  * A chunk that isn't FREE has its bit in taken[] set. So both sides find chunks without looking at
  * each chunk. The engine sets the bit before it changes FREE to TAKEN. After the change, it checks
- * that the bit is still set. To free a READING chunk, the reader clears the bit, then stores FREE.
- * The bit of a FREE chunk is set in three cases. An engine is about to take the chunk, was stopped
- * before it took the chunk, or gave the chunk back. The reader takes such a chunk (READING) and
- * frees it.
+ * that the bit is still set. To free a READING chunk, the recorder clears the bit, then stores
+ * FREE. The bit of a FREE chunk is set in three cases. An engine is about to take the chunk, was
+ * stopped before it took the chunk, or gave the chunk back. The recorder takes such a chunk
+ * (READING) and frees it.
  *
  * Chunks below nr_buffer are the buffer. Chunks from nr_buffer to nr_chunks are the reserve. An
  * engine uses the chunks below pb_ring_usable(). These are as many chunks as the buffer has, plus
@@ -75,7 +76,7 @@
 
 #define PB_RING_DISCARD		0	/* if no chunk is free: drop records, and count them */
 #define PB_RING_OVERWRITE	1	/* if no chunk is free: take the oldest full chunk */
-#define PB_RING_WAIT		2	/* if no chunk is free: wait for the reader */
+#define PB_RING_WAIT		2	/* if no chunk is free: wait for the recorder */
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>
@@ -135,7 +136,7 @@ struct pb_ring {
 	uint32_t nr_threads, nr_chunks;
 	uint64_t threads_offset, chunks_offset, size;
 	uint64_t wait_ticks;			/* TSC ticks without a heartbeat after which the
-						 * reader counts as gone */
+						 * recorder counts as gone */
 	uint32_t wait_pauses;			/* the same limit, counted in pauses; for use if the
 						 * TSC mustn't be read */
 	uint32_t nr_buffer;
@@ -162,13 +163,13 @@ struct pb_ring {
 	uint32_t missed_modules, missed_images;		/* count of modules and images that aren't
 							 * traced because the recorder didn't answer
 							 * in time */
-	uint32_t waits_in_vain;	/* PB_RING_WAIT: how often a writer stopped waiting for a chunk,
-				 * since the heartbeat had stopped */
+	uint32_t waits_in_vain;	/* PB_RING_WAIT: how often the writers of a process stopped waiting
+				 * for a chunk, since the heartbeat had stopped */
 	uint32_t sandboxed_images;	/* count of images that aren't traced because a seccomp
 					 * filter was set before their exec */
 	/* written by the observer */
-	_Alignas(64) uint64_t heartbeat;	/* changes at least every 100 ms while the observer
-						 * runs */
+	_Alignas(64) uint64_t heartbeat;	/* the observer changes it every 10 ms; on a busy
+						 * machine the change may be late */
 	uint32_t closing;			/* the session ends: waiting threads give up, and
 						 * count the calls that they lose */
 	uint32_t owner;				/* TID of the heartbeat's thread; when this thread

@@ -10,8 +10,8 @@
  *   .text		on a page of its own
  *   .note.gnu.build-id, .eh_frame_hdr, .eh_frame, .symtab, .strtab, .shstrtab
  *
- * Addresses in the file are offsets in the file. In memory, the agent's sites lie right before the
- * file. They are called the front bytes:
+ * Addresses in the file are offsets in the file. In memory, data of the agent lies right before the
+ * file. This data is called the front bytes:
  *
  *   struct pb_site[nr_funcs], struct pb_returns	the file
  *

@@ -123,8 +123,9 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted by address; many patches take several stops */
 	size_t nr;
-	size_t done;		/* number of finished patches. They are written. Only after an error
-				 * other than -EAGAIN, some of them may be unwritten. */
+	size_t done;		/* number of finished patches. They are written. But after an error
+				 * other than -EAGAIN, some patches of the last stop may be
+				 * unwritten. */
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
@@ -172,7 +173,8 @@ int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
 /* Returns the link-time address of the instruction that the code at offset `off` replaces. If this
  * code was inserted before an exit, sets *own, and returns the address of that exit. In this case
- * the frame has the program's values of the registers that the inserted code changed. */
+ * the frame in the red zone has the program's values of the registers that the inserted code
+ * changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* Looks for the copy of the instruction whose link-time address is `addr`. Returns the copy's
  * offset in the body, or -1. */
@@ -341,7 +343,8 @@ void pb_context_begin(struct pb_context *c, ucontext_t *uc);
 /* The part of the hit path that was interrupted. */
 struct pb_hot_place {
 	uint32_t of;			/* PB_HOT_*, layout.h */
-	const struct pb_site *site;	/* PB_HOT_ENTRY: the site that was entered; may be stale */
+	const struct pb_site *site;	/* PB_HOT_ENTRY: the site that was entered; its module
+					 * may be gone */
 	uint64_t goes_on;		/* PB_HOT_JUMP: the next address in the exit's stub */
 };
 /* False: the interrupted code isn't on the hit path. pb_context_show_return() and

@@ -56,7 +56,7 @@
 #define L_START			0
 #define L_SITE			8
 
-/* What a part of the hit path handles. */
+/* What a part of the hit path handles: an entry, or one of two kinds of exits. */
 #define PB_HOT_ENTRY		0
 #define PB_HOT_RET		1	/* a plain return */
 #define PB_HOT_JUMP		2	/* any other exit; the exit's stub executes it */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A function that can be patched: the kernel's struct dyn_ftrace, plus what the stub needs. Each
- * module has an array of struct pb_site beside its stubs, indexed like its analysis's functions.
+ * A function that can be patched: like the kernel's struct dyn_ftrace, with the words that the stub
+ * needs. Each module has an array of struct pb_site beside its stubs. A function has the same index
+ * in this array as in the module's analysis.
  */
 #ifndef PB_ARCH_SITE_H
 #define PB_ARCH_SITE_H

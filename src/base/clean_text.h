@@ -27,8 +27,8 @@ static inline bool pb_text_printable(const char *s)
 	return !*s;
 }
 
-/* Overwrites each byte of each control character with `with`. Leaves the character `keep` alone; 0:
- * no character. s may be NULL. */
+/* Overwrites each byte of each control character with `with`. If `keep` isn't 0, leaves the
+ * character `keep` alone. s may be NULL. */
 static inline void pb_text_clean(char *s, char with, char keep)
 {
 	for (; s && *s; s++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * gdb's JIT interface, for code that was made at run time. The agent has a function and a list of
- * ELF files in memory. gdb sets a breakpoint in the function, and reads the files when it stops
- * there. The symbols of the function and of the list are local to the agent. If the program uses
- * the interface too, it keeps its own symbols. gdb finds the symbols of both, since it searches
- * each ELF file.
+ * ELF files in memory. gdb sets a breakpoint in the function, and reads the files when the program
+ * stops there. The symbols of the function and of the list are local to the agent. If the program
+ * uses the interface too, it keeps its own symbols. gdb finds the symbols of both, since gdb
+ * searches each ELF file.
  *
  * Context: not on a hit. The caller ensures that only one thread at a time calls these functions.
  */

@@ -22,8 +22,8 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 void pb_pages_unmap(uint64_t at, uint64_t size);
 /* Adds to the list a mapping that wasn't made by pb_pages_map(). */
 void pb_pages_add(uint64_t at, uint64_t size);
-/* Adds the agent's image to the list. The image's .bss becomes state, which is mapped with
- * PROT_WRITE only. */
+/* Adds the agent's image to the list. Maps the whole pages of the image's .bss with PROT_WRITE
+ * only, like the agent's other state. */
 void pb_pages_add_image(const void *ehdr, uint64_t end);
 /* Includes this range of the agent's memory in core files. */
 void pb_pages_dump(uint64_t at, uint64_t size);

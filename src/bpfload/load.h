@@ -19,8 +19,8 @@
 struct pb_bpf_btf;
 
 enum pb_bpf_object_map_kind {
-	PB_BPF_MAP_DECLARED,		/* in .maps */
-	PB_BPF_MAP_LEGACY,		/* in maps */
+	PB_BPF_MAP_DECLARED,		/* in section .maps */
+	PB_BPF_MAP_LEGACY,		/* in section maps */
 	PB_BPF_MAP_DATA,		/* .data, .data.* */
 	PB_BPF_MAP_RODATA,
 	PB_BPF_MAP_BSS,

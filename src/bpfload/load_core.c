@@ -46,7 +46,7 @@ static bool take(struct core *c, const struct core_path *to)
 }
 
 /* Lists the types in b that have the same name as the relocation's type, without flavours. Returns
- * false if there are too many. */
+ * false if there are too many, or if there is no memory. */
 static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
@@ -101,7 +101,8 @@ static struct core_candidates *list_candidates(struct core *c)
 /*
  * Looks the path up in all candidates. A candidate without the path is dropped for later
  * relocations too, since all relocations of one type must be found in the same candidates. If no
- * candidate has the path, none is dropped: the relocation may only ask whether the path exists.
+ * candidate has the path, none is dropped: perhaps the relocation only asks whether the path
+ * exists.
  */
 static bool look_up(struct core *c)
 {

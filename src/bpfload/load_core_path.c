@@ -230,7 +230,7 @@ int core_find_path(struct load *l, const struct core_path *from, const struct pb
 	return 1;
 }
 
-/* --- for people ------------------------------------------------------------------ */
+/* --- text for messages ----------------------------------------------------------- */
 
 static const char *const kinds[] = {
 	[BPF_CORE_FIELD_BYTE_OFFSET] = "byte_off", [BPF_CORE_FIELD_BYTE_SIZE] = "byte_sz",

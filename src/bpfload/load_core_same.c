@@ -71,7 +71,8 @@ int core_member_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t 
 	return -EINVAL;
 }
 
-/* Compares each parameter. */
+/* Compares the parameters of two functions: by core_matches() if `match` is set, otherwise by
+ * core_compatible(). */
 static int params(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		  const struct pb_bpf_btf *b, const struct btf_type *t, bool match,
 		  bool past_pointer, int depth)

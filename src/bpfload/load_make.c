@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes an object's maps and fills them. Makes each program that the caller asks for, and the
- * programs that it may reach by tail calls. */
+ * programs that this program may reach by tail calls. */
 #include "bpfload/load_make.h"
 
 #include <errno.h>

@@ -284,6 +284,7 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 		return 0;
 	}
 	slot.index = (uint32_t)((at - values) / 8);
+	/* load_grow() begins with 4 and doubles, so nr_slots determines the room */
 	for (room = 4; room < map->nr_slots; room *= 2)
 		;
 	room = map->nr_slots ? room : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by the files of the loader. An object is opened in these steps. Each step prepares what
- * the next step reads.
+ * Shared by the files of the loader. An object is opened in these steps. A step uses the results of
+ * earlier steps.
  *
  *   load.c        the file, licence, version, and BTF with its relocations applied
  *   load_func.c   all functions of the file: programs and subprograms
@@ -56,7 +56,7 @@ enum load_extern_kind { LOAD_KCONFIG, LOAD_KSYM, LOAD_KFUNC, LOAD_UNKNOWN };
 struct load_extern {
 	const char *name;
 	uint32_t sym, kind, btf;	/* btf: id of the variable or function, or 0 */
-	bool weak, known;
+	bool weak, known;		/* known: the value of a .kconfig variable is known */
 	uint32_t size, align, off;	/* for a .kconfig variable; off: its offset in the map */
 	uint64_t value;			/* for a symbol of .ksyms */
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */

@@ -6,6 +6,7 @@
 
 #include "bpfload/load_priv.h"
 
+/* Most flags set a member of struct pb_bpf_object_prog (load.h). */
 enum {
 	OURS = 1,		/* a type that Patchbay runs */
 	TARGET = 2,		/* "/..." may follow the name */

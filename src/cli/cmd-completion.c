@@ -4,8 +4,8 @@
  *
  * The three scripts only ask `patchbay completion --words=N -- WORD...` for candidates. N is the
  * index of the word with the cursor. So the candidates come from the tables that parse commands and
- * options, and all shells offer the same candidates. The answer has one candidate on each line.
- * ":files" and ":commands" ask the shell to offer its own names of files or commands.
+ * options, and all shells offer the same candidates. The answer has one candidate on each line. The
+ * line ":files" asks the shell to find names of files, and ":commands" to find names of commands.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -201,6 +201,8 @@ static const struct argp_option *waits_for_value(const struct line *l, const cha
 	return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL) ? o : NULL;
 }
 
+/* Returns the index of the first word, from word i on, that is neither an option nor an option's
+ * value. Returns 0 if there is none. */
 static int next_operand(const struct line *l, int i)
 {
 	for (; i < l->nr; i++) {
@@ -239,7 +241,7 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
 		/* Leave out the heading of csv. Leave out names that are made from addresses,
-		 * unless the user has begun to type one. */
+		 * unless the user has begun to type such a name. */
 		if (strncmp(text, "function,module,", 16) &&
 		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);

@@ -266,6 +266,7 @@ static void check_fuse(void)
 		    "works without", strerror(errno));
 }
 
+/* Looks at the directory that XDG_CACHE_HOME or HOME selects for the cache (module/cache.c). */
 static void check_cache(void)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -134,7 +134,8 @@ static void print_csv(const char *module, const char *name, const struct pb_func
 	putchar('\n');
 }
 
-/* Prints a line as in available_filter_functions. With --libs, prints the module after the name. */
+/* Prints a line as in available_filter_functions. With --libs, prints the module after the name.
+ * With --refused or --entry-only, prints the reason at the end. */
 static void print_text(const struct list *l, const char *module, const char *name,
 		       const struct pb_func *f, enum pb_inexit in)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Look-ups in the table of subcommands. main.c has the table, which names the commands. So that
- * commands can use the table without naming main.c, main() stores its address here. */
+/* Searches the table of subcommands. main.c has the table, which refers to all commands. A command
+ * may not refer to main.c in turn. So main() stores the table's address here for the commands. */
 #include <string.h>
 
 #include "cli/cli.h"

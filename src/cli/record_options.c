@@ -154,7 +154,7 @@ static const char *one_of(const char *arg, const char *const *names)
 }
 
 /* Without a unit, a whole number is in ns, as in uftrace. A number with a point is in seconds, as
- * in the views. In the control file, however, a number is in us, as in the kernel. */
+ * in the views. In the control file tracing_thresh, a number is in us instead, as in the kernel. */
 static int parse_time(const char *arg, uint64_t *ns)
 {
 	char seconds[64];
@@ -245,6 +245,7 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 		   file == PB_CF_TRACE_CLOCK) {
 		usage_error(state, "--set=%s: there are the options -b, --tracer and --clock", arg);
 	} else if (pb_control_validate(file, value + 1, false, err, sizeof(err))) {
+		/* `name` becomes the format for usage_error() */
 		snprintf(name, sizeof(name), "--set: %.40s: %%s", pb_control_info(file)->path);
 		usage_error(state, name, err);
 	} else {

@@ -17,7 +17,8 @@ extern const struct argp record_common_argp;
 
 void record_options_init(struct record_options *o);
 
-/* Returns 0. Prints one line for each error. After an error, returns the exit status. */
+/* Parses the command line. Prints one line for each error. Returns 0, or the exit status after an
+ * error. */
 int record_options_parse(struct record_options *o, int argc, char **argv);
 /* Adds a --map option. Returns 0 or ENOMEM. */
 int record_options_map(struct record_options *o, const char *text);

@@ -60,8 +60,8 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out);
 
 /* Reads a duration, and stores it in nanoseconds. The number may have decimals. The unit is ns, us,
- * ms or s, which may be written as nsec, usec, msec or sec. Without a unit it is us. Returns 0 or
- * -EINVAL. */
+ * ms or s, which may be written as nsec, usec, msec or sec. A number without a unit is in us.
+ * Returns 0 or -EINVAL. */
 int pb_control_parse_duration(const char *text, uint64_t *ns);
 /* Returns the value in the form that the agent reads: a number without blanks, or a duration in
  * microseconds without a unit. The result is `value` or buf. */
@@ -104,9 +104,11 @@ struct pb_control;			/* a connection */
  * After an error, err has a text. */
 int pb_control_open(struct pb_control **c, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen);
+/* These two functions write and read a control file. They return 0 or -errno. After an error, err
+ * has a text. pb_control_read() reads the whole file, and NUL-terminates the text. The caller frees
+ * *out. */
 int pb_control_write(struct pb_control *c, const char *path, const char *value, bool append,
 		     char *err, size_t errlen);
-/* Reads the whole file, and NUL-terminates it. The caller frees *out. */
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
 		    char *err, size_t errlen);
 void pb_control_close(struct pb_control *c);

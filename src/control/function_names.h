@@ -13,7 +13,8 @@ enum pb_name_kind {
 };
 
 /* Calls fn for each name of the function. If fn returns a nonzero value, stops and returns this
- * value. Names are demangled only if `demangle`, since this takes microseconds for each name. */
+ * value. Names are demangled only if `demangle` is true, since demangling takes microseconds for
+ * each name. */
 int pb_names_each(const struct pb_analysis *a, const struct pb_func *f, bool demangle,
 		  int (*fn)(void *arg, const char *name, enum pb_name_kind kind), void *arg);
 #endif

@@ -30,9 +30,9 @@ struct pb_resolved {
 	bool module_known;	/* :mod: matches one of the modules, or there is no :mod: */
 };
 
-/* Calls fn for each function that the pattern means. `module` is the module's index, and `func` the
- * function's index in the module. Returns the count of functions, or -errno. After an error, err
- * has a text. modules: as for pb_control_resolve(). */
+/* Calls fn for each function that the pattern matches. `module` is the module's index, and `func`
+ * the function's index in the module. Returns the count of functions, or -errno. After an error,
+ * err has a text. modules: as for pb_control_resolve(). */
 int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum pb_match match,
 		     const char *pattern, void (*fn)(void *arg, unsigned module, uint32_t func),
 		     void *arg, char *err, size_t errlen);
@@ -53,9 +53,9 @@ void pb_control_nearest_function(const struct pb_analysis *const *modules, unsig
  * such as available_filter_functions. */
 void pb_control_nearest_name(const char *names, const char *pattern, char *out, size_t len);
 
-/* Returns the count of edits from a to b. An edit inserts, deletes or replaces a character, or
- * swaps two neighbours. Returns max + 1 if the count is larger than max, or if a text has more than
- * PB_EDIT_MAX bytes. */
+/* Returns the smallest number of edits that turn a into b. An edit inserts, deletes or replaces a
+ * character, or swaps two neighbours. Returns max + 1 if the number is larger than max, or if a
+ * text has more than PB_EDIT_MAX bytes. */
 #define PB_EDIT_MAX 128
 unsigned pb_edit_distance(const char *a, const char *b, unsigned max);
 #endif

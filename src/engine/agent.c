@@ -115,6 +115,8 @@ static void remove_variables(char **envp)
 	remove_var(envp, (size_t)(var - envp));
 }
 
+/* Returns the upper end of the main thread's stack. The kernel puts the program's file name, to
+ * which AT_EXECFN points, just below this end. */
 static uint64_t stack_top(char **envp)
 {
 	const ElfW(auxv_t) *aux;
@@ -193,7 +195,8 @@ static void start_thread(void)
 	pb_creds_start();
 }
 
-/* Turns compiled-in calls into nops, and then writes the engine's own replacements. */
+/* Turns the compiler's calls of mcount and __fentry__ into nops. Then patches the functions that
+ * the engine replaces. */
 static void prepare_text(const char *path)
 {
 	pb_text_begin();

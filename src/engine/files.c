@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads and writes the agent's control files: at the start for the user's options, later for
- * messages of the recorder. abi/control_files.h has the table of their names and limits. The module
- * that owns a control file registers its functions here. A read generates the file's text from the
- * beginning, and keeps the part that the reader asked for.
+ * messages of the recorder. abi/control_files.h has the table of their names and limits. The part
+ * of the engine that owns a control file registers its functions here. A read generates the file's
+ * text from the beginning, and keeps the bytes that the caller asked for.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>

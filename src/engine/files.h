@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control files that the agent owns. Modules of the engine register how each file is read and
- * written. Context: start or agent thread, one at a time.
+ * The control files that the agent owns. Other parts of the engine register how each file is read
+ * and written. Context: start or the agent's thread, one at a time. The loader's hook may also call
+ * pb_arena_alloc(), with the lock of the text (text.h).
  */
 #ifndef PB_ENGINE_FILES_H
 #define PB_ENGINE_FILES_H
@@ -52,7 +53,8 @@ void pb_file_register(enum pb_control_file id, const struct pb_file *file);
 long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset);
 int pb_file_write(const char *path, char *text, bool append, bool live);
 
-/* Calls fn for each word of `text`. Splits `text` at white space, and so changes it. */
+/* Calls fn for each word of `text`. Splits `text` at white space, and so changes it. If fn returns
+ * an error, stops and returns this error. */
 int pb_each_word(char *text, int (*fn)(char *word, void *arg), void *arg);
 /* Returns memory that is never freed: zeros, aligned to 16. NULL: none is left. */
 void *pb_arena_alloc(size_t size);

@@ -9,8 +9,8 @@
 
 /* The program has asked for a seccomp filter, or for seccomp's strict mode. */
 extern bool pb_sandboxed;
-/* There were seccomp filters at the start. The program makes certain system calls, and the agent's
- * start has made some. Any other system call may be fatal. */
+/* There were seccomp filters at the start. They allow the system calls that the program makes, and
+ * those that the agent's start has made. Any other system call may be fatal. */
 extern bool pb_filtered;
 
 static inline bool pb_calls_are_safe(void)

@@ -2,7 +2,8 @@
 /*
  * The two tracers, function and function_graph, and the control files of tracing. The control files
  * select the tracer that runs, its functions, its limits of depth, time and size, and its clock. A
- * write sets a variable or a filter, and then updates all sites once.
+ * write sets a variable or a filter. If sites' text or handlers depend on it, the write then
+ * updates all sites once.
  */
 #include <asm/errno.h>
 #include "engine/tracer.h"
@@ -282,7 +283,7 @@ static int tracing_on_changed(uint32_t before, bool live)
 		apply_returns(current);
 	apply_depth(current);
 	err = change_handlers(live);
-	/* after an error, tracing_on gets its former value, whatever the text has */
+	/* after an error, files.c restores tracing_on, and calls this function again */
 	if (!tracing_on && (!err || tracing_on == before))
 		apply_returns(current);
 	return explained(err);

@@ -34,14 +34,14 @@ bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h);
 int pb_copy_from_user_nofault(void *to, uint64_t from, size_t n, const struct pb_thread *t,
 			      const struct pb_hit *h);
 
-/* What is known of this thread's signal mask. `known` is cleared before a change that may block
- * SIGSEGV or SIGBUS, and set after a change that unblocks them. */
+/* The agent's knowledge of this thread's signal mask. `known` is cleared before a change that may
+ * block SIGSEGV or SIGBUS, and set after a change that unblocks them. */
 struct pb_unblocked {
 	/* The return slot of the thread's start routine. Once the routine has returned, the slot
 	 * holds another value than ret. 0: the mask is never known. */
 	uint64_t slot;
 	uint64_t known;		/* not 0: neither SIGSEGV nor SIGBUS is blocked */
-	uint64_t ret;		/* what the slot holds while the start routine runs */
+	uint64_t ret;		/* the slot's value while the start routine runs */
 	uint64_t handler;	/* the slot of a handler that was entered and may still run; or 0 */
 };
 /* Called when a handler is about to be entered. The agent won't see the handler's end. */

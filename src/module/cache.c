@@ -125,8 +125,8 @@ static int open_at(const char *base, const char *rest)
 	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
 }
 
-/* Opens the cache in HOME. If HOME belongs to another user (sudo may keep the variable), the cache
- * in the effective user's home directory is opened instead. */
+/* Opens the cache in HOME. If this fails and HOME belongs to another user (sudo may keep the
+ * variable), opens the cache in the effective user's home directory. */
 static int open_home(void)
 {
 	const char *home = getenv("HOME");
@@ -174,8 +174,8 @@ static uint64_t file_identity(const struct stat *st, const char *path)
 	return h;
 }
 
-/* True if the last change is older than a tick of the clock. A further change then gets a different
- * time. */
+/* True if the last change is older than a tick of the clock, or if its time is in the future. A
+ * further change then gets a different time. */
 static bool is_settled(const struct stat *st)
 {
 	struct timespec now;
@@ -340,8 +340,8 @@ static void note_file(int dir, const char *name, old_vec *files)
 		unlinkat(dir, name, 0);
 }
 
-/* Removes the least recently used files until the rest takes three quarters of the limit. New files
- * can use the free quarter before the next removal. */
+/* If all files together exceed the limit, removes the least recently used files until the rest
+ * takes three quarters of the limit. New files can use the free quarter before the next removal. */
 static void remove_oldest(int dir, old_vec *files, uint64_t limit)
 {
 	uint64_t total = 0, keep = limit - limit / 4;

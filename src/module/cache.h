@@ -2,9 +2,9 @@
 /*
  * Keeps analyses, and the files of stubs made from them, on disk between recordings. The name of a
  * cached analysis is BUILDID-FILE-FLAGS-vVERSION.REVISION. A file of stubs has the same name with
- * .sREVISION appended. FILE is a hash of device, inode, size, change time and path. The build-id is
- * not enough: a file can claim another file's build-id, and a stripped or patched copy keeps the
- * original's build-id.
+ * .sSTUBS_REVISION appended. FILE is a hash of device, inode, size, change time and path. The
+ * build-id is not enough: a file can claim another file's build-id, and a stripped or patched copy
+ * keeps the original's build-id.
  *
  * The directory and its files must belong to the user, and no other user may write them. Files
  * appear by rename and are not written after that, so recorders that run at the same time do not

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Returns descriptors of an ELF file's analysis and of its file of stubs. If the cache has the
- * file that is asked for, the descriptor is of the cached file. Otherwise the file is made and
- * stored in the cache. If the file can't be stored there, the descriptor is of a memfd.
+ * Returns descriptors of an ELF file's analysis and of its file of stubs. If the wanted file is in
+ * the cache, the descriptor is of the cached file. Otherwise the wanted file is made and stored in
+ * the cache. If it can't be stored there, the descriptor is of a memfd.
  */
 #include "module/module.h"
 #include <errno.h>

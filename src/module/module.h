@@ -25,8 +25,8 @@ struct pb_module_options {
 /*
  * Analyses the file of elf_fd. elf_fd's file offset is neither used nor moved. `path` is written to
  * the analysis, and a debug link is resolved relative to `path`. Returns a close-on-exec descriptor
- * of the analysis. It is a read-only descriptor of the cached file. If the analysis can't be
- * cached, it is a descriptor of a sealed memfd. The analysis has passed pb_analysis_check().
+ * of the analysis: a read-only descriptor of the cached file or, if the analysis can't be cached, a
+ * descriptor of a sealed memfd. The analysis has passed pb_analysis_check().
  *
  * Errors: -ENOEXEC (the file is not an ELF64 x86-64 program or library, or is broken), -ENOMEM,
  * -EFBIG, -EINVAL (a defect of Patchbay), and the errors of fstat() and memfd_create(). On an

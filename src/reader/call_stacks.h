@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of each stack, as the decoder has followed them. A stack with id 0 belongs to one
- * thread. A stack with another id belongs to a process, and may move between the threads of that
- * process. Context: the observer, one thread.
+ * The open calls of each stack, as the decoder has followed them. A stack whose id is 0 or has bit
+ * 63 set is a thread's own stack. Any other stack belongs to a process, and may move between the
+ * threads of that process. Context: the observer, one thread.
  */
 #ifndef PB_READER_CALL_STACKS_H
 #define PB_READER_CALL_STACKS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One pass over the calls of a data directory. It is for code that sums calls up: the report, the
- * tree of calls, the count of kept calls. Each call counts once: when it ends, or at the end of the
- * data if the call is still open. A call that was open during a fork counts in the parent only. If
- * the data has a call in a list of open calls and also has its ENTRY, only the ENTRY counts.
+ * One pass over the calls of a data directory, for code that sums calls up: the report, the tree of
+ * calls, the count of kept calls. Each call counts once: when it ends, or at the end of the data if
+ * the call is still open. A call that was open during a fork counts in the parent only. If the data
+ * has a call in a list of open calls and also has its ENTRY, only the ENTRY counts.
  *
  * Context: the observer, one thread.
  */
@@ -22,9 +22,9 @@ struct pb_call_walk {
 	 * process inherited the call by fork, the call's `aux` is the time of the fork, or 1
 	 * without a clock. Returns false to end the walk. */
 	bool (*event)(void *arg, const struct pb_event *ev, unsigned calls);
-	/* Called after the last event for each call that is still open. The calls of a stack come
-	 * from the outermost call to the innermost. After the calls of a stack comes the leaf that
-	 * runs on that stack, with `call` NULL. */
+	/* Called after the last event, once for each call that is still open. The calls of a stack
+	 * come from the outermost call to the innermost. After the calls of a stack comes the leaf
+	 * that runs on that stack, with `call` NULL. */
 	void (*open)(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls);
 	struct pb_stream_totals totals;	/* set by the walk */

@@ -56,7 +56,7 @@ void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *thread
  * Returns the number of calls. Each call counts once, even if only its beginning or only its end
  * was kept. all_there: no chunk is missing, so every call's beginning was kept. A chunk lists a
  * limited number of open calls. If more calls were open when the oldest chunk began, only the ends
- * of the unlisted calls are known.
+ * of the unlisted calls are known. So the larger of the counts of beginnings and ends is used.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

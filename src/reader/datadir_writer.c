@@ -262,8 +262,9 @@ static uint64_t now_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Reads all clocks between two readings of the TSC. There are 16 tries, because the thread may be
- * scheduled out during a try. The shortest try counts. */
+/* Reads all clocks between two readings of the TSC. The TSC value that is written belongs to the
+ * reading of CLOCK_MONOTONIC. There are 16 tries, because the thread may be scheduled out during a
+ * try. The shortest try counts. */
 int pb_datadir_clock(struct pb_datadir *w)
 {
 	struct pb_meta_clock best = { 0 };

@@ -22,9 +22,9 @@ struct pb_datadir {
 				 * it */
 };
 
-/* Makes DIR. If a Patchbay data directory DIR exists, it is renamed to DIR.old. If DIR.old exists,
- * it is first renamed to DIR.old~, which is kept until the program runs. Returns 0, or -errno with
- * a text in err. On failure, DIR and DIR.old are as they were before. */
+/* Makes DIR. If a Patchbay data directory DIR exists, it is renamed to DIR.old. If DIR.old exists
+ * as well, DIR.old is first renamed to DIR.old~, which is kept until the program runs. Returns 0,
+ * or -errno with a text in err. On failure, DIR and DIR.old are as they were before. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
 /* Called when the program runs. Removes DIR.old~. */
 void pb_datadir_commit(struct pb_datadir *w);

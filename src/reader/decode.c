@@ -182,8 +182,8 @@ static void skip_hole(struct pb_cursor *c)
 	pb_cursor_consume(c, 1);
 }
 
-/* Handles the EXT record or the hole at pos. If it is an event, returns true and doesn't consume
- * the record. */
+/* Handles the EXT record or the hole at pos. If the record is an event, returns true and doesn't
+ * consume the record. */
 static bool settle_ext(struct pb_cursor *c, uint64_t word)
 {
 	unsigned type = pb_ext_type_of(word);
@@ -253,8 +253,8 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 	c->pos += words;
 }
 
-/* Handles EXIT, TAIL, and END of a call with an ENTRY. The record may skip calls. The record is
- * consumed only after an event was returned for each skipped call. */
+/* Handles EXIT, TAIL, and END of a call with an ENTRY. Calls that are open inside this call are
+ * skipped. The record is consumed only after an event was returned for each skipped call. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
 {

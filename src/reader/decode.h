@@ -26,8 +26,8 @@
  * After the thread's last record, the fields leaf_* of the last chunk's header may give a LEAF_OPEN
  * event.
  *
- * If a call began in the process that forked this process, its ENTRY becomes an
- * OPEN event, and its LEAF becomes an EXIT event.
+ * If a call began in the process that forked this process, its ENTRY becomes an OPEN event, and its
+ * LEAF becomes an EXIT event.
  *
  * Context: the observer, one thread.
  */
@@ -53,13 +53,13 @@ enum pb_event_kind {
 #define PB_EV_GAP	2	/* END: the record of the call's end was lost. LOST: the number of
 				 * lost calls is unknown */
 
-/* OPEN, and EXIT or END whose `call` is NULL: the call began in the process that forked this
- * process, and is counted there */
+/* OPEN, LEAF_OPEN, and EXIT or END whose `call` is NULL: the call began in the process that forked
+ * this process, and is counted there */
 #define PB_EV_INHERITED	4
 /* EXIT or END whose `call` is NULL, although no chunk is missing. The data has the call's
- * beginning, but on another stack. There are two possible reasons: the engine took the stack for a
- * different one, or a STACK record is missing. The call is counted at its beginning, not at this
- * event */
+ * beginning, but on another stack. There are two possible reasons: the engine mistook this stack
+ * for another stack, or a STACK record is missing. The call is counted at its beginning, not at
+ * this event */
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */

@@ -44,8 +44,9 @@ static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum p
 	ev->image = c->image;
 }
 
-/* True if a call that began at `start` began in the process that forked this one. If the start of
- * this process is unknown, all calls that its first chunk lists count as inherited. */
+/* True if a call that began at `start` began in the process that forked this one. Only the first
+ * thread of a process inherits calls. If the start of the process is unknown, all calls that the
+ * thread's first chunk lists count as inherited. */
 static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 {
 	if (c->chunk.pid != c->chunk.tid)
@@ -62,7 +63,8 @@ void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref);
 
 enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };
 /* Settles what must come before a chunk's first record: which calls are still open after a gap, and
- * how much was lost. */
+ * how much was lost. Returns EVENT if it has set *ev, AGAIN if it has consumed a record without an
+ * event, and GO_ON if nothing more has to be settled. */
 enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev);
 /* True if nothing has to be settled. The next event then comes from the record at pos. */
 bool pb_gap_settled(const struct pb_cursor *c);

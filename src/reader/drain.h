@@ -7,17 +7,19 @@
  * looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted. Headers are
  * copied, and then the copies are checked. The ring's geometry comes from the recorder's own copy.
  *
- *   state      what the drain thread does                        when
- *   FULL       -> READING, write, -> FREE                        always; overwrite mode: at the end
- *   OPEN HELD  -> READING, write, -> FREE (overwrite: -> FULL)   its thread is dead
- *   OPEN HELD  -> READING, write, stays READING                  at the end
+ *   state           what the drain thread does       when
+ *   FULL            -> READING, write, -> FREE       always, except in overwrite mode
+ *   OPEN HELD       -> READING, write, -> FREE       its thread is dead
+ *   OPEN HELD       -> READING -> FULL               its thread is dead, in overwrite mode
+ *   TAKEN           -> READING -> FREE               its thread is dead
+ *   FULL OPEN HELD  -> READING, write                at the end: the chunk stays READING
  *
  * In overwrite mode all chunks are written at the end, newest first (drain_newest.c). If max_size
  * leaves no room for the oldest chunks, these chunks count as overwritten.
  *
- * At the end, FULL chunks are written and freed for the last time. After that, no chunk is freed.
- * The reason is that a thread that still runs may write into its open chunk, so no other thread may
- * get that chunk.
+ * When the session ends, FULL chunks are written and freed for the last time (not in overwrite
+ * mode). After that, no chunk is freed. The reason is that a thread that still runs may write into
+ * its open chunk, so no other thread may get that chunk.
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H

@@ -49,7 +49,8 @@ static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
 }
 
 /* Writes the batch. Returns how many of its chunks were written: all chunks, or only the chunks
- * before the limit or before an error. */
+ * before the limit or before an error. If one write of all chunks fails, writes each chunk alone,
+ * so that the chunks before the error are kept. */
 static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 {
 	uint64_t bytes = 0;
@@ -222,7 +223,7 @@ void pb_drain_count(struct pb_drain *d)
 	round_all(d, false);
 }
 
-/* --- chunks of the dead ------------------------------------------------- */
+/* --- chunks of dead threads --------------------------------------------- */
 
 /* Takes the chunk only if its state and its serial are as expected. One atomic instruction compares
  * both. If another thread has got the chunk since the reaper looked, the chunk isn't taken. */

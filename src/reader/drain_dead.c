@@ -5,17 +5,17 @@
  * because a living thread continues to write to its chunk.
  *
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
- *             eighth look, and at each look if more than half of all chunks are open
+ *             eighth look, and at each look if threads hold more than half of all chunks
  *   missing   one look hasn't found the suspect
  *   dead      the next look hasn't found the missing thread, either. This look also calls
  *             threads_alive(), which searches all pid namespaces
  *
  * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace
  * that the recorder isn't in. tgkill() then never finds the thread, although the thread lives.
- * Once threads_alive() has found such a thread, only those looks check it again at which every
- * thread is a suspect. Thread numbers are used again, so a new thread may have the number of a dead
- * thread. The new thread's start time shows this: if a thread started after a chunk was first seen,
- * that thread doesn't own the chunk.
+ * Once threads_alive() has found such a thread, the thread is checked again only at looks at which
+ * every thread is a suspect. Thread numbers are used again, so a new thread may have the number of
+ * a dead thread. The new thread's start time shows this: if a thread started after a chunk was
+ * first seen with its owner, that thread isn't the owner.
  *
  * If there are many processes, the search may take long. So the reaper is a separate thread, which
  * sleeps twenty times as long as it works. The reaper only reads the ring. The drain thread takes

@@ -55,8 +55,8 @@ static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
 
-	/* the chunks from the index `ahead` have no memory, so look only at the chunks below
-	 * `ahead` */
+	/* pb_drain_ahead() has given no memory to the chunks from index `ahead` on, so look only at
+	 * the chunks below `ahead` */
 	if (w > pb_ring_taken_words(d->ahead))
 		w = pb_ring_taken_words(d->ahead);
 	while (w && !bits)

@@ -172,8 +172,9 @@ static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
 	}
 }
 
-/* Returns true if the thread must be left out. The losses in meta belong to the main buffer. If
- * the reader reads another buffer, it leaves out the threads that have no chunks in that buffer. */
+/* Returns true if the thread must be left out. The losses in meta belong to the main buffer. So if
+ * the reader reads another buffer, this function sets the losses to 0, and leaves out the threads
+ * that have no chunks in that buffer. */
 static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, uint32_t serial)
 {
 	if (!d->buffer || !meta)

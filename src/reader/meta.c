@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads `meta`. A record that is too short for its type is skipped. A record that reaches past the
- * file's end is the last record: it was cut off when the recorder was killed.
+ * Loads `meta`. A record that is too short for its type is skipped. Loading stops at a record that
+ * reaches past the file's end: that record was cut off when the recorder was killed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the names of site numbers and addresses in the analyses of the data directory (modules/N).
- * A name is read and demangled when it is first asked for.
+ * A name is read and demangled when it is first needed.
  *
  * Context: the observer, one thread. Strings are valid until pb_symbols_free().
  */

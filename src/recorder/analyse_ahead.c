@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads analyse files before an agent asks for them: the program, and the
- * libraries that the dynamic loader would load for it. The loader itself lists
- * these libraries (ld.so --list, as ldd does).
+ * Threads analyse files before an agent asks for the analyses. The files are the program, and the
+ * libraries that the dynamic loader would load for it. The loader lists these libraries (ld.so
+ * --list, as in ldd).
  *
- * Each file is a job. A look at a file searches the cache for the file's analysis. The look
- * starts the file's read-ahead if the cache doesn't have the analysis, or if the file is to be
- * traced. The lock protects the job's state, which is one of these:
+ * Each file is a job. A look at a file searches the cache for the file's analysis. The look also
+ * makes the kernel read the file ahead, if the cache doesn't have the analysis, or if the file's
+ * stubs are needed (is_traced()). The lock protects the job's state, which is one of these:
  *
- *   NEW      no thread has looked at it yet
- *   LOOKED   its analysis isn't in the cache; the kernel reads the file ahead
- *   BUSY     a thread looks at it or analyses it
- *   DONE     its analysis is open and can be taken
- *   OVER     the main thread took the analysis or makes it itself; or the file can't be opened or
- *            analysed; or the number of jobs had reached its limit
+ *   NEW      no thread has looked at the file yet
+ *   LOOKED   the file's analysis isn't in the cache; the kernel reads the file ahead
+ *   BUSY     a thread looks at the file or analyses it
+ *   DONE     the analysis is open and can be taken
+ *   OVER     the main thread has taken the analysis, or analyses the file itself; or the file can't
+ *            be opened or analysed; or the number of jobs had reached its limit
  *
  * One thread, the lister, lists the files. After that, the lister looks at all files, so that the
  * disk gets all requests at once. A look may block until the disk has served earlier requests. So a
- * worker looks at a file only if no file is ready to be analysed. The main thread waits for a job
- * that is BUSY. If no worker has begun the job, the main thread analyses the file itself, so it
- * never waits for a free worker. If an analysis failed, the main thread repeats it to get the
- * reason.
+ * worker looks at a file only if no file is ready to be analysed. If the main thread needs a file
+ * whose job is BUSY, it waits. If no worker has begun the job, the main thread analyses the file
+ * itself, so it never waits for a free worker. If an analysis failed, the main thread repeats it to
+ * get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +70,8 @@ struct record_ahead {
 	int loader;		/* pidfd of the loader's process; -1: there is no process, or it has
 				 * ended */
 	unsigned nr_workers;
+	/* listing: the lister was started. listed: the list is complete. first_start: the cache
+	 * doesn't have the program's analysis. */
 	bool listing, listed, stop, first_start;
 	struct job *jobs[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
@@ -280,7 +282,7 @@ static void analyse(struct record_ahead *a, struct job *j)
 
 /* Kills the loader's process and waits for its end. Called after the loader has closed its output,
  * or when its list isn't needed any more. The main thread reaps all children, and may have reaped
- * the loader. The PID may then belong to another process, but the pidfd can't. */
+ * the loader. The PID may then belong to another process. The pidfd never does. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;

@@ -23,7 +23,8 @@ const char *record_ahead_path(struct record_ahead *a, unsigned i);
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
 		      int *stubs_fd);
 /* Waits until the program is analysed. If the cache didn't have the program's analysis, waits until
- * all files are analysed. So the agent never waits. */
+ * all files are analysed, so that agents rarely wait. Ends early if the list of libraries takes too
+ * long. */
 void record_ahead_wait(struct record_ahead *a);
 void record_ahead_stop(struct record_ahead *a);
 /* Returns the flags with which modules are analysed: PB_MODULE_*. */

@@ -61,6 +61,7 @@ static bool is_of(const struct record_options *o, unsigned hook, const struct re
 	return !strcmp(h->module, record_base_name(m->path)) || !strcmp(h->module, soname(m));
 }
 
+/* Keeps the module's functions out of the trace, unless the module is traced. */
 static int leave_out(struct record_options *o, const struct record_module *m, bool is_exe)
 {
 	char text[PATH_MAX];

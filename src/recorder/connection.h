@@ -14,7 +14,7 @@ struct record_conn {
 	int fd;
 	pid_t pid;			/* the peer's PID, as the kernel reports it */
 	uint32_t image;			/* number of the image; 0 until HELLO has come */
-	bool ready;			/* the agent has sent READY */
+	bool ready;			/* the agent has sent its image's first READY */
 	bool brings;			/* the agent has sent a MODULE that is new to its image */
 	bool dead;			/* conns_sweep() will close it */
 
@@ -48,6 +48,8 @@ struct record_image {
 	char path[];			/* path of the image's executable; "" if it is unknown */
 };
 
+/* Sends a message: body, then tail, and the descriptor fd unless it is -1. Returns 0. After an
+ * error, sets c->dead and returns -errno. */
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
 		     const void *tail, size_t tail_len, int fd);
 int record_conn_error(struct record_conn *c, int error, const char *text);

@@ -38,7 +38,7 @@ static bool is_ours(const struct record_module *m)
 /* --- a --module that matched nothing ------------------------------------- */
 
 /* Finds libraries whose names are similar to the glob. A library whose name continues with a dot is
- * preferred: "libc" means libc.so.6, not libcrypto. */
+ * preferred: "libc" means libc.so.6, not libcrypto. If `globs` is true, also suggests a glob. */
 static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
 		      size_t len)
 {

@@ -80,7 +80,7 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {
-	/* the pattern is for a module that is loaded later, so its names aren't known yet */
+	/* the pattern is for a module that is loaded later: the module's names aren't known yet */
 	if (!r->matched)
 		return true;
 	return r->listed && (strlen(r->value) > LIST_MAX ||

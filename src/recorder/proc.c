@@ -253,6 +253,6 @@ void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM])
 	close(fd);
 	if (n <= 1)
 		return;
-	buf[n - 1] = 0;		/* its newline */
+	buf[n - 1] = 0;		/* in place of the newline */
 	memcpy(comm, buf, (size_t)n);
 }

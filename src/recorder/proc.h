@@ -56,7 +56,7 @@ struct record_stat {
 					 * address where the environment ends; 0: the recorder may
 					 * not see this address, or exec isn't done yet */
 };
-/* Reads the stat file in the directory "/proc/PID" or "/proc/PID/task/TID". */
+/* Reads the stat file in the directory "/proc/PID" or "/proc/PID/task/TID". Returns 0 or -errno. */
 int record_proc_stat(const char *dir, struct record_stat *s);
 
 /* Reads a thread's name, without the newline. Leaves comm unchanged if the read fails. */

@@ -105,8 +105,8 @@ static bool is_known(const struct record_ring *r, pid_t pid)
 	return false;
 }
 
-/* True if the process is starting, but only root may look at it, because its executable isn't
- * readable. It counts as starting if it was traced before and all its user ids are equal to the
+/* Called for a process that only root may look at, because its executable isn't readable. Such a
+ * process counts as starting if it was traced before and all its user ids are equal to the
  * recorder's. With other ids, the loader would ignore the agent. */
 static bool hidden_starts(const struct starting *v, pid_t pid)
 {

@@ -20,7 +20,7 @@
 
 /* Converts WAIT_MS to the units in which an engine waits: ticks and pauses. The number of pauses is
  * scaled by 3/4, because an engine does more between two pauses than the loop in this function.
- * Only the fastest round counts, because interrupts slow the other rounds. */
+ * For the pauses, only the fastest round counts, because interrupts slow the other rounds. */
 static void measure_wait(struct pb_ring *g)
 {
 	uint64_t ticks = 0, start = pb_now_ns(), tsc = pb_cpu_counter(), ns, best = UINT64_MAX;

@@ -4,9 +4,9 @@
  * drain thread moves data.
  *
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
- * on. The recorder only stays to write the data that it has. A signal that another process sends to
- * the recorder is passed on to the program. If the program has ended and only its children still
- * run, ^C ends the recording.
+ * on. The recorder continues until the program has ended, and writes the data. A signal that
+ * another process sends to the recorder is passed on to the program. If the program has ended and
+ * only its children still run, ^C ends the recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -150,7 +150,7 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 		close(fds[0]);
 		return record_error("fork: %s", strerror(errno));
 	}
-	/* if exec succeeds, it closes the pipe's other end: this read ends before the agent can
+	/* a successful exec closes the pipe's other end, so this read ends before the agent can
 	 * connect */
 	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
 		e = 0;

@@ -27,6 +27,7 @@
 #include "recorder/serve_control.h"
 #include "recorder/recording.h"
 
+/* Returns the agent of the process. If pid is 0, returns the agent of the oldest image. */
 static struct record_conn *find_agent(struct record_server *s, pid_t pid)
 {
 	struct record_conn *best = NULL;
@@ -42,6 +43,7 @@ static struct record_conn *find_agent(struct record_server *s, pid_t pid)
 	return best;
 }
 
+/* Sends the client's request to its agent. If the agent is busy, the request stays queued. */
 static int forward(struct record_server *s, struct record_conn *client)
 {
 	struct record_conn *agent = find_agent(s, client->target);

@@ -83,8 +83,8 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 }
 
 /* Returns the first of the image's site numbers for a module. If the agent asks for the module
- * again, it gets the same number. Returns 0 if the module has no functions, or more than there are
- * numbers left, or if memory is short. */
+ * again, it gets the same number. Returns 0 if the module has no functions, if it has more
+ * functions than site numbers are left, or if memory is short. */
 static uint32_t image_first_site(struct record_server *s, struct record_image *im,
 				 const struct record_module *m)
 {

@@ -158,7 +158,8 @@ static void remove_files(int dir)
 		unlinkat(dir, names[i], 0);
 }
 
-/* Opens and locks the directory. Returns -EWOULDBLOCK if another recorder holds the lock. */
+/* Opens and locks the directory. Returns the descriptor or -errno. -EWOULDBLOCK: another recorder
+ * holds the lock. */
 static int lock_dir(int base, const char *name)
 {
 	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

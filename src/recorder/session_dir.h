@@ -15,7 +15,9 @@ struct record_session {
 				 * -1: no lock */
 	char agent[PATH_MAX];	/* the agent's path for LD_PRELOAD */
 };
+/* Makes the session's directory and its sockets. Returns 0, or 1 after a message. */
 int record_session_open(struct record_session *s, bool serve);
+/* Sets s->agent. Returns 0, or 1 after a message. */
 int record_session_find_agent(struct record_session *s);
 void record_session_close(struct record_session *s);
 /* Finds or makes the directory in which session directories are made. Returns 0 or -errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What to record and how, as the command line says. Context: the main thread changes it before the
- * program runs. After that, no thread changes it. */
+/* The settings of a recording, from the command line. Context: the main thread sets them before the
+ * program runs. After that, it changes only `module_matched` and, at the end, `recorded` and
+ * `attached`. */
 #ifndef PB_RECORDER_SETTINGS_H
 #define PB_RECORDER_SETTINGS_H
 #include <stdbool.h>
@@ -43,7 +44,7 @@ struct record_options {
 	unsigned nr_patterns;
 	struct record_set *sets;
 	unsigned nr_sets;
-	const char *depth, *size;	/* checked, but as the user wrote them; NULL: not given */
+	const char *depth, *size;	/* the user's texts, which were checked; NULL: not given */
 	char thresh[32];		/* in microseconds; "" if it isn't given */
 	struct pb_control_writes writes; /* the control writes that all options need */
 	struct record_mark *marks;	/* the patterns that the recorder matches; `writes` has
@@ -59,8 +60,8 @@ struct record_options {
 	struct record_hook *hooks;	/* attachments of the eBPF programs; freed with the
 					 * options */
 	unsigned nr_hooks;
-	const uint32_t *attached;	/* [nr_hooks] how many functions each hook is attached to,
-					 * as counted by agents; NULL: not counted */
+	const uint32_t *attached;	/* [nr_hooks] number of functions that each hook is attached
+					 * to, as counted by agents; NULL: not counted */
 	int progs_fd;			/* the file with the programs for agents (abi/progs.h) */
 	uint64_t progs_size;
 	bool recorded;			/* the recording sets it if the program ran and there is

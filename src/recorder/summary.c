@@ -91,7 +91,7 @@ static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 		      "started under a seccomp filter, which may forbid what tracing needs");
 }
 
-/* Reports what went wrong in engines, as the engines noted it in the ring's header. */
+/* Reports the errors and losses that engines noted in the ring's header. */
 static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 {
 	struct pb_ring ring;

@@ -61,8 +61,8 @@ static int find_in_path(const char *prog, char *out)
 	return denied ? -EACCES : -ENOENT;
 }
 
-/* An ELF file names its loader. Reads the loader's path to a buffer of PATH_MAX bytes. False if the
- * file names no loader. */
+/* An ELF file names its loader. Reads the loader's path into a buffer of PATH_MAX bytes. False if
+ * the file names no loader. */
 static bool read_loader(int fd, const Elf64_Ehdr *eh, char *loader)
 {
 	for (unsigned i = 0; i < eh->e_phnum && eh->e_phentsize >= sizeof(Elf64_Phdr); i++) {

@@ -34,7 +34,8 @@ struct search {
 	unsigned nr, unknown;		/* nr: number of threads to find; unknown: number of threads
 					 * that are not found yet */
 	const _Atomic bool *stop;
-	bool is_ours, incomplete;
+	bool is_ours, incomplete;	/* is_ours: see record_proc_is_ours(); incomplete: some
+					 * threads couldn't be looked at */
 	struct { pid_t pid; enum record_maps maps; } cache[MAPS_CACHE];
 };
 
@@ -127,6 +128,7 @@ static bool nested_tasks(struct nested *n)
 	return false;
 }
 
+/* Visits the threads of a process in another pid namespace, if it maps the ring or may map it. */
 static bool nested_process(void *arg, pid_t pid)
 {
 	struct nested *n = arg;

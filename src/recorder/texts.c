@@ -68,6 +68,7 @@ void record_print_quoted(FILE *f, const char *arg)
 			fputs("'\\''", f);
 		else if (*arg == '\n')
 			fputs("'$'\\n''", f);
+		/* in UTF-8, some control characters have two bytes; *arg may be the second byte */
 		else if (pb_text_control(arg) || (arg > from && pb_text_control(arg - 1) > 1))
 			fprintf(f, "'$'\\%03o''", (unsigned char)*arg);
 		else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Prints the recorder's messages; parses and prints numbers. Errors for the user go through
- * record_error(), one line each. Context: any thread. */
+ * record_error(), which prints one line and returns 1. Context: any thread. */
 #ifndef PB_RECORDER_TEXTS_H
 #define PB_RECORDER_TEXTS_H
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * activations to their end. Then the handler may return to the interrupted activation,
  * or leave it for ever by a jump (longjmp, an exception, cancellation). So a later
  * activation must be able to finish the work of an activation that is gone. These
- * members of a writer ensure that:
+ * members of a writer make this possible:
  *
  *   pos       determines the chunk in force, in which records are reserved:
  *             pb_chunk_of(pos). One cmpxchg moves pos from a full chunk to the next
@@ -21,8 +21,8 @@
  *             activation hands the full chunk over (tidy()). Handlers may hand the
  *             chunk over before an interrupted activation enters it, and the chunk's
  *             memory may be a newer chunk by then. So an element also has the low bits
- *             of the chunk's number (left_word()), and an element that doesn't name
- *             the chunk any more is dropped.
+ *             of the chunk's number (left_word()). If the memory now holds a chunk
+ *             with another number, the element is dropped.
  *   base,     base and leaf follow from pos. While they change, base is 0 and leaf is
  *   leaf      pb_no_leaf. Any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. If interrupted code may still
@@ -45,9 +45,9 @@
 
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
-#define CLOSE_TRIES	8	/* Handlers at each instruction may change chunks each time. After
-				 * so many tries, the last handler's chunk stays OPEN until the
-				 * thread ends */
+#define CLOSE_TRIES	8	/* Handlers may interrupt each try and change chunks. After so many
+				 * tries, the last handler's chunk stays OPEN until the thread
+				 * ends */
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
@@ -58,9 +58,10 @@ static uint64_t *words_at(uint64_t chunk, uint64_t offset)
 	return (uint64_t *)(chunk + offset);
 }
 
-/* All words of the chunk up to PB_CHUNK_LIMIT are reserved. If the last words before the limit
- * aren't written, mark_end() stores a PAD in the chunk's very last word, which no record reaches.
- * The PAD shows a reader that the unwritten words were reserved. */
+/* All words of the chunk up to PB_CHUNK_LIMIT are reserved. If the last word before the limit and
+ * the words after it are zero, the last record isn't written. In this case mark_end() stores a PAD
+ * in the chunk's very last word, which no record reaches. The PAD shows a reader that the unwritten
+ * words were reserved. */
 static void mark_end(struct pb_owner o, uint64_t chunk)
 {
 	const uint64_t *end = words_at(chunk, PB_CHUNK_LIMIT);
@@ -95,7 +96,7 @@ static void mark_reserved(struct pb_writer *w)
 		pb_own_store(o, words_at(pos, 0), pb_ext_word(PB_EXT_PAD, 1, 0, 0));
 }
 
-/* --- what was interrupted ------------------------------------------------ */
+/* --- interrupted code ----------------------------------------------------- */
 
 static bool on_own_stack(const struct pb_writer *w, uint64_t address)
 {
@@ -139,7 +140,8 @@ void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 }
 
 /* The current hit may show that interrupted code is gone. If it does, drops the elements of that
- * code. Interruptions are nested: if one is gone, all later ones are gone, too. */
+ * code. Interruptions are nested: if the code of one interruption is gone, the code of all later
+ * interruptions is gone, too. */
 static void prune_pending(struct pb_writer *w)
 {
 	if (pb_likely(!w->nr_pending) || !on_own_stack(w, w->slot))
@@ -184,8 +186,8 @@ static bool no_hole(const uint64_t *data, uint32_t n)
 	return true;
 }
 
-/* Returns the length of the list of open calls, in words. The start times in the list may be
- * zero. */
+/* Returns the length of the list of open calls, in words. The start times in the list may be zero,
+ * so the list isn't searched for holes. */
 static uint32_t listed(const uint64_t *data)
 {
 	uint16_t head = (uint16_t)pb_ext_record(OPEN, 0, 0);
@@ -281,7 +283,7 @@ static bool is_left(const struct pb_writer *w, const struct pb_chunk *c)
 	return false;
 }
 
-/* Removes the elements for chunks that c's memory was before. */
+/* Removes the elements of left[] that stand for earlier chunks in c's memory. */
 static void forget_left(struct pb_writer *w, const struct pb_chunk *c)
 {
 	for (int i = 0; i < PB_WRITER_LEFT; i++) {
@@ -316,9 +318,9 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 
 /* Removes all elements that are equal to `word`, and hands over the chunk. Only an activation that
  * began before pos left the chunk enters such an element, and a handler that interrupts this code
- * began later. So after the removal no handler finds the element, and none hands the chunk over. If
- * the chunk was handed over before, the memory may be the chunk in force by now, so its state
- * stays. */
+ * began later. So after the removal no handler finds the element or hands the chunk over. If the
+ * chunk was handed over before, its memory may be the chunk in force by now. In this case the state
+ * isn't changed. */
 static void hand_over_left(struct pb_writer *w, struct pb_owner o, uint64_t word)
 {
 	for (int i = 0; i < PB_WRITER_LEFT; i++)
@@ -361,9 +363,9 @@ static uint32_t place(const struct pb_writer *w)
 	return on_own_stack(w, frame) && words < ~0u ? (uint32_t)words : ~0u;
 }
 
-/* Returns true if the activation that took a chunk at the place `taken` is gone. If this activation
- * runs more than a red zone below it, it may still resume. If no code of the agent is interrupted,
- * it is gone, wherever it ran. */
+/* Returns true if the earlier activation, which took a chunk at the place `taken`, is gone. If the
+ * present activation runs more than a red zone below that place, the earlier one may still resume.
+ * If no code of the agent is interrupted, the earlier one is gone, wherever it ran. */
 static bool is_gone(const struct pb_writer *w, uint32_t taken)
 {
 	uint32_t here = place(w);
@@ -484,8 +486,8 @@ void pb_change_mend(struct pb_writer *w)
 	pb_own_change(o, &w->base, 0, c);
 	pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf, leaf);
 	/* A handler may have changed chunks, and a jump may have ended its change before it set
-	 * base and leaf. Then take the old chunk's values back; the next record sets them. This
-	 * isn't repeated here: handlers at each instruction may change chunks each time. */
+	 * base and leaf. Then clear base and leaf; the next record sets them. They aren't set here
+	 * in a loop, because handlers may change chunks in each iteration. */
 	if (pb_chunk_of(*(volatile uint64_t *)&w->pos) != c) {
 		pb_own_change(o, (uint64_t *)&w->leaf, leaf, (uint64_t)pb_no_leaf);
 		pb_own_change(o, &w->base, c, 0);
@@ -537,7 +539,7 @@ static bool leave(struct pb_writer *w, struct pb_owner o, uint64_t full, uint64_
 			return true;
 		}
 	} while (!pb_own_change(o, &w->pos, pos, start));
-	w->backoff = 0;		/* a handler may have found no chunk */
+	w->backoff = 0;		/* a handler that found no chunk may have set it */
 	pb_change_mend(w);
 	forget_taken(w, c);
 	/* since the change above, a handler may have changed chunks again */

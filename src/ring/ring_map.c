@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* This process's mapping of the ring, and what else the files of this folder share. */
+/* This process's mapping of the ring, and other variables that the files of this folder share. */
 #include <asm/errno.h>
 #include "base/base.h"
 #include "base/mem.h"

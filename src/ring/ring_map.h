@@ -89,8 +89,9 @@ static inline bool pb_writer_is(struct pb_owner o)
 
 /* Writes PB_EXT_OPEN records of the open calls to out[], which has room for max words and lies in
  * one of o's chunks. Fills the rest of out[] with zeros. Returns the number of words of records.
- * *depth: the number of all open calls. ending: NULL, or the call of pb_writer_put_end(), which
- * counts as open. The engine registers this function. */
+ * *depth: the number of open calls that have an ENTRY, even if out[] has no room for all of them.
+ * ending: NULL, or the traced call whose end pb_writer_put_end() writes. This call counts as open.
+ * The engine registers this function. */
 extern size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *out,
 				    size_t max, uint32_t *depth, const void *ending);
 extern uint64_t (*pb_ring_clock)(void);

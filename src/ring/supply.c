@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Takes free chunks by compare and exchange. In PB_RING_WAIT mode it waits for the reader. */
+/* Takes free chunks by compare and exchange. In PB_RING_WAIT mode, waits for the recorder. */
 #include "ring/supply.h"
 #include "arch/arch.h"
 #include "base/base.h"
@@ -46,8 +46,8 @@ static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(o, at * 64 + bit, PB_CHUNK_FREE);
-	/* if this thread was stopped before it took the chunk, the reader may have cleared the bit
-	 * meanwhile */
+	/* if this thread was stopped before it took the chunk, the recorder may have cleared the
+	 * bit meanwhile */
 	if (c && !(__atomic_load_n(word, __ATOMIC_RELAXED) & mask))
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	return c;
@@ -65,9 +65,9 @@ static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 	return NULL;
 }
 
-/* Takes the first free chunk in taken[], beginning at the word free_word. When the reader frees a
+/* Takes the first free chunk in taken[], beginning at the word free_word. When the recorder frees a
  * chunk in a lower word, it sets free_word to that word. So the search often finds a chunk that was
- * used lately. Its memory is present, and is probably in the cache. */
+ * used lately. The memory of this chunk is present, and is probably in the cache. */
 static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -194,7 +194,7 @@ static bool all_held(void)
 	return true;
 }
 
-/* Returns true if a further wait makes sense: the reader lives, and still frees chunks. */
+/* Returns true if a further wait makes sense: the recorder lives, and still frees chunks. */
 static bool reader_lives(struct wait *w)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -11,7 +11,7 @@
  * back to the zone's beginning. The slow path begins with this call. So does every
  * handler that interrupts the agent's code.
  *
- * A handler may change chunks after the reservation. `base` tells the assembly
+ * A handler may change chunks after the reservation. By `base` the assembly finds out
  * whether a position is in the chunk in force. While `base` is 0, every record takes
  * the slow path, which masks the position instead. The code that changes chunks is in
  * change.c.

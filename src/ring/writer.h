@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writes the records of one thread. The format is abi/ring.h and abi/entries.h. ring_map.h has the
- * writer's state, change.h has what signal handlers call.
+ * writer's state. change.h has the functions for changes of chunks and for signal handlers.
  *
  * Context of all functions: hit path, that is, any thread, also inside signal
  * handlers. The functions make no system call, take no lock and don't use libc. A
@@ -31,9 +31,9 @@ bool pb_writer_put(struct pb_writer *w, uint64_t word, uint64_t time, unsigned t
 /* Like pb_writer_put(), but for the ENTRY of a call. If there is no room, nothing is counted. When
  * the call makes another call, or ends, the engine tries to write the ENTRY again. */
 bool pb_writer_put_entry(struct pb_writer *w, uint64_t word, uint64_t time);
-/* Like pb_writer_put(), but for the end of a call whose ENTRY is written. If the record is the
- * first of a chunk, the chunk's list of open calls includes the call. If there is no room, a record
- * is counted as missed. */
+/* Like pb_writer_put(), but for the end of a call whose ENTRY is written. ending: this call, a
+ * struct pb_open_call. If the record is the first of a chunk, the chunk's list of open calls
+ * includes the call. If there is no room, a record is counted as missed. */
 bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsigned time_bits,
 		       const uint64_t *payload, unsigned nr_payload, const void *ending);
 /* Writes a PB_EXT_LONG. If there is no room, a call is counted as lost. */
@@ -42,6 +42,7 @@ bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint
 bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
 /* Notes in the chunk which call began last. */
 void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start);
+/* Counts a call that is recorded without its return. */
 void pb_writer_no_return(struct pb_writer *w);
 /* Counts a record that isn't written although its call isn't lost. */
 void pb_writer_missed(struct pb_writer *w);

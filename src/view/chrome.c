@@ -214,8 +214,8 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Prints the name that each thread had at last. A process gets the name of its first thread. If a
- * thread has called exec, data->threads has several entries for the thread. */
+/* Prints the last name of each thread. A process gets the name of its first thread. If a thread has
+ * called exec, data->threads has several entries for the thread. Only the last entry is printed. */
 static void print_names(struct chrome *c)
 {
 	const struct pb_data *d = c->v->data;

@@ -29,7 +29,7 @@ struct pb_filters *pb_filters_new(struct pb_data *d)
 	}
 	f->modules = calloc(f->sites.nr_modules + 1, sizeof(*f->modules));
 	f->numbers = calloc(f->sites.nr_modules + 1, sizeof(*f->numbers));
-	f->marks = calloc(f->sites.total, 1);	/* most pages are never touched */
+	f->marks = calloc(f->sites.total, 1);	/* most pages stay untouched and take no memory */
 	if (!f->modules || !f->numbers || !f->marks) {
 		pb_filters_free(f);
 		return NULL;

@@ -26,6 +26,7 @@ int pb_filters_add(struct pb_filters *f, unsigned mark, enum pb_match match, con
  * pb_filters_number() takes the function's number (view/site_numbers.h). */
 unsigned pb_filters_match(struct pb_filters *f, size_t image, uint32_t site);
 unsigned pb_filters_number(const struct pb_filters *f, uint32_t number);
+/* Returns whether the user gave an -F without "!". */
 bool pb_filters_has_in(const struct pb_filters *f);
 /* Returns whether the user gave an -F or -N. */
 bool pb_filters_chooses(const struct pb_filters *f);

@@ -54,7 +54,7 @@ static void text_start(const struct pb_view *v)
 		pb_out_fmt(v->out, "%-15s: %s\n", "started", value);
 }
 
-/* Prints what was written to the control files, for example "set_graph_function > work". */
+/* Prints the writes to control files, for example "set_graph_function > work". */
 static void text_options(const struct pb_view *v)
 {
 	static const char key[] = "option=";

@@ -377,7 +377,7 @@ static int close_view(struct pb_view *v, const struct pb_view_options *o, int re
 	pb_view_close_other(v);
 	if (ret > 0)
 		return ret;
-	/* everything readable was shown, and a warning has named what is missing */
+	/* all readable data was shown, and warnings have named the missing data */
 	if (!ret && !written)
 		return damaged;
 	if (ret)

@@ -2,7 +2,7 @@
 /*
  * Buffered output of the views to a file descriptor. pb_out_str() and pb_out_u64() are fast enough
  * for a billion lines. If an error occurs (the disk is full, the user has quit the pager), `error`
- * keeps its number and the output ends.
+ * keeps the errno and the output ends.
  *
  * The pager starts with the first output. So the pager doesn't hold the terminal before the view
  * has something to show. Before the first output, the terminal may show a progress line.
@@ -46,6 +46,7 @@ int pb_out_close(struct pb_out *o);
 void pb_out_flush(struct pb_out *o);
 
 void pb_out_mem(struct pb_out *o, const char *s, size_t len);
+/* Writes a number. If it has fewer digits than `width`, writes `fill` characters before it. */
 void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill);
 void pb_out_spaces(struct pb_out *o, size_t nr);
 void pb_out_fmt(struct pb_out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sums up calls by function, in one pass. Each record costs an array access and no hashing.
+ * Sums up calls by function, in one pass, or in two if stacks move between threads. Each record
+ * costs an array access and no hashing.
  *
  * A function's total has the time of a call only if the stack has no outer call of the same
  * function. To find this out, `active` counts the function's open calls on the stack of the last
@@ -11,9 +12,8 @@
  * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
  * time begins at the fork (`call->aux`).
  *
- * If the user selected calls (view/select.h), the sums with number 0 are for invisible calls. No
- * function has number 0. The callees of an invisible call count as callees of the next visible
- * outer call.
+ * If the user selected calls (view/select.h), sums[0] is for invisible calls. No function has
+ * number 0. The callees of an invisible call count as callees of the next visible outer call.
  */
 #include <errno.h>
 #include <stdlib.h>

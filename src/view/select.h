@@ -38,6 +38,7 @@ static inline uint32_t pb_select_depth(uint32_t select)
 	return (select >> PB_SEL_DEPTH_SHIFT) - (select & PB_SEL_VISIBLE ? 1 : 0);
 }
 
+/* Returns whether the time from start to end is at least the time of -t. True without -t. */
 bool pb_select_long(const struct pb_view *v, uint64_t start, uint64_t end);
 /* Cuts a span of time to --range. Returns false if nothing is left. */
 bool pb_select_clip(const struct pb_view *v, uint64_t *start, uint64_t *end);

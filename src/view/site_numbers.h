@@ -40,6 +40,7 @@ struct pb_sites {
 
 int pb_sites_init(struct pb_sites *s, struct pb_data *d);
 void pb_sites_free(struct pb_sites *s);
+/* Does what pb_sites_number() does, for a site outside of im->last. */
 uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site);
 /* Returns the first number >= i that may be in use. Skips each block of unknown sites if none of
  * its sites was looked up. So the caller doesn't touch the elements of skipped blocks. */
@@ -53,6 +54,7 @@ static inline uint32_t pb_sites_next(const struct pb_sites *s, uint32_t i)
 
 struct pb_function pb_sites_function(const struct pb_sites *s, uint32_t number);
 
+/* Returns the number of the function that has this site in this image. */
 static inline uint32_t pb_sites_number(struct pb_sites *s, size_t image, uint32_t site)
 {
 	struct pb_sites_image *im = &s->images[image];

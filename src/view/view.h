@@ -114,7 +114,7 @@ void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);
 /* Writes ns to buf in ten columns, for example "  1.234 ms". Returns buf. */
 const char *pb_view_time(char *buf, size_t len, uint64_t ns);
-/* Like pb_view_time(), but without blanks around it. */
+/* Like pb_view_time(), but without blanks before and after the text. Returns a pointer into buf. */
 const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
 const char *pb_view_comm(const struct pb_thread *t);
 

@@ -201,8 +201,8 @@ def calls_by_function(data):
     return calls
 
 
-# A line of function_graph text: "  1234)   0.5 us  |    name() {". Other columns may come before
-# the last '|'.
+# A line of function_graph text: "  1234)   0.5 us  |    name() {". The text after the '|' is the
+# call. Other columns may come between the ')' and the '|'.
 INDENT_LEVELS = 256     # replay doesn't indent deeper calls any further
 TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
 COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
@@ -219,8 +219,8 @@ def tid_in(column):
 
 @functools.lru_cache(maxsize=1 << 17)
 def event(column, right):
-    """Returns the event of a line, from its first columns and from the text after its last '|'.
-    None: the line is a remark."""
+    """Returns the event of a line, from its first columns and from the text after the '|'. None:
+    the line is a remark."""
     tid = tid_in(column)
     text = right.lstrip(b" ")
     depth = max(0, len(right) - len(text) - 2) // 2
@@ -469,7 +469,8 @@ def toggles(seed=1):
     while True:
         yield steps[i % len(steps)]
         state = (state * 1103515245 + 12345) & 0x7fffffff
-        # mostly goes to the next step, sometimes skips steps; a seed always gives the same sequence
+        # mostly goes to the next step, sometimes skips steps or repeats one; a seed always gives
+        # the same sequence
         i += 1 if state % 4 else state % len(steps)
 
 

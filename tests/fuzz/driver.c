@@ -190,7 +190,7 @@ static void kept_input(const char *why)
 	       (unsigned long long)shared->round, (unsigned long long)seed, program, path);
 }
 
-/* Returns what was found, as far as the child's end shows it. NULL: nothing was found. */
+/* Returns a text for the finding with which the child ended, or NULL if there was no finding. */
 static const char *verdict(int status, bool late)
 {
 	static char text[64];

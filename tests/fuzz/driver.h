@@ -69,8 +69,8 @@ static inline size_t fuzz_below(struct fuzz_rng *r, size_t n)
 }
 /* Returns a number at or near a usual limit: 0, a power of two, the largest number of a type. */
 uint64_t fuzz_nasty(struct fuzz_rng *r);
-/* Writes a value of 1, 2, 4 or 8 bytes at offset `at`, cut off at the end of the data, or flips a
- * bit of the byte there. If `at` isn't less than `size`, changes nothing. */
+/* Changes the data at offset `at`: flips a bit of the byte there, or writes a value of 1, 2, 4 or 8
+ * bytes, cut off at the end of the data. If `at` isn't less than `size`, changes nothing. */
 void fuzz_poke(struct fuzz_rng *r, uint8_t *data, size_t size, size_t at);
 
 /* A reader of an input, from start to end. Bytes past the end read as zero. */

@@ -4,8 +4,8 @@
  * the block must be refused, or every operation on it must end and must stay inside the block. The
  * page after the block can't be accessed.
  *
- * The input: 16 bytes, which begin with the number of operations in two bytes; the operations of 8
- * bytes each; the block.
+ * The input is a head of 16 bytes, the operations, and the block. The head begins with the number
+ * of operations, in two bytes. An operation has 8 bytes (struct op).
  */
 #include <stdlib.h>
 #include <string.h>

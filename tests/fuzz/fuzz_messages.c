@@ -5,8 +5,8 @@
  * readable meta file.
  *
  * The input is a sequence of steps. A step has a byte for its kind and a byte for the connection.
- * If the step is a message, the message's type, a byte that may falsify its length, and its body
- * follow.
+ * If the step is a message, these follow: the message's type, a byte that may falsify the message's
+ * length, the body's length, and the body.
  */
 #include <err.h>
 #include <errno.h>

@@ -180,8 +180,9 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 /* --- one window --------------------------------------------------------- */
 
 /* Returns whether the window jumps to its own start. Such a window can't be compared. In the
- * patched run, each entry of the stub stores r11 in the red zone. The original code doesn't store
- * r11. sandbox.c stores it for both runs, but only once, before the first entry. */
+ * patched run, the stub stores r11 in the red zone each time control enters the stub. The original
+ * code doesn't store r11. sandbox.c stores r11 in both runs, but only once, before the first
+ * instruction. */
 static bool enters_itself(uint64_t link)
 {
 	for (unsigned k = 0; k < window.head.nr_fixups; k++)

@@ -4,10 +4,10 @@
  * the drain, the thread table and the header, up to the end of the session. The data directory must
  * be readable to its end.
  *
- * The input: a byte of CHOOSE_*, three bytes that limit the file's size (used with CHOOSE_LIMIT),
- * four bytes that seed a second thread, then steps of the recorder and of the program. With
- * CHOOSE_FIRE, the second thread writes into the ring while the recorder reads it. With
- * CHOOSE_VIEWS, all views read the data directory at the end.
+ * The input begins with a byte of CHOOSE_*, three bytes that limit the file's size (used with
+ * CHOOSE_LIMIT), and four bytes that seed a second thread. Steps of the recorder and of the program
+ * follow. With CHOOSE_FIRE, the second thread writes into the ring while the recorder reads it.
+ * With CHOOSE_VIEWS, all views read the data directory at the end.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -356,7 +356,7 @@ void fuzz_seeds(void)
 		HONEST, 0, 0, 0, 100, 0, HONEST, 0, 1, 1, 108, 7, FULL, HONEST, 0, 2, 0, 1, 0,
 		STATE, 2, 1, HONEST, 0, 3, 2, 8, 0, STATE, 3, 4, DEAD, 1, DEAD, 1, POLL, 1,
 		LOST, FULL, SUPPLY,
-		/* a thread that exists: a chunk and the table have the same pid, tid and serial */
+		/* next_serial becomes 3, the thread table gets a row, and chunk 4 gets serial 0 */
 		RING, 0, 64, 0, 4, 3, 0, 0, 0, THREAD, 0, 0, 0, 12, 1, 0, 0, 0, 100, 0, 0, 0,
 		100, 0, 0, 0, HEAD, 4, 4, 0, 4, 0, 0, 0, 0,
 	};

@@ -90,8 +90,8 @@ static void run_views(struct pb_view *v)
 	run_reports(v);
 }
 
-/* Text for a terminal must have no control characters except newlines and tabs, not even C1
- * (U+0080 to U+009F). */
+/* The only control characters that text for a terminal may have are newlines and tabs. The
+ * characters of C1 (U+0080 to U+009F) are control characters, too. */
 static void check_text(int fd)
 {
 	static char buf[1 << 16];

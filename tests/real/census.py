@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """For run_real. Counts all functions in the programs' modules, including refused functions, and the
-functions whose exits are all hooked in place. The share of functions with all exits hooked must not
-be below a limit."""
+functions whose exits are all hooked. The share of functions with all exits hooked must not be below
+a limit."""
 import csv
 import io
 import os

@@ -71,6 +71,7 @@ OCAML = r"^caml([A-Z]|_(apply|curry|tuplify|send|call_gc|c_call|alloc[0-9N]|star
         r"raise_exception|hash_mix|system__|startup__|ml_array_bound))"
 # Functions of Haskell and Cmm. Names of closures have these endings.
 HASKELL = r"_(info|entry|ret|slow|fast|con_info|static_info)$|^stg_|^(base|ghczm|main|text|stm|Main)\w*_z?|^sub_"
+# All functions except the C functions of cgo.go, of cgo, and of Go's runtime
 GO_C = r"^(?!(one|down|compare|sorted|thread|threads|x_cgo_\w+|_cgo_[0-9a-f]+_C\w+)$)"
 
 PROGRAMS = {
@@ -108,7 +109,7 @@ PROGRAMS = {
                      [["cp", source("lists.ml"), "."], ["ocamlopt", "-g", "-o", "lists", "lists.ml"]]),
     "ocamlopt": Program(["ocamlopt", "-c", "-o", "lists.cmx", "{}/lists.ml"], {"ocaml-nox": "ocamlopt"},
                         [Part("C", r"ocamlopt\.opt", RUNTIME, OCAML)], [["cp", source("lists.ml"), "."]]),
-    # a static executable can't be traced
+    # external linking makes a dynamic executable; a static one can't be traced
     "go": Program(["{}/goroutines", "300"], {"golang-go": "go"}, [],
                   [["go", "build", "-ldflags=-linkmode=external", "-o", "goroutines", source("goroutines.go")]]),
     "cgo": Program(["{}/cgo", "100"], {"golang-go": "go"}, [Part("C", "cgo", ORDINARY, GO_C)],

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Threads on all processors call functions of many shapes and check all results, until stdin has a
- * byte or ends. A wrong result, a fault or a lost signal ends the program with a message. When the
- * threads run, the program prints "pid N". At the end it prints on stderr how many rounds each
- * thread has made.
+ * byte or ends. A wrong result or a lost signal ends the program with a message. When the threads
+ * run, the program prints "pid N". At the end it prints on stderr how many rounds each thread has
+ * made.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

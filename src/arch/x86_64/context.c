@@ -3,8 +3,9 @@
  * Interprets the context of a signal that interrupted the agent's own code. Changes the context so
  * that a handler sees the program's code as the interrupted code. If the hit path has saved a
  * register, the frame in the red zone (frame.h) has the program's value. The register itself has a
- * value of the agent. The handler is shown the program's value. If it doesn't change that value,
- * the register gets the agent's value back.
+ * value of the agent. The handler is shown the program's value. After the handler, the register
+ * gets the agent's value back. If the handler has changed the shown value, the frame gets the new
+ * value.
  */
 #include <asm/errno.h>
 #include <asm/ptrace.h>

@@ -28,8 +28,7 @@ struct pb_hot_unwritten {
 	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };
 
-/* Code that is copied, for modules that are too far away for a jump of 32 bits, and the jumps out
- * of such code. */
+/* Code of which each far module has a copy (near.c). */
 struct pb_near_range {
 	int32_t start;		/* offset from this member's own address */
 	uint32_t length;
@@ -38,7 +37,8 @@ struct pb_near_range {
 #define PB_HIDDEN __attribute__((visibility("hidden")))
 extern const struct pb_near_range __start_pb_near_ranges[] PB_HIDDEN;
 extern const struct pb_near_range __stop_pb_near_ranges[] PB_HIDDEN;
-/* each element is the offset of a jump from the element's own address */
+/* The jumps out of copied code. Each element is the offset of a jump from the element's own
+ * address. */
 extern const int32_t __start_pb_near_leaves[] PB_HIDDEN, __stop_pb_near_leaves[] PB_HIDDEN;
 extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN;
 extern const struct pb_hot_range __stop_pb_hot_ranges[] PB_HIDDEN;
@@ -47,8 +47,8 @@ extern const struct pb_hot_unwritten __stop_pb_hot_unwritten[] PB_HIDDEN;
 extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;
 #undef PB_HIDDEN
 
-extern bool pb_hot_linked;	/* no instruction of the section loads from an address relative to
-				 * its own, so the section can be copied */
+extern bool pb_hot_linked;	/* each load of the TLS word contains the word's offset (hot_tls.c),
+				 * so the code in pb_near_ranges can be copied */
 
 static inline bool pb_hot_holds(uint64_t pc)
 {

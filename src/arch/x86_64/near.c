@@ -10,9 +10,9 @@
  * the same place in the original before the handler runs (pb_near_original()). After the handler,
  * the thread goes on there.
  *
- * The originals contain two kinds of addresses that depend on their own place. Loads of the TLS
- * word are linked before the copies are made (hot_tls.c). Jumps to code that isn't copied become
- * jumps to absolute addresses in the copies.
+ * Two kinds of instructions in the originals depend on their own address. Loads of the TLS word are
+ * linked before the copies are made (hot_tls.c). Jumps to code that isn't copied become jumps to
+ * absolute addresses in the copies.
  */
 #include "arch/arch.h"
 #include "arch/x86_64/hot.h"

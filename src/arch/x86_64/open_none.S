@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The same as open_entry.S and open_exit.S, for --clock=none. This code doesn't read the clock. So
- * the latency of that read doesn't hide the other instructions, and each of them costs time. So the
- * code doesn't use rdi and rsi, and need not save them. It doesn't note the open leaf in the
- * chunk's header: without a time, a reader couldn't tell an open leaf from a leaf that has
+ * The same as open_entry.S and open_exit.S, for --clock=none. In those files the latency of reading
+ * the clock hides other instructions. This code doesn't read the clock, so each instruction costs
+ * time. Therefore it doesn't use rdi and rsi, and need not save them. It doesn't note the open leaf
+ * in the chunk's header: without a time, a reader couldn't tell an open leaf from a leaf that has
  * returned. It doesn't check the depth, because these handlers are set only while tracing is on and
- * no limit of depth is set (tracer.c, pb_latch()).
+ * no limit of depth is set (tracer.c). After pb_latch(), T_LO leads hits to the slow path.
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"

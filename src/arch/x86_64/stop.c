@@ -484,9 +484,9 @@ static void find_restorers(void)
 	}
 }
 
-/* Returns whether Yama restricts ptrace. With the restriction, a tracer must be an ancestor of the
- * process, or the process must have named the tracer with PR_SET_PTRACER. Without the restriction,
- * a stop leaves the PR_SET_PTRACER setting alone, because the program itself may have made it. */
+/* Returns whether Yama's ptrace_scope is 1. With this value, a tracer must be an ancestor of the
+ * process, or the process must have named the tracer with PR_SET_PTRACER. With another value, a
+ * stop leaves the PR_SET_PTRACER setting alone, because the program itself may have made it. */
 static bool yama_restricts(void)
 {
 	char scope = '0';

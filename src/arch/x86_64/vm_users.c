@@ -64,7 +64,7 @@ bool pb_vm_users_new(uint32_t pid)
 {
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid();
 
-	/* PIDs have wrapped around, or the file is not the kernel's */
+	/* too many new PIDs, or PIDs have wrapped around, or the file isn't the kernel's */
 	if (newest - self > MAX_NEW)
 		return pb_vm_users(pid);
 	for (uint32_t other = self + 1; other <= newest; other++)

@@ -26,6 +26,7 @@ struct out {
 	uint64_t len;
 };
 
+/* is_space() and is_punct() follow the kernel's table of characters, which is for Latin-1. */
 static bool is_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r') || (uint8_t)c == 0xa0;
@@ -114,8 +115,8 @@ static const char *read_spec(const char *f, struct spec *s)
 	return read_number(f, s);
 }
 
-/* Returns whether a format may contain c. Control characters aren't allowed; bytes from 0x80 on
- * are. */
+/* Returns whether a format may contain c. Of the control characters, only white space is allowed.
+ * Bytes from 0x80 on are allowed. */
 static bool may_stand(char c)
 {
 	return (uint8_t)c >= ' ' ? c != 0x7f : is_space(c);

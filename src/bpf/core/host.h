@@ -4,7 +4,7 @@
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
  * several threads at once. They call these functions in all these contexts. The functions allocate
  * nothing and never wait. Some members may be NULL. The comment at such a member says what happens
- * in this case ("NULL: ..."). If it gives only a value, the helper returns this value.
+ * in this case ("NULL: ..."). If only a value follows "NULL:", the helper returns this value.
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H
@@ -24,21 +24,21 @@ struct pb_bpf_host {
 	/* Returns the time in nanoseconds. Never NULL */
 	uint64_t (*clock)(struct pb_bpf_run *run, enum pb_bpf_clock clock);
 	/*
-	 * Read memory that may not be mapped. read returns 0 or -EFAULT. read_str copies a string
-	 * with its 0, at most n bytes. If the string is longer, the last byte of the copy becomes
-	 * 0. read_str returns the copy's length with the 0, or -EFAULT. Never NULL
+	 * Both functions read memory that may not be mapped. read returns 0 or -EFAULT. read_str
+	 * copies a string with its 0, at most n bytes. If the string is longer, the last byte of
+	 * the copy becomes 0. read_str returns the copy's length with the 0, or -EFAULT. Never NULL
 	 */
 	int (*read)(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n);
 	int64_t (*read_str)(struct pb_bpf_run *run, char *to, uint64_t from, uint32_t n);
-	/* NULL: -EPERM */
+	/* Writes to memory that may not be mapped. Returns 0 or -EFAULT. NULL: -EPERM */
 	int (*write)(struct pb_bpf_run *run, uint64_t to, const void *from, uint32_t n);
-	/* What bpf_get_current_pid_tgid, bpf_get_current_uid_gid, bpf_get_current_comm and
-	 * bpf_get_smp_processor_id return. Never NULL */
+	/* These four functions supply the results of bpf_get_current_pid_tgid,
+	 * bpf_get_current_uid_gid, bpf_get_current_comm and bpf_get_smp_processor_id. Never NULL */
 	uint64_t (*pid_tgid)(struct pb_bpf_run *run);
 	uint64_t (*uid_gid)(struct pb_bpf_run *run);
 	void (*comm)(struct pb_bpf_run *run, char comm[PB_BPF_COMM]);
 	uint32_t (*cpu)(struct pb_bpf_run *run);
-	/* NULL: 0 */
+	/* Returns the number of the processor's NUMA node. NULL: 0 */
 	uint32_t (*numa_node)(struct pb_bpf_run *run);
 	/* Returns a number that identifies the thread. The number may be the address of readable
 	 * memory. NULL: 0 */
@@ -47,12 +47,13 @@ struct pb_bpf_host {
 	 * inode. NULL: -EINVAL */
 	int (*ns_pid_tgid)(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 			   struct bpf_pidns_info *info);
-	/* NULL: -EPERM */
+	/* Sends a signal to the thread, or to the process. Returns 0 or -errno. NULL: -EPERM */
 	int (*signal)(struct pb_bpf_run *run, uint32_t sig, bool thread);
 	/* If level is ~0, returns the id of the thread's cgroup. Otherwise returns the id of that
 	 * cgroup's ancestor which is `level` levels below the root. 0: there is none. NULL: 0 */
 	uint64_t (*cgroup)(struct pb_bpf_run *run, uint32_t level);
-	/* NULL: output is discarded */
+	/* Outputs `len` bytes of text from bpf_trace_printk or bpf_trace_vprintk. NULL: output is
+	 * discarded */
 	void (*trace)(struct pb_bpf_run *run, const char *text, uint32_t len);
 	/* Writes the symbol of an address, with +offset/size if `offset` is set. Returns the number
 	 * of written bytes, at most n with the final 0. 0: the symbol is unknown. NULL: 0 */

@@ -5,10 +5,10 @@
  * verifier has checked the program.
  *
  * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
- * callback runs in an interpreter of its own. If a subprogram makes a tail call, the target runs in
- * an interpreter of its own, too, because the subprogram's caller continues afterwards. If the
- * main program makes a tail call to a program without native code, the target replaces the program
- * in the same interpreter.
+ * callback runs in its own call of interpret(). If a subprogram makes a tail call, the target is
+ * called like a function, because the subprogram's caller continues afterwards. If the main program
+ * makes a tail call to a program without native code, the target replaces the program in the same
+ * call of interpret().
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"
@@ -66,9 +66,9 @@ struct frame {
 
 /*
  * Frequent pairs of instructions run as one operation. PAIRS lists these pairs. Both instructions
- * of a pair have the same destination. The value of the first instruction need not go through
- * memory. The second instruction stays in the code, because a jump may lead to it. X(first, its
- * value v, second, what the second instruction does with v)
+ * of a pair have the same destination. So the second instruction can use the value v of the first
+ * instruction without loading v from the array of registers. The second instruction stays in the
+ * code, because a jump may lead to it. X(first, v, second, what the second instruction does with v)
  */
 #define LOADED(type) UNALIGNED(type, SRC + (uint64_t)(int64_t)i->off)
 #define THEN(expr) i++; DST = (expr); NEXT;
@@ -135,7 +135,8 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
  *
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  *
- * The first instruction's imm is free. It gets the factor: 1 << S for the shift, S for the product.
+ * The first instruction doesn't use its imm, so this imm gets the factor by which the index is
+ * multiplied: 1 << S for the shift, S for the product.
  */
 #define LOOKUP_LENGTH	8
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter's body: one handler for each operation, under its label. interp.c includes it
- * inside interpret(). i is the instruction, and r are the registers. DST, SRC and IMM are the
+ * The interpreter's body: one handler for each operation, under its label. interp.c includes this
+ * file inside interpret(). i is the instruction, and r are the registers. DST, SRC and IMM are the
  * operands. NEXT and GO(by) end a handler. Byte-order operations assume a little-endian machine.
  */
 #pragma once

@@ -2,11 +2,12 @@
 /*
  * A table of the eBPF instructions: those of RFC 9669 (conformance groups base32, base64, divmul32,
  * divmul64, atomic32, atomic64 and packet), and may_goto, which is not in the RFC. Verifier,
- * interpreter, JIT and disassembler read this table. None of them decodes opcodes itself.
+ * interpreter, JIT and disassembler all identify instructions by this table.
  *
  * The opcode byte of an instruction determines its operation. If several operations share an opcode
- * byte, the value of another field distinguishes them. enum pb_bpf_op numbers the operations. A
- * program is decoded once. An instruction that is no operation of the table is invalid.
+ * byte, the value of another field distinguishes them. enum pb_bpf_op numbers the operations.
+ * pb_bpf_decode() finds the operation of an instruction. An instruction without an operation in the
+ * table is invalid.
  *
  * Context: any; no state.
  */
@@ -28,10 +29,10 @@
 #define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* the most iterations of one iterator of numbers,
 						 * or of all may_gotos of one frame together */
 
-/* What an operation does with its fields. dst and src are registers. In a valid instruction, most
- * fields that the member's comment doesn't name are 0. There are two exceptions. The field that
- * distinguishes operations of the same opcode has the value of the table's row. The kernel ignores
- * `off` of an exit. */
+/* What an operation does with its fields. dst and src are registers. In a valid instruction, the
+ * fields that the member's comment doesn't name are 0, with two exceptions. The field that
+ * distinguishes operations of the same opcode has the value of the table's row. In an exit, `off`
+ * may have any value, because the kernel ignores it. */
 enum pb_bpf_form {
 	PB_BPF_NO_INSN,
 	PB_BPF_ALU_K,		/* dst = dst OP imm; a move doesn't read dst */

@@ -131,8 +131,8 @@ struct pb_bpf_run {
 	bool lock_missed;		/* the run couldn't take a lock and continues without it */
 };
 
-/* Settings of the process. If the kernel has the same setting, its name and values are those of the
- * kernel's file in /proc/sys. */
+/* Settings of the process. If the kernel has the same setting, the member's comment begins with the
+ * name of the kernel's file in /proc/sys. The values have the same meaning as in this file. */
 struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0: off; 1: on; 2: on, and code is passed
 					 * to `show` */

@@ -40,7 +40,7 @@ enum pb_bpf_arg {
 	PB_BPF_NR_ARGS,
 
 	PB_BPF_ARG_BASE = 0xff,
-	/* flags that may be or-ed to an argument: */
+	/* flags that may be or-ed into an argument: */
 	PB_BPF_MAYBE_NULL = 0x100,	/* _OR_NULL */
 	PB_BPF_UNINIT = 0x200,		/* the helper writes the memory, which need not be
 					 * initialised */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Helpers that read and write memory that may not be mapped, and helpers for strings. */
+/* Helpers that read or write memory that might be unmapped, and helpers for strings. */
 #include "bpf/core/format.h"
 #include "bpf/helper/helper_priv.h"
 

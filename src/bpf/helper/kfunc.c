@@ -25,7 +25,7 @@ static uint64_t num_new(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint
 		return PB_BPF_ERR(EINVAL);
 	if ((int64_t)end - start > PB_BPF_MAX_ITERATIONS)
 		return PB_BPF_ERR(E2BIG);
-	/* the number before the first number; it wraps around if the first number is INT32_MIN */
+	/* now: the number before `start`; if start is INT32_MIN, this number wraps around */
 	*n = (struct numbers){ (int32_t)((uint32_t)start - 1), end };
 	return 0;
 }

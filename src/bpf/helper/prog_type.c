@@ -174,9 +174,9 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 		.field_size = (uint8_t)(part ? each(f) : 0), .below = write ? f->below : 0,
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
-		/* The kernel may keep a field in fewer bytes than programs see. If a narrow read
-		 * has at least as many bytes as the kernel keeps, it reads all kept bytes, as in
-		 * the kernel. The offset of the read in the field is ignored. */
+		/* The kernel may keep a field in fewer bytes than programs see. A narrow read of at
+		 * least that many bytes gets all kept bytes, wherever in the field the read begins.
+		 * The kernel does the same. */
 		if (write || size < f->width || size == each(f) || !part)
 			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);

@@ -21,7 +21,8 @@ enum pb_bpf_caps {
 					 * be larger */
 	PB_BPF_CAP_PERFMON = 2,		/* programs may see addresses, and get no protection against
 					 * speculation */
-	PB_BPF_CAP_NET_ADMIN = 4,	/* the loader may load program types that see the network */
+	PB_BPF_CAP_NET_ADMIN = 4,	/* the loader may load sched_cls, sched_act and xdp
+					 * programs */
 	PB_BPF_CAP_ALL = 7,
 };
 
@@ -75,8 +76,8 @@ enum pb_bpf_field_flags {
 struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* place and size in the shape */
-	uint16_t each;			/* if the field is an array, or a row of equal fields, that
-					 * programs access by whole elements: the size of an
+	uint16_t each;			/* if the field is an array, or a row of fields of one size,
+					 * and programs access whole elements: the size of an
 					 * element; otherwise 0 */
 	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
 					 * the kernel keeps the field */

@@ -47,8 +47,9 @@ struct pb_bpf_jit {
  * Returns 0. -E2BIG: the program has too many instructions or subprograms, or `out` or `faults` has
  * too little room. -EINVAL: an instruction isn't supported, or addresses still move after many
  * passes. The function that runs the program is at the start of the code. The field `jited` of
- * struct pb_bpf_prog must point to it. The same base and seed give the same length. Context: not on
- * a hit. Writes only to `addr`, `notes`, `out`, `faults` and `frames`.
+ * struct pb_bpf_prog must point to this function. The same base and seed give the same length.
+ * Context: not on a hit. Writes only to the results and to `addr`, `notes`, `out`, `faults` and
+ * `frames`.
  */
 int pb_bpf_jit(struct pb_bpf_jit *job);
 /* Returns whether the processor has the instructions of BMI2. */

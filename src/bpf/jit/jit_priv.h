@@ -52,8 +52,8 @@ struct pb_jit {
 	bool tail_calls;	/* the program has tail calls */
 	bool settled;		/* far jumps stay far */
 	bool moved;		/* some address differs from that of the previous pass */
-	struct pb_bpf_jit_frame nowhere;	/* takes the frames if the caller passes no
-						 * `frames` */
+	struct pb_bpf_jit_frame nowhere;	/* receives each frame if the caller passes no `out`
+						 * or no `frames` */
 	struct pb_jit_sub subs[PB_BPF_MAX_SUBPROGS];
 };
 
@@ -94,7 +94,8 @@ void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
 
 /* ---- jit_fuse.c: several instructions as one --------------------------------- */
 
-/* Bits of an instruction's note. */
+/* Bits of an instruction's note. TARGET: a jump leads to the instruction. FAR: the instruction is a
+ * jump, and has the long form. */
 enum { PB_JIT_TARGET = 1, PB_JIT_FAR = 2 };
 void pb_jit_find_targets(struct pb_jit *j);
 /* Writes this instruction and the next one or two as one instruction, if possible. Returns the
@@ -116,8 +117,8 @@ void pb_jit_load(struct pb_jit *j, const struct bpf_insn *i, unsigned width, boo
 void pb_jit_probe(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool sx);
 void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bool imm);
 void pb_jit_atomic(struct pb_jit *j, const struct bpf_insn *i, enum pb_bpf_op op);
-/* Called after the last instruction. Writes the code in which the thread continues after a fault of
- * a load. */
+/* Called after the last instruction. Writes the code at which the thread continues after a load has
+ * faulted. */
 void pb_jit_fixups(struct pb_jit *j);
 void pb_jit_find_saved(struct pb_jit *j);
 void pb_jit_prologue(struct pb_jit *j);

@@ -6,7 +6,7 @@
  * Layout. A short jump has 2 bytes. A long jump has 5 bytes, or 6 if it is a jcc. The form of a
  * jump depends on its distance. The distance depends on the form of the jumps in between. So code
  * is laid out in passes. For instructions that a pass hasn't reached yet, the pass uses the
- * addresses of the pass before:
+ * addresses of the previous pass:
  *
  *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so forward jumps are long
  *   next passes  code only shrinks, so a jump that is short stays short

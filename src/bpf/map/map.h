@@ -123,8 +123,8 @@ struct pb_bpf_map_ops {
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	/* Cleans up after processes that died during an operation. Asks the kernel which processes
 	 * live. dead: 0, or the owner number of this process. The process that had this number
-	 * before has certainly died, but the kernel can't report this: the number is in use. If
-	 * `repair` is NULL, the type needs no repair */
+	 * before has certainly died. The kernel can't report this, because this process now has the
+	 * number. If `repair` is NULL, the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */
@@ -174,15 +174,16 @@ struct pb_bpf_map {
 	 * owner: the number of this process among the processes that share the map (1 ... 1023).
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
-	 * Operations call `alive` when elements run out, when a lock isn't released, and when a
-	 * full map refuses a key. In the last case they ask at most a few hundred times a second.
-	 * If `alive` is NULL, it is unknown which processes live, or runs may make no system calls.
-	 * In this case other processes, or `repair`, clean up after a dead process.
+	 * Operations call `alive` when elements run out, when a lock or the bucket of a stack isn't
+	 * released, and when a full map refuses a key or a record. In the last case they ask at
+	 * most a few hundred times a second. If `alive` is NULL, it is unknown which processes
+	 * live, or runs may make no system calls. In this case other processes, or `repair`, clean
+	 * up after a dead process.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
 	/* Returns true if the process is dead. In this case no process can get the dead process's
-	 * number until unclaim(). claim and unclaim are set if `alive` is set. */
+	 * number until unclaim(). If claim is NULL, operations use `alive` instead. */
 	bool (*claim)(const struct pb_bpf_map *map, uint32_t owner);
 	void (*unclaim)(const struct pb_bpf_map *map, uint32_t owner);
 	uint64_t asked;			/* pb_cpu_counter() when an operation last asked which

@@ -441,8 +441,8 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 /*
  * Puts a new element into the list. A new key goes to the list's head. If the element replaces an
  * old element, one cmpxchg puts it after the old element and deletes the old element. The new
- * element takes over the old element's room. Returns 0 or -errno. Returns 1 if the cmpxchg has
- * failed, because another thread has changed the word.
+ * element takes over the old element's room, unless an earlier try has taken room for it. Returns 0
+ * or -errno. Returns 1 if the cmpxchg has failed, because another thread has changed the word.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)

@@ -175,8 +175,9 @@ uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m);
  * changing them. dead: as in pb_bpf_map_ops.repair. */
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
-/* Asks the kernel, but not often, whether a process that has the map died. If a process died, or if
- * the number of keys is in doubt, repairs the map and returns true. */
+/* Asks the kernel whether a process that has the map has died. Asks at most a few hundred times a
+ * second. If a process has died, or if the number of keys is in doubt, repairs the map and returns
+ * true. */
 bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m);
 
 /* map_hash.c */

@@ -176,7 +176,7 @@ static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, 
 				nr++;
 		}
 		if (take)
-			after = 0;	/* an element that was removed leads nowhere */
+			after = 0;	/* the element `after` is removed: begin at the head */
 	} while (s.more && (!take || nr > before));
 	return nr;
 }

@@ -27,8 +27,8 @@ struct node {
 };
 
 /* guard: the writers' lock. root: 1 + the number of the tree's root. free: 1 + the number of the
- * first free node. If there is no such node, the word is 0. fresh: number of nodes that were ever
- * used. entries: number of nodes with a value. */
+ * first free node. root and free are 0 if there is no such node. fresh: number of nodes that were
+ * ever used. entries: number of nodes with a value. gone: rises when a node is freed. */
 struct lpm_top {
 	uint32_t guard, root, free, fresh, entries, pad[11];
 	uint32_t gone, pad1[15];
@@ -351,8 +351,8 @@ static int may_add(struct pb_bpf_map *m, uint64_t flags)
 	return flags == BPF_EXIST ? -ENOENT : top(m)->entries >= m->attr.max_entries ? -ENOSPC : 0;
 }
 
-/* Inserts node `new` as the parent of the node in the slot. If neither prefix begins with the
- * other, the two nodes become children of a new intermediate node. */
+/* Inserts node `new` above the node in the slot. If that node's prefix begins with the new prefix,
+ * `new` becomes its parent. Otherwise both nodes become children of a new intermediate node. */
 static int split(struct pb_bpf_map *m, struct place p, struct key k, uint32_t new)
 {
 	struct node *old = node(m, p.link), *n = node(m, new), *im;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names of map types, as in bpftool. Contains also types that Patchbay doesn't support. */
+/* Names of map types, as in bpftool. The table also has types that Patchbay doesn't support. */
 #include "bpf/map/map_names.h"
 
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What map types have in common. Context: any. */
+/* Functions that several map types use. Context: any. */
 #ifndef PB_BPF_MAP_MAP_PRIV_H
 #define PB_BPF_MAP_MAP_PRIV_H
 #include <asm/errno.h>

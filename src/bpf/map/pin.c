@@ -72,6 +72,7 @@ static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place 
 		at->path[--n] = 0;
 	if (!n)
 		return *path ? -EEXIST : -ENOENT;
+	/* the name is the last part, or begins with the first part that contains a dot */
 	dot = strcspn(at->path, ".");
 	for (n = dot; n && at->path[n - 1] != '/'; n--)
 		;

@@ -39,7 +39,8 @@ int pb_bpf_pins_get_id(struct pb_bpf_pins *pins, struct pb_bpf_map *map, uint32_
 		       uint8_t access);
 
 /* Pins the map at path. -EEXIST: the path exists. -ENOENT: the directory doesn't exist. -EPERM: the
- * path isn't allowed. -EXDEV: the map wasn't made by pb_bpf_pins_create() in this tree. */
+ * path isn't allowed. -EXDEV: the map's file isn't on the tree's file system, for example because
+ * pb_bpf_map_create() made the map. */
 int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const char *path);
 /* Opens the map that is pinned at path. flags: BPF_F_RDONLY, BPF_F_WRONLY or 0. -ENOENT: the path
  * doesn't exist. -EACCES: the file isn't a map. -EINVAL: the flags are invalid. -EUSERS: no more

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Resolves a verified program, from which image.h then makes a program that can run. References to
+ * Resolves a verified program. From the result, image.h makes a program that can run. References to
  * maps become addresses. Accesses to the context use the real places of its fields. Instructions
  * that no path reaches are dropped. Masks against speculation are added.
  *

@@ -23,8 +23,8 @@ struct pb_bpf_test_run {
 	bool interpret;			/* if set, use the interpreter even if there is native
 					 * code */
 	uint32_t attach_type, cpu_slot;
-	uint32_t ctx_needed;		/* the context must have at least this many bytes, even
-					 * if the program needs fewer */
+	uint32_t ctx_needed;		/* for raw_tracepoint: the context must have at least this
+					 * many bytes, even if the program needs fewer */
 	const void *data_in, *ctx_in;
 	uint32_t data_size_in, ctx_size_in;
 	uint32_t repeat;		/* 0: once */

@@ -297,6 +297,8 @@ static struct slot *dynptr_slots(struct env *env, const struct reg *r)
 	return n >= 1 && n < (int)f->nr_slots ? &f->slots[n] : NULL;
 }
 
+/* Whether the slots s[0] and s[-1] (at the higher address) have bytes of a dynptr. If `all` is set,
+ * all 16 bytes must be such bytes. */
 static bool dynptr_bytes(const struct slot *s, bool all)
 {
 	int n = 0;

@@ -323,7 +323,8 @@ static int make_reference(struct env *env, const struct helper_call *c, struct r
 	return 0;
 }
 
-/* If a helper returns a length, the length is at most the given size. */
+/* If a helper returns a length, the length is at most the given size. A negative result is an error
+ * number, at least -MAX_ERRNO. */
 static void refine_result(const struct helper_call *c, struct reg *r0)
 {
 	if ((c->proto->ret & PB_BPF_RET_BASE) != PB_BPF_RET_INTEGER ||

@@ -125,7 +125,8 @@ static bool calls_mover(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].moves_packet;
 }
 
-/* If a subprogram moves the packet, each subprogram that calls it moves the packet, too. */
+/* If a subprogram moves the packet, so does each subprogram that calls it, or that passes it to a
+ * helper as a callback. */
 static void spread_moves(struct env *env)
 {
 	bool more = env->nr_subs > 1;
@@ -214,6 +215,9 @@ struct walk {
 	uint32_t *stack, depth;
 };
 
+/* Follows the edge from `from` to `to`, its nth successor. Returns 1 if `to` is new: the walk
+ * continues there. Returns 0 if there is nothing to follow, or a negative error. branch: paths may
+ * meet at `to`. */
 static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth,
 		bool branch)
 {

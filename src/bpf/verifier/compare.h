@@ -14,7 +14,7 @@ int pbv_compare_decide(const struct reg *a, const struct reg *b, unsigned op, in
  * may be the same register. */
 void pbv_compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits);
 /*
- * If bounds and bits of a scalar contradict each other, its path can't be taken. In this case the
+ * If bounds and bits of a scalar contradict each other, the path can't be taken. In this case the
  * scalar's ranges are reset to unbounded, so that later code never sees a contradiction. If
  * BPF_F_TEST_REG_INVARIANTS is set, a contradiction is an error, -EFAULT.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks the constants in instructions that stand for maps, functions and variables. */
+/* Checks 64-bit loads of constants. A constant may stand for a map, a map's value or a function. */
 #ifndef PB_BPF_VERIFIER_CONSTANT_H
 #define PB_BPF_VERIFIER_CONSTANT_H
 #include "bpf/verifier/env.h"

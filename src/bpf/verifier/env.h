@@ -41,23 +41,23 @@
 #define MAX_PACKET_OFF	0xffff
 #define MAX_SUBPROGS	256
 #define MAX_WAITING	8192	/* largest number of waiting branches */
-#define MAX_STATES	64	/* without CAP_BPF: the largest number of states that are kept at an
-				 * instruction */
+#define MAX_STATES	64	/* without CAP_BPF: if a list has more kept states, no state is
+				 * added to it */
 #define MAX_LISTS	65536	/* largest number of lists of kept states */
 #define SLOT		8	/* bytes of stack that one struct slot describes */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
 #define MAX_STEPS	40	/* if a path has more steps since its last kept state, the next
 				 * prune point keeps a state */
-#define LONG_PATH	1000	/* after this many instructions without a kept state, the next
-				 * instruction keeps a state, even if it is no prune point */
+#define LONG_PATH	1000	/* after this many instructions without a kept state, a state is
+				 * kept at the next instruction that is no prune point */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
 				 * instructions */
 #define MAX_LINKED	6	/* number of linked scalars that a step can record */
 
 /* What a byte of the stack holds. S_INVALID: nothing; the byte was never written, or the dynptr or
  * iterator there has ended. S_SPILL: a byte of a spilled register. S_MISC: any data. S_ZERO: 0.
- * S_DYNPTR, S_ITER: a byte of a dynptr or an iterator; these must be the last (slot_has_object). */
+ * S_DYNPTR, S_ITER: a byte of a dynptr or an iterator; slot_has_object() needs them to be last. */
 enum slot_type { S_INVALID, S_SPILL, S_MISC, S_ZERO, S_DYNPTR, S_ITER };
 
 struct slot {
@@ -69,7 +69,7 @@ struct slot {
 struct ref {
 	uint32_t id, insn;	/* insn: the instruction that acquired the reference */
 	uint32_t callback;	/* number of the frame of the callback that acquired the reference;
-				 * 0: no callback did */
+				 * 0: no callback has acquired it */
 };
 
 #define PIECE	19		/* number of values in a values_piece; frames share whole pieces */
@@ -77,16 +77,17 @@ struct ref {
 
 struct frame {
 	struct reg *regs;	/* 11 registers; NULL at rest */
-	int32_t callsite;	/* the instruction that made the call; MAIN: no instruction did */
+	int32_t callsite;	/* the instruction that made the call; MAIN: the frame has no
+				 * caller */
 	uint32_t number, subprog;
-	uint32_t async_entries;
+	uint32_t async_entries;	/* for an asynchronous callback: 1 + the caller's async_entries */
 	/* budgets of iterations (iterations.c): */
 	uint32_t budget;	/* the number that identifies the budget of the frame's
 				 * may_gotos */
 	uint32_t passed;	/* iterations of the frame's may_gotos on the path so far */
 	uint32_t series;	/* the number that identifies the budget for callbacks from the
-				 * frame's helper call. When the path reaches the call, a new budget
-				 * begins, but not when the path comes back from the callback */
+				 * frame's helper call. A new budget begins when the path reaches
+				 * the call, but not when the callback returns to the call */
 	uint32_t iterations;		/* number of calls that the budget `series` has spent so
 					 * far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
@@ -168,9 +169,10 @@ struct state {
 
 struct waiting {
 	struct state st;	/* at rest, except in the newest waiting branch */
-	uint32_t insn;
-	int32_t from;
-	uint64_t log_at;
+	uint32_t insn;		/* the instruction at which the branch continues */
+	int32_t from;		/* the instruction that pushed the branch */
+	uint64_t log_at;	/* the log is cut back to this position when the branch begins, but
+				 * not at level 2 */
 	struct waiting *next;
 };
 
@@ -184,10 +186,12 @@ struct explored {
 /* The verifier's notes on an instruction. */
 struct aux {
 	struct pb_bpf_fact fact;
+	/* calls_back: the instruction calls a helper that runs a callback before it returns */
 	bool prune_point : 1, jump_point : 1, calls_back : 1;
 	bool head : 1;			/* an iteration of a loop with a budget begins at this
 					 * instruction */
 	bool saves : 1;			/* saves or restores a register around a fast call */
+	/* whether a path has set ptr_type and ptr_flags, fact.loop_fits, and func_map */
 	bool ptr_known : 1, loop_known : 1, map_known : 1;
 	uint8_t ptr_type, ptr_flags;	/* type and flags of the pointer through which the
 					 * instruction accesses memory */

@@ -262,8 +262,8 @@ static int check_async(struct env *env, const struct helper_call *call)
 /*
  * A helper may call its callback any number of times. So the path forks: one branch continues after
  * the call, the other branch enters the callback. The callback returns to the call itself, and the
- * path forks again. No fork follows if an iteration begins in the same state as an earlier one
- * (prune.c). The first argument of bpf_loop limits the number of iterations.
+ * path forks again. The path is pruned there if the state of an earlier iteration covers the path's
+ * state (prune.c). The first argument of bpf_loop limits the number of iterations.
  */
 int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {

@@ -42,7 +42,7 @@ static int slot_of_iter(struct env *env, int *off)
 	return 0;
 }
 
-/* Returns the iterator's slot. NULL: there is no iterator, and the log says why. */
+/* Returns the iterator's slot. NULL: there is no iterator, and the log has the reason. */
 static struct slot *initialized(struct env *env)
 {
 	struct frame *f;
@@ -128,8 +128,8 @@ static void give_element(struct reg *r0, const struct slot *s)
 	r0->ref = s->reg.ref;
 }
 
-/* On the current path `next` returns NULL: the iterator has no more elements. If it may still have
- * some, the path forks: on the pushed path `next` returns an element. */
+/* On the current path `next` returns NULL, and then the iterator is drained. If the iterator wasn't
+ * drained before, the path forks: on the pushed path `next` returns an element. */
 static int next(struct env *env, struct slot *s)
 {
 	const struct state *kept = env->cur->parent;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops whose number of iterations is bounded at run time. If an iteration of such a loop begins in
- * the same state as an earlier iteration, the verifier doesn't follow it. The bound is a budget:
- * each iteration consumes a part of a budget, and a budget is never refilled. These have a budget:
+ * Loops whose number of iterations is bounded at run time. If the state in which an earlier
+ * iteration of such a loop began covers the present state (alike.c), the verifier doesn't follow
+ * the new iteration. The bound is a budget: each iteration consumes a part of a budget, and a
+ * budget is never refilled. These have a budget:
  *
  *   a frame                          for all iterations of its may_gotos together
  *   a call of bpf_loop or another
@@ -30,7 +31,7 @@
  * to C, and continues there like a run after D. So iterations_no_fewer() requires that one of two
  * conditions holds:
  *
- *   - for every budget of S, C has consumed at least as much of the budget as D has
+ *   - in lexicographic order, C's list of the remainders of S's budgets is no greater than D's list
  *   - on the path from S to C, the oldest budget that changed was consumed, not replaced. And this
  *     budget is no younger than any budget that was consumed between S and D
  */
@@ -47,8 +48,8 @@ static uint32_t older(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* used: the oldest budget that was consumed between two states. lost: the oldest budget that was
- * replaced between them. */
+/* The difference between two states. used: the oldest budget of which the second state has consumed
+ * more. lost: the oldest budget that the second state has replaced, or has consumed less of. */
 struct spent {
 	uint32_t used, lost;
 	uint32_t newest;	/* budgets younger than this one are ignored */
@@ -104,10 +105,10 @@ bool iteration_taken(const struct env *env, const struct state *old)
 }
 
 /*
- * Compares the budgets up to `newest`. Returns whether the current state has consumed at least as
- * much of them as `old`. If the result is true, it is true for any smaller `newest`, too. Reason:
- * the oldest used budget has a smaller number than the oldest lost budget. So if a smaller `newest`
- * includes the lost budget, it includes the used budget, too.
+ * Compares the budgets up to `newest`. Returns whether, in lexicographic order, the remainders in
+ * the current state are no greater than in `old`. If the result is true, it is true for any smaller
+ * `newest`, too. Reason: the oldest used budget has a smaller number than the oldest lost budget.
+ * So if a smaller `newest` includes the lost budget, it includes the used budget, too.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {

@@ -102,7 +102,7 @@ static struct value *new_value(struct env *env, const struct reg *r, uint64_t ty
 	return v;
 }
 
-/* Returns the value, with one more reference. NULL: there is no memory. hint: the value in the
+/* Returns the value, with one more reference, or NULL if there is no memory. hint: the value in the
  * parent state, which is often the same value. */
 static struct value *value_get(struct env *env, const struct reg *r, uint64_t types,
 			       struct value *hint)
@@ -194,8 +194,8 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 	return only_bytes(s) ? &none : &s->reg;
 }
 
-/* Returns the piece of f's values that begins with value `first`. base: the same piece in the
- * parent state. NULL: there is no memory. */
+/* Returns the piece of f's values that begins with value `first`, or NULL if there is no memory.
+ * base: the same piece in the parent state. */
 static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
 				     struct values_piece *base)
 {

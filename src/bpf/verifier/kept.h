@@ -12,7 +12,7 @@ int pbv_state_rest(struct env *env, struct state *rest, const struct state *st, 
 int pbv_state_wake(struct env *env, struct state *st, const struct state *rest);
 /* Frees the state's memory. */
 void pbv_state_forget(struct env *env, struct state *rest);
-/* Frees all but the marks of a state that is never compared again. */
+/* Called for a state that is never compared again. Frees its values. Its marks and steps stay. */
 void pbv_state_only_marks(struct env *env, struct state *rest);
 /* Called when all paths from the state have ended. Frees what comparisons don't need. */
 void pbv_state_trim(struct env *env, struct state *rest);

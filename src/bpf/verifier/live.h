@@ -8,8 +8,8 @@
 enum use { READ, WRITE, WRITE_KEEP };
 
 int pbv_reg_use(struct env *env, unsigned n, enum use use);
-/* Marks register n (pbv_live_read) or slot s (pbv_live_read_slot) of frame f of the present state
- * as read in earlier states. */
+/* Called when the path reads register n (pbv_live_read) or slot s (pbv_live_read_slot) of frame f
+ * of the present state. Marks the register or slot as read in the state's ancestors. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
 /* Like pbv_live_read(), but the read was seen on a path from a kept state that covers the present
@@ -21,6 +21,6 @@ void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, u
 /* Invalidates r0 ... r5, as a call does. */
 void pbv_regs_clobber(struct env *env, struct reg *regs);
 /* Called when the object that the register pointed to is gone. With CAP_PERFMON the register
- * becomes an unknown scalar. */
+ * becomes an unknown scalar. Otherwise programs can't read the register any more. */
 void pbv_reg_lost(struct env *env, struct reg *r);
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The log's text. Words and format are the kernel's, since users and tools know them. Level 1 shows
- * the instructions of the refused path. Level 2 shows all paths and the marks.
+ * the instructions of the refused path. Level 2 shows all paths, and how values are marked as
+ * precise (precise.c).
  */
 #include "bpf/core/disasm.h"
 #include "bpf/helper/kfunc.h"

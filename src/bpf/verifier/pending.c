@@ -177,8 +177,8 @@ static int take_over_all(struct env *env, const struct state *top)
 	return err;
 }
 
-/* Called when the needs of `top` and of all newer states are complete. Makes these states no longer
- * pending. */
+/* Called when the needs of `top` and of all newer states are complete. Removes these states from
+ * the list of pending states. */
 static void settle(struct env *env, const struct state *top)
 {
 	uint32_t number = top->number;

@@ -196,7 +196,7 @@ int pbv_pointer_alu(struct env *env, const struct bpf_insn *insn, const struct r
 
 	if (range_broken(o) ||
 	    (tnum_is_const(off->var) && (o->smin != o->smax || o->umin != o->umax))) {
-		/* contradicting bounds: this branch can't be taken */
+		/* the bounds contradict each other, so this path can't be taken */
 		pbv_reg_make_scalar(dst, !env->capable);
 		return 0;
 	}

@@ -319,7 +319,7 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 
 	if (!(env->v->log_level & 2))
 		return;
-	/* a state that is never compared again may have only its marks left */
+	/* a state that is never compared again may have lost its values */
 	known = st->frames[0] && !pbv_state_wake(env, &seen, st);
 	for (int n = (int)w->frame; n >= 0; n--) {
 		log_wanted(env, "parent state ", (uint32_t)n, w);

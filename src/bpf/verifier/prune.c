@@ -27,8 +27,8 @@
  *   until           only if `whole` is set: this state's needs are complete when state number
  *                   `until` is done. If `until` is 0, they never become complete, and all values
  *                   are compared for good
- *   unlisted        in no list and never compared again, but needed as a parent: usually it
- *                   keeps only its marks
+ *   unlisted        in no list and never compared again, but needed as a parent: usually only
+ *                   its marks and steps stay
  *
  * The choice of kept states decides how fast the verifier is, but not its verdict. So a state may
  * be dropped if no other state waits for it. A state is dropped if it was compared too often
@@ -36,10 +36,12 @@
  * states are not kept at all: at a prune point soon after the last kept state, and in most
  * iterations of a loop without a budget (iterations.c).
  *
- * Two rules keep backward walks short. A state is kept as soon as a path has more than LONG_PATH
- * instructions since its last kept state. A state is also kept where an iteration of a loop with a
- * budget begins. If memory is too short for one of these states, all scalars in all kept states of
- * the present path are marked as precise. Backward walks then end at this point of the path.
+ * Three rules keep backward walks short. If a path has more than LONG_PATH instructions since its
+ * last kept state, a state is kept at the next instruction that is no prune point. If the path has
+ * more than MAX_STEPS steps, a state is kept at the next prune point. A state is also kept where an
+ * iteration of a loop with a budget begins. If memory is too short for a state, and the path since
+ * the last kept state is longer than LONG_PATH, all scalars in all kept states of the path are
+ * marked as precise. Backward walks then end at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -91,7 +93,7 @@ static void log_propagated(struct env *env, uint32_t frame, const struct wanted 
 	log(env, "\n");
 }
 
-/* Returns a bit for each slot of the frame in which a number is spilled. */
+/* Returns a bit for each slot of the frame in which a register is spilled. */
 static uint64_t slots_spilled(const struct frame *f)
 {
 	uint64_t bits = 0;
@@ -101,8 +103,8 @@ static uint64_t slots_spilled(const struct frame *f)
 	return bits;
 }
 
-/* Takes over the marks of precise values. Only slots with a spilled number in the present state can
- * have such a mark. */
+/* Takes over the marks of precise values. In the present state, only a slot with a spilled register
+ * can have such a mark. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
 	struct wanted w = { 0 };
@@ -141,8 +143,8 @@ static struct explored **kept_at(struct env *env)
 	return &env->explored[(env->insn ^ (uint32_t)cur_frame(env)->callsite) % env->nr_lists];
 }
 
-/* Frees a state that was taken out of its list. If other states still need the state, leaves it
- * unlisted. */
+/* Frees a state that was taken out of its list. If paths or other states still need the state, sets
+ * `unlisted` and frees at most its values. */
 static void drop(struct env *env, struct explored *e)
 {
 	if (e->st.branches || (e->st.whole && e->st.until)) {
@@ -363,10 +365,15 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 /* ---- a prune point ------------------------------------------------------------------------- */
 
+/* The result of a comparison with a kept state. OTHER: the state was kept at another instruction.
+ * ALIKE: the state is finished and covers the present state. AGAIN: the state isn't finished, but
+ * covers a new iteration of a bounded loop. MISS: the state doesn't cover the present state. LOOP:
+ * the states are equal, so the loop may never end. */
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
 /* Whether the present state must be kept, because backward walks would become slow without it. This
- * is so if an iteration of a loop begins here, or if the path since the last kept state is long. */
+ * is so if an iteration of a loop with a budget begins here, or if the path has recorded many steps
+ * since its last kept state. */
 static bool must_keep(const struct env *env)
 {
 	return env->aux[env->insn].head || env->cur->nr_steps > MAX_STEPS;
@@ -415,7 +422,7 @@ static int found(struct env *env, struct explored *e)
 }
 
 /* Returns how many misses per hit a state may have before it is dropped. The head of an unfinished
- * loop may have more misses, since its state bounds the loop. */
+ * loop may have more misses: the loop is followed until a new iteration matches such a state. */
 static uint32_t patience(const struct explored *e)
 {
 	return e->st.head && e->st.branches ? 64 : 3;

@@ -8,16 +8,16 @@
 /* Called before each instruction. Returns 1 if a kept state covers the present state, so that the
  * present path need not be followed. A negative result is an error. */
 int pbv_prune_visit(struct env *env);
-/* Called when an iteration of a loop begins in st. If a scalar differs from the previous iteration
- * and isn't precise, forgets its value. The iterations thus become alike. Looks for the beginning
- * of the previous iteration from `past` up to the root. */
+/* Called when an iteration of a loop begins in st. Searches `past` and its ancestors for the state
+ * in which the previous iteration began. If a scalar has different bounds in the two states and
+ * isn't precise, makes the scalar unknown in st. Thus iterations become alike. */
 void pbv_prune_widen(struct env *env, const struct state *past, struct state *st);
 /* Called when memory is short. Drops kept states. Returns false if memory is still short. */
 bool pbv_prune_make_room(struct env *env);
 /* Called when all paths from a kept state have ended. */
 void pbv_prune_done(struct env *env, struct state *st);
-/* What the paths from the kept state read, or needed precisely, is marked on the present path as
- * read or as needed precisely, too. */
+/* Called when the kept state `old` covers the present state. The paths from `old` have read some of
+ * its values, and needed some of them precisely. Marks these values on the present path, too. */
 int pbv_prune_take_over(struct env *env, const struct state *old);
 void pbv_prune_free(struct env *env);
 #endif

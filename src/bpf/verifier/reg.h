@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the verifier knows of a register, or of eight bytes of stack, on the present path.
+ * Describes what the verifier knows of a register, or of eight bytes of stack, on one path.
  *
  * A scalar is described three times: by its known bits (tnum), by the range of all 64 bits, and by
  * the range of the low 32 bits. Each description sharpens the others. The bounds of the low 32 bits
@@ -77,8 +77,8 @@ struct reg {
 	union {
 		struct {
 			const struct pb_bpf_map *map;
-			uint32_t map_uid;	/* identifies an inner map, if the map's identity
-						 * matters */
+			uint32_t map_uid;	/* identifies an inner map that has a timer;
+						 * otherwise 0 */
 		};
 		int32_t range;			/* for a packet pointer: this many bytes after its
 						 * variable part are surely in the packet */
@@ -188,7 +188,8 @@ static inline void pbv_reg_known_value(struct reg *r, uint64_t v)
 void pbv_reg_known_low(struct reg *r, uint32_t v);
 /* Resets both ranges, but not the known bits. */
 void pbv_reg_any_value(struct reg *r);
-/* Sets the register's type and flags. Keeps liveness and parent, and sets all else to 0. */
+/* Sets the register's type and flags. Keeps `frame` and the members after `frame`. Sets all other
+ * members to 0, so that the value is 0, too. */
 void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);
 void pbv_reg_make_scalar(struct reg *r, bool precise);
 void pbv_reg_make_const(struct reg *r, uint64_t v);

@@ -2,8 +2,8 @@
 /*
  * Speculative execution (Spectre v1). A program without CAP_PERFMON shares the address space with
  * code that it must not spy on. So a number that is added to a pointer is masked: a number beyond
- * the limit becomes 0, even after a mispredicted branch. This file finds each mask's kind
- * and limit. pb_bpf_resolve() emits the masks. The processor may also guess a branch that can't be
+ * the limit becomes 0, even after a mispredicted branch. This file finds each mask's kind and
+ * limit. pb_bpf_resolve() emits the masks. The processor may also guess a branch that can't be
  * taken, so the verifier follows such branches, too, as speculative paths.
  */
 #include "bpf/verifier/env.h"

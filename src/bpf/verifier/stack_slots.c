@@ -414,6 +414,8 @@ int pbv_stack_read(struct env *env, unsigned n, int off, int size, int value)
 
 /* ---- many bytes at once -------------------------------------------------------------------- */
 
+/* Whether the byte may be read. clobber: a helper may also overwrite the byte, so that nothing is
+ * known of its value any more. */
 static bool byte_initialized(struct env *env, struct slot *s, uint8_t *type, bool clobber)
 {
 	if (*type == S_MISC)

@@ -5,8 +5,8 @@
  *
  * Circle: states and pruning need each other. If memory is short, a function that makes a state
  * drops kept states (prune.h). Pruning compares, logs and marks states. Files that check
- * instructions belong to the circle, too: they make states, and marks of precision (precise.c)
- * follow calls back through them.
+ * instructions belong to the circle, too: they make states, and precise.c calls one of them
+ * (call.c) to recognise helpers with callbacks.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H

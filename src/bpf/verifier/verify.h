@@ -89,7 +89,8 @@ struct pb_bpf_verify {
 	} stats;
 };
 
-/* Returns 0, or the kernel's -errno. The last line of the log gives the reason. */
+/* Returns 0, or the kernel's -errno. After a refusal, the log's last line before the statistics
+ * gives the reason. If v->caps or v->nr is the reason, the log is empty. */
 int pb_bpf_verify(struct pb_bpf_verify *v);
 /* facts may be NULL. */
 void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts);
@@ -116,7 +117,8 @@ enum pb_bpf_mask {
 };
 
 struct pb_bpf_fact {
-	bool seen;			/* some path reaches the instruction */
+	bool seen;			/* some path that isn't speculative reaches the
+					 * instruction */
 	bool fence;			/* needs a speculation barrier (nospec) */
 	uint8_t access;			/* enum pb_bpf_access */
 	uint8_t mask;			/* enum pb_bpf_mask */

@@ -74,8 +74,8 @@ static int make_output(struct bpf_attach *a)
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
-/* Puts an event into each element of each perf event array. With an event in it, an element sends
- * the data of its processor to the output map. */
+/* Puts an event into each element of each perf event array. bpf_perf_event_output() fails for an
+ * element without an event. For the other elements, it writes the data to the output map. */
 static int fill_event_arrays(struct bpf_attach *a)
 {
 	uint32_t event = 0;
@@ -318,7 +318,7 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 {
 	int fd = memfd_create("patchbay-progs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
-	bool ok = f && write_all(a, o, f, 0);
+	bool ok = f && write_all(a, o, f, 0);	/* this pass finds the size */
 
 	if (ok) {
 		o->progs_size = (uint64_t)ftell(f);

@@ -170,7 +170,7 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 /* Finds the path at which bpf_object_pin() pins the map with this name. Returns false if the path
  * is too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);
-/* Describes how elements of maps are shown. If a pointer to it is NULL, or all members are zero,
+/* Determines how elements of maps are shown. A NULL pointer or a struct of zeros means that
  * elements are shown as bytes. */
 struct bpf_words {
 	const struct pb_bpf_btf *btf;	/* types of the object that declares the map; NULL: no

@@ -77,8 +77,8 @@ static void show_xlated(const struct dump *d, const struct bpf_unit *u)
 		struct pb_bpf_text t = { .buf = buf, .size = sizeof(buf) };
 
 		buf[0] = 0;
-		/* if the last instruction is the first half of a 64-bit load, it must not be
-		 * decoded */
+		/* if the last instruction is the first half of a 64-bit load, it can't be
+		 * disassembled: the second half is missing */
 		if (wide || pb_bpf_decode(&u->insns[i]) != PB_BPF_OP_LD_IMM64)
 			pb_bpf_disasm(&t, &u->insns[i], &names);
 		printf("%4u: %s\n", i, buf);

@@ -77,9 +77,9 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 
 		if (id)
 			err = pb_bpf_map_update_elem(map, &slot->index, &id, BPF_ANY);
-		if (err == -E2BIG)	/* the map is too small for the element. No loaded program
-					 * uses the map: pb_bpf_make_chain() refuses such
-					 * programs */
+		if (err == -E2BIG)	/* the map is too small for the element.
+					 * pb_bpf_make_chain() refuses programs that use such a
+					 * map, so no loaded program uses it */
 			err = 0;
 	}
 	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;

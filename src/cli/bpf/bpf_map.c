@@ -71,7 +71,7 @@ static int flags_of(const char *word, uint64_t *flags)
 	return 2;
 }
 
-/* If the map is per-CPU, copies the user's value to the slots of all processors. */
+/* If the map is per-CPU, copies the user's value to all per-CPU slots. */
 static void spread(const struct pb_bpf_map *map, uint8_t *value)
 {
 	uint32_t each = (map->attr.value_size + 7) / 8 * 8;
@@ -100,6 +100,7 @@ static int update(struct pb_bpf_map *map, char **args, int nr, int at, uint8_t *
 	return err ? pb_error(COMMAND, "update: %s", strerror(-err)) : 0;
 }
 
+/* Does `lookup`, or `delete` if `remove` is true. */
 static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at, uint8_t *key,
 	       uint8_t *value)
 {
@@ -118,7 +119,8 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 	return 0;
 }
 
-/* Opens the map that the words name. They are "id N", "pinned PATH", or only an id or a path. */
+/* Opens the map that the words name. The words are "id N", "pinned PATH", or only an id or a
+ * path. */
 static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
 {
 	const char *path;

@@ -45,7 +45,7 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 		err = -ENAMETOOLONG;
 	else
 		err = pin_new(pins, spec, path, map);
-	/* not -ENOENT: after this error, the caller would make the map in memory */
+	/* not -ENOENT: after -ENOENT from make_pinned(), pb_bpf_make() makes the map in memory */
 	return err == -ENOENT ? -ENOTDIR : err;
 }
 

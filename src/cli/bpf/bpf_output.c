@@ -100,6 +100,7 @@ struct named {
 	const char *name;
 };
 
+/* Prints one record of a ring buffer that the object declares. */
 static int show_record(void *arg, const void *data, uint64_t size)
 {
 	struct named *n = arg;

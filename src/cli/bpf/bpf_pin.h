@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads and writes pins: programs and maps that have a name in the tree of pins (bpf/map/pin.h).
- * The tree is in the runtime directory. A path is relative to the tree's root, or absolute and
- * inside the tree. A map's file is the map's memory. A program's file has the program as it was
- * loaded, and counts its runs. Each process that runs the program verifies it again.
+ * The tree is $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. A path is relative to the
+ * tree's root, or absolute and inside the tree. A map's file is the map's memory. A program's file
+ * has the program as it was before verification, and counts the program's runs. Each process that
+ * runs the program verifies it again.
  */
 #ifndef PB_CLI_BPF_PIN_H
 #define PB_CLI_BPF_PIN_H

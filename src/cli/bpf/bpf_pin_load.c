@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads pinned programs into a session, and opens and loads what the session's maps refer to. */
+/* Reads pinned programs into a session. Opens the maps and loads the programs that the session's
+ * maps refer to. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_pin.h"
 
-/* Makes functions in the form that the verifier takes. Their names point into the file. */
+/* Makes functions in the form that the verifier takes. Their names point into the file. Returns
+ * NULL if the file is damaged or memory is short. */
 static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, uint32_t nr_insns)
 {
 	struct pb_bpf_func *f = calloc(nr + 1ul, sizeof(*f));
@@ -66,7 +68,7 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 	return 0;
 }
 
-/* ---- what maps refer to -------------------------------------------------------------- */
+/* ---- maps and programs in maps -------------------------------------------------------- */
 
 /* Loads the pinned program with this id. If the program is gone, does nothing: a map element with
  * its id then counts as empty. */

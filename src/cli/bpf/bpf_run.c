@@ -4,7 +4,7 @@
  * runs the program with a packet or a context, and prints a line with the result. For a program of
  * an object, the verdict's line begins with "NAME: ". The lines are:
  *
- *   ACCEPT xlated=<bytes> jited=<bytes> verified=<insns>  |  REJECT errno=<n> <last line>
+ *   ACCEPT xlated=<bytes> jited=<bytes> verified=<insns>  |  REJECT errno=<n> <reason>
  *   RUN retval=<n> data_out=<hex> ns=<n>                  |  RUN errno=<n> <text>
  */
 #include <errno.h>
@@ -233,6 +233,8 @@ static int test(struct run *r, const struct bpf_loaded *l)
 	};
 	int err;
 
+	/* The default context of a raw tracepoint is 64 zeros. A packet has at least the 14 bytes
+	 * of an Ethernet header; the default packet is 64 zeros. */
 	if (r->ctx_out_file && !raw) {
 		t.ctx_out = r->ctx_out;
 		t.ctx_size_out = sizeof(r->ctx_out);

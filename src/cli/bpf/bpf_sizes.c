@@ -15,8 +15,8 @@ bool bpf_is_size(const char *text)
 	return strchr(text, ':');
 }
 
-/* Returns the entry for the map with this name. If there is none, makes it; its name is never
- * freed. NULL: the list is full, or there is no memory. */
+/* Returns the entry for the map with this name. If there is none, adds an entry, whose name is
+ * never freed. NULL: the list is full, or there is no memory. */
 static struct pb_bpf_make_size *entry_of(struct bpf_sizes *sizes, const char *name, size_t len)
 {
 	for (uint32_t i = 0; i < sizes->nr; i++)

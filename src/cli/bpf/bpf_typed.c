@@ -8,9 +8,9 @@
 #define DEPTH	16		/* limit on the nesting of structures and arrays; deeper values are
 				 * printed as "..." */
 #define PIECES	100000		/* limit on the printed pieces of one value or section, since nested
-				 * members of size 0 could go on almost without end */
-#define REPEATS	4		/* if this many elements in a row are equal, they are printed
-				 * once */
+				 * members of size 0 could make the output almost endless */
+#define REPEATS	4		/* if at least this many elements in a row are equal, they are
+				 * printed once */
 
 struct printer {
 	FILE *to;
@@ -130,6 +130,7 @@ static void print_bitfield(struct printer *p, uint32_t id, const uint8_t *at, ui
 		fputs("...", p->to);
 		return;
 	}
+	/* a bit-field that begins inside a byte may reach into a ninth byte */
 	v = read_number(at + byte, room - byte) >> shift;
 	if (shift && bits > 64 - shift && room - byte > 8)
 		v |= (uint64_t)at[byte + 8] << (64 - shift);

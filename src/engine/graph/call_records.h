@@ -52,7 +52,7 @@ void pb_call_skipped(void *context, const struct pb_open_call *call);
  * the exit has reserved a word for the call's record but not written it, the word stays empty. */
 void pb_call_cut(void *context, const struct pb_open_call *c);
 
-/* What open_calls.c calls when it closes calls. */
+/* The functions that open_calls.c calls when it closes calls, or needs memory for calls. */
 #define PB_HOOKS(t) &(const struct pb_open_hooks){ \
 	(t), pb_call_skipped, pb_call_cut, pb_chain_take, pb_chain_give }
 

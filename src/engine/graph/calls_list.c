@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lists a thread's open calls, for the writer. Each chunk begins with this list, so that the chunk
- * decodes alone. The list is made from the innermost call outwards, and fills the array from its
- * end. If there isn't enough room, only the innermost calls are listed. The chunk's header has the
- * depth of the innermost listed call. From this depth, a reader finds out how many calls are
- * missing from the list.
+ * Lists a thread's open calls, for the writer. Each chunk begins with this list, so that a reader
+ * can decode the chunk alone. The list is made from the innermost call outwards, and fills the
+ * array from its end. If there isn't enough room, only the innermost calls are listed. The chunk's
+ * header has the depth of the innermost listed call. From this depth, a reader finds out how many
+ * calls are missing from the list.
  */
 #include "engine/graph/calls.h"
 #include "base/base.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Begins periods (period.h). pb_period_begin() changes pb_period and then stores PB_LO_FORMER to
- * each thread's `lo`. This sends the thread's next hit to C. A thread may store its own `lo` at the
- * same time, and looks at pb_period afterwards. So either this thread sees the new pb_period, or
- * pb_period_begin() sees the thread's new `lo`.
+ * each thread's `lo`. This sends the thread's next entry to C. A thread may store its own `lo` at
+ * the same time, and looks at pb_period afterwards. So either this thread sees the new pb_period,
+ * or pb_period_begin() sees the thread's new `lo`.
  *
- * An exit doesn't look at `lo`: it finds its call by slot and return address. A call of a former
- * period may have had the same slot and return address. So the return addresses of all open calls
- * are cleared, too. If a thread is opening a call in a cleared entry at that moment, the call will
- * end as a skipped call.
+ * An exit first compares slot and return address with those of the innermost call. If they are
+ * equal, the exit doesn't look at `lo`. A call of a former period may have had the same slot and
+ * return address. So the return addresses of all open calls are cleared, too. If a thread is
+ * opening a call in a cleared entry at that moment, the call will end as a skipped call.
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"

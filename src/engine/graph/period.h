@@ -9,16 +9,17 @@
 #define PB_ENGINE_GRAPH_PERIOD_H
 #include "engine/graph/thread_state.h"
 
-/* Values that a thread's `lo` has instead of the low end of its stack. They send each hit to C.
- * PB_LO_UNSETTLED: the thread is changing stacks. PB_LO_FORMER: the period of the thread's stack is
- * a former one, or the stack's `back` is set. */
+/* Values that a thread's `lo` has instead of the low end of its stack. They send each entry to C,
+ * and each exit that doesn't find its call as the innermost one. PB_LO_UNSETTLED: the thread is
+ * changing stacks. PB_LO_FORMER: the period of the thread's stack is a former one, the stack's
+ * `back` is set, or the agent is latched. */
 #define PB_LO_UNSETTLED		(~0ul)
 #define PB_LO_FORMER		(~7ul)
 
 /* Begins a new period. After this call, the exits' stubs may lead to code that records. Context:
  * start, or the agent's thread. */
 void pb_period_begin(void);
-/* Sends the next hit of each thread to C. If the agent is latched, sends all further hits to C.
+/* Sets the `lo` of each thread to PB_LO_FORMER. If the agent is latched, `lo` keeps this value.
  * Context: any. */
 void pb_period_leave_fast_paths(void);
 /* Sets t's `lo`, for the fast paths: the low end of its stack, or PB_LO_FORMER.

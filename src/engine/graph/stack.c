@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Moves threads between stacks. A thread may come to a stack while another thread closes or drops
- * the stack. Each of these two threads first writes what it does, and then looks for the other
- * thread. So at least one of them sees the other thread, and gives way.
+ * the stack. Each of these two threads first stores a mark of its action, and then looks for the
+ * other thread's mark. So at least one of them sees the other's mark, and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
 
-/* While t changes stacks, each hit of t searches for the stack that it is on. */
+/* While t changes stacks, each hit of t that comes to C searches for the stack of its slot. */
 static void unsettle(struct pb_thread *t)
 {
 	pb_barrier();
@@ -41,8 +41,8 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 	return NULL;
 }
 
-/* A handler may interrupt this function and leave by a jump. So until everything is stored, each
- * hit searches for the stack that it is on. */
+/* A handler may interrupt this function and leave by a jump. So until everything is stored, `lo`
+ * has the value that unsettle() stores. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
 	unsettle(t);

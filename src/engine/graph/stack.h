@@ -33,8 +33,8 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
  * must close and drop that stack. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Returns the stack that holds `slot`, whichever stack t is on. If the table has no such stack,
- * adds one. NULL: the table is full. If a stack no longer exists, *gone is set to that stack;
- * otherwise *gone stays unchanged. See stack_find.c. */
+ * adds one. NULL: the table is full. If the search meets a stack that no longer exists, *gone is
+ * set to that stack; otherwise *gone stays unchanged. See stack_find.c. */
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);
@@ -44,8 +44,8 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 /* Called if t can't get a place in the table for the stack that holds the slot. Until t goes to
  * another stack, the calls of t are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
-/* Takes an entry. exact: the bounds were reported, not guessed. The entry counts as filled only
- * after pb_stack_set_filled(). NULL: the table is full. */
+/* Takes an entry of the table of stacks. exact: the bounds were reported, not guessed. The entry
+ * counts as filled only after pb_stack_set_filled(). NULL: the table is full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
 void pb_stack_set_filled(struct pb_stack *s);
 /* The slot, of a hit of t, lies in or near the guessed bounds of s, which may be wrong. `other` is
@@ -79,14 +79,15 @@ void pb_stack_drop(struct pb_stack *s);
 /* If there are many new stacks, finds and closes the stacks whose memory is gone or is used for
  * something else. See stack_gone.c. */
 void pb_stacks_look(struct pb_thread *t);
-/* Called when a call of t has ended. If this was the last call of a handler that came to an
- * alternate stack without the agent's knowledge, moves t back to the stack that the handler
- * interrupted. Otherwise interrupted code of the hit path would continue with the wrong stack. */
+/* Called when a call of t has ended. A handler of which the agent doesn't know may have brought t
+ * to its alternate stack. If no call is open there any more, moves t back to the stack that the
+ * handler interrupted. Otherwise interrupted code of the hit path would continue with the wrong
+ * stack. */
 void pb_stack_go_back(struct pb_thread *t, uint64_t slot);
 /* Adds a stack with exact bounds and without open calls. t: the calling thread. alternate: it is
  * the thread's alternate stack from now on. */
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi, bool alternate);
-/* The thread's alternate stack is no longer one. */
+/* Notes that t has no alternate stack any more. */
 void pb_stack_no_alternate(struct pb_thread *t);
 /* Called when the calling thread has disabled its alternate stack. */
 void pb_stack_disabled(void);

@@ -18,8 +18,8 @@ bool pb_stack_is_idle(const struct pb_stack *s)
 	return !s->thread || s->thread->stack != s;
 }
 
-/* Like pb_stack_visit() and pb_thread_use_stack(), writes first and then looks for other threads
- * (stack.c). */
+/* Like pb_stack_visit() and pb_thread_use_stack(), first stores a mark (the id 0), and then looks
+ * for other threads (stack.c). */
 void pb_stack_drop(struct pb_stack *s)
 {
 	uint64_t id;

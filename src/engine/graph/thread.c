@@ -9,9 +9,9 @@
  *
  * In a forked child all states are free, because they lie in wiped memory. But the thread that
  * forked must get the same state again, because its open calls are found by the state's number.
- * Until that thread has had a hit, other threads of the child take only states that neither the
- * child nor an ancestor has used (high_ever). So they don't take that thread's state, even if many
- * of them have hits before it.
+ * Until that thread has had a hit, other threads of the child first take states that neither the
+ * child nor an ancestor has used (high_ever). So they don't take that thread's state, unless they
+ * use up all of these states before it has a hit.
  *
  * If a system call can do no harm, signals are blocked while a state is made. Otherwise a handler
  * may find the state unfinished. In this case the handler's calls are counted as lost.
@@ -247,7 +247,7 @@ static void free_dead(const struct pb_thread *self, bool now)
 			 __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* The first thread that hits in a child sets the PID and epoch of the process. */
+/* The first thread of a child that has a hit sets the PID and epoch of the process. */
 static void process_begin(uint32_t tid)
 {
 	uint32_t none = 0, pid;

@@ -100,8 +100,8 @@ static int thread(void *arg)
 }
 
 /* Returns the thread's TID, or -errno. -EINTR: this is a child that was forked since the loader was
- * entered. A debugger of the program must see the thread: it sets a breakpoint in a function that
- * the thread calls (base/debugger.c). */
+ * entered. A debugger of the program must see the thread, because the debugger sets a breakpoint in
+ * a function that the thread calls (base/debugger.c). */
 static long start(struct start *s, uint8_t *top, unsigned long flags, struct waiter *w)
 {
 	uint64_t all = ~0ul, old;

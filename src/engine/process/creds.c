@@ -131,7 +131,7 @@ static void follow(long nr, long a, long b, long c, long d, long e)
 		ask(&p, nr, (long[]){ a, b, c, d, e });
 }
 
-/* ---- what libc changes in all threads ------------------------------------ */
+/* ---- credentials that libc changes in all threads ------------------------- */
 
 #define ONE_ID(name, type, nr, a, b, c) \
 static int (*original_##name)(type id); \
@@ -185,7 +185,7 @@ static int our_setgroups(size_t n, const gid_t *groups)
 	return ret;
 }
 
-/* ---- what each thread has for itself: the agent's thread follows the main thread --- */
+/* ---- credentials of one thread: the agent's thread follows the main thread --- */
 
 /* Returns false under a seccomp filter, because the answer can't be found out. */
 static bool is_main_thread(void)

@@ -6,7 +6,7 @@
  *
  * The file is inspected before the exec. The program must not notice this inspection: errors, the
  * order of errors, and the reasons to block are the same as without it. If the program has asked
- * for a seccomp filter, only the exec itself is made.
+ * for a seccomp filter, the agent makes no system call but the exec itself.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -149,7 +149,7 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
-/* Memory for an environment, kept in the thread's state. */
+/* Returns memory for an environment. If the thread has a state, the memory is kept there. */
 static void *area(size_t size)
 {
 	struct pb_thread *t = pb_tls;

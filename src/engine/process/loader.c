@@ -146,7 +146,8 @@ static int add(struct pb_session *s, const struct link_map *l, const char *path,
 	return err;
 }
 
-/* The number after `key` in a status file. */
+/* Returns the number after `key`, which begins a line of a status file. 0: there is no such
+ * line. */
 static uint32_t status_value(const char *text, const char *key)
 {
 	size_t len = strlen(key), end;

@@ -9,10 +9,12 @@
  *     is called with MCL_ONFAULT, which faults no page in. If this call succeeds, the
  *     agent's mappings are unlocked again.
  *
- * MCL_FUTURE is left to the kernel; pages.c unlocks what the agent maps later.
+ * MCL_FUTURE is left to the kernel; pages.c unlocks the mappings that the agent makes
+ * later.
  *
  * If the process has a seccomp filter, the opening of a file may be fatal. In this case everything
- * is locked on fault, also the agent's pages. An mlockall() by a raw system call is not seen.
+ * is locked on fault, also the agent's pages. The agent doesn't see an mlockall() that is made by a
+ * raw system call.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -136,6 +138,8 @@ static bool within_limit(uint64_t size)
 	return size <= (limit.soft & ~4095ul);
 }
 
+/* Locks all mappings, but faults no page in. A second call takes MCL_ONFAULT back for mappings that
+ * the program makes later, unless `flags` has it. */
 static int lock_all_on_fault(int flags)
 {
 	int ret = original_mlockall(flags | MCL_ONFAULT);

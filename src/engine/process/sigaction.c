@@ -2,9 +2,10 @@
 /*
  * The kernel is given pb_signal_entry() in place of each handler. The mask and the handler's stack
  * stay those of the program. So do the flags, except for SIGSEGV and SIGBUS. If the interrupted PC
- * is in the program's own code, the handler sees nothing of us. Otherwise the handler sees the
- * context as it would be without us. Registers that the handler leaves unchanged get their real
- * values back.
+ * is in the program's own code, the handler sees nothing of us. If the PC is in a stub or in the
+ * hit path's assembly, the handler sees the context as it would be without us. Registers that the
+ * handler leaves unchanged get their real values back. If the PC is in our C code, the handler sees
+ * the real context.
  *
  * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
  * of ours may have faulted (uaccess.h).
@@ -290,8 +291,8 @@ static int swap_flags(int kernels, int programs, int which)
 	return (kernels & ~which) | (programs & which);
 }
 
-/* Changes the kernel's answer into what the program had set. handler and was: what our tables had
- * before the call. */
+/* Changes the kernel's answer into the action that the program had set. handler and was: the
+ * elements of our tables before the call. */
 static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 			const struct shown *was)
 {
@@ -453,7 +454,7 @@ void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
 		pb_clock_freeze();
-	/* a filter may forbid the return from a signal, or what die() does */
+	/* a filter may forbid the return from a signal, or the system calls of die() */
 	if (op == PR_SET_SECCOMP) {
 		pb_sandboxed = true;
 		pb_sigaction_stand_down();

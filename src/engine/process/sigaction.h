@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes signal handlers of the program see only program counters of the program. For this,
- * sigaction() is replaced. Before a handler runs, a PC in our code is translated to the original
- * PC. See doc/design/text.md.
+ * Hides stubs and the hit path's assembly from the program's signal handlers. For this, sigaction()
+ * is replaced. Before a handler runs, a PC in a stub or in that assembly is translated to the
+ * original PC. A PC in our C code isn't translated. See doc/design/text.md.
  */
 #ifndef PB_ENGINE_PROCESS_SIGACTION_H
 #define PB_ENGINE_PROCESS_SIGACTION_H
 #include "engine/text/text.h"
 
-/* If m is libc, replaces sigaction, makecontext, sigaltstack and others in the open batch. True: m
+/* If m is libc, replaces sigaction, makecontext, sigaltstack and prctl in the open batch. True: m
  * is libc, and all functions that pb_sigaction_start() needs are replaced, except the functions
  * that change masks. Context: start, the loader's hook. */
 bool pb_sigaction_hook(struct pb_module *m);

@@ -46,6 +46,7 @@ struct pb_routine {
 	void *arg;
 };
 
+/* A box has the routine of a thread that is being made, until the thread begins. */
 static struct box {
 	struct pb_routine routine;
 	bool taken;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Attaches eBPF programs to sites, and runs them on hits. The tables are filled at the start and
- * when modules come. The hit path only reads them: a link or a site is complete before it is
- * published. A struct prog_site is never freed, because a thread may still use it. Instead it is
+ * when modules arrive. The hit path only reads the tables: a link or a site is complete before it
+ * is published. A struct prog_site is never freed, because a thread may still use it. Instead it is
  * marked as gone, and is used again for a later site.
  */
 #include <errno.h>
@@ -51,7 +51,7 @@ static const struct pb_progs_map *map_paths;
 static uint32_t our_pid;		/* the process that took the per-CPU slots and mapped the
 					 * maps */
 
-/* ---- what maps hold ------------------------------------------------------------------ */
+/* ---- objects in maps ----------------------------------------------------------------- */
 
 /* id: for a program or a map, its number in the file plus 1. An event isn't looked up, because all
  * events go to the output map. So any id that isn't 0 is an event. */
@@ -80,7 +80,7 @@ static void put_object(const struct pb_bpf_objects *o, uint32_t kind, uint32_t i
 
 static const struct pb_bpf_objects objects = { find_object, get_object, put_object, NULL };
 
-/* ---- what the observer's file says --------------------------------------------------------- */
+/* ---- the observer's file ------------------------------------------------------------------- */
 
 static bool is_per_cpu(const struct pb_bpf_map *m)
 {

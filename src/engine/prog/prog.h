@@ -3,9 +3,9 @@
  * eBPF programs at functions' entries and returns. They are kprobe programs: their context is the
  * registers at the entry or return. See doc/design/bpf.md, "Attached".
  *
- * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler. After
- * the programs comes the handler that the site would have without them. If a program
- * returns 0, that handler is left out, and the call isn't recorded.
+ * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler. After the
+ * programs, pb_prog_entry jumps to the next handler, which the site would have without
+ * them. If a program returns 0, the next handler is left out, and the call isn't recorded.
  */
 #ifndef PB_ENGINE_PROG_PROG_H
 #define PB_ENGINE_PROG_PROG_H
@@ -24,9 +24,9 @@ struct pb_bpf_prog_stats;
 /* Makes the programs in the observer's file, and attaches them to the present modules. Returns 0,
  * or -errno with the reason in *why. Context: start. */
 int pb_prog_start(const void *file, uint64_t size, const char **why);
-/* Attaches the programs to a module that came. Context: as in text.h. */
+/* Attaches the programs to a module that has arrived. Context: as in text.h. */
 void pb_prog_module(struct pb_module *m);
-/* Forgets the sites of a module that is about to go. Context: as in text.h. */
+/* Forgets the sites of a module that is about to be removed. Context: as in text.h. */
 void pb_prog_module_gone(struct pb_module *m);
 /* Whether pc is in a program's native code. */
 bool pb_prog_holds(uint64_t pc);

@@ -109,7 +109,7 @@ static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64
 	return (int)nr;
 }
 
-/* If the time must not be read any more, this returns the last time that was read. */
+/* Returns the time. If the time must not be read any more, returns the last time that was read. */
 static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 {
 	static uint64_t last;

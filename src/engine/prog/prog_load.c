@@ -141,8 +141,8 @@ void pb_prog_use_pages(void)
 	pb_bpf_pages = &pages;
 }
 
-/* Returns whether the program loads from structures of the kernel. They don't exist in a process,
- * so each of these loads would fault. */
+/* Returns whether the program loads from structures of the kernel. These structures don't exist in
+ * a process, so each of these loads would fault. */
 static bool probes(const struct pb_bpf_prog_spec *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)

@@ -4,7 +4,7 @@
  * the program's table has no descriptor of ours. The mapping keeps the open file, and so also the
  * file's lock. This lock shows other processes that this process lives. The agent doesn't check
  * whether other processes live, because that takes system calls. Processes outside of the program
- * find what a dead process has left in a map.
+ * clean up after dead processes.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -22,7 +22,7 @@ struct prog_site {
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };
 
-/* A run of a program at a hit, with what is known of the hit. */
+/* A run of a program at a hit. */
 struct pb_prog_run {
 	uint64_t frame;			/* pb_prog_call() sets it, for unwinders */
 	struct pb_bpf_run run;
@@ -51,8 +51,8 @@ struct pb_prog_file {
 	uint64_t size;
 };
 bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
-/* From now on native code goes into the agent's own image as long as there is room. Unwinders can
- * unwind through native code in this image. */
+/* After this call, new native code goes into the agent's own image as long as there is room.
+ * Unwinders can unwind through native code in this image. */
 void pb_prog_use_pages(void);
 /* Verifies and makes the program with number nr in the file. Returns 0 or -errno. */
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
@@ -67,7 +67,7 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
  * returns the last slot. */
 uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
-/* For struct pb_bpf_host. */
+/* Members of struct pb_bpf_host: they note the records and locks that a run holds. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);
 /* Called in a forked child: forgets all runs, because their threads exist only in the parent. */

@@ -4,13 +4,13 @@
  *
  * In the kernel no signal handler runs in the middle of a program. In the agent, a signal may
  * interrupt a run. If the signal isn't a fault, it is queued again, and all signals but faults are
- * masked. It is delivered when the run is over. Some signals can't be queued: faults, all signals
- * under seccomp, signals whose handler has SA_RESETHAND, and signals whose handler was installed
- * past sigaction. The handler of such a signal may leave the run by a jump, or end the thread. In
- * this case the run never goes on. But it may hold a per-CPU slot, a record reserved in a ring
- * buffer, or a lock. These are given back when a later run of the thread begins, if the later run's
- * slot is on the same stack and not lower. If the thread has ended, a later thread may reuse its
- * struct pb_thread. The first run of the later thread then gives them back.
+ * masked. The queued signal is delivered when the run is over. Some signals can't be queued:
+ * faults, all signals under seccomp, signals whose handler has SA_RESETHAND, and signals whose
+ * handler was installed past sigaction. The handler of such a signal may leave the run by a jump,
+ * or end the thread. In this case the run never goes on. But it may hold a per-CPU slot, a record
+ * reserved in a ring buffer, or a lock. These are given back when a later run of the thread begins,
+ * if the later run's slot is on the same stack and not lower. If the thread has ended, a later
+ * thread may reuse its struct pb_thread. The first run of the later thread then gives them back.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,8 +27,8 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
-#define MOST_NESTED	4		/* signal handlers nest runs: this many runs of a thread are
-					 * kept, deeper ones aren't */
+#define MOST_NESTED	4		/* a handler may interrupt a run and cause another run: the
+					 * largest number of nested runs that are kept */
 #define MOST_HELD	4		/* largest number of records and locks of one run that
 					 * abandon() can give back */
 

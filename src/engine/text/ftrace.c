@@ -483,7 +483,8 @@ static void show_available(struct pb_seq *s)
 	}
 }
 
-/* The format of Linux 6.1: "name (count)[ R][ I][ D]\ttramp: ... ->..." */
+/* Follows the format of Linux 6.1, "name (count)[ R][ I][ D]\ttramp: ... ->...", without R, I and
+ * addresses. */
 static void show_enabled(struct pb_seq *s)
 {
 	for (uint32_t k = 0; k < pb_nr_modules && !pb_seq_full(s); k++) {

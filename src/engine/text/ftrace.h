@@ -44,9 +44,9 @@ int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live
  * Context: as in text.h. */
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
-/* Called after hashes or options have changed, or a module came. Updates text and handlers. Returns
- * 0 or -errno. After an error the text is as it was. The caller undoes its change to hashes or
- * options, and calls this function again. */
+/* Called after hashes or options have changed, or a module has arrived. Updates text and handlers.
+ * Returns 0 or -errno. After an error the text is as it was. The caller undoes its change to hashes
+ * or options, and calls this function again. */
 int pb_ftrace_update(bool live);
 /* Removes all ops. The text is again as in the file, except for replaced functions and compiled-in
  * calls. */
@@ -56,9 +56,9 @@ int pb_ftrace_undo(bool live);
 /* Like pb_ftrace_update(), but for one module, whose code no thread runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);
 
-/* Changes the hash as a write of `text` to set_ftrace_filter does. live: returns -EINVAL if a word
- * matches no function. At the start a word may match no function, because modules may arrive
- * later. */
+/* Changes the hash as a write of `text` to set_ftrace_filter does. If `live` is set, returns
+ * -EINVAL for a word that matches no function. At the start a word may match no function, because
+ * modules may arrive later. */
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live);
 /* Sets h back to `before`, which is an earlier copy of h. This undoes all writes since the copy was
  * made. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Adds modules to the table of modules and removes them (text_modules.c), and the lock under which
- * text changes. A row is complete before its flag `present` and the number of rows publish it.
+ * Adds modules to the table of modules (text_modules.c) and removes them. Also has the lock under
+ * which text changes. A row of the table is complete before its flag `present` and the number of
+ * rows publish it.
  */
 #include "engine/text/text_priv.h"
 #include "abi/analysis_check.h"

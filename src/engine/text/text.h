@@ -46,7 +46,7 @@ struct pb_module {
 	bool stubs_sealed;		/* the stubs are executable */
 	bool near;			/* the stubs' head has copies of handlers (arch/arch.h) */
 	uint64_t region, region_size;	/* the memory of sites and stubs together */
-	struct pb_debugger_entry *jit;	/* what debuggers know of the stubs, or NULL */
+	struct pb_debugger_entry *jit;	/* debuggers' entry for the stubs, or NULL */
 	bool present;
 	bool libc;			/* the module is libc or the loader (doc/design/reads.md) */
 	bool lasting;			/* mapped since the start: it is never unmapped */
@@ -98,9 +98,9 @@ uint64_t pb_text_not_near(uint64_t pc);
 
 /* A batch. After pb_text_begin(), call pb_text_change() for each site that is to be patched (on) or
  * restored, and then pb_text_commit(). A site is refused (flags, reason) if its bytes differ from
- * the file, or if no stub is in reach. live: other threads may be running, so they are stopped.
- * Returns 0 or -errno. After an error the text is as it was, except for sites that couldn't be
- * restored either. The batch may be tried again. */
+ * the file, or if no stub is in reach. pb_text_commit() returns 0 or -errno. After an error the
+ * text is as it was, except for sites that couldn't be restored either. The batch may be tried
+ * again. live: other threads may be running, so they are stopped. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
 /* Called after a failed batch. Finds out which jumps of the site the text has, and sets the site's

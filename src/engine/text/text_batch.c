@@ -50,8 +50,8 @@
  *
  * Failure. Before a part is written, each of its patches saves the old bytes; `done` counts the
  * patches that may be in the text. If the threads can't be stopped for a part, the parts that were
- * written are taken back. The last part is taken back first, so that the rule holds on the way back
- * too. If the threads can't be stopped for that either, some places keep their new state.
+ * written are taken back. The last part is taken back first, so that the rule also holds during the
+ * undo. If the threads can't be stopped for the undo either, some places keep their new state.
  * pb_text_look() finds out from the text which places these are.
  */
 #include <asm/errno.h>
@@ -105,7 +105,8 @@ static bool grow(struct part *part)
 		return false;
 	}
 	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
-	/* a child that is forked here may use the part, so it never has an unmapped pointer */
+	/* a child that is forked here may use the part, so part->p always points to mapped
+	 * memory */
 	part->p = (struct pb_patch *)p;
 	part->max = max;
 	if (old.p)
@@ -486,7 +487,7 @@ int pb_text_commit(bool live)
 	/* stubs become executable before any jump leads to them */
 	int err = batch_error ? batch_error : pb_stubs_seal();
 
-	/* the way back is prepared before the first byte is written */
+	/* all old bytes are saved before the first byte is written */
 	for (int i = 0; i < NR_PARTS; i++) {
 		sort_patches(batch[i].p, batch[i].nr);
 		save_old(&batch[i]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The part of a batch that windows of exits have. A window is wanted if it
- * has an exit of a function whose returns are to be hooked. Exits in an entry's window are
- * patched together with the entry.
+ * Adds windows of exits to a batch. A window is wanted if it has an exit of a function whose
+ * returns are to be hooked. Exits in an entry's window are patched together with the entry.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
@@ -89,7 +88,7 @@ bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s)
 
 static void change(struct pb_module *m, uint32_t window, bool on);
 
-/* A window of exits gets a jump. Returns the address that this jump leads to. Usually this is the
+/* Returns the address to which the jump of a window of exits must lead. Usually this is the
  * window's own stub. But if the jump is the second of two shared jumps, its bytes are also a part
  * of the first jump. So the targets of both jumps are chosen together. In this case, if the
  * window's stub is new, through_landing() makes the first jump's stub, too. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs the stages of an analysis in their order (stages.h). Frees the memory of all stages. Checks
- * the finished analysis as the agent will. If the check fails, returns no analysis.
+ * Runs the stages of an analysis in their order (stages.h), and frees the memory of all stages.
+ * Checks the finished analysis with pb_analysis_check(), as the agent will. If the check fails,
+ * returns an error.
  */
 #include <errno.h>
 #include <string.h>

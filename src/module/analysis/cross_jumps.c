@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * For exits.c, sorts and searches jumps from the code of one FDE into the code of another, by
- * target. A piece of code without a name may be a function or a part of a function. To tell which,
- * all jumps to it must be known.
+ * Sorts the jumps that leave their FDE's code by target, and searches them, for exits.c. A piece of
+ * code without a name may be a function, or a part of another function. Which of the two it is
+ * depends on all jumps that lead to the piece.
  */
 #include "module/analysis/stages.h"
 

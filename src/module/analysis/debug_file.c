@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Opens the symbol tables besides .symtab: the separate debug file, by build-id or debug link, and
- * the mini debug info (.gnu_debugdata) in the file. It is no error if a file has neither of them.
+ * Opens the two possible sources of further symbols: the separate debug file, which is found by
+ * build-id or debug link, and the mini debug info, which is the section .gnu_debugdata. It is no
+ * error if a file has neither of them.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -13,8 +13,8 @@
 struct pb_placer {
 	struct pb_an *an;
 	ZydisDecoder decoder;
-	struct pb_window_out out;	/* the result of the last pb_placer_fits() */
-	long last;			/* the index of the window that was kept last, or -1 */
+	struct pb_window_out out;	/* the window that was tried last */
+	long last;			/* the index of the window that was added last, or -1 */
 	pb_gap_vec gaps;		/* padding that may hold slots */
 	size_t gap;			/* all gaps before this index in `gaps` are out of reach */
 };

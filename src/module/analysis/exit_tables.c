@@ -103,6 +103,8 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Puts the windows that functions need into the file's table, sorted by address. Then changes the
+ * elements of left_by: an index in an->exit_windows becomes an index in the file's table. */
 static void put_windows(struct maker *m)
 {
 	struct pb_an *an = m->an;

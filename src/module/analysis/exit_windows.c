@@ -96,8 +96,8 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && !an->fns.v[i].refused ? &an->fns.v[i] : NULL;
 }
 
-/* Returns the window of f's entry as a window of exits. Adds that window to the windows of exits if
- * it isn't the last one there. */
+/* Returns the window of f's entry as a window of exits. Adds that window to the windows of exits,
+ * unless it was added last. */
 static struct pb_an_window *entry_window(struct pb_placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;

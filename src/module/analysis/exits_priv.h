@@ -36,8 +36,8 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 
 /* computed.c: classifies the jump e, which is of kind PB_EXIT_INDIRECT. */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
-/* True if the instruction writes to the return slot or takes its address. The caller knows that the
- * instruction touches the slot. */
+/* True if the instruction writes to the return slot, takes the slot's address, or pops the slot.
+ * The caller knows that the instruction uses the slot. */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* True if the unit takes the address of a jump table (PB_COMPUTED_OFFSETS) that has a target in the
  * unit. */
@@ -48,6 +48,7 @@ bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64
  * if there is none. */
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor);
 
-/* exit_windows.c: finds a window for each exit of the wanted units. */
+/* exit_windows.c: looks for a window for each exit of the wanted units. If an exit gets no window,
+ * its `why` gives the reason. Returns 0 or -ENOMEM. */
 int pb_exit_windows_make(struct pb_an *an, const bool *wanted);
 #endif

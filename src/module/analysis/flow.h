@@ -37,6 +37,7 @@ struct pb_flow {
 /* A piece of code begins. `vouched` is true if a symbol or an FDE says that the piece is code. */
 void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
 		   bool vouched);
+/* Adds f->word to the bitmap of starts. */
 void pb_flow_flush(struct pb_flow *f);
 void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		  const struct pb_cfi_row *row);

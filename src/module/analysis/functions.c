@@ -59,8 +59,8 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
 }
 
-/* True if a call leads to addr, or if an lea or a relocation takes the address. For a cold part,
- * this is always false. */
+/* True if a call leads to addr, or if an lea or a relocation takes the address. Compilers neither
+ * call a cold part nor take its address. */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);

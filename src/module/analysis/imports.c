@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, which code
- * has its address taken, and which functions resolve IFUNCs. They also show what the sections that
- * list hooked functions (__mcount_loc and the like; records.c) contain after the file is loaded,
- * and which text the loader rewrites. A program at a fixed address contains its pointers without
+ * has its address taken, which functions resolve IFUNCs, and which text the loader rewrites. They
+ * also give the contents, after loading, of the sections that hold the compiler's records
+ * (__mcount_loc and similar; records.c). A program at a fixed address contains its pointers without
  * relocations. So in such a program, every aligned word that could be a pointer counts as a
  * pointer.
  */

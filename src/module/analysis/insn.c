@@ -22,7 +22,7 @@
 #define I32	0x40		/* an immediate of 32 bits. With prefix 66, which would make it 16
 				 * bits, the table isn't used */
 #define REL	0x80		/* the immediate is a relative target */
-#define GROUP	0x100		/* ModRM.reg is part of the opcode: look_at_group() */
+#define GROUP	0x100		/* ModRM.reg or REX changes the meaning: look_at_group() */
 #define ZEXT	0x200		/* the immediate isn't sign-extended */
 #define MEM	0x400		/* ModRM names memory */
 #define IS(x)	((uint16_t)(PB_INSN_##x << 12))
@@ -128,7 +128,7 @@ static const uint8_t *read_operand(struct pb_insn *i, const uint8_t *p)
 	return p;
 }
 
-/* Handles opcodes that include ModRM.reg or REX. False if the table can't decode the
+/* Handles opcodes whose meaning depends on ModRM.reg or on REX. False if the table can't decode the
  * instruction. */
 static bool look_at_group(struct pb_insn *i, uint8_t op, uint8_t rex, uint16_t *e)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decodes what the sweep needs to know of an instruction. That is less than a full decoder returns,
- * and takes a tenth of a full decoder's time. A table decodes the frequent opcodes, and Zydis
- * decodes all other opcodes. A test compares the table with Zydis.
+ * Decodes what the sweep needs to know of an instruction. This is less than a full decoder returns,
+ * so decoding takes a tenth of a full decoder's time. A table decodes the frequent opcodes, and
+ * Zydis decodes all other opcodes. A test compares the table with Zydis.
  *
  * Context: any thread.
  */

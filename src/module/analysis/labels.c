@@ -62,7 +62,8 @@ static void find_pairs(struct pb_an *an, const struct pb_fde *unit, struct pairs
 	}
 }
 
-/* Sets *target to the target of the table's entry. False if no instruction begins there. */
+/* Sets *target to the target of the table's entry. False if the entry can't be read, or if no
+ * instruction begins at the target. */
 static bool target_of(struct pb_an *an, uint64_t label, uint64_t entry, uint64_t *target)
 {
 	const uint8_t *p = pb_elf_at(&an->elf, entry, 4);

@@ -5,8 +5,8 @@
  *   __mcount_loc                  addresses of calls of mcount or __fentry__, or
  *                                 of the nops in their place (-mrecord-mcount,
  *                                 -mnop-mcount, tools/recordmcount.c)
- *   __patchable_function_entries  addresses of the first nop, which may come
- *                                 before the entry (for example, with =16,14)
+ *   __patchable_function_entries  addresses of the first nop, which may come before the entry
+ *                                 (for example, with -fpatchable-function-entry=16,14)
  *   xray_instr_map                addresses of XRay's sleds, that is, of code that XRay may
  *                                 patch; a sled of kind 0 is at an entry
  *   no record                     calls of the hooks, found by the sweep

@@ -6,7 +6,7 @@
  *   disp32(%rip)                  the same, displacement fixed up
  *   jmp rel8/rel32                jmp rel32
  *   jcc rel8/rel32                jcc rel32
- *   loop*, jrcxz, jecxz           X +2; jmp +5; jmp rel32
+ *   loop*, jrcxz, jecxz           the same, to +2; jmp +5; jmp rel32
  *   call rel32 (last only)        push $lo; movl $hi,4(%rsp); jmp rel32
  *   call *reg (last only)         push $lo; movl $hi,4(%rsp); jmp *reg
  *   call *m (last only)           push m; pop -16(%rsp);
@@ -303,7 +303,7 @@ static enum pb_refused pad(struct state *s)
 }
 
 /* True if a branch of the window leads into the middle of the same window. A branch to the window's
- * start is allowed: in the copy, it is a jump to the function, too. */
+ * start is allowed: its copy also jumps to the window's start. */
 static bool branches_inside(const struct state *s)
 {
 	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {

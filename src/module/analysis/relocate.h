@@ -19,8 +19,8 @@ struct pb_window_in {
 	uint64_t avail;		/* the number of bytes that may be read */
 	unsigned jump_len;	/* length of the jump that is to be written: PB_JUMP_LEN, ... */
 	unsigned reach;		/* the window holds at least this many bytes of instructions */
-	uint64_t room;		/* the number of bytes up to the next entry, or any number greater
-				 * than avail */
+	uint64_t room;		/* the number of bytes up to the next entry. If no entry follows,
+				 * any number greater than avail */
 	const struct pb_nop *nops; /* calls that become nops, sorted */
 	size_t nr_nops;
 };

@@ -17,7 +17,7 @@
  *   sites     each function's window, recipe and trampoline slot, or the reason why the
  *             function is refused
  *   exits     each function's exits, and how they are hooked
- *   exit tables  the windows of exits and the functions that they belong to, as the file has them
+ *   exit tables  the windows of exits and each function's list of them, in the file's format
  *   emit      the file
  *
  * Context: one thread. The sweep may have a second thread, which shares the bitmaps of ranges.
@@ -39,7 +39,8 @@ struct pb_range {
 	const uint8_t *bytes;
 	bool stubs;		/* the range is .plt or a similar section: it holds no functions */
 	/* bitmaps with a bit for each byte of the range. reached: control may come to the byte, by
-	 * any means. called: a call leads to the byte, or code takes the byte's address */
+	 * any means. called: a call leads to the byte, or an lea or a relocation takes its
+	 * address */
 	uint64_t *reached, *called;
 	/* bitmaps that exist only with PB_MODULE_RETURNS. starts: an instruction begins at the
 	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
@@ -130,10 +131,10 @@ struct pb_an {
 	size_t main_range;	/* the index of the biggest range */
 	struct pb_cfi cfi;
 	PB_VEC(struct pb_cand) cands;
-	pb_addr_vec labels;	/* symbols in code that are no functions */
+	pb_addr_vec labels;	/* addresses of symbols in code that aren't candidates */
 	pb_hook_vec hook_slots, hook_stubs; /* hook_slots: words that point to hooks. hook_stubs:
 					     * the linker's stubs that jump to hooks */
-	pb_addr_vec ifuncs;	/* resolvers */
+	pb_addr_vec ifuncs;	/* addresses of IFUNC resolvers */
 	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
 	PB_VEC(struct pb_word) words;	/* the words that relocations write in record sections */
 	pb_addr_vec textrels;	/* addresses in code, where relocations change bytes */
@@ -208,7 +209,7 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
 /* Marks the address as reached by other means than a direct branch in known code. `called` is true
- * if a call leads to the address, or if code takes the address. */
+ * if a call leads to the address, or if an lea or a relocation takes the address. */
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);

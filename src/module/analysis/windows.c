@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes the window of a jump: relocates the instructions that the jump would overwrite
- * (relocate.c), and refuses the window if the patched program would go wrong. That is so if a
- * branch leads into the jump, if the loader relocates bytes of the window, or if the window cuts
- * the call of a hook.
+ * (relocate.c), and refuses the window if the patched program could go wrong. The reasons for that
+ * are a branch that leads into the jump, a relocation that changes bytes of the window, and a call
+ * of a hook that lies only partly in the window.
  */
 #include "base/base.h"
 #include "module/analysis/relocate.h"

@@ -10,7 +10,7 @@
 #include "module/elf/cfi.h"
 
 /* Makes the file. cfi is the module's unwind table, or NULL if there is none. Returns 0, -ENOMEM or
- * -EFBIG. The caller frees *file. */
+ * -EFBIG. If the result is 0, the caller frees *file. */
 int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t **file,
 		  size_t *size);
 /* Returns the checksum of the file whose header is s. All s->size bytes must be readable. The field

@@ -8,7 +8,7 @@
 #include "module/elf/vec.h"
 
 struct pb_rows_fde {
-	uint32_t start;		/* the file's offset of the code */
+	uint32_t start;		/* offset of the code in the file */
 	uint32_t fde;		/* offset of the FDE in the table */
 };
 

@@ -8,8 +8,8 @@
  * argv[1]. argv[1] is the build without -DLAUNCHER. If the launcher set the filter through libc,
  * the agent would notice the filter and would not trace argv[1]. So the launcher has its own
  * `syscall` instruction. In a program with such an instruction, the agent avoids reads that may
- * fault (doc/design/reads.md). The traced program must not have it, so the launcher is a separate
- * build.
+ * fault (doc/design/reads.md). The test needs these reads, so the traced program must not have the
+ * instruction, and the launcher is a separate build.
  */
 #define _GNU_SOURCE
 #include <linux/audit.h>

@@ -9,7 +9,7 @@ patchbay=$(realpath "$1") failed=0
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-check() {	# STATUS EXPECTED ARGS...: what it prints
+check() {	# STATUS EXPECTED ARGS...: `bpf ARGS` exits with STATUS and prints EXPECTED
 	status=$1 expected=$2; shift 2
 	got=$("$patchbay" bpf "$@" 2>"$tmp/err" </dev/null); was=$?
 	got=$(printf %s "$got" | sed 's/ jited=[0-9]*//; s/ xlated=[0-9]*//; s/ ns=[0-9]*$//; '"$strip")
@@ -82,7 +82,7 @@ most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 if done.returncode or "RUN retval=" not in done.stdout or most > 100 << 10:
     sys.exit("%d, %s, %d KB" % (done.returncode, done.stdout[:200], most))
 EOF
-# without -l, an accepted program has no log; for a refused program, only the end of the log is
+# without -l, an accepted program has no log; for a rejected program, only the end of the log is
 # printed
 check 0 "ACCEPT verified=2" verify $one
 [ -s "$tmp/err" ] && { echo "FAILED: a log was written without -l"; failed=1; }
@@ -109,8 +109,8 @@ check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "791000
 check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
 check 0 ffffffffffffffff run --plugin --interpret --program "b7000000ffffffff $exit0"
 check 1 "" run --plugin --program "7910000000000000 $exit0"
-# a program may access the given memory at any alignment, up to the last byte; this memory takes no
-# part of the program's stack
+# a program may access the given memory at any alignment, up to the last byte; this memory uses none
+# of the program's stack
 check 0 8877665544332211 run --plugin "aa bb 11 22 33 44 55 66 77 88 cc dd" --program "7910020000000000 $exit0"
 check 0 1100 run --plugin "ff 00 11" --program "6910010000000000 $exit0"
 check 0 3322 run --plugin --interpret "ff 00 11" --program "6a01010022330000 6910010000000000 $exit0"
@@ -246,7 +246,7 @@ size="--map=open:max_entries"
 # a map of 32 MB; `limited` limits the address space, and some of its limits leave no room for a
 # copy of the map's value
 check 0 "" load -q "$size=1,value_size=$((32 << 20))" "$tmp/sized.bpf.o" large
-limited() {	# VERB ARGS...: with limits from 32 to 112 MB; the output stops at its first byte
+limited() {	# VERB ARGS...: runs `map VERB` with 32 to 112 MB; reads one byte of its output
 	verb=$1; shift
 	: >"$tmp/err"
 	for mb in 32 48 64 80 96 112; do
@@ -291,8 +291,8 @@ done
 says 3 "patchbay bpf run: --map :max_entries=1: say NAME:max_entries=N, or value_size, key_size" \
 	run -q --map :max_entries=1 "$tmp/sized.bpf.o"
 says 2 "a map has max_entries=N" load -q --map open: "$tmp/sized.bpf.o" other
-# if the source itself writes a map descriptor into a load, the load is invalid; the number isn't
-# taken as an index of the object's maps
+# if the program's source writes a number as map descriptor into a load, the load is invalid; the
+# number isn't taken as an index of the object's maps
 cat >"$tmp/raw.bpf.c" <<'C'
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

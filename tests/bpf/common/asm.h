@@ -3,10 +3,10 @@
  * An assembler for tests. It reads the output of pb_bpf_disasm(), and also:
  *
  *	# comment          ; separates instructions, like a new line
- *	again:             a label, at the beginning of a line
+ *	again:             a label, at the beginning of a line or after a semicolon
  *	r1 = 0x1234 ll     64-bit load; after "(18)" the ll may be missing
  *	r1 = func again    address of a subprogram
- *	r1 = map 3         imm 3 with source BPF_PSEUDO_MAP_FD
+ *	r1 = map 3         64-bit load with imm 3 and source BPF_PSEUDO_MAP_FD
  *	if w1 s< -5 goto again
  *	may_goto again
  *	call again         calls a subprogram; call #12 or call NAME#12 calls a helper

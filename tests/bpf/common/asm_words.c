@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads the words of an assembler's source: fixed texts, registers and numbers. A function whose
- * name begins with asm_take reads a word only if the source continues with it. The other functions
- * require the word, and otherwise report an error. */
+ * name begins with asm_take reads a word only if the source continues with it. If the word is
+ * missing, asm_expect(), asm_reg(), asm_imm32() and asm_offset() report an error. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ struct use {
 };
 
 struct as {
-	const char *p;		/* the rest of the instruction */
+	const char *p;		/* the rest of the current statement */
 	struct asm_out *out;
 	int line;
 	bool failed;

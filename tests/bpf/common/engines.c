@@ -28,6 +28,8 @@ static const struct bpf_insn start[] = {
 };
 #define START	(sizeof(start) / sizeof(start[0]))
 
+/* Stores the opcode of each instruction in ops[]. Sets begins[i] if a subprogram begins at
+ * instruction i. Returns 0 or -EINVAL. */
 static int decode(const struct bpf_insn *insns, uint32_t nr, uint8_t *ops, uint8_t *begins)
 {
 	begins[0] = begins[START] = 1;
@@ -84,6 +86,7 @@ static uint32_t find_subs(struct pb_bpf_sub *subs, const struct bpf_insn *insns,
 	return n;
 }
 
+/* In an engine's program, the offset of a call is the size of the caller's frame. */
 static void set_frames(struct bpf_insn *insns, uint32_t nr, const uint8_t *ops,
 		       const struct pb_bpf_sub *subs, uint32_t nr_subs)
 {

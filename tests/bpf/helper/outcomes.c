@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares the outcomes of a series of calls (outcomes.h). Differences that later kernels or a flaw
- * of the kernel explain are none: as_newer() and is_kernels_flaw() know them. */
+/* Compares the outcomes of a series of calls (outcomes.h). A difference doesn't count if a change
+ * in later kernels (as_newer()) or a flaw of the kernel (is_kernels_flaw()) explains it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,10 +23,10 @@ static void hex(const char *what, const uint8_t *p, uint32_t n)
 	print_message("\n");
 }
 
-/* Returns what later kernels return in place of ret. Our helpers follow 6.1. */
+/* Returns the value that later kernels return in place of ret. Our helpers follow Linux 6.1. */
 static uint64_t as_newer(uint32_t id, uint64_t ret)
 {
-	/* since Linux 6.13 the result of csum_diff has 16 bits */
+	/* since Linux 6.13, the result of csum_diff has 16 bits */
 	if (id == BPF_FUNC_csum_diff && ret < (1ull << 32)) {
 		ret = (ret & 0xffff) + (ret >> 16);
 		return (ret & 0xffff) + (ret >> 16);

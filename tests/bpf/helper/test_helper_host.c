@@ -372,7 +372,7 @@ static void events(void **state)
 	assert_int_equal(seen.event_index, 2);
 	assert_int_equal(DO(perf_event_output, 0, P(&map), 3, P("abc"), 3), -ENOENT);
 	assert_int_equal(DO(perf_event_output, 0, P(&map), 1 | 1ull << 32, P("abc"), 3), -EINVAL);
-	/* the upper half of the flags says how many bytes of the packet are appended */
+	/* the upper half of the flags is the number of the packet's bytes that are appended */
 	prog.type = pb_bpf_type_of(BPF_PROG_TYPE_XDP);
 	assert_int_equal(DO(perf_event_output, P(&xdp), P(&map), 1 | 4ull << 32, P("abc"), 3), 0);
 	assert_memory_equal(seen.event, "abc1234", 7);

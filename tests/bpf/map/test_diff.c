@@ -425,7 +425,7 @@ static void odd(struct pair *p, uint32_t type)
 			a->flags ^= 1u << (rnd(3) ? rnd(12) : rnd(32));
 			break;
 		}
-	/* Patchbay doesn't support NUMA nodes, BTF descriptors, and tokens */
+	/* Patchbay doesn't support NUMA nodes, BTF descriptors or tokens */
 	a->flags &= ~(uint32_t)BPF_F_NUMA_NODE & 0xfff;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes map operations as eBPF programs do: on several threads, in signal handlers, and while locks
+/* Calls map operations as eBPF programs do: on several threads, in signal handlers, and while locks
  * are held. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ struct worker {
 	pthread_t thread;
 };
 
-/* Changes random keys. Each word of a value is the value's key. */
+/* Changes random keys. Each word of a value is equal to the value's key. */
 static void *change_keys(void *arg)
 {
 	struct worker *w = arg;
@@ -252,7 +252,7 @@ static int none(void *arg, const void *data, uint64_t size)
 	return 0;
 }
 
-/* An operation in a signal handler never waits for the operation that it has interrupted. */
+/* An operation in a signal handler never waits for the operation that the handler interrupted. */
 static void handlers(void **state)
 {
 	struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { 0 };

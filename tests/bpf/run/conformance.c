@@ -372,8 +372,8 @@ static char *trimmed(char *s)
 	return s;
 }
 
-/* Reads a line "-- key: value". Returns the member of b that gets the lines that follow, or
- * NULL. */
+/* Reads a line "-- key: value" or "-- name". A name begins a new block. Returns the member of b
+ * that gets the lines that follow, or NULL. */
 static char **option(struct block *b, char *line)
 {
 	static const struct { const char *key; size_t at; } texts[] = {

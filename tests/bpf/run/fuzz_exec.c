@@ -99,7 +99,7 @@ static int difference(uint64_t program, uint32_t nr, const uint8_t *in, const ch
 	return 1;
 }
 
-/* Returns the program's memory. After this memory come 8 bytes, like in the kernel's packet, and an
+/* Returns the program's memory. After this memory come 8 bytes, as in the kernel's packet, and an
  * inaccessible page. */
 static uint8_t *memory(void)
 {
@@ -120,7 +120,7 @@ static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *i
 	uint8_t *mem = memory();
 
 	memcpy(mem, in, GEN_MEMORY);
-	/* like in the kernel, the program may read the 8 bytes after the memory */
+	/* as in the kernel, the program may read the 8 bytes after the memory */
 	memset(mem + GEN_MEMORY, 0, 8);
 	o->result = engine_prog_run(p, e, mem, GEN_MEMORY);
 	memcpy(o->mem, mem, GEN_MEMORY);

@@ -2,8 +2,8 @@
 /*
  * Verifies random programs with maps, and runs them on all engines and in this machine's kernel. A
  * program starts with empty maps and gets several packets, one after another. All engines and the
- * kernel get the same packets. They must have the same result and packet after each run, and the
- * same maps at the end.
+ * kernel get the same packets. On all of them, results and packets must be the same after each run,
+ * and maps must be the same at the end.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */

@@ -280,7 +280,7 @@ static void atomic(struct gen *g)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
 	/* Linux 6.18 also loses the precision of a fetched value. As a result, it removes branches
 	 * that are taken. So the program stores the value in the packet and loads it again. After
-	 * that the verifier knows nothing of the value. */
+	 * that, the verifier knows nothing about the value. */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);

@@ -250,8 +250,8 @@ static void on_fault(int sig, siginfo_t *info, void *ucontext)
 		u->uc_mcontext.gregs[REG_RIP] = (greg_t)to;
 }
 
-/* On each engine, the load `code` at address `at` must give `want`. If `same` is true, the load's
- * source and destination are the same register. */
+/* On each engine, a load with the BPF code `code` and our opcode `op` must give `want` for address
+ * `at`. If `same` is true, the load's source and destination are the same register. */
 static void probe(uint8_t op, uint8_t code, uint64_t at, uint64_t want, bool same)
 {
 	const struct pb_bpf_prog_spec spec = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes a program of instructions for the chosen engine, and runs it (unverified.h). A failure ends
- * the test. */
+/* Makes a program from instructions for the chosen engine, and runs it (unverified.h). A failure
+ * ends the test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

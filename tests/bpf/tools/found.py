@@ -18,7 +18,7 @@ class Found:
         self.counted = collections.defaultdict(dict)
         self.said = []          # the program's lines
         self.symbols, self.variables, self.stderr = [], {}, ""
-        self.by_kernel = False
+        self.by_kernel = False      # whether the kernel ran the tool (oracle.c)
 
     def elements(self, name):
         for known, elements in self.maps.items():
@@ -49,7 +49,8 @@ class Found:
         return best or "?"
 
     def names(self, addresses):
-        """Returns the names of a stack's functions, without functions outside of the program."""
+        """Returns the names of a stack's functions, without _start and without functions outside of
+        the program."""
         names = [self.symbol(a - (i > 0)) for i, a in enumerate(addresses) if a]
         return tuple(n for n in names if n not in ("?", "_start"))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel as the reference implementation. Loads an object by libbpf, starts a process, and
+ * The kernel as the reference implementation. Loads an object with libbpf, starts a process, and
  * attaches the programs to the process by uprobes. Prints each record when it comes. Prints the
  * maps at the end.
  *
@@ -67,7 +67,7 @@ static void on_lost(void *arg, int cpu, __u64 n)
 	exit(9);
 }
 
-/* NAME:max_entries=N,value_size=N */
+/* Sets sizes of a map. `text` is "NAME:max_entries=N,value_size=N"; either size may be missing. */
 static void resize(struct bpf_object *o, const char *text)
 {
 	char name[64];
@@ -139,8 +139,8 @@ static void listen_to(struct bpf_object *o)
 	}
 }
 
-/* Attaches the program of a section "uprobe/PATH:FUNCTION" or "uretprobe/PATH:FUNCTION". Other
- * sections have no target: tail calls reach their programs. */
+/* Attaches the program of a section "uprobe/PATH:FUNCTION" or "uretprobe/PATH:FUNCTION". Programs
+ * of other sections aren't attached; tail calls reach them. */
 static void attach(struct bpf_program *p, pid_t pid)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);

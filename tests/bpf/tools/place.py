@@ -36,7 +36,7 @@ class Place:
 
     def object(self, name):
         """Returns the object, compiled for self.cpu, which is v2 or v3. For v3, the compiler also
-        uses instructions that compare the lower 32 bits of registers."""
+        uses 32-bit arithmetic and 32-bit comparisons."""
         where = os.path.join(self.work, self.cpu)
         if (name, self.cpu) not in self.objects:
             os.makedirs(where, exist_ok=True)

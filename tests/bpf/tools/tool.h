@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The common part of the tools: headers, log2 in the way of libbpf-tools, counting in a map. */
+/* The common part of the tools: headers, log2 as in libbpf-tools, counting in a map. */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <asm/ptrace.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of
 numeric iterators, progs/iters*.c. The sources are unpacked and compiled once, under the build
-directory. They are not in our repository. This module also parses the output of `annotated`."""
+directory. They are not in our repository. This module also parses the output of bpf_annotated."""
 import collections
 import glob
 import hashlib
@@ -237,7 +237,7 @@ def unmatched_lines(patterns, text):
     return None
 
 
-# --- the output of `annotated` ----------------------------------------------------------------
+# --- the output of bpf_annotated --------------------------------------------------------------
 
 Program = collections.namedtuple("Program", "file name section tags why verdicts runs xlated")
 

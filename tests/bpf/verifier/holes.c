@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which this verifier
- * needs much time. Later kernels refuse most of the unsafe programs. Most programs have a harmless
- * variant. A test's name says what its program does.
+ * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which the verifier of
+ * Linux 6.1 needs much time. Later kernels refuse most of the unsafe programs. Most programs have a
+ * harmless variant. A test's name says what its program does.
  */
 #include <errno.h>
 #include <setjmp.h>

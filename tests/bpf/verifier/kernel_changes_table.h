@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests of the kernel's table for which Linux 6.12 and Linux 6.1 have different verdicts or
- * messages. In one test, only Patchbay's message differs.
+ * Tests of the table of Linux 6.1 for which a later kernel has another verdict or message. The
+ * later kernel is Linux 6.12, or Linux 6.18 where a comment says so. In one test, only Patchbay's
+ * message differs.
  */
 #ifndef PB_TEST_KERNEL_CHANGES_TABLE_H
 #define PB_TEST_KERNEL_CHANGES_TABLE_H
@@ -12,14 +13,15 @@
 static const struct change {
 	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it
 						 * differs from `message` */
-	bool accepted, privileged;	/* accepted: Linux 6.12 accepts the program; privileged: it
-					 * does so with privileges only */
+	bool accepted, privileged;	/* accepted: the later kernel accepts the program;
+					 * privileged: only with privileges */
 } changes[] = {
 	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed
 	 * bounds */
 	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true,
 	  .privileged = true },
-	/* 6.12 follows negations, so the number is known and the two paths have the same mask */
+	/* 6.18 knows the result of a negation, so in these three tests a number is known; in the
+	 * first two tests, both paths then have the same mask */
 	{ "map access: known scalar += value_ptr unknown vs unknown (lt)", .accepted = true },
 	{ "map access: known scalar += value_ptr unknown vs unknown (gt)", .accepted = true },
 	{ "check deducing bounds from const, 10", "R0 tried to subtract pointer from scalar",

@@ -8,8 +8,8 @@
  *
  * Includes the files that make_table extracted from the installed package. Prints differences and
  * counts. Exit status 1: a verdict, a message or a result differs, or the verifier leaks memory.
- * kernel_changes_table.h lists the tests for which Linux 6.12 has another verdict or message than
- * the table.
+ * kernel_changes_table.h lists the tests for which a later kernel has another verdict or message
+ * than the table.
  */
 #include "kernel_changes_table.h"
 #include "kernel_tests.h"
@@ -193,7 +193,7 @@ static int length_of(const struct bpf_insn *insns)
 /* One verification of a test, and its result. */
 struct attempt {
 	const struct bpf_test *t;
-	bool privileged, good, said;	/* good: the verdict is right; said: so is the message */
+	bool privileged, good, said;	/* good: the verdict is right; said: the message is right */
 	int expected, err;
 	const char *message;
 	struct btf *btf;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of kernel_tests share. make_table extracts table.h, with the types of the kernel's
- * tests, from the installed package. kernel_tests.c judges the tests. kernel_tests_maps.c makes
- * their maps. kernel_tests_run.c runs accepted programs.
+ * Declarations for the files of kernel_tests. make_table extracts table.h, with the types of the
+ * kernel's tests, from the installed package. kernel_tests.c verifies the tests' programs.
+ * kernel_tests_maps.c makes their maps. kernel_tests_run.c runs accepted programs.
  */
 #ifndef PB_TEST_KERNEL_TESTS_H
 #define PB_TEST_KERNEL_TESTS_H
@@ -50,7 +50,8 @@ extern struct table_sum table_sum;
 extern struct pb_bpf_mem table_mem;
 extern long table_allocated;
 
-/* The maps of all tests. If Patchbay has the type, the map is real. */
+/* The maps of all tests. If Patchbay has the type, the map is real. Otherwise it has only its
+ * attributes. */
 extern struct pb_bpf_map table_maps[MAX_NR_MAPS];
 /* Creates the maps and fills them, as the kernel's test runner does. */
 void table_open_maps(void);
@@ -60,10 +61,10 @@ bool table_has_maps(const struct pb_bpf_verify *v);
 /* Each map has a list of instructions. Stores the map's descriptor in these instructions. */
 void table_fix_up(struct bpf_test *t, struct bpf_insn *insns);
 /* Fills program array n with three programs. The first returns 42, the third returns 24. The second
- * makes tail calls to itself and at last returns 41. */
+ * makes tail calls to itself up to the limit, and then returns 41. */
 void table_fill_prog_array(uint32_t type, int n, const uint32_t keys[3]);
 
-/* Makes a program that can run from a verified program. Returns NULL if this isn't possible. */
+/* Makes a verified program runnable. Returns NULL if this isn't possible. */
 struct pb_bpf_prog *table_make_prog(struct pb_bpf_verify *v);
 /* Runs an accepted program on both engines, and compares the results with the table. */
 void table_run(const struct bpf_test *t, struct pb_bpf_verify *v, bool privileged);

@@ -78,7 +78,7 @@ void table_open_maps(void)
 				.attr = specs[i].attr, .types = specs[i].types, .name = "test_map"
 			};
 	}
-	/* the names of types aren't copied to shared memory, so the real map doesn't have them */
+	/* the names of types are not in shared memory, only in this process's view of the map */
 	table_maps[22].types = specs[22].types;
 	table_maps[4].objects = &objects[0];
 	table_maps[5].objects = &objects[1];

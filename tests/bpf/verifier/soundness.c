@@ -411,7 +411,7 @@ static void test_random(void **state)
 		size_t nx = around(&a, x), ny = around(&b, y), nr = 0;
 		struct pair p[MEMBERS * MEMBERS];
 
-		/* a constant, because for shifts the verifier must know the amount */
+		/* uses a constant, because the verifier must know the amount of a shift */
 		if (!(next() % 4)) {
 			describe(&b, next() % 70, 0);
 			y[0] = b.wide.umax;

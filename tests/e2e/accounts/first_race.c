@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Forks argv[1] children. In each child, all threads make their first traced calls at the same
- * time. One of these threads is the thread that forked. It has open calls from before the fork. The
- * exit status is 1 if a child was killed or computed a wrong result. */
+ * time. One of these threads is the child's main thread, which has open calls from before the fork.
+ * The exit status is 1 if a child was killed or computed a wrong result. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

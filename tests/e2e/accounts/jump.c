@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Leaves a handler by siglongjmp() argv[1] times, like a timeout. If a jump interrupts a call, the
- * call may be counted or not counted. */
+/* Leaves a handler by siglongjmp() argv[1] times, as programs do to implement a timeout. If a jump
+ * interrupts a call, the call may be counted or not counted. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes many threads, nested calls or coroutines. All of them have open calls, so the tracer has to
- * keep a state for each. Prints the number of calls, and the memory that is used while most of them
- * exist.
+ * Makes many threads, nested calls or coroutines. The tracer must keep a state for each of them,
+ * because all of them have open calls. Prints the number of calls, and the memory that is used
+ * while most threads, calls or coroutines exist.
  *
  *   limits threads N		N threads at the same time, each with two open calls
  *   limits deep N		N nested calls

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes threads for which a recorder can't tell from pid and tid alone whether the thread lives.
+ * Makes threads. From their pids and tids alone, a recorder can't tell whether they live.
  *   numbers child          a thread other than the main thread makes a child's first call
  *   numbers space N        like "child", but in a new pid namespace, and with N idle children
  *   numbers spaces N       makes N namespaces, one after the other. The only process of each
  *                          namespace makes a few calls and ends
- *   numbers churn N        like "spaces", but the processes are in this namespace
+ *   numbers churn N        like "spaces", but the processes are in the program's own namespace
  * Prints the number of calls of work().
  */
 #define _GNU_SOURCE

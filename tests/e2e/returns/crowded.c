@@ -30,7 +30,8 @@ LEVEL(3, f4(x))
 LEVEL(2, f3(x))
 LEVEL(1, f2(x))
 
-/* a ret to which a jump leads, and another exit right after the ret */
+/* by_exit() has a ret to which a jump leads. The window of another exit comes right after this ret.
+ * "far" keeps trampoline slots out of reach. */
 __asm__(
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\n"

@@ -97,7 +97,8 @@ static void rounds(void)
 
 static struct shared {
 	unsigned long epoch;	/* odd while calls are recorded */
-	unsigned long certain, most, jumps, forks;
+	unsigned long certain, most, jumps, forks;	/* certain: calls that must be recorded;
+							 * most: calls that may be recorded */
 	int stop;
 } *shared;
 

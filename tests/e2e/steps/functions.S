@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program's traced functions, one for each kind of exit, and functions that call them. Each
+ * The program's traced functions, with exits of all kinds, and functions that call them. Each
  * traced function counts its own calls with one instruction.
  */
 	.text
@@ -310,8 +310,8 @@ T t_cramped_tail, 25
 	jmp	t_leaf
 E t_cramped_tail
 
-	/* Saves the old stack pointer on the new stack, because handlers would see it in a
-	 * register. CFA = *rsp + 8 */
+	/* Saves the old stack pointer on the new stack. In a register, handlers would see it. CFA =
+	 * *rsp + 8 */
 	.macro to_cramped
 	mov	cramped_at(%rip), %rax
 	mov	%rsp, (%rax)

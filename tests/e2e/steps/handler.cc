@@ -107,6 +107,8 @@ static void act_now(void)
 	}
 }
 
+/* If the instruction is a stub's jump to the agent, notes the address of the pointer that the jump
+ * reads: jmp *(%r11) at an entry, jmp *DISTANCE(%rip) at an exit. */
 static void note_word(const greg_t *g)
 {
 	const unsigned char *code = (const unsigned char *)g[REG_RIP];

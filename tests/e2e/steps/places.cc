@@ -149,7 +149,7 @@ void look(const greg_t *g)
 	static const int numbers[] = {
 		REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBX, REG_R8, REG_R9, REG_R10,
 		REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RBP };
-	static uint64_t first;
+	static uint64_t first;		/* addresses on the stack are printed as offsets from it */
 	uint64_t pc = (uint64_t)g[REG_RIP];
 	struct frames f = {};
 	char at[32];

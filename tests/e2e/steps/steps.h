@@ -84,8 +84,9 @@ extern bool is_child;		/* this process is a child of the handler */
 bool is_new(long tid);
 void use(long tid);
 
-/* Both continue the stepped call in a child. The parent of fork_here() waits until the child has
- * ended. The parent of fork_late() goes on, and the child waits for release_late_child(). */
+/* fork_here() and fork_late() fork a child, which continues the stepped call. After fork_here(),
+ * the parent waits until the child has ended. After fork_late(), the parent goes on, and the child
+ * waits for release_late_child(). */
 void fork_here(void), fork_late(void), release_late_child(void);
 
 /* ---- handler.cc -------------------------------------------------------------- */
@@ -105,14 +106,15 @@ extern volatile bool happened;	/* the handler has acted */
 extern char acted_at[32];	/* the real program counter at which the handler acted */
 extern sigjmp_buf out, *inside;
 
-/* An asynchronous cancellation of the thread `cancelled`. The handler asks for it by cancel_now,
- * and waits for cancel_sent. */
+/* An asynchronous cancellation of the thread `cancelled`. The handler requests it by setting
+ * cancel_now, and waits until cancel_sent is set. */
 extern volatile bool cancel_now, cancel_sent;
 extern pthread_t cancelled;
 
-extern bool observing;		/* look at each instruction */
-extern bool noting;		/* find the words below */
-extern bool poke_uncounted;	/* take a thread's counts away before it counts a lost call */
+extern bool observing;		/* the handler calls look() at each instruction */
+extern bool noting;		/* the handler finds the words below */
+extern bool poke_uncounted;	/* the handler clears the agent's pointer to a thread's counts just
+				 * before the agent counts a lost call */
 
 /* Addresses of the pointers through which stubs jump to the agent. site_word: the pointer of the
  * first site that a call hits. ret_word: the pointer for returns. jump_word: the pointer for tail

@@ -4,7 +4,7 @@
  * handler, on an alternate stack, on a coroutine's stack, and in a thread that will be cancelled.
  * Meanwhile two threads make calls, and a thread loads and unloads a library. The program prints
  * "ready". At the next line on stdin all calls return. The program checks their results, and that
- * nothing of the agent remains.
+ * nothing of the agent remains. If argv[1] is given, it is the path of a FIFO that replaces stdin.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

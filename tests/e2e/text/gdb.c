@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions whose first instructions change the stack. Until stdin ends, main() calls middle(), and
- * middle() calls these functions. A debugger steps through their stubs.
+ * Functions whose first instructions change the stack. Until stdin has a byte or ends, main() calls
+ * middle(), and middle() calls these functions. A debugger steps through their stubs.
  */
 #include <poll.h>
 #include <string.h>

@@ -31,7 +31,7 @@
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), \
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* Allows the system calls that a static program needs, and execve. */
+/* Allows the system calls that a static program needs, and execve, setuid and read. */
 static struct sock_filter filter[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	ALLOW(SYS_execve), ALLOW(SYS_write), ALLOW(SYS_brk), ALLOW(SYS_arch_prctl),

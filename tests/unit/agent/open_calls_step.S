@@ -26,8 +26,8 @@
 	open_check rcx, 3f
 	cmpb	$0, O_STATE(%rcx)
 	jne	1f
-	btsl	$0, O_STATE(%rcx)		/* writes the parent's ENTRY, unless a handler has
-						 * written it */
+	btsl	$0, O_STATE(%rcx)		/* the parent's ENTRY is written next, unless a
+						 * handler has written it */
 	jc	1f
 	mov	$8, %eax
 	xadd	%rax, step_pos(%rip)

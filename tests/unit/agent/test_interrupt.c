@@ -329,7 +329,7 @@ static void a_child_has_its_state_again(void **state)
 	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
 
 	made_anew = 0;
-	memset(&process, 0, sizeof(process));	/* the kernel wipes it in the child */
+	memset(&process, 0, sizeof(process));	/* the kernel wipes both in the child */
 	memset(&thread, 0, sizeof(thread));
 	follows = false;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);

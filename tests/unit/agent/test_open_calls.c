@@ -8,7 +8,7 @@
  * The program counts its calls itself. The records must agree with that count. They may differ by
  * one call for each entry or exit that a jump abandons.
  *
- * With an argument, the program tests more pairs of steps and takes half an hour.
+ * With an argument, the program tests more steps and pairs of steps, and takes half an hour.
  *
  * The handler is installed by a raw system call, as in Go programs. So the protocol isn't notified
  * of the handler.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Stops all threads of a process. The threads must not notice the stop. */
+/* Tests that a thread doesn't notice a stop of all threads, even if the thread gets no processor in
+ * time. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,8 +31,8 @@ void pb_note_makecontext(void)
 }
 
 static int epoll_fd, event_fd;
-/* interrupted: number of waits that failed with EINTR. waiting: number of rounds that have begun.
- * woken: number of rounds that have ended. */
+/* interrupted: number of waits that failed with EINTR. waiting: number of rounds in which the
+ * thread has begun to wait. woken: number of rounds that have ended. */
 static volatile int interrupted, waiting, woken;
 
 static void use_first_cpu(int policy)

@@ -8,6 +8,8 @@
 #include "arch/arch.h"
 #include "engine/text/text_priv.h"
 
+/* The macro "far" puts 300 bytes between functions, so that a short jump can't reach the padding or
+ * code of another function. */
 static const char *const code_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"

@@ -5,9 +5,9 @@
  * writer goes on to another chunk. After this, the handler returns or leaves by a jump.
  *
  * Each record that was written completely must be in the ring exactly once. Any other record must
- * be in the ring at most once. No chunk may be written beyond its end, and no chunk may be lost. If
- * no chunk was free, the handler may get a chunk that has become free since. In this case the
- * interrupted record has room, too.
+ * be in the ring at most once. No chunk may be written beyond its end, and no chunk may be lost. In
+ * one test no chunk is free at first, and the handler frees a chunk and takes it. After this, the
+ * interrupted record must find room in this chunk, except at a few steps.
  *
  * In the tests of test_writer_fork.c, the handler forks.
  *
@@ -266,7 +266,7 @@ static void a_handler_gets_the_last_chunk(void **state)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
 
-/* Writes a record, and interrupts this at step k, and at step_later if it is set. */
+/* Writes a record. Meanwhile the handler acts at step k and, if step_later is set, at that step. */
 static void put_interrupted(long k)
 {
 	step = 0;
@@ -298,9 +298,9 @@ static bool names_a_free_chunk(void)
 	return false;
 }
 
-/* A change of chunks is interrupted at its steps k and k + 1. Both handlers go on to another chunk,
- * and the chunk that is left is drained. After that, the interrupted change enters this chunk in
- * the list of left chunks. Returns whether it did so. */
+/* Handlers interrupt a change of chunks at steps k and k + 1. Each handler goes on to another chunk
+ * and drains the full chunks. So the chunk that the interrupted change leaves becomes free. Returns
+ * whether the interrupted change then enters this free chunk in the list of left chunks. */
 static bool leaves_a_free_chunk(long k, uint8_t *numbers)
 {
 	begin_full();
@@ -353,8 +353,8 @@ static void a_handler_takes_a_left_chunk_again(void **state)
 		;
 }
 
-/* A change of chunks is interrupted at step k, and the handler's record changes chunks, too.
- * Returns whether both have entered the chunk that they left. */
+/* A handler interrupts a change of chunks at step k, and the handler's record changes chunks, too.
+ * Returns whether both changes have entered the same chunk in the list of left chunks. */
 static bool enters_twice(long k, uint8_t *numbers)
 {
 	begin_full();
@@ -367,9 +367,9 @@ static bool enters_twice(long k, uint8_t *numbers)
 	return false;
 }
 
-/* The list of left chunks names a chunk twice. The next change of chunks is interrupted at step k.
- * The handler hands the chunk over, it is drained, and the handler takes it again. Returns false if
- * the change takes fewer than k steps. */
+/* The list of left chunks names a chunk twice. A handler interrupts the next change of chunks at
+ * step k. The handler hands that chunk over, drains it, and takes it again. Returns false if the
+ * change takes fewer than k steps. */
 static bool named_twice_at_step(long first, long k)
 {
 	uint8_t numbers[256] = { 0 };
@@ -402,8 +402,8 @@ static void a_chunk_is_left_only_once(void **state)
 		;
 }
 
-/* Handlers of which the writer isn't told interrupt a record at the steps k and `later`. The first
- * handler takes the chunk's last word. So the record changes chunks, and the second handler
+/* Handlers that aren't reported to the writer interrupt a record at the steps k and `later`. The
+ * first handler takes the chunk's last word. So the record changes chunks, and the second handler
  * interrupts this change. */
 static void unseen_handlers_write_records(void **state)
 {
@@ -437,8 +437,8 @@ static void unseen_handlers_write_records(void **state)
 	pb_ring_unseen = 0;
 }
 
-/* A thread closes its writer, for example before an exec that will fail. A handler interrupts this
- * at step k. Returns false if it takes fewer than k steps. */
+/* A thread closes its writer, for example before an exec that will fail. A handler interrupts the
+ * close at step k. Returns false if the close takes fewer than k steps. */
 static bool closes_at_step(long k)
 {
 	uint8_t numbers[256] = { 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The signal handler of the writer's tests. It runs after each instruction, and at one of them it
- * does what the test wants: nothing, write records, change chunks, free a chunk, fork, or jump. */
+/* The signal handler of the writer's tests. It runs after each instruction. At one or two steps,
+ * it does what the test has chosen: nothing, write records, change chunks, free or drain chunks,
+ * fork, or jump. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static void fork_here(ucontext_t *uc)
 	pb_own_resume(uc, (uint64_t)ring, SIZE);
 }
 
-/* The first handler's hit is deeper on the stack than the second one's. */
+/* The hit of the first handler is deeper on the stack than the hit of the second handler. */
 static __attribute__((noinline)) void put_deeper(void)
 {
 	volatile char *room = __builtin_alloca(step == step_at ? 600 : 16);

@@ -3,9 +3,9 @@
  * For tests of the writer: interrupts the writing of a record at the k-th instruction. Install
  * on_step() for SIGTRAP, set `nested` and `jump`, and set `step` to 0 and `step_at` to k. Then
  * write the record between trap_flag(true) and trap_flag(false). If `step` is less than k
- * afterwards, writing the record took fewer than k instructions. With `jump`, the handler jumps to
- * `out`, which the caller has set with sigsetjmp(). Set `step_at` to 0 before other records are
- * written.
+ * afterwards, writing the record took fewer than k instructions. If `step_later` isn't 0, the
+ * handler also acts at that step. With `jump`, the handler jumps to `out`, which the caller has set
+ * with sigsetjmp(). Set `step_at` to 0 before other records are written.
  */
 #ifndef PB_TEST_WRITER_STEP_H
 #define PB_TEST_WRITER_STEP_H
@@ -19,11 +19,11 @@
 
 #define TRAP_FLAG	0x100
 
-/* What the handler does. SUPPLY: frees chunk 1 and writes a record. DRAIN: at two instructions,
- * fills the chunk and goes on to another one, and drains the full chunks with `drained`. AGAIN: the
- * same at one instruction, and then goes on to another chunk once more. UNSEEN: writes a record at
- * step_at and at step_later, and the writer isn't told of the handler. FORK_RECORD: forks, and the
- * child writes records in the handler. */
+/* What the handler does. CHANGE: goes on to another chunk twice. SUPPLY: frees chunk 1 and writes a
+ * record. DRAIN: at step_at and at step_later, fills the chunk, goes on to another chunk, and
+ * drains the full chunks with `drained`. AGAIN: does the same at step_at only, and then goes on to
+ * another chunk once more. UNSEEN: writes a record at step_at and at step_later, and isn't reported
+ * to the writer. FORK_RECORD: forks, and the child writes records in the handler. */
 enum nested { NOTHING, RECORD, CHANGE, SUPPLY, DRAIN, AGAIN, UNSEEN, FORK, FORK_RECORD };
 
 extern long step, step_at, step_later;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * For exits_oracle.h: reads the trace of a program that `valgrind --tool=lackey --trace-mem=yes -v
- * -v` prints. Lackey reports no stack pointers, so this program simulates them. A call moves the
- * stack pointer down by one word, and a return moves it up. If a return doesn't go to the innermost
- * call's site, put_right() corrects the stack pointer.
+ * For exits_oracle.h: reads the trace that `valgrind --tool=lackey --trace-mem=yes -v -v` prints of
+ * a program. Lackey reports no stack pointers, so exits_lackey simulates them. A call moves the
+ * stack pointer down by one word, and a return moves it up. If a return doesn't lead to the place
+ * after the innermost call instruction, put_right() corrects the stack pointer.
  */
 #include "exits_oracle.h"
 
@@ -56,9 +56,9 @@ static void map_line(const char *line)
 	}
 }
 
-/* Is called if a return doesn't go to the site of the innermost call, because a longjmp or an
- * exception has skipped calls. Finds the call to whose site the return goes, and sets sp to that
- * call's stack pointer. */
+/* Is called if a return doesn't lead to the place after the innermost call instruction, because a
+ * longjmp or an exception has skipped calls. Finds the call instruction after which the return
+ * goes on, and sets sp to the stack pointer before that call. */
 static void put_right(uint64_t to)
 {
 	for (size_t i = nr_slots; i-- > 0 && i + 1000 > nr_slots;)

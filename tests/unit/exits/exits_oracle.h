@@ -8,8 +8,7 @@
  *   - When a listed return is executed, the top of the stack is the return slot of an open call.
  *   - Control enters a window or a code slot only at its start, and never enters a slot in padding.
  *     (doc/glossary.md explains windows and slots.)
- *   - A jump that is listed as an exit doesn't land inside its own function. It may land at an
- *     entry.
+ *   - A jump that is listed as an exit leads out of its own function, or to an entry.
  *
  * The file that includes this header executes the program. For each instruction it calls drop() and
  * before(), executes the instruction, and calls after(). The file also defines find_other(), which

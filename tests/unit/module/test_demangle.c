@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The demangler. Tests the names that it makes of symbols, the depth of template arguments in
- * names, and that no symbol harms it. */
+/* Tests the demangler: the names that it makes of symbols, and the depth of template arguments in
+ * these names. No symbol may make it crash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

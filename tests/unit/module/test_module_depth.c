@@ -89,7 +89,8 @@ static void test_depths(void **unused)
 	visit(path, compare, (void *)depths);
 }
 
-/* Go's functions have symbols and no CFI, too. They are refused, because their stacks move. */
+/* Go's functions have symbols and no CFI, too. The analysis makes no CFI for them, because their
+ * stacks move. So their exits aren't hooked. */
 static void test_not_assembly(void **unused)
 {
 	char path[256];

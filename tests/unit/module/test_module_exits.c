@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests which exits the analysis finds in small functions in assembly, how each exit is hooked, and
- * which functions are refused. For whole modules, tests that windows, exits and recipes are
+ * which functions are entry-only. For whole modules, tests that windows, exits and recipes are
  * consistent. A window is the bytes that a patch may overwrite. A recipe describes the relocated
  * copy of a window's instructions.
  */
@@ -30,7 +30,7 @@ static const char *const windows_s = MACROS
 	" .cfi_adjust_cfa_offset -8\n ret\nE zeros\n .byte 0,0,0\nfar\n"
 	"F inside\n mov %rdi,%rax\n ret\nE inside\n nop\nfar\n"
 	"F longer\n mov $1,%eax\n ret\nE longer\nfar\n"
-	/* 25 bytes: one window over the whole function would be too long for a recipe */
+	/* 25 bytes, but a window has at most 24, so the exit isn't in the entry's window */
 	"F too_long\n movabs $1,%rax\n 1: movabs $2,%rcx\n dec %rcx\n nop\n ret\nE too_long\n"
 	".cfi_startproc\n jmp 1b\n.cfi_endproc\nfar\n"
 	/* a jump leads to the return, so hooking only the return's copy in the entry's stub isn't
@@ -264,7 +264,7 @@ static const char *const refused_s = MACROS
 	".globl no_cfi\n.type no_cfi,@function\nno_cfi: body\n body\n"
 	" ret\n.size no_cfi,.-no_cfi\n.p2align 4\n"
 	"F falls\n body\n test %eax,%eax\nE falls\n .byte 6,6,6,6,6\n.p2align 4\n"
-	/* if one part of a function is refused, the whole function is refused */
+	/* if one part of a function is bad, the function is entry-only */
 	"F uses_bad\n body\n push_rbx\n je 3f\n body\n pop_rbx\n ret\nE uses_bad\n.p2align 4\n"
 	".cfi_startproc\n .cfi_adjust_cfa_offset 8\n nop\n3: body\n ret\n.cfi_endproc\n"
 	".section .rodata\n.p2align 2\ntable: .long 4b-4b,other-4b\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runtimes are recognised only by the symbols and sections of a file. */
+/* Tests how the analysis recognises language runtimes: only by the symbols and sections of a
+ * file. */
 #include "module_files.h"
 #include "module/analysis/analyse.h"
 #include "module/analysis/stages.h"

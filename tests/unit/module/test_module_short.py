@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Short jumps in a traced program (src/module/analysis/padding_slots.c, code_slots.c). Each
+"""Tests short jumps in a traced program (src/module/analysis/padding_slots.c, code_slots.c). Each
 function of test_module_short.c must be recorded with its exact number of calls. A second test
 changes the program's text while the program runs. At the end, the text must be that of the file.
 

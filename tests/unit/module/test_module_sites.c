@@ -399,7 +399,7 @@ static void test_cache(void **unused)
 	v = map(open_module("reasons.so", 0, cache));
 	assert_int_equal(v.a->nr_funcs, nr);
 	drop(v);
-	/* a file that others can write is replaced */
+	/* a file that other users can write is replaced */
 	snprintf(line, sizeof(line), "chmod 666 %s/*", cache);
 	assert_int_equal(system(line), 0);
 	drop(map(open_module("reasons.so", 0, cache)));

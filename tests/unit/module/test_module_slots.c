@@ -7,8 +7,8 @@
  */
 #include "module_files.h"
 
-/* Mostly pairs: a function that needs a slot, and a gap that is within the function's reach. "far"
- * separates the pairs. */
+/* Mostly pairs: a function that needs a slot, and bytes within reach of the function's short jump.
+ * "far" separates the pairs. */
 static const char *const slots_s =
 	".macro F name\n .globl \\name\n .type \\name,@function\n"
 	"\\name: .cfi_startproc\n.endm\n"

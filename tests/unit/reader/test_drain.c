@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The recorder's side of the ring, with writers that break its rules. */
+/* Tests the recorder's side of the ring (src/reader/drain*.c), also with writers that break the
+ * ring's rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

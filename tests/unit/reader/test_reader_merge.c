@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests the order in which the events of several threads are merged. If a thread entered an event's
- * stack from another stack, the tests also check which call it came from. */
+ * stack from another stack, the tests also check from which call the thread came. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests what the decoder reads from the start of a chunk, that is, from its header and from its
- * list of open calls. They say which calls are open there, whether records were lost before, and
- * which stack the thread was on. If nothing was lost before, the decoder knows the open calls
- * already, and ignores the list.
+ * list of open calls. Header and list say which calls are open at the start, whether records were
+ * lost before, and which stack the thread was on. If nothing was lost before, the decoder knows the
+ * open calls already, and ignores the list.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  *              never written)
  *   held       like "open", but leave the chunk HELD
  *   threads=N  make N threads, at most 64. Each thread does the actions above with its own chunks
- *   lost=N     report N lost records for each thread
+ *   lost=N     report N lost calls for each thread
  *   error      send ERROR after WELCOME
  *   garbage    send invalid messages, then continue as usual
  *   daemon=1   fork a child that outlives the program. When the recorder reports that it continues

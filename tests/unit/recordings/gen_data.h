@@ -26,7 +26,7 @@ struct gen {
 };
 
 /* gen_begin() makes the directory. It writes a session with the given tracer and clock, and one
- * clock pair. gen_end() writes a second clock pair and META_END. */
+ * CLOCK record. gen_end() writes a second CLOCK record and an END record. */
 void gen_begin(struct gen *g, const char *dir, const char *tracer, const char *clock);
 void gen_end(struct gen *g, uint64_t time);
 void gen_close(struct gen *g);			/* replaces gen_end() if the data must look as if

@@ -233,7 +233,7 @@ static void stacks(const char *dir, uint64_t n)
 }
 
 /* The recorder was killed. There are open calls, a running leaf, words that were never written, and
- * a cut-off chunk. There is no META_END. */
+ * a cut-off chunk. The meta file has no END record. */
 static void killed(const char *dir, uint64_t n)
 {
 	static struct gen g;

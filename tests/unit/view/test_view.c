@@ -130,7 +130,8 @@ static void test_recursion(void **state)
 	pb_data_close(d);
 }
 
-/* Two threads in the same functions: each stack has its own recursion. */
+/* Two threads in the same functions: each stack has its own recursion. With `shared`, both threads
+ * make their inner call on the same other stack. */
 static void test_threads(void **state)
 {
 	struct pb_report r;

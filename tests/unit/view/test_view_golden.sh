@@ -8,7 +8,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-check() {	# NAME SCENARIO COMMAND [OPTIONS]: its output, warnings and status
+check() {	# NAME SCENARIO COMMAND [OPTIONS]: compares output, warnings, status
 	name=$1 scenario=$2; shift 2
 	[ -d "$tmp/$scenario" ] || "$gen" "$scenario" "$tmp/$scenario" || exit 1
 	command=$1; shift

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* This object has one example of each thing that an object can have. test_load.c checks what the
- * loader finds. */
+/* Has examples of the parts of an object: maps, variables, externs, functions, sections.
+ * test_load.c checks what the loader finds. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

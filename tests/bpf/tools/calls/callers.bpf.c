@@ -10,7 +10,7 @@ struct {
 	__type(value, u64);
 } callers SEC(".maps");
 
-/* the map has fewer elements than there are keys; old keys are evicted without an error */
+/* the map has room for fewer elements than there are keys; old keys are evicted without an error */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 16);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes calls whose count, arguments, results and callers are known. The program counts its calls
- * and prints a line "WHAT KEY COUNT" for each count.
+ * and prints a line "WHAT KEY COUNT" for each count. For each call of say(), it prints the line
+ * "say NUMBER TEXT".
  *
  *   calls THREADS CALLS
  */

@@ -40,7 +40,7 @@ ALONE struct job *dequeue(void)
 	return j;
 }
 
-/* Tools trace calls of this function. The arguments are the account and the amount of a payment. */
+/* Stands for a payment. The arguments are its account and its amount. */
 ALONE unsigned long pay(unsigned account, unsigned long amount)
 {
 	return account + amount;

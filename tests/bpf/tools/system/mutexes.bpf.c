@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* For each mutex, finds out how often threads take the mutex, how long threads wait for it and hold
- * it, and which thread held it longest. */
+ * it, and the name of the thread that held it longest. */
 #include "../tool.h"
 
 struct holder {

@@ -38,7 +38,7 @@ enum ask_answer ask_answer(int err);
 const char *ask_last_line(void);
 /* Returns whether the last log shows a flaw of Linux 6.18. If r2 = r1 + c, this kernel links r2 to
  * r1 and calls c the delta of r2. If r2 is then added to a pointer, the kernel takes the delta for
- * the whole offset from the pointer. It ignores what it knows of r2. */
+ * the whole offset from the pointer, and ignores the bounds of r2. */
 bool ask_takes_delta_for_offset(void);
 
 /*

@@ -12,7 +12,7 @@
 #include "generate.h"
 #include "watch.h"
 
-#define BELIEFS_MOST	40000		/* limit of recorded registers */
+#define BELIEFS_MOST	40000		/* limit of recorded registers and slots */
 #define BELIEFS_STATES	8000		/* limit of recorded states */
 #define BELIEFS_VISITS	50000		/* limit of visited instructions; beyond it, verification
 					 * ends with -E2BIG */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of bpf_fuzz_verifier share. fuzz_verifier.c makes programs, in child processes.
+ * Declarations for the files of bpf_fuzz_verifier. fuzz_verifier.c makes programs, in child
+ * processes.
  * fuzz_judge.c tests a program, and fuzz_run.c runs it. fuzz_class.c names the reason of a
  * difference from the kernel. fuzz_report.c reports findings.
  */
@@ -29,7 +30,9 @@ struct fuzz_options {
 };
 extern struct fuzz_options fuzz_opt;
 
-/* Progress and counts, in memory that all processes share. */
+/* Progress and counts, in memory that all processes share. both: programs that Patchbay and the
+ * kernel accept; neither: programs that both refuse; unheard: programs whose deductions could not
+ * all be recorded. */
 struct fuzz_counts {
 	uint64_t at, programs, verdicts, accepted, executions, kernel_runs, both, neither, stricter,
 		 laxer, known, gave_up, kernel_bugs, unheard, compared, found[NR_FINDINGS];
@@ -42,9 +45,9 @@ struct fuzz_counts {
 };
 extern struct fuzz_counts *fuzz_all;
 
-/* Deductions about the program that was judged last. fuzz_states is from the verification with
- * whole states. fuzz_bases is from the usual verification, and has only pointers through which
- * memory is accessed. */
+/* Deductions about the program that fuzz_judge() tested last. fuzz_states is from the verification
+ * with whole states (verify_whole() in fuzz_judge.c). fuzz_bases is from the usual verification,
+ * and has only pointers through which memory is accessed. */
 extern struct beliefs fuzz_states, fuzz_bases;
 extern char fuzz_why[400];		/* the details of the last finding */
 extern char fuzz_log[1 << 20];		/* the last log of our verifier */
@@ -76,7 +79,7 @@ struct subject {
 };
 /* Replaces helpers by the world's helpers (world_stand_in()). */
 void fuzz_stand_in(struct pb_bpf_resolved *r);
-/* Runs the program in all ways with input number n, and compares the results. */
+/* Runs the program with input number n in the ways of fuzz_run.c, and compares the results. */
 enum finding fuzz_run(struct subject *s, int n);
 
 /* Finds the last line of a log before the statistics. Stores the line without its numbers in
@@ -93,6 +96,7 @@ bool fuzz_laxer_words(const struct gen_program *p, char *out, size_t size);
 /* Classifies a reduced program. The class names the instruction after which we know more than the
  * kernel. */
 void fuzz_laxer_class(const struct gen_program *p, char *out, size_t size);
+/* Stores our verifier's reason to refuse the program, without its numbers, in `out`. */
 void fuzz_stricter_class(const struct gen_program *p, char *out, size_t size);
 
 /* Reduces a program with a finding, and reports it. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests one program of the fuzzer. The program is verified twice: as usual, and with whole states.
- * During both verifications, the verifier's deductions are recorded. An accepted program then runs
- * with several inputs (fuzz_run.c). The inputs contain the program's constants and the edges of the
- * verifier's bounds.
+ * Tests one program of the fuzzer. The program is verified as usual. If it is accepted, it is
+ * verified a second time, with whole states (verify_whole()). During both verifications, the
+ * verifier's deductions are recorded. Then the program runs with several inputs (fuzz_run.c). The
+ * inputs contain the program's constants and the edges of the verifier's bounds.
  */
 #include <errno.h>
 #include <stdio.h>

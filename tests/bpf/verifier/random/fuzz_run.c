@@ -167,8 +167,8 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) ||
 		     (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* whichever byte of the field pkt_type is loaded, Linux loads the one byte that has
-		 * its bits, and doesn't shift it */
+		/* for a load of any byte of the field pkt_type, Linux loads the byte that has the
+		 * field's bits, without a shift */
 		if (BPF_CLASS(in->code) == BPF_LDX &&
 		    in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))

@@ -18,7 +18,8 @@
  *
  * -g: programs of the first generator (generate.h), without variants. Verdicts are compared, but
  * the programs don't run in the kernel. -k: without the kernel. -o: appends findings to FILE, with
- * reduced programs. -x: tests a reported program again. Without -s, uses the seed of the report.
+ * reduced programs. -v: also prints known classes and classes of stricter verdicts; -vv also prints
+ * each program. -x: tests a reported program again. Without -s, uses the seed of the report.
  * Programs are made and tested in child processes. Exit status 1: something was found. 77: the
  * kernel can't be asked, but -k isn't given.
  */

@@ -177,7 +177,7 @@ static void leave_for_another(struct gen *g)
 }
 
 /* Calls subprogram 1 or 2 with numbers and the address of a value. gen_link_subs() later stores the
- * subprogram's address in the call. */
+ * distance to the subprogram in the call. */
 static void call_sub(struct gen *g)
 {
 	int sub = g->sub ? g->sub + 1 : 1 + pick(g, 2), value = reg_of(g, 1u << VALUE),
@@ -332,7 +332,7 @@ void gen_make_subs(struct gen *g)
 	}
 }
 
-/* Stores the addresses of subprograms in their calls. If there are subprograms, also makes the list
+/* Stores the distances to subprograms in their calls. If there are subprograms, also makes the list
  * of functions. */
 void gen_link_subs(struct gen *g)
 {

@@ -38,7 +38,7 @@ static int target(const struct gen_program *p, int at)
 /* Removes the no-op at `only`, or all no-ops if `only` is -1. */
 static void close_up(struct gen_program *p, int only)
 {
-	int places[GEN_MOST + 1], nr = 0;
+	int places[GEN_MOST + 1], nr = 0;	/* places[i]: new index of instruction i */
 	struct gen_program q = *p;
 
 	for (int i = 0; i < p->nr; i++) {

@@ -4,7 +4,7 @@
  * an interpreter that checks each access (watch.c), and on both engines. On the engines,
  * inaccessible pages surround all memory of a program. All results must be the same.
  *
- *   safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
+ *   bpf_safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
  *
  * If a program computes a number from addresses, the number differs between runs. So the checking
  * interpreter runs each program twice, with memory at different addresses. If the two results

@@ -3,7 +3,7 @@
  * Compares our verdicts on random programs with the kernel's verdicts. Our verdict may be stricter.
  * If the kernel refuses a program that we accept, the program is printed.
  *
- *   verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
+ *   bpf_verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
  * -u: asks the kernel from a process without privileges. For this, unprivileged_bpf_disabled is 0
  * during the test. If its value is 1, the kernel lets nobody change it, so the kernel isn't asked.

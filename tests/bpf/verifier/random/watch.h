@@ -21,7 +21,7 @@ struct watch {
 	bool (*look)(struct watch *w, const struct machine *m, uint32_t insn);
 	/* out */
 	uint64_t r0;
-	bool endless;		/* the run was ended after most_steps */
+	bool endless;		/* the run was ended because it had too many steps */
 	bool vague;		/* the result may differ between runs. For example, a privileged
 				 * program may read unwritten stack, or compare an address with a
 				 * number */

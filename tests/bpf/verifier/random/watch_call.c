@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The calls of the interpreter of watch.h: subprograms, callbacks and helpers. The description of a
- * helper says which of its arguments are memory. This memory must be memory that the program may
- * access. Helpers that call back (bpf_loop, bpf_for_each_map_elem) are implemented here, so their
- * callbacks run on the interpreter, too.
+ * helper says which of its arguments are memory. Before the call, this file checks that the program
+ * may access this memory. Helpers that call back (bpf_loop, bpf_for_each_map_elem) are implemented
+ * here, so their callbacks run on the interpreter, too.
  */
 #include <stdlib.h>
 #include <string.h>

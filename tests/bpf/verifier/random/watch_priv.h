@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the checking interpreter share: the machine, and its checks. */
+/* Declarations for the files of the checking interpreter: the machine, and its checks. */
 #ifndef PB_TEST_WATCH_PRIV_H
 #define PB_TEST_WATCH_PRIV_H
 #include "watch.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The second generator. Its programs test the bounds of numbers. A program loads a number, bounds
- * it by 64-bit or 32-bit branches, computes with it, and copies, spills and fills it. At last it
- * adds the number to a pointer, and accesses memory just inside or just outside of the allowed
- * range. To find the edge of this range, the generator asks the verifier for the number's bounds.
+ * it by 64-bit or 32-bit branches, computes with it, and copies, spills and fills it. Then it adds
+ * the number to a pointer, and accesses memory just inside or just outside of the allowed range. To
+ * find the edge of this range, the generator asks the verifier for the number's bounds.
  * So the verdict on most programs depends on one bound.
  */
 #ifndef PB_TEST_WEAVE_H

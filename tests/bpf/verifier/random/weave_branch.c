@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A part of the generator of weave.h. It makes branches. Most branches bound a number: one way
- * leaves the function, and on the other way the verifier knows more of the number. A number is
+ * A part of the generator of weave.h. It makes branches. Most branches bound a number: one path
+ * leaves the function, and on the other path the verifier knows more of the number. A number is
  * bounded directly, through a copy, or by another number.
  */
 #include "weave_priv.h"

@@ -341,7 +341,7 @@ static bool mover_in_kept(struct weave *w, struct mover *m, int64_t room)
 	return true;
 }
 
-/* Accesses a slice of a dynptr at its edge. The dynptr is for the direct map's value. */
+/* Accesses a slice of a dynptr at the slice's edge. The dynptr refers to the direct map's value. */
 static void edge_dynptr(struct weave *w)
 {
 	struct mover m;

@@ -52,6 +52,7 @@ void weave_spill_fill(struct weave *w)
 	to = weave_free(w);
 	if (to == base)
 		return;
+	/* fills exactly the spilled bytes, or any bytes of the slot if the slot was written */
 	if (chance(w, 60)) {
 		put(w, BPF_LDX | (s < 3 && chance(w, 30) ? BPF_MEMSX : BPF_MEM) | sizes[s], to,
 		    base, at + less, 0);

@@ -166,6 +166,8 @@ static const struct pb_bpf_map_ops hash_ops = { .lookup = lookup, .update = upda
 static struct pb_bpf_map maps[GEN_MAPS];
 struct pb_bpf_map *world_maps[GEN_MAPS];
 
+/* Maps accessible pages, with an inaccessible page before and after each. Returns the first
+ * accessible page. */
 static char *guarded(size_t pages)
 {
 	char *p = mmap(NULL, (2 * pages + 1) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -48,7 +48,7 @@ pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
 /* Sets a list of numbers. Most memory is filled with these numbers and their 32-bit halves. If the
  * list is empty, memory is filled with random numbers. The caller must keep the list. */
 void world_use_words(const uint64_t *list, unsigned nr);
-/* If `yes` is true, there is room before packets, like in the kernel's test runs. If false, an
+/* If `yes` is true, there is room before packets, as in the kernel's test runs. If false, an
  * inaccessible page is right before or right after the packet. */
 void world_as_kernel(bool yes);
 /* Sets the byte that fills new records of the ring buffer. */

@@ -14,8 +14,9 @@
 #include <pthread.h>
 #include "../hostile.h"
 
-/* rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp r12 r13 r14 r15 flags. call_with_all() loads all of
- * them from *want (rdi), calls asm_leaf(), and stores all of them to *got (rsi). */
+/* The values of rax rcx rdx rsi rdi r8 r9 r10 r11 rbx rbp r12 r13 r14 r15 and the flags, in this
+ * order. call_with_all() loads all of these registers from *want (rdi), calls asm_leaf(), and
+ * stores all of them to *got (rsi). */
 struct image { unsigned long reg[16]; };
 void call_with_all(const struct image *want, struct image *got);
 void asm_leaf(void);
@@ -111,8 +112,8 @@ static KEEP void x87_and_mxcsr(void)
 	check_eq(cw, cw_want);
 }
 
-/* Loads 16 ymm registers, or 32 zmm and 8 mask registers, makes a call, and stores the
- * registers. */
+/* V, Y and K load a zmm, ymm or mask register. W, Z and L store it. zmm() loads all zmm and mask
+ * registers, makes a call, and stores these registers. ymm() does the same with ymm registers. */
 #define V(k) "vmovdqu64 " #k "*64(%%rax), %%zmm" #k "\n"
 #define W(k) "vmovdqu64 %%zmm" #k ", " #k "*64(%%rax)\n"
 #define EACH32(F) EACH16(F) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program execs itself from main, from a thread, and from deep inside calls. It passes a new
- * environment or no environment. Arguments must arrive unchanged.
+ * The program execs itself from main, from a thread, and from deep inside calls. It passes its own
+ * environment, a new one, or an empty one. Arguments must arrive unchanged.
  * @markers 20 stage
  * @calls main 20
  * @status 3

@@ -2,7 +2,7 @@
 /*
  * The main thread opens, calls, and closes a plugin in a loop, while another thread makes calls.
  * The plugin's constructor must have run, and its symbols must be found. While the plugin is
- * closed, the program maps other memory at its addresses.
+ * closed, the program maps other memory at the plugin's addresses.
  * @plugin plugin.c
  * @libs -ldl
  * @markers 600 one_load back_in_program

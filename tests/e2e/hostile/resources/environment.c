@@ -2,7 +2,7 @@
 /*
  * The tracer must not change the environment that the program sees: environ, getenv, main's third
  * argument, /proc/self/environ. The same holds for the environment of children. The program makes
- * children in all ways.
+ * children by fork, vfork and posix_spawn.
  * @markers 10 main
  * @timeout 20
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Threads set seccomp after their start: the strict mode, or a filter that kills the process. Only
- * read, write, exit and sigreturn stay allowed. The filter also allows exit_group. Enough calls
- * follow to need new room for records and for open calls.
+ * read, write, exit and sigreturn stay allowed. The filter also allows exit_group. After that, each
+ * thread makes so many calls that the agent needs more room for records and for open calls.
  * @markers 2000 sandboxed
  * @calls leaf >=400000
  */

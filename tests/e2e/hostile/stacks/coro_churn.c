@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The main thread and another thread free 1,000,000 coroutines half-way, with calls open on the
+ * The main thread and another thread abandon 1,000,000 coroutines half-way, with calls open on the
  * coroutines' stacks. The agent must guess the stacks' bounds. Some stacks are unmapped. The other
  * stacks belong to a pool and are used again. Signals come all the time. Memory for open calls must
  * not run out. Coroutines that are kept until the end must return.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coroutines with swapcontext. After each yield, a coroutine continues on any of three threads. It
- * yields from inside nested calls. Coroutines with odd numbers are freed half-way. The freed stack
- * is filled with garbage and used again.
+ * Runs coroutines with swapcontext. After each yield, a coroutine continues on any of three
+ * threads. It yields from inside nested calls. Coroutines with odd numbers are abandoned half-way.
+ * Their stacks are filled with garbage and used again.
  * @markers 3000 worker/after_resume
  * @calls coro_entry 1000
  * @timeout 30

@@ -3,7 +3,7 @@
  * Threads are blocked in epoll_wait, poll, nanosleep, clock_nanosleep, futex, sem_wait,
  * sem_timedwait, read, accept, recv, msgrcv, select, waitpid and pthread_cond_timedwait. Nothing
  * sends them a signal, so no thread may see EINTR, an early time-out, or a short read. The program
- * runs until a byte arrives on stdin. Until that byte, the harness changes text. After that byte,
+ * runs until a byte arrives on stdin. Until that byte, run_hostile changes text. After that byte,
  * each thread's wait ends.
  * @serve 1000
  * @stdin wait 0.3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * At each instruction of an entry and an exit, the unwinder must find exactly one frame of
- * stepped(), the outermost caller of the stepped functions.
+ * stepped() calls functions while the processor single-steps them. At each instruction of their
+ * entries and exits, the unwinder must find exactly one frame of stepped().
  *
  * @flags -fno-omit-frame-pointer
  * @markers 1
