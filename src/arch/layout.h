@@ -10,19 +10,22 @@
 
 /* The state of an open call. */
 #define PB_ENTRY_LEAF		0	/* the call has no ENTRY record yet, but its parent has
-					 * one */
+					 * one or is about to get one */
 #define PB_ENTRY_EMITTED	1	/* its ENTRY record is written */
 /* the call has no ENTRY yet, and its parents may have none; the call's exit decides whether the
  * call is recorded */
 #define PB_ENTRY_LAZY		2
-#define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but there was no room
-					 * to write it */
+#define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but it wasn't written,
+					 * for lack of room or because of a jump */
 #define PB_ENTRY_SILENT		5	/* neither this call nor any call below it is recorded */
 #define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
 					 * return */
 #define PB_ENTRY_FOOT		7	/* the foot of a segment, that is, its first entry. It
 					 * stands for the last call of the previous segment. For
 					 * the state, look at that call. */
+#define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY. The lowest
+					 * bit is set, so that the assembly's `bts`, which makes a
+					 * LEAF call EMITTED, doesn't take the call for a LEAF */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff

@@ -29,40 +29,64 @@ static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
 					   __ATOMIC_RELAXED);
 }
 
-/* Writes the ENTRY of c. If a handler tries to write this ENTRY meanwhile, only one ENTRY is
- * written. False: there was no room. The call's next callee, or the call's end, will try again. */
-static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
+/* Whether the code that has claimed ENTRYs is gone. It is if no code of the agent is interrupted.
+ * If the program has handlers of which the agent doesn't know, it isn't known. */
+static bool claims_are_old(const struct pb_thread *t)
+{
+	return !t->w.nr_pending && !pb_ring_unseen;
+}
+
+/* Takes the right to write the ENTRY of c. old: the result of claims_are_old(). False: c has an
+ * ENTRY, or is claimed by code that may go on. */
+static bool claim_entry(struct pb_open_call *c, bool old)
 {
 	uint8_t state = c->state;
 
-	if (!pb_call_unemitted(c) || !change_state(c, state, PB_ENTRY_EMITTED) ||
+	if (pb_unlikely(state == PB_ENTRY_CLAIMED))
+		return old;
+	while (pb_call_is_unemitted(state))
+		if (__atomic_compare_exchange_n(&c->state, &state, PB_ENTRY_CLAIMED, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+/* Writes the ENTRY of c, which the caller has claimed. In a child that was forked meanwhile, the
+ * call isn't claimed any more, because its ENTRY is the parent process's. False: there was no room.
+ * The call's next callee, or the call's end, will try again. */
+static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
+{
+	if (!change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_EMITTED) ||
 	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start))
 		return true;
 	change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
 	return false;
 }
 
-static void be_late(struct pb_open_call *c)
-{
-	if (!change_state(c, PB_ENTRY_LEAF, PB_ENTRY_LATE))
-		change_state(c, PB_ENTRY_LAZY, PB_ENTRY_LATE);
-}
-
+/*
+ * Claims the ENTRYs of all calls before it writes the first of them, and begins with the innermost
+ * call. If a handler interrupts this and makes calls, it finds either no call claimed, or the
+ * innermost one. So it writes all of the ENTRYs or none, and they come in the order of the calls.
+ * The handler's own records may come before them.
+ */
 bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c)
 {
 	struct pb_open_call *first = c, *p;
-	bool room = true;
+	bool room = true, old;
 
-	if (pb_likely(!pb_call_unemitted(c)))
+	if (pb_likely(c->state == PB_ENTRY_EMITTED))
 		return true;
-	for (; p = pb_call_outer(first), pb_call_is_open(p) && pb_call_unemitted(p); first = p)
-		;
+	old = claims_are_old(t);
+	if (!claim_entry(c, old))
+		return true;
+	while (p = pb_call_outer(first), pb_call_is_open(p) && claim_entry(p, old))
+		first = p;
 	for (p = first; p; p = pb_open_above(p)) {
-		if (p == c || pb_open_is_live(p)) {
+		if (p == c || (pb_open_is_live(p) && p->state == PB_ENTRY_CLAIMED)) {
 			if (room)
 				room = put_entry(t, p);
 			else
-				be_late(p);
+				change_state(p, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
 		}
 		if (p == c)
 			break;
@@ -79,7 +103,7 @@ static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 		pb_writer_put(&t->w,
 			      pb_ext_word(PB_EXT_TAIL_LEAF, PB_EXT_TAIL_LEAF_WORDS, c->site, 0),
 			      now, PB_EXT_TIME_BITS, &word, 1);
-	else if (put_entry(t, c))
+	else if (!claim_entry(c, false) || put_entry(t, c))
 		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0),
 				  now, PB_EXT_TIME_BITS, NULL, 0, c);
 	else
@@ -90,7 +114,10 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 {
 	uint64_t duration = now - c->start;
 
-	/* callees of this call were lost: it isn't a leaf */
+	/* a jump has left the code that had claimed the ENTRY */
+	if (pb_unlikely(c->state == PB_ENTRY_CLAIMED))
+		change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
+	/* this call isn't a leaf: its callees were lost, or are recorded without its ENTRY */
 	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !pb_call_emitted(t, c)) {
 		pb_writer_lost(&t->w);
 		return;
@@ -129,16 +156,19 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 	struct pb_thread *t = context;
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	bool named = c->state != PB_ENTRY_LATE || pb_call_emitted(t, c);
-	uint64_t start = c->state == PB_ENTRY_LEAF ? c->start | !c->start : PB_END_ENTRY;
+	/* code that has claimed the call and may go on no longer finds it claimed */
+	bool whole = c->state == PB_ENTRY_LEAF ||
+		     change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_SILENT);
+	uint64_t start = whole ? c->start | !c->start : PB_END_ENTRY;
 	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
 
 	if (c->watch && c->watch != PB_WATCH_BELOW)
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 	if (c->state == PB_ENTRY_EMITTED)
 		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
-	else if (c->state == PB_ENTRY_LEAF && pb_call_emitted(t, pb_call_outer(c)))
+	else if (whole && pb_call_emitted(t, pb_call_outer(c)))
 		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
-	else if (c->state == PB_ENTRY_LEAF || !named)
+	else if (whole || !named)
 		pb_writer_lost(&t->w);
 }
 
@@ -150,7 +180,8 @@ void pb_call_cut(void *context, const struct pb_open_call *c)
 		pb_call_skipped(context, c);
 	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
 		pb_writer_missed(&t->w);
-	else if (c->record == PB_OPEN_UNKNOWN && c->state <= PB_ENTRY_LATE)
+	else if (c->record == PB_OPEN_UNKNOWN &&
+		 (c->state <= PB_ENTRY_LATE || c->state == PB_ENTRY_CLAIMED))
 		pb_writer_lost(&t->w);
 }
 

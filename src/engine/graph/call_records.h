@@ -15,12 +15,15 @@ extern uint8_t pb_callers_only;
 /* Points to the count of entries and returns at which eBPF programs were not run. Never NULL. */
 extern uint64_t *pb_prog_missed;
 
-/* True if the call has no ENTRY yet. */
+/* True if a call in this state has no ENTRY yet, and no code is about to write one. */
+static inline bool pb_call_is_unemitted(uint8_t state)
+{
+	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
+}
+
 static inline bool pb_call_unemitted(const struct pb_open_call *c)
 {
-	uint8_t state = c->state;
-
-	return state == PB_ENTRY_LEAF || state == PB_ENTRY_LAZY || state == PB_ENTRY_LATE;
+	return pb_call_is_unemitted(c->state);
 }
 
 /* True if c is a call that is open, and not the foot of a segment. */
@@ -40,9 +43,9 @@ static inline struct pb_open_call *pb_call_outer(const struct pb_open_call *call
 	return c;
 }
 
-/* Writes the ENTRY of c and of the calls around it that have none, outermost first. False: there is
- * no room. In this case the caller must not write records of c's callees, because readers would
- * show these records in the wrong place. */
+/* Writes the ENTRY of c and of the calls around it that have none, outermost first. If interrupted
+ * code is about to write them, does nothing. False: there is no room. In this case the caller must
+ * not write records of c's callees, because readers would show these records in the wrong place. */
 bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c);
 /* Writes the record of a call that ended at `now`, by a return or a jump. */
 void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump);

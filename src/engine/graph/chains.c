@@ -136,7 +136,9 @@ static void count_in_parent(struct pb_open_call *root)
 	     c = pb_open_parent(c)) {
 		/* a call that isn't live belongs to the child, because the handler interrupted the
 		 * call's entry */
-		if (pb_open_is_live(c) && (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE))
+		if (c->state == PB_ENTRY_CLAIMED ||
+		    (pb_open_is_live(c) &&
+		     (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE)))
 			c->state = PB_ENTRY_EMITTED;
 		if (pb_open_is_leaving(c, &slot))
 			c->record = PB_OPEN_UNRESERVED;

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Finds the instructions at which a handler's calls are excluded from the recording by -N."""
+
+HIDING = "t_unseen"     # calls t_hidden, which the option -N of some modes excludes
+# the functions that handlers call
+HANDLERS = ["t_root", "t_hand", "t_far", "t_leaf", "t_out"]
+
+
+def hidden_steps(out, mode):
+    """Returns (function, state, number of the instruction) of the instructions at which t_hidden is
+    open, and excluded by -N. A handler that interrupts them makes calls below t_hidden, so these
+    calls are excluded, too. At t_hidden's entry and exit, they may be recorded or not."""
+    hidden = set()
+    for key, steps in out.steps.items():
+        if "-N" not in mode.options or key[0] != HIDING:
+            continue
+        slot, began, last, numbers = steps[0].rsp - 16, False, None, []
+        for n, s in enumerate(steps, 1):
+            # t_hidden begins with its return slot two words below that of its caller. During its
+            # exit, handlers see the state after the return
+            began = began or (s.rsp == slot and s.pc[0] not in "+?")
+            if not began:
+                continue
+            inside = s.rsp <= slot
+            if not inside and last not in (None, s.pc):
+                break
+            last = None if inside else s.pc
+            numbers.append(n)
+        hidden.update((*key, n) for n in numbers[:-1])      # the last one is the real return
+    return hidden
