@@ -110,56 +110,136 @@ static uint32_t take_any(struct pb_bpf_map *m, uint32_t shard)
 	return link;
 }
 
-/* ---- elements whose values are being changed in place ----------------------------- */
+/* ---- dead processes ---------------------------------------------------------- */
+
+struct lives {
+	const struct pb_bpf_map *m;
+	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
+};
+
+/* Returns whether the process with this number has died. Asks only once for each number. Until
+ * end_lives(), no other process gets the number of a dead process. */
+static bool died(struct lives *l, uint32_t owner)
+{
+	uint32_t bit = 1u << owner % 32, i = owner / 32;
+
+	if (!owner || owner >= PB_BPF_MAX_OWNERS || !l->m->alive)
+		return false;
+	if (!(l->asked[i] & bit)) {
+		l->asked[i] |= bit;
+		if (l->m->claim ? l->m->claim(l->m, owner) : !l->m->alive(l->m, owner))
+			l->dead[i] |= bit;
+	}
+	return l->dead[i] & bit;
+}
+
+static void end_lives(struct lives *l)
+{
+	for (uint32_t i = 0; l->m->unclaim && i < PB_BPF_MAX_OWNERS / 32; i++)
+		for (uint32_t left = l->dead[i]; left; left &= left - 1)
+			l->m->unclaim(l->m, i * 32 + (uint32_t)__builtin_ctz(left));
+}
+
+/* ---- announced changes of values (map_hash.h) ------------------------------------- */
+
+/* Returns the element's own word for announcements, or NULL if a value is there. */
+static uint64_t *own_word(const struct pb_bpf_map *m, struct elem *e)
+{
+	return is_percpu(m->attr.type) || m->attr.value_size > SMALL ? &e->small : NULL;
+}
+
+static uint64_t announcement(const struct pb_bpf_map *m, uint32_t link)
+{
+	return (uint64_t)m->owner << 32 | link;
+}
+
+/* The cmpxchg is a full barrier on x86: the caller's next read of the element's word comes after
+ * it. */
+static bool announce(const struct pb_bpf_map *m, uint32_t link, uint64_t *word)
+{
+	uint64_t free = 0;
+
+	return word && !pb_load(word) && pb_replace(word, &free, announcement(m, link));
+}
 
 uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link)
 {
-	uint64_t *words = hash_top(m)->changing, free;
+	uint64_t *words = hash_top(m)->changing, *word = own_word(m, elem(m, link));
 
-	for (uint32_t i = 0; i < CHANGING; i++) {
-		free = 0;
-		/* the cmpxchg is a full barrier: the caller's next read of the element's word comes
-		 * after it */
-		if (!pb_load(&words[i]) &&
-		    pb_replace(&words[i], &free, (uint64_t)m->owner << 32 | link))
-			return &words[i];
-	}
+	do {
+		if (announce(m, link, word))
+			return word;
+		for (uint32_t i = 0; i < CHANGING; i++)
+			if (announce(m, link, &words[(link + i) % CHANGING]))
+				return &words[(link + i) % CHANGING];
+	} while (pb_bpf_repair_after_deaths(m));
 	return NULL;
 }
 
-void pb_bpf_hash_end_change(uint64_t *word)
+/* If a repair took this process for dead, the word may be another thread's by now. */
+void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word)
 {
+	uint64_t mine = announcement(m, link);
+
 	if (word)
-		__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+		pb_replace(word, &mine, 0);
 }
 
-/* The caller owns the element. The cmpxchg by which it took the element is a full barrier. So a
- * thread whose word this function doesn't see will find that the element is deleted. */
-static bool is_being_changed(const struct pb_bpf_map *m, uint32_t link)
+/* The caller owns the element. The cmpxchg by which it took the element is a full barrier on x86.
+ * So a thread whose announcement this function doesn't see will find another tag. */
+static bool is_announced(const struct pb_bpf_map *m, uint32_t link)
 {
+	const uint64_t *own = own_word(m, elem(m, link));
+
+	if (own && pb_load(own))
+		return true;
 	for (uint32_t i = 0; i < CHANGING; i++)
 		if (LINK(pb_load(&hash_top(m)->changing[i])) == link)
 			return true;
 	return false;
 }
 
+static void forget_change(struct pb_bpf_map *m, struct lives *l, uint64_t *word)
+{
+	uint64_t was = word ? pb_load(word) : 0;
+
+	if (was && died(l, (uint32_t)(was >> 32)))
+		pb_replace(word, &was, 0);
+}
+
+static void forget_changes(struct pb_bpf_map *m, struct lives *l)
+{
+	if (!announces_changes(m))
+		return;
+	for (uint32_t link = 1; link <= m->nr_elems; link++)
+		forget_change(m, l, own_word(m, elem(m, link)));
+	for (uint32_t i = 0; i < CHANGING; i++)
+		forget_change(m, l, &hash_top(m)->changing[i]);
+}
+
+/* Sets announced elements aside. They go to another shard, so that the next call doesn't find them
+ * again. */
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 {
-	uint32_t aside[CHANGING], nr = 0, link = take_any(m, shard);
+	uint32_t aside[CHANGING], nr = 0, link;
 
-	if (is_changed_in_place(m)) {
-		while (link && nr < CHANGING && is_being_changed(m, link)) {
-			aside[nr++] = link;
-			link = take_any(m, shard);
-		}
-		while (nr--)
-			pb_bpf_hash_give_elem(m, aside[nr], pb_load(&elem(m, aside[nr])->next),
-					      shard);
-	}
-	if (link) {
+	while ((link = take_any(m, shard))) {
 		elem(m, link)->room = 0;
-		__atomic_store_n(&elem(m, link)->owner, (uint16_t)m->owner, __ATOMIC_RELAXED);
+		if (!announces_changes(m) || !is_announced(m, link))
+			break;
+		aside[nr++] = link;
+		if (nr == CHANGING) {
+			link = 0;
+			break;
+		}
 	}
+	while (nr--) {
+		uint64_t tag = pb_load(&elem(m, aside[nr])->next) & TAGS;
+
+		pb_bpf_hash_give_elem(m, aside[nr], owned_by(m, tag), (shard + 1) % SHARDS);
+	}
+	if (link)
+		__atomic_store_n(&elem(m, link)->owner, (uint16_t)m->owner, __ATOMIC_RELAXED);
 	return link;
 }
 
@@ -209,34 +289,6 @@ uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m)
 
 /* ---- what dead processes have left behind ----------------------------------------- */
 
-struct lives {
-	const struct pb_bpf_map *m;
-	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
-};
-
-/* Returns whether the process with this number has died. Asks only once for each number. Until
- * end_lives(), no other process gets the number of a dead process. */
-static bool died(struct lives *l, uint32_t owner)
-{
-	uint32_t bit = 1u << owner % 32, i = owner / 32;
-
-	if (!owner || owner >= PB_BPF_MAX_OWNERS || !l->m->alive)
-		return false;
-	if (!(l->asked[i] & bit)) {
-		l->asked[i] |= bit;
-		if (l->m->claim ? l->m->claim(l->m, owner) : !l->m->alive(l->m, owner))
-			l->dead[i] |= bit;
-	}
-	return l->dead[i] & bit;
-}
-
-static void end_lives(struct lives *l)
-{
-	for (uint32_t i = 0; l->m->unclaim && i < PB_BPF_MAX_OWNERS / 32; i++)
-		for (uint32_t left = l->dead[i]; left; left &= left - 1)
-			l->m->unclaim(l->m, i * 32 + (uint32_t)__builtin_ctz(left));
-}
-
 /* Frees the element if no list and no living process has it. Returns whether the element was
  * freed. */
 static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
@@ -271,31 +323,6 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 		return false;
 	pb_bpf_hash_give_elem(m, link, owned_by(m, (word & TAGS) + TAG_ONE), 0);
 	return true;
-}
-
-bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
-{
-	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
-	struct lives l = { .m = m };
-	bool any = pb_load32(&hash_top(m)->doubt);
-
-	/* a full map may refuse keys all the time, so ask only now and then */
-	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
-		return false;
-	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
-		for (uint32_t left = pb_load32(&m->head->owners[w]); left; left &= left - 1) {
-			uint32_t owner = w * 32 + (uint32_t)__builtin_ctz(left);
-
-			if (owner == m->owner || !died(&l, owner))
-				continue;
-			__atomic_fetch_and(&m->head->owners[w], ~(1u << owner % 32),
-					   __ATOMIC_RELAXED);
-			any = true;
-		}
-	end_lives(&l);
-	if (any)
-		pb_bpf_hash_repair(m, 0);
-	return any;
 }
 
 /*
@@ -370,25 +397,50 @@ static void recount(struct pb_bpf_map *m)
 	__atomic_store_n(&hash_top(m)->doubt, 1, __ATOMIC_RELAXED);
 }
 
+static void repair(struct pb_bpf_map *m, struct lives *l)
+{
+	uint32_t found = 0;
+
+	for (uint32_t link = 1; link <= m->nr_elems; link++)
+		found += repair_elem(m, l, link);
+	forget_changes(m, l);
+	if (found)
+		__atomic_fetch_add(&hash_top(m)->deaths, found, __ATOMIC_RELAXED);
+	recount(m);
+}
+
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)
 {
 	struct lives l = { .m = m };
-	uint32_t found = 0;
 
 	dead %= PB_BPF_MAX_OWNERS;
 	l.asked[dead / 32] |= 1u << dead % 32;
 	l.dead[dead / 32] |= 1u << dead % 32;
-
-	for (uint32_t link = 1; link <= m->nr_elems; link++)
-		found += repair_elem(m, &l, link);
-	for (uint32_t i = 0; i < CHANGING; i++) {
-		uint64_t word = pb_load(&hash_top(m)->changing[i]);
-
-		if (word && died(&l, (uint32_t)(word >> 32)))
-			pb_replace(&hash_top(m)->changing[i], &word, 0);
-	}
+	repair(m, &l);
 	end_lives(&l);
-	if (found)
-		__atomic_fetch_add(&hash_top(m)->deaths, found, __ATOMIC_RELAXED);
-	recount(m);
+}
+
+/* The dead processes' numbers stay claimed until the repair is over. So no new process has one of
+ * these numbers during the repair. */
+bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
+{
+	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);
+	struct lives l = { .m = m };
+	bool any = pb_load32(&hash_top(m)->doubt);
+
+	/* a full map may refuse keys all the time, so ask only now and then */
+	if (!m->alive || now - asked < 10000000 || !pb_replace(&m->asked, &asked, now))
+		return false;
+	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
+		for (uint32_t left = pb_load32(&m->head->owners[w]); left; left &= left - 1) {
+			uint32_t owner = w * 32 + (uint32_t)__builtin_ctz(left);
+
+			any |= owner != m->owner && died(&l, owner);
+		}
+	if (any)
+		repair(m, &l);
+	for (uint32_t w = 0; w < PB_BPF_MAX_OWNERS / 32; w++)
+		__atomic_fetch_and(&m->head->owners[w], ~l.dead[w], __ATOMIC_RELAXED);
+	end_lives(&l);
+	return any;
 }

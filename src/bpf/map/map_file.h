@@ -16,15 +16,16 @@
 
 /* Creates a map in a memfd. Other processes can get the descriptor of the memfd. */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
-/* Creates a map in an empty file that is open for reading and writing. Keeps fd. */
+/* Creates a map in an empty file that is open for reading and writing. The map keeps
+ * fd until pb_bpf_map_close(). */
 int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
 			 uint32_t id);
 
 /*
- * Opens a view of a map in a file that another process made. Keeps fd. fd must come from an open()
- * of this process: if it were inherited or received, two processes would share one lock. access:
- * the rights of the view (enum pb_bpf_map_access). -EINVAL: the file has no map. -EUSERS: no more
- * processes can have the map.
+ * Opens a view of a map in a file that another process made. The map keeps fd until
+ * pb_bpf_map_close(). fd must come from an open() of this process: if it were inherited or
+ * received, two processes would share one lock. access: the rights of the view (enum
+ * pb_bpf_map_access). -EINVAL: the file has no map. -EUSERS: no more processes can have the map.
  */
 int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
 

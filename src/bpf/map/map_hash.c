@@ -262,15 +262,6 @@ bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 
 /* ---- lookups -------------------------------------------------------------------- */
 
-/* Returns whether the element is in its list and has the tag. If it was reused, or its link was
- * changed, it has another tag. */
-static bool is_same(const struct elem *e, uint64_t tag)
-{
-	uint64_t next = pb_load(&e->next);
-
-	return !STATE(next) && (next & TAGS) == tag;
-}
-
 static void touch(struct elem *e)
 {
 	if (!e->ref)
@@ -301,19 +292,30 @@ static void *percpu_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_
 	return link ? cpu_slot_value(m, link, pb_bpf_map_cpu_slot(m, run)) : NULL;
 }
 
-static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+/* Copies the element's value. Returns 0 or -errno. */
+static int copy_out(struct pb_bpf_map *m, uint32_t link, void *value, uint64_t flags)
+{
+	if (is_percpu(m->attr.type))
+		pb_bpf_cpu_slots_out(m, value, cpu_slot_value(m, link, 0));
+	else if (flags & BPF_F_LOCK)
+		return pb_bpf_value_out_locked(m, value, value_of(m, link));
+	else
+		pb_bpf_value_out(m, value, value_of(m, link));
+	return 0;
+}
+
+static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
 {
 	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		uint64_t word;
 		struct pb_bpf_found f = find_again(m, hash_of(m, key), key, &word,
 						   shard_of(m, NULL));
+		int err = f.link ? copy_out(m, f.link, value, flags) : -ENOENT;
 
-		if (!f.link)
-			return -ENOENT;
-		pb_bpf_cpu_slots_out(m, value, cpu_slot_value(m, f.link, 0));
-		/* if the element was reused meanwhile, these aren't the key's values */
-		if (is_same(elem(m, f.link), f.tag))
-			return 0;
+		pb_barrier();
+		/* if the element was reused meanwhile, this isn't the key's value */
+		if (err || pb_bpf_hash_is_same(m, f.link, f.tag))
+			return err;
 	}
 	return -ENOENT;
 }
@@ -363,7 +365,9 @@ static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change 
 		fill_cpu_slots(m, link, c);
 		return;
 	}
-	if (pb_unlikely(m->special || m->value_room <= SMALL))
+	if (pb_unlikely(m->special))
+		pb_bpf_value_clear(m, value_of(m, link));
+	else if (m->value_room <= SMALL)
 		memset(value_of(m, link), 0, m->value_room);
 	pb_bpf_value_copy(m, value_of(m, link), c->value);
 }
@@ -387,12 +391,13 @@ static int change_small(struct pb_bpf_map *m, struct elem *e, const struct chang
 	return 1;
 }
 
-/* Changes a value in place. Returns 1 if the element was deleted during the change. In this case
- * the caller must search again. */
+/* Changes a value in place. Returns 1 if the element is deleted, or may have been reused before the
+ * change. In this case the caller must search again. */
 static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct pb_bpf_found old)
 {
 	struct elem *e = elem(m, old.link);
 	uint64_t *word;
+	bool gone;
 	int err = 0;
 
 	if (is_small(m)) {
@@ -402,16 +407,21 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 		return err;
 	}
 	word = pb_bpf_hash_begin_change(m, old.link);
-	if (is_same(e, old.tag)) {
-		if (c->flags & BPF_F_LOCK)
-			err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
-		else
-			fill_cpu_slots(m, old.link, c);
-		if (is_lru(m))
-			touch(e);
+	if (!pb_bpf_hash_is_same(m, old.link, old.tag)) {
+		pb_bpf_hash_end_change(m, old.link, word);
+		return 1;
 	}
-	pb_bpf_hash_end_change(word);
-	return err ? err : !is_same(e, old.tag);
+	if (c->flags & BPF_F_LOCK)
+		err = pb_bpf_value_in_locked(m, value_of(m, old.link), c->value, c->run);
+	else
+		fill_cpu_slots(m, old.link, c);
+	if (is_lru(m))
+		touch(e);
+	pb_barrier();
+	/* an announced element can be deleted, but not reused */
+	gone = word ? STATE(pb_load(&e->next)) : !pb_bpf_hash_is_same(m, old.link, old.tag);
+	pb_bpf_hash_end_change(m, old.link, word);
+	return err ? err : gone;
 }
 
 /* Returns 0 if the flags permit the update, or -errno. */
@@ -530,60 +540,17 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 	return flags > BPF_EXIST ? -EINVAL : put(m, &c);
 }
 
-/* ---- removal ---------------------------------------------------------------------- */
-
-/* Removes the key. If out isn't NULL, *out receives the value. */
-static int take_from(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags,
-		     uint32_t shard)
-{
-	uint32_t hash = hash_of(m, key);
-	uint64_t word;
-	int err = 0;
-
-	for (int walks = 0; walks < MAX_WALKS; walks++) {
-		struct pb_bpf_found f = find_again(m, hash, key, &word, shard);
-
-		if (f.lost)
-			break;
-		if (!f.link)
-			return -ENOENT;
-		if (out && is_percpu(m->attr.type))
-			pb_bpf_cpu_slots_out(m, out, cpu_slot_value(m, f.link, 0));
-		else if (out && flags & BPF_F_LOCK)
-			err = pb_bpf_value_out_locked(m, out, value_of(m, f.link));
-		else if (out)
-			pb_bpf_value_out(m, out, value_of(m, f.link));
-		if (err)
-			return err;
-		if (!pb_bpf_hash_mark(m, f.link, f.tag))
-			continue;
-		pb_bpf_hash_sweep(m, hash & m->mask, shard);
-		return 0;
-	}
-	return -EBUSY;
-}
-
-static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run)
-{
-	return take_from(m, key, NULL, 0, shard_of(m, run));
-}
-
-static int hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags)
-{
-	return take_from(m, key, out, flags, shard_of(m, NULL));
-}
-
 #define HASH_OPS \
 	.size = pb_bpf_hash_size, .format = pb_bpf_hash_format, .open = pb_bpf_hash_open, \
-	.remove = hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, \
-	PB_BPF_NO_QUEUE, .take = hash_take, .repair = pb_bpf_hash_repair
+	.remove = pb_bpf_hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, \
+	PB_BPF_NO_QUEUE, .take = pb_bpf_hash_take, .repair = pb_bpf_hash_repair
 
 const struct pb_bpf_map_ops pb_bpf_hash_ops = {
-	HASH_OPS, .lookup = hash_lookup, .update = hash_update, .read = pb_bpf_read_value,
+	HASH_OPS, .lookup = hash_lookup, .update = hash_update, .read = hash_read,
 	.write = pb_bpf_write_value,
 };
 
 const struct pb_bpf_map_ops pb_bpf_percpu_hash_ops = {
-	HASH_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = percpu_read,
+	HASH_OPS, .lookup = percpu_lookup, .update = percpu_update, .read = hash_read,
 	.write = percpu_write,
 };

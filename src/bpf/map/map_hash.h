@@ -27,14 +27,16 @@
  * behind (map_elem.c).
  *
  * Values that are changed in place. Between the search for a key and the change of its value, the
- * element may be deleted and reused for another key. So the changing thread first writes the
- * element's number to a word of hash_top.changing, and then checks that the element isn't deleted.
- * A thread that takes a free element leaves it alone while such a word has the element's number.
- * Values of up to SMALL bytes need no such word, because their change checks the element's word.
+ * element may be deleted and reused for another key. So the changing thread first announces the
+ * change: it writes {number of its process, link} to a word, and then checks that the element still
+ * has its tag. A thread that takes a free element sets it aside while the element is announced. The
+ * word is `small` of the element, if no value is there and no other thread has announced a change
+ * of the element. Otherwise it is one of hash_top.changing. Values that are changed by
+ * change_small() need no announcement, because its cmpxchg checks the element's word.
  *
- * Circle: map_hash.c has the map type's operations and the walk along a bucket's list. To make room
- * it calls map_elem.c and map_lru.c, which repair and shorten lists by that same walk. Operations
- * that visit all elements are in map_hash_walk.c.
+ * Circle: these files call each other. map_hash.c has the map type's operations and the walk along
+ * a bucket's list. To make room it calls map_elem.c and map_lru.c, which repair and shorten lists
+ * by that same walk. Operations that visit all elements are in map_hash_walk.c.
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H
@@ -54,9 +56,10 @@
 #define SPARE		64	/* number of additional elements, for updates that are under way */
 #define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */
-#define SMALL		8	/* values of at most SMALL bytes are changed in place */
-#define CHANGING	32	/* number of threads that may change larger values in place at the
-				 * same time, safe from the element's reuse */
+#define SMALL		8	/* values of at most SMALL bytes are in `small`, except per-CPU
+				 * values */
+#define CHANGING	32	/* number of words for announced changes, besides the words of the
+				 * elements */
 #define MAX_WALKS	1000	/* number of walks before an operation gives up; each walk was
 				 * disturbed by a thread that made progress */
 
@@ -73,8 +76,7 @@ struct hash_top {
 				 * under way */
 	uint32_t guard;		/* hash_of_maps: the lock of its writers */
 	uint32_t pad[10];
-	uint64_t changing[CHANGING];	/* {number of the process, link}: a thread changes the
-					 * element's value in place; 0: the word is free */
+	uint64_t changing[CHANGING];	/* announced changes; 0: the word is free */
 	struct hash_shard {
 		uint64_t head;	/* head of a stack of free elements: {tag, link}; link 0: the stack
 				 * is empty */
@@ -88,7 +90,8 @@ _Static_assert(!(sizeof(struct hash_top) % 64), "whole cache lines");
 
 struct elem {
 	uint64_t next;
-	uint64_t small;		/* a value of up to SMALL bytes */
+	uint64_t small;		/* a value of up to SMALL bytes; in maps without such values: an
+				 * announced change, or 0 */
 	uint32_t hash;
 	uint16_t owner;		/* number of the process whose thread filled the element */
 	uint8_t ref;		/* LRU: since the hand passed the element, a program has looked
@@ -137,8 +140,8 @@ static inline char *cpu_slot_value(const struct pb_bpf_map *m, uint32_t link, ui
 	return m->values + cpu_slot * m->cpu_slot_size + (uint64_t)(link - 1) * m->value_room;
 }
 
-/* Whether values larger than SMALL may be changed in place. */
-static inline bool is_changed_in_place(const struct pb_bpf_map *m)
+/* Whether changes of values in place are announced. */
+static inline bool announces_changes(const struct pb_bpf_map *m)
 {
 	return is_percpu(m->attr.type) || m->types.spin_lock_off >= 0;
 }
@@ -160,12 +163,13 @@ static inline uint64_t owned_by(const struct pb_bpf_map *m, uint64_t tag)
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard);
 /* Frees an element that the caller owns. word: the element's current word. */
 void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard);
-/* Announces that the caller is about to change the element's value in place, so that the element
- * isn't reused meanwhile. After this call, the caller must check that the element isn't deleted.
- * Returns the word that pb_bpf_hash_end_change() needs. NULL: all words are in use, and the change
- * isn't announced. */
+/* Announces that the caller is about to change the element's value in place. After this call, the
+ * caller must check that the element still has its tag. If it has, the element isn't reused before
+ * pb_bpf_hash_end_change(). Returns the word that pb_bpf_hash_end_change() needs. NULL: all words
+ * are in use, and the change isn't announced. */
 uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link);
-void pb_bpf_hash_end_change(uint64_t *word);
+/* A full barrier. word: NULL does nothing. */
+void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word);
 /* Takes room for one more key. False: the map is full. */
 bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
 void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard);
@@ -198,6 +202,19 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
 /* Marks the element as deleted if it still has this tag. False: another thread has deleted the
  * element. The thread that frees the element also gives its room back. */
 bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
+
+/* Returns whether the element is in its list and has the tag. A reused element has another tag. So
+ * has an element whose successor was unlinked. */
+static inline bool pb_bpf_hash_is_same(const struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+{
+	uint64_t next = pb_load(&elem(m, link)->next);
+
+	return !STATE(next) && (next & TAGS) == tag;
+}
+
+/* map_hash_remove.c */
+int pb_bpf_hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *run);
+int pb_bpf_hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t flags);
 
 /* map_hash_layout.c */
 uint64_t pb_bpf_hash_size(const struct pb_bpf_map_spec *s, int *err);

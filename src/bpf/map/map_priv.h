@@ -70,6 +70,8 @@ static inline bool pb_bpf_access_ok(uint32_t flags)
 			BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG);
 }
 
+/* Sets a value to 0, except for its lock. */
+void pb_bpf_value_clear(const struct pb_bpf_map *m, void *value);
 /* Copies one value, except for its special fields (lock, timer, kptrs). */
 void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void *src);
 

@@ -50,6 +50,20 @@ void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void
 	}
 }
 
+/* A program may still hold the lock, because it has a pointer to the value of a deleted element. */
+void pb_bpf_value_clear(const struct pb_bpf_map *m, void *value)
+{
+	int32_t lock = m->types.spin_lock_off;
+
+	if (lock < 0) {
+		memset(value, 0, m->value_room);
+		return;
+	}
+	memset(value, 0, (size_t)lock);
+	lock += (int32_t)sizeof(struct bpf_spin_lock);
+	memset((char *)value + lock, 0, m->value_room - (size_t)lock);
+}
+
 void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 {
 	struct special s[PB_BPF_MAX_KPTRS + 2];

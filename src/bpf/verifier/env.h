@@ -131,7 +131,8 @@ struct marks {
 struct state {
 	struct frame *frames[PB_BPF_MAX_FRAMES];
 	struct marks *marks;	/* for a state at rest: one element for each frame */
-	/* the members from here to `path_len` are facts: copies of the state get them unchanged */
+	/* the members from here to `outer_head` are facts: copies of the state have the same
+	 * values */
 	struct state *parent;
 	uint32_t lock;		/* id of the value whose spin lock is held */
 	uint32_t branches;	/* number of paths from this state that haven't ended */
@@ -160,9 +161,9 @@ struct state {
 	bool all_precise : 1;	/* for an explored state: all its scalars, and all scalars of its
 				 * ancestors, are marked as precise */
 	uint16_t path_len;	/* number of instructions since `first`; saturates */
-	/* the end of facts */
 	struct state *outer_head;	/* for an explored state: the nearest ancestor that has
-					 * `head` */
+					 * `head`; valid while the state has branches */
+	/* the end of facts */
 	struct step *steps;	/* steps of the path since `first`, in order */
 	uint32_t nr_steps, room_steps;
 };

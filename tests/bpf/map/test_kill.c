@@ -193,6 +193,15 @@ static uint32_t nr_keys(struct pb_bpf_map *m)
 	return nr;
 }
 
+/* No change of a value may be announced any more. */
+static void check_changes(struct pb_bpf_map *m)
+{
+	for (uint32_t i = 0; i < CHANGING; i++)
+		CHECK(!hash_top(m)->changing[i], "word %u", i);
+	for (uint32_t link = 1; percpu(m) && link <= m->nr_elems; link++)
+		CHECK(!elem(m, link)->small, "element %u", link);
+}
+
 /* Each element must be in a list or free; `lost` counts the elements that are neither. */
 static void check_elements(struct pb_bpf_map *m)
 {
@@ -286,8 +295,10 @@ static void check(struct pb_bpf_map *m, int least, int most)
 		CHECK(nr_keys(m) <= KEYS);
 		if (m->ops->repair)
 			m->ops->repair(m, 0);
-		if (hashed(m))
+		if (hashed(m)) {
+			check_changes(m);
 			check_elements(m);
+		}
 		check_limit(m);
 		if (hashed(m))
 			check_elements(m);

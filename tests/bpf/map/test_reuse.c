@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Changes a value in place, and interrupts the change at each instruction. The handler deletes the
- * key and adds another key, which may get the same element. The value of the other key must stay
- * what the handler has written.
+ * Interrupts operations of hashes at each instruction. The handler runs other operations on the
+ * same key. So it shows races with threads of any process.
+ *
+ * - While a value is changed in place, the handler deletes the key and adds another key, which may
+ *   get the same element. The value of the other key must stay what the handler has written.
+ * - While a key is removed and its value taken, the handler changes the value. The change must be
+ *   in the taken value or in the map.
  */
 #include <signal.h>
 #include <string.h>
@@ -17,17 +21,20 @@
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_sys.h"
 
-#define TRAP_FLAG	0x100
 #define CPU_SLOTS	3
 #define WORDS		4
 #define MOST_STEPS	100000
+#define TRAP_FLAG	0x100
 
-enum { KEY, OTHER, NR_KEYS };
+enum { KEY, OTHER };
+enum { OLD = 100, NEW };
 
 static struct pb_bpf_map map;
 static struct pb_bpf_run run = { .cpu_slot = 1, .thread = 1 };
 static volatile long step, step_at;
 static volatile unsigned reused;
+static void (*act)(void);
+static int changed;
 
 static void fill(uint64_t *value, uint64_t n)
 {
@@ -42,16 +49,10 @@ static uint32_t link_of(uint64_t key)
 
 static void on_step(int sig, siginfo_t *info, void *context)
 {
-	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS];
-	uint32_t was;
-
 	if (++step != step_at)
 		return;
-	was = link_of(key);
-	fill(value, OTHER);
-	map.ops->remove(&map, &key, NULL);
-	pb_bpf_map_update_elem(&map, &other, value, BPF_ANY);
-	reused += was && link_of(other) == was;
+	act();
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 }
 
 static void set_trap_flag(bool on)
@@ -62,51 +63,94 @@ static void set_trap_flag(bool on)
 		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
 }
 
-/* Makes a map with KEY. change() changes the key's value at each step. */
-static void test(uint32_t type, bool locked, int (*change)(const uint64_t *value))
+static void make_map(uint32_t type, uint32_t value_size, bool locked)
 {
-	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, old;
 	struct pb_bpf_map_spec spec = { .cpu_slots = CPU_SLOTS,
-		.attr = { type, 8, WORDS * 8, 4, 0 },
+		.attr = { type, 8, value_size, 4, 0 },
 		.types = { .spin_lock_off = locked ? 0 : -1, .timer_off = -1 } };
-	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS];
-	long steps = 1;
 
-	reused = 0;
-	sigaction(SIGTRAP, &sa, &old);
-	for (step_at = 1; step_at <= steps && step_at < MOST_STEPS; step_at++) {
-		assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
-		fill(value, KEY + 100);
-		assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
-		step = 0;
-		set_trap_flag(true);
-		change(value);
-		set_trap_flag(false);
-		steps = step;
-		if (!pb_bpf_map_lookup_elem(&map, &other, value, 0))
-			for (uint32_t i = locked; i < map.cpu_slots * WORDS; i++)
-				assert_int_equal(value[i], OTHER);
-		pb_bpf_map_close(&map);
-	}
-	sigaction(SIGTRAP, &old, NULL);
-	assert_int_not_equal(reused, 0);
+	assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
 }
 
-static int change_all(const uint64_t *value)
+/* Runs the operation once for each of its instructions, and interrupts it there. Each time, the map
+ * has only KEY at the beginning. check() is called afterwards. */
+static void interrupt(void (*handler)(void), int (*operation)(uint64_t *value),
+		      void (*check)(int ret, const uint64_t *value))
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, old;
+	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS];
+	int ret;
+
+	act = handler;
+	sigaction(SIGTRAP, &sa, &old);
+	for (step_at = 1; step_at < MOST_STEPS; step_at++) {
+		pb_bpf_map_delete_elem(&map, &key);
+		pb_bpf_map_delete_elem(&map, &other);
+		fill(value, OLD);
+		assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
+		changed = -1;
+		step = 0;
+		set_trap_flag(true);
+		ret = operation(value);
+		set_trap_flag(false);
+		if (step < step_at)
+			break;
+		check(ret, value);
+	}
+	sigaction(SIGTRAP, &old, NULL);
+}
+
+/* ---- changes in place ---------------------------------------------------------------- */
+
+static void reuse(void)
+{
+	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS];
+	uint32_t was = link_of(key);
+
+	fill(value, OTHER);
+	map.ops->remove(&map, &key, NULL);
+	changed = pb_bpf_map_update_elem(&map, &other, value, BPF_ANY);
+	reused += was && link_of(other) == was;
+}
+
+static void other_is_right(int ret, const uint64_t *ignored)
+{
+	uint32_t from = map.types.spin_lock_off >= 0;
+	uint64_t key = OTHER, value[CPU_SLOTS * WORDS];
+
+	assert_int_equal(ret, 0);
+	assert_int_equal(changed, 0);
+	assert_int_equal(pb_bpf_map_lookup_elem(&map, &key, value, 0), 0);
+	for (uint32_t i = from; i < map.cpu_slots * WORDS; i++)
+		assert_int_equal(value[i], OTHER);
+	for (uint32_t link = 1; link <= map.nr_elems; link++)
+		assert_int_equal(elem(&map, link)->small, 0);
+}
+
+static void change(uint32_t type, bool locked, int (*operation)(uint64_t *value))
+{
+	reused = 0;
+	make_map(type, WORDS * 8, locked);
+	interrupt(reuse, operation, other_is_right);
+	assert_int_not_equal(reused, 0);
+	pb_bpf_map_close(&map);
+}
+
+static int change_all(uint64_t *value)
 {
 	uint64_t key = KEY;
 
 	return pb_bpf_map_update_elem(&map, &key, value, BPF_ANY);
 }
 
-static int change_own_slot(const uint64_t *value)
+static int change_own_slot(uint64_t *value)
 {
 	uint64_t key = KEY;
 
 	return map.ops->update(&map, &key, value, BPF_ANY, &run);
 }
 
-static int change_locked(const uint64_t *value)
+static int change_locked(uint64_t *value)
 {
 	uint64_t key = KEY;
 
@@ -115,42 +159,111 @@ static int change_locked(const uint64_t *value)
 
 static void per_cpu_values_from_outside(void **state)
 {
-	test(BPF_MAP_TYPE_PERCPU_HASH, false, change_all);
+	change(BPF_MAP_TYPE_PERCPU_HASH, false, change_all);
 }
 
 static void per_cpu_values_of_a_program(void **state)
 {
-	test(BPF_MAP_TYPE_PERCPU_HASH, false, change_own_slot);
-	test(BPF_MAP_TYPE_LRU_PERCPU_HASH, false, change_own_slot);
+	change(BPF_MAP_TYPE_PERCPU_HASH, false, change_own_slot);
+	change(BPF_MAP_TYPE_LRU_PERCPU_HASH, false, change_own_slot);
 }
 
 static void values_with_a_lock(void **state)
 {
-	test(BPF_MAP_TYPE_HASH, true, change_locked);
+	change(BPF_MAP_TYPE_HASH, true, change_locked);
 }
 
-/* Without a free word in `changing`, a change isn't announced. Then values are still changed. */
+/* ---- values that are taken ------------------------------------------------------------- */
+
+static void update_key(void)
+{
+	uint64_t key = KEY, value[CPU_SLOTS * WORDS];
+
+	fill(value, NEW);
+	changed = pb_bpf_map_update_elem(&map, &key, value, BPF_ANY);
+}
+
+static int take(uint64_t *value)
+{
+	uint64_t key = KEY;
+
+	return pb_bpf_map_lookup_and_delete_elem(&map, &key, value, 0);
+}
+
+static void change_is_somewhere(int ret, const uint64_t *taken)
+{
+	uint64_t key = KEY, value[CPU_SLOTS * WORDS];
+
+	assert_int_equal(ret, 0);
+	assert_int_equal(changed, 0);
+	assert_true(taken[0] == OLD || taken[0] == NEW);
+	if (taken[0] == NEW)
+		return;
+	assert_int_equal(pb_bpf_map_lookup_elem(&map, &key, value, 0), 0);
+	assert_int_equal(value[0], NEW);
+}
+
+static void taken_values(void **state)
+{
+	static const struct { uint32_t type, size; } maps[] = {
+		{ BPF_MAP_TYPE_HASH, 8 }, { BPF_MAP_TYPE_HASH, WORDS * 8 },
+		{ BPF_MAP_TYPE_PERCPU_HASH, 8 }, { BPF_MAP_TYPE_LRU_PERCPU_HASH, WORDS * 8 },
+	};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++) {
+		make_map(maps[i].type, maps[i].size, false);
+		interrupt(update_key, take, change_is_somewhere);
+		pb_bpf_map_close(&map);
+	}
+}
+
+/* ---- without interruptions ------------------------------------------------------------- */
+
+/* A program that holds the lock of a value keeps it if the element is reused. */
+static void a_lock_stays_held(void **state)
+{
+	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS], *held;
+
+	make_map(BPF_MAP_TYPE_HASH, WORDS * 8, true);
+	fill(value, OLD);
+	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
+	held = map.ops->lookup(&map, &key, &run);
+	assert_int_equal(pb_bpf_map_lock(&map, held, 1), 0);
+	assert_int_equal(pb_bpf_map_delete_elem(&map, &key), 0);
+	assert_int_equal(pb_bpf_map_update_elem(&map, &other, value, BPF_ANY), 0);
+	assert_ptr_equal(map.ops->lookup(&map, &other, &run), held);
+	assert_int_equal(pb_bpf_map_lock(&map, held, 1), -EBUSY);
+	pb_bpf_map_unlock(&map, held);
+	assert_int_equal(pb_bpf_map_lock(&map, held, 2), 0);
+	pb_bpf_map_close(&map);
+}
+
+/* Without a free word, a change isn't announced. Then values are still changed. */
 static void all_words_are_in_use(void **state)
 {
-	struct pb_bpf_map_spec spec = { .cpu_slots = CPU_SLOTS,
-		.attr = { BPF_MAP_TYPE_PERCPU_HASH, 8, WORDS * 8, 4, 0 },
-		.types = { .spin_lock_off = -1, .timer_off = -1 } };
-	uint64_t key = KEY, value[CPU_SLOTS * WORDS], out[CPU_SLOTS * WORDS], *words[CHANGING];
+	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS], out[CPU_SLOTS * WORDS];
+	uint64_t *words[CHANGING + 1];
+	uint32_t link;
 
-	assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
+	make_map(BPF_MAP_TYPE_PERCPU_HASH, WORDS * 8, false);
 	fill(value, 1);
 	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
-	for (int i = 0; i < CHANGING; i++) {
-		words[i] = pb_bpf_hash_begin_change(&map, link_of(key));
+	link = link_of(key);
+	for (int i = 0; i <= CHANGING; i++) {
+		words[i] = pb_bpf_hash_begin_change(&map, link);
 		assert_non_null(words[i]);
 	}
-	assert_null(pb_bpf_hash_begin_change(&map, link_of(key)));
+	assert_null(pb_bpf_hash_begin_change(&map, link));
 	fill(value, 2);
 	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
 	assert_int_equal(pb_bpf_map_lookup_elem(&map, &key, out, 0), 0);
 	assert_memory_equal(out, value, sizeof(out));
-	for (int i = 0; i < CHANGING; i++)
-		pb_bpf_hash_end_change(words[i]);
+	/* the announced element isn't used for another key */
+	assert_int_equal(pb_bpf_map_delete_elem(&map, &key), 0);
+	assert_int_equal(pb_bpf_map_update_elem(&map, &other, value, BPF_ANY), 0);
+	assert_int_not_equal(link_of(other), link);
+	for (int i = 0; i <= CHANGING; i++)
+		pb_bpf_hash_end_change(&map, link, words[i]);
 	pb_bpf_map_close(&map);
 }
 
@@ -160,6 +273,8 @@ int main(void)
 		cmocka_unit_test(per_cpu_values_from_outside),
 		cmocka_unit_test(per_cpu_values_of_a_program),
 		cmocka_unit_test(values_with_a_lock),
+		cmocka_unit_test(taken_values),
+		cmocka_unit_test(a_lock_stays_held),
 		cmocka_unit_test(all_words_are_in_use),
 	};
 
