@@ -44,7 +44,9 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < 1000; i++) {
 		struct request r = { i, i * 37 % 4096 };
 
-		pb_bpf_machine_run(m, (uint32_t)prog, &r, &result);
+		err = pb_bpf_machine_run(m, (uint32_t)prog, &r, &result);
+		if (err)
+			die(info.name, strerror(-err));
 		dropped += !result;
 	}
 
@@ -53,7 +55,7 @@ int main(int argc, char **argv)
 	for (err = pb_bpf_machine_next_key(m, (uint32_t)map, NULL, &key); !err;
 	     err = pb_bpf_machine_next_key(m, (uint32_t)map, &key, &key))
 		if (!pb_bpf_machine_lookup(m, (uint32_t)map, &key, &count, 0))
-			printf("%6u bytes: %llu\n", 1u << key, (unsigned long long)count);
+			printf("%6u bytes or more: %llu\n", 1u << key, (unsigned long long)count);
 	pb_bpf_machine_close(m);
 	return 0;
 }

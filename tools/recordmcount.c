@@ -303,7 +303,8 @@ static int one_file(const char *path)
 	bool ok;
 
 	if (in < 0 || fstat(in, &st) ||
-	    snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= PATH_MAX ||
+	    (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= PATH_MAX &&
+	     (errno = ENAMETOOLONG)) ||
 	    (out = mkostemp(temp, O_CLOEXEC)) < 0) {
 		fprintf(stderr, "recordmcount: %s: %s\n", path, strerror(errno));
 		if (in >= 0)

@@ -31,16 +31,18 @@ static bool match_class(const char **pp, char c, bool *literal)
 	return match != inverted;
 }
 
-bool pb_glob_match(const char *pat, const char *str)
+/* end: the end of the string. NULL: the string ends with a zero. */
+static bool match(const char *pat, const char *str, const char *end)
 {
 	/* where to try again: right after the last '*', with one more character of the string
 	 * skipped */
 	const char *back_pat = 0, *back_str = 0;
 
 	for (;;) {
-		char c = *str++, d = *pat++;
+		char c = str == end ? 0 : *str, d = *pat++;
 		bool ok, literal;
 
+		str++;
 		switch (d) {
 		case '?':
 			ok = c != 0;
@@ -70,4 +72,14 @@ bool pb_glob_match(const char *pat, const char *str)
 		pat = back_pat;
 		str = ++back_str;
 	}
+}
+
+bool pb_glob_match(const char *pattern, const char *str)
+{
+	return match(pattern, str, NULL);
+}
+
+bool pb_glob_match_n(const char *pattern, const char *str, size_t n)
+{
+	return match(pattern, str, str + n);
 }

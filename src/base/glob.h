@@ -7,5 +7,9 @@
 #ifndef PB_GLOB_H
 #define PB_GLOB_H
 #include <stdbool.h>
+#include <stddef.h>
+
 bool pb_glob_match(const char *pattern, const char *str);
+/* The same for a string of n bytes, none of them zero, which need not end with a zero. */
+bool pb_glob_match_n(const char *pattern, const char *str, size_t n);
 #endif

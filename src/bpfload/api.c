@@ -64,6 +64,13 @@ static struct pb_bpf_machine *new_machine(const struct pb_bpf_machine_opts *opts
 	return m;
 }
 
+static int no_memory(char *why, size_t size)
+{
+	if (size)
+		snprintf(why, size, "no memory");
+	return -ENOMEM;
+}
+
 /* Copies the caller's sizes. Each size must name a map of the object. */
 static int take_sizes(const struct pb_bpf_machine *m, struct pb_bpf_make_size *sizes, char *why,
 		      size_t size)
@@ -103,7 +110,7 @@ static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machi
 	free(sizes);
 	if (err) {
 		pb_bpf_machine_close(m);
-		return err;
+		return err == -ENOMEM ? no_memory(why, size) : err;
 	}
 	for (uint32_t i = 0; i < m->object->nr_maps; i++)
 		m->locks |= m->object->maps[i].types.spin_lock_off >= 0;
@@ -126,7 +133,7 @@ int pb_bpf_machine_open(const char *path, const struct pb_bpf_machine_opts *opts
 
 	*machine = NULL;
 	if (!m)
-		return -ENOMEM;
+		return no_memory(why, size);
 	o = object_opts(m);
 	return make(m, pb_bpf_object_open(path, &o, &m->object, why, size), machine, why, size);
 }
@@ -139,7 +146,7 @@ int pb_bpf_machine_open_memory(const void *bytes, size_t nr, const struct pb_bpf
 
 	*machine = NULL;
 	if (!m)
-		return -ENOMEM;
+		return no_memory(why, size);
 	o = object_opts(m);
 	return make(m, pb_bpf_object_open_memory(bytes, nr, &o, &m->object, why, size), machine,
 		    why, size);

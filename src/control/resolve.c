@@ -53,14 +53,12 @@ int pb_names_each(const struct pb_analysis *a, const struct pb_func *f, bool dem
 	int ret = raw_and_demangled(pb_func_name(a, f), demangle, fn, arg);
 
 	while (!ret && f->aliases && *p) {
-		char name[512];
 		size_t len = strcspn(p, "\n");
+		char *name = strndup(p, len);
 
-		if (len < sizeof(name)) {
-			memcpy(name, p, len);
-			name[len] = 0;
+		if (name)
 			ret = raw_and_demangled(name, demangle, fn, arg);
-		}
+		free(name);
 		p += len + (p[len] == '\n');
 	}
 	return ret;

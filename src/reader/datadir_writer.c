@@ -51,13 +51,13 @@ static int remove_modules(int dir_fd)
 {
 	int fd = openat(dir_fd, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	int err = errno;
 
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
 		/* without a descriptor, the directory can be removed only if it is empty */
-		return unlinkat(dir_fd, "modules", AT_REMOVEDIR) &&
-		       errno == ENOTEMPTY ? -EMFILE : 0;
+		return unlinkat(dir_fd, "modules", AT_REMOVEDIR) && errno == ENOTEMPTY ? -err : 0;
 	}
 	for (struct dirent *e; (e = readdir(d));)
 		if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
@@ -118,8 +118,8 @@ static int move_away(const char *from, const char *to, char *err, size_t errlen)
 	if (rename(from, to)) {
 		int ret = -errno;
 
-		snprintf(err, errlen, "%s: can't rename it to %s: %s; choose another with -d", from,
-			 to, strerror(-ret));
+		snprintf(err, errlen, "%s: can't rename it to %s: %s; choose another name with -d",
+			 from, to, strerror(-ret));
 		return ret;
 	}
 	return 0;
@@ -221,7 +221,7 @@ fail:
 	if (!*err)
 		snprintf(err, errlen, "%s: can't make the data directory: %s%s", w->dir,
 			 strerror(-ret), ret == -EMFILE || ret == -ENFILE ? " (see ulimit -n)" :
-			 "; choose another with -d");
+			 "; choose another name with -d");
 	if (made)
 		pb_datadir_undo(w);
 	else

@@ -37,7 +37,7 @@ static void discard(struct pb_drain *d, const struct pb_chunk *head, const void 
 		d->overwritten_calls += c.leaves + c.ends;
 		return;
 	}
-	calls = c.leaves + c.begins;
+	calls = c.leaves + (d->geometry.mode == PB_RING_OVERWRITE ? c.ends : c.begins);
 	d->discarded_calls += calls;
 	if (head->serial && head->serial <= d->geometry.nr_threads)
 		d->discarded[head->serial - 1] += (uint32_t)calls;

@@ -37,8 +37,11 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 	ret = pb_data_check_header(d, "chunks", d->chunks_fd, PB_DATA_MAGIC_CHUNKS, err, errlen);
 	if (ret)
 		return ret;
-	if (fstat(d->chunks_fd, &st))
-		return -errno;
+	if (fstat(d->chunks_fd, &st)) {
+		ret = -errno;
+		snprintf(err, errlen, "%s/chunks: %s", d->dir, strerror(-ret));
+		return ret;
+	}
 	d->chunks_size = (uint64_t)st.st_size;
 	return 0;
 }
@@ -56,14 +59,15 @@ static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 		if (b->id)
 			snprintf(known + len, sizeof(known) - len, ", %u", b->id);
 		if (!d->buffer)
-			pb_data_note(d, "buffer %u has %llu chunk%s more: --buffer=%u shows it",
+			pb_data_note(d,
+				     "buffer %u has %llu more chunk%s; show them with --buffer=%u",
 				     b->id, (unsigned long long)b->chunks, b->chunks == 1 ? "" :
 				     "s", b->id);
 	}
 	if (!d->buffer || d->nr_chunks)
 		return 0;
-	snprintf(err, errlen, "%s: has no buffer %u; the recording has %s", d->dir,
-		 d->buffer, known);
+	snprintf(err, errlen, "--buffer=%u: the recording in %s has no such buffer; it has %s",
+		 d->buffer, d->dir, known);
 	return -ENOENT;
 }
 

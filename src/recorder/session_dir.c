@@ -243,7 +243,7 @@ static int listen_at(const char *path)
 /* Finds the agent. In a build directory, the agent is beside the executable `patchbay`. Otherwise
  * the agent is in the library directory of the installation tree, even if the tree was moved. The
  * loader splits LD_PRELOAD at blanks and colons. If the agent's path has a blank or a colon, a link
- * in the session's directory is used. */
+ * in the session's directory is used, if the session has a directory. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];
@@ -265,7 +265,7 @@ int record_session_find_agent(struct record_session *s)
 	if (access(path, R_OK))
 		return record_error("%s: %s; is Patchbay installed completely?", path,
 				    strerror(errno));
-	if (strpbrk(path, " :\t\n")) {
+	if (s->dir[0] && strpbrk(path, " :\t\n")) {
 		snprintf(s->agent, sizeof(s->agent), "%s/%s", s->dir, AGENT_NAME);
 		if (symlink(path, s->agent))
 			return record_error("%s: %s", s->agent, strerror(errno));

@@ -193,8 +193,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		take_func(&in, &funcs[i]);
 	v.nr = (uint32_t)(in.left / sizeof *insns < MOST_INSNS ? in.left / sizeof *insns :
 			  MOST_INSNS);
-	/* has only one spare byte, so that a sanitizer sees reads past the end */
-	insns = malloc(v.nr * sizeof *insns + 1);
+	/* has no spare byte, so that a sanitizer sees reads past the end */
+	insns = malloc(v.nr ? v.nr * sizeof *insns : 1);
 	memcpy(insns, in.p, v.nr * sizeof *insns);
 	v.insns = insns;
 	allocated = allocations = 0;

@@ -31,9 +31,11 @@ static bool module_matches(const struct pb_pattern *p, const struct pb_module *m
 	       pb_glob_match(p->module, pb_analysis_string(m->analysis, m->analysis->soname));
 }
 
-static bool name_matches(const struct pb_pattern *p, const char *name)
+static bool name_matches(const struct pb_pattern *p, const char *name, size_t n)
 {
-	return p->exact ? pb_streq(p->function, name) : pb_glob_match(p->function, name);
+	if (!p->exact)
+		return pb_glob_match_n(p->function, name, n);
+	return strlen(p->function) == n && !memcmp(p->function, name, n);
 }
 
 /* Whether the pattern matches the function's name or one of its aliases. The recorder adds pattern
@@ -41,26 +43,22 @@ static bool name_matches(const struct pb_pattern *p, const char *name)
 static bool matches(const struct pb_pattern *p, const struct pb_module *m, uint32_t func)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis) + func;
-	const char *a;
+	const char *a = pb_func_name(m->analysis, f);
 
 	if (!module_matches(p, m))
 		return false;
-	if (name_matches(p, pb_func_name(m->analysis, f)))
+	if (name_matches(p, a, strlen(a)))
 		return true;
 	if (!f->aliases)
 		return false;
 	for (a = pb_analysis_string(m->analysis, f->aliases); *a;) {
-		char name[256];
 		size_t n = 0;
 
-		while (a[n] && a[n] != '\n' && n < sizeof(name) - 1)
-			name[n] = a[n], n++;
-		name[n] = 0;
-		if ((*name != PB_ALIAS_MARK || p->exact) && name_matches(p, name))
+		while (a[n] && a[n] != '\n')
+			n++;
+		if ((*a != PB_ALIAS_MARK || p->exact) && name_matches(p, a, n))
 			return true;
-		a += n;
-		while (*a && *a++ != '\n')
-			;
+		a += n + (a[n] == '\n');
 	}
 	return false;
 }
@@ -140,8 +138,9 @@ static bool holds_any(const struct ftrace_hash *h)
 	return false;
 }
 
-/* Set for writes while the program runs: each word must match a function. Writes at the start
- * needn't match, because a program that is followed through exec has other functions. */
+/* Set for writes while the program runs: each word must match a function. Words that are
+ * written when an image starts needn't match: each image after an exec gets the same words, and an
+ * image may lack their functions. */
 static bool must_match;
 
 static int add_word(char *word, void *arg)

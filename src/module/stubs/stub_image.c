@@ -346,9 +346,11 @@ int pb_stub_image(const struct pb_analysis *a, const struct pb_cfi *cfi, uint8_t
 	pb_rows_free(&im.rows);
 	pb_vec_free(&im.symbols);
 	pb_vec_free(&im.names);
+	if (err) {
+		free(im.file);
+		return err;
+	}
 	*file = im.file;
 	*size = im.head.size;
-	if (err)
-		free(im.file);
-	return err;
+	return 0;
 }
