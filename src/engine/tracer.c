@@ -86,6 +86,8 @@ static struct ftrace_ops graph_ops = {
 	.name = "function_graph", .trampoline = graph_trampoline, .graph_mode = graph_mode,
 };
 static struct ftrace_ops *current;
+static struct ftrace_ops *installed;	/* the tracer whose sites are patched: `current`, or NULL
+					 * while tracing_on is 0 */
 static bool returns_hooked;
 
 static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
@@ -157,6 +159,17 @@ static int explained(int err)
 	return err;
 }
 
+/* Patches the sites of the tracer `ops`, in place of those of the tracer that is installed. */
+static int install(struct ftrace_ops *ops, bool live)
+{
+	int err = ops == installed ? pb_ftrace_update(live) :
+				     pb_ftrace_exchange(installed, ops, live);
+
+	if (!err)
+		installed = ops;
+	return err;
+}
+
 static int write_current_tracer(char *text, bool append, bool live)
 {
 	for (size_t i = 0; i < pb_array_size(tracers); i++) {
@@ -168,8 +181,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 		if (tracers[i].ops == &graph_ops || current != &graph_ops)
 			apply_returns(tracers[i].ops);
 		apply_depth(tracers[i].ops ? tracers[i].ops : current);
-		err = tracers[i].ops == current ? pb_ftrace_update(live) :
-						  pb_ftrace_exchange(current, tracers[i].ops, live);
+		err = install(tracing_on ? tracers[i].ops : NULL, live);
 		if (!err)
 			current = tracers[i].ops;
 		apply_depth(current);
@@ -275,18 +287,21 @@ static int depth_changed(uint32_t before, bool live)
 	return explained(change_handlers(live));
 }
 
+/* While tracing is off, the text of all sites is restored, so that calls cost nothing. If the
+ * program can't be stopped for that, the sites stay patched. But their handlers no longer record
+ * anything, because pb_max_depth is 0. */
 static int tracing_on_changed(uint32_t before, bool live)
 {
-	int err;
-
-	if (tracing_on)
+	if (tracing_on) {
 		apply_returns(current);
+		apply_depth(current);
+		/* after an error, files.c restores tracing_on, and calls this function again */
+		return explained(install(current, live));
+	}
 	apply_depth(current);
-	err = change_handlers(live);
-	/* after an error, files.c restores tracing_on, and calls this function again */
-	if (!tracing_on && (!err || tracing_on == before))
-		apply_returns(current);
-	return explained(err);
+	install(NULL, live);
+	apply_returns(current);
+	return 0;
 }
 
 static int size_changed(uint32_t before, bool live)
@@ -335,15 +350,15 @@ static int parse_thresh(char *text, uint64_t *ns)
 		*dot = 0;
 		for (char *d = dot + 1; *d; d++, scale /= 10) {
 			if (*d < '0' || *d > '9') {
-				pb_file_error = "not a number";
+				pb_file_error = "not a number of microseconds";
 				return -EINVAL;
 			}
 			*ns += (uint64_t)(*d - '0') * scale;
 		}
 	}
 	us = *text ? pb_parse_u64(text, strlen(text)) : 0;
-	if (us < 0) {
-		pb_file_error = "not a number";
+	if (us < 0 || us > INT64_MAX / 1000 - 1) {
+		pb_file_error = "not a number of microseconds";
 		return -EINVAL;
 	}
 	*ns += (uint64_t)us * 1000;
@@ -409,7 +424,7 @@ static int write_clock(char *text, bool append, bool live)
 			set_clock(before, live);
 		return explained(err);
 	}
-	pb_file_error = "no such clock";
+	pb_file_error = "no such clock (see trace_clock)";
 	return -EINVAL;
 }
 
@@ -424,7 +439,7 @@ static int write_option(char *word, void *live)
 	int err;
 
 	if (!pb_streq(on ? word : word + 2, "keep-patched")) {
-		pb_file_error = "no such option";
+		pb_file_error = "no such option (see trace_options)";
 		return -EINVAL;
 	}
 	before = pb_keep_patched;
