@@ -443,6 +443,6 @@ int main(int argc, char **argv)
 	       median(benches[0].ns[KERNEL], rounds), median(benches[0].ns[JIT], rounds),
 	       median(benches[0].ns[INTERPRETER], rounds));
 	printf("* whole runs, with the time to enter them\n"
-	       "** largest share of a run that is subtracted, for entering it\n");
+	       "** largest share of a run's time that is subtracted as the time to enter it\n");
 	return 0;
 }

@@ -67,8 +67,9 @@ def disabled(bench, program, write):
 
 
 def sliced(bench, build, program):
-    """The program times its loops, in slices that alternate: loops of traced functions, and loops
-    of the limits (cost.c). A round runs the program bare and under each variant."""
+    """The program times short slices. Slices that call traced functions alternate with slices that
+    do the least work of a traced call (limit() and entry_limit() in cost.c). A round runs the
+    program bare and under each variant."""
     variants = {"bare": lambda: run(program, bench.one).json()}
     for name, (options, expect) in VARIANTS.items():
         variants[name] = lambda options=options, expect=expect: pb_traced(

@@ -30,28 +30,29 @@
 	X("enabled_functions", ENABLED_FUNCTIONS, AGENT, R, TEXT, 0, \
 	  "functions that have callbacks, with the callbacks") \
 	X("dyn_ftrace_total_info", DYN_FTRACE_TOTAL_INFO, AGENT, R, TEXT, 0, \
-	  "how many sites, patched, refused") \
+	  "numbers of sites, patched functions and refused functions") \
 	X("set_ftrace_filter", SET_FTRACE_FILTER, AGENT, RW, PATTERNS, 0, \
 	  "trace only these functions") \
 	X("set_ftrace_notrace", SET_FTRACE_NOTRACE, AGENT, RW, PATTERNS, 0, \
 	  "don't trace these functions") \
 	X("set_graph_function", SET_GRAPH_FUNCTION, AGENT, RW, PATTERNS, 0, \
-	  "trace only these and what they call") \
+	  "trace only these functions and the functions that they call") \
 	X("set_graph_notrace", SET_GRAPH_NOTRACE, AGENT, RW, PATTERNS, 0, \
-	  "don't trace these nor what they call") \
+	  "don't trace these functions nor the functions that they call") \
 	X("max_graph_depth", MAX_GRAPH_DEPTH, AGENT, RW, NUMBER, 0x7fffffff, \
 	  "the greatest depth that is traced; 0: no limit") \
-	X("tracing_on", TRACING_ON, AGENT, RW, NUMBER, 1, "0 stops recording") \
+	X("tracing_on", TRACING_ON, AGENT, RW, NUMBER, 1, \
+	  "0 stops recording, and restores the text of all functions") \
 	X("tracing_thresh", TRACING_THRESH, AGENT, RW, TIME, 0, \
-	  "microseconds: only calls that took longer") \
+	  "trace only calls that take at least this many microseconds") \
 	X("trace_options", TRACE_OPTIONS, AGENT, RW, TEXT, 0, \
-	  "options, one per line; 'no' before one clears it") \
+	  "options, one per line; 'no' before an option clears it") \
 	X("trace_clock", TRACE_CLOCK, AGENT, RW, CLOCK, 0, "clocks; brackets show the one in use") \
 	X("buffer_size_kb", BUFFER_SIZE_KB, OBSERVER, RW, NUMBER, 0xffffffff, "the ring's size") \
 	X("graph_callers", GRAPH_CALLERS, AGENT, RW, PATTERNS, 0, \
 	  "trace only these functions and their callers (-C)") \
 	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, NUMBER, 0xffffffff, \
-	  "only functions of at least so many bytes (-Z)") \
+	  "only functions of at least this many bytes (-Z)") \
 	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \
 	  "native code for eBPF: 0: no, 1: yes, 2: yes, and show it") \
 	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, NUMBER, 2, \

@@ -121,7 +121,7 @@ static int open_elf(struct load *l, size_t nr)
 	if (ret)
 		return load_refuse(l, "%s", why);
 	if (l->elf.type != ET_REL || (l->elf.machine != EM_BPF && l->elf.machine != EM_NONE))
-		return load_refuse(l, "this is no object file for eBPF");
+		return load_refuse(l, "not an eBPF object file");
 	if (!l->elf.symtab)
 		return load_refuse(l, "the object has no symbols");
 	return 0;

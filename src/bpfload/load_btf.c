@@ -193,7 +193,7 @@ static const char *read_types(struct pb_bpf_btf *b, const uint8_t *types, uint32
 		uint64_t record = size - at < sizeof(*t) ? 0 : record_size(t);
 
 		if (!record || record > size - at)
-			return "BTF has a type that is of no known kind or cut off";
+			return "a BTF type has an unknown kind or is cut off";
 		at += (uint32_t)record;
 	}
 	b->types = calloc(n, sizeof(b->types[0]));
@@ -219,8 +219,7 @@ static const char *read_btf(struct pb_bpf_btf *b, size_t size)
 		return "BTF is shorter than its header";
 	memcpy(&h, b->data, sizeof(h));
 	if (h.magic != BTF_MAGIC)
-		return h.magic == __builtin_bswap16(BTF_MAGIC) ? "BTF is of the other byte order" :
-		       "this is no BTF";
+		return h.magic == __builtin_bswap16(BTF_MAGIC) ? "BTF is big-endian" : "not BTF";
 	if (h.version != BTF_VERSION || h.hdr_len < sizeof(h) || h.hdr_len > size || h.hdr_len % 4)
 		return "BTF has an unknown version or header";
 	left = size - h.hdr_len;

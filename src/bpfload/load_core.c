@@ -39,7 +39,7 @@ static bool take(struct core *c, const struct core_path *to)
 		return true;
 	}
 	if (to->bits != c->to.bits || v.value != c->value.value || v.poison != c->value.poison) {
-		core_error(c, "types of that name in the target don't agree");
+		core_error(c, "several target types have this name, and give different values");
 		return false;
 	}
 	return true;
@@ -124,7 +124,7 @@ static bool look_up(struct core *c)
 			  core_find_path(c->l, &c->from, list->btf, list->types[i], &to);
 
 		if (ret < 0)
-			core_error(c, "the target's types can't be followed");
+			core_error(c, "a chain of the target's types is too long or broken");
 		if (ret < 0 || (ret && !take(c, &to)))
 			return false;
 		if (ret)

@@ -176,7 +176,7 @@ static int patch_memory(struct load_func *f, uint32_t at, const struct core_path
 	struct bpf_insn *insn = &f->insns[at];
 	uint32_t width = v->size == 1 || v->size == 2 || v->size == 4 || v->size == 8 ? v->size : 0;
 
-	*why = "the instruction has another offset than it should";
+	*why = "the instruction's offset isn't the offset that the object's types give";
 	if (v->checked && (uint64_t)insn->off != old->value)
 		return -EINVAL;
 	*why = "the offset is too large for the instruction";
@@ -201,11 +201,11 @@ static int patch_imm64(struct load_func *f, uint32_t at, const struct core_value
 {
 	struct bpf_insn *insn = &f->insns[at];
 
-	*why = "the instruction is none that CO-RE can change";
+	*why = "CO-RE can't change this instruction";
 	if (insn->code != (BPF_LD | BPF_IMM | BPF_DW) || at + 1 >= f->nr || insn->src_reg ||
 	    insn->off || insn[1].code || insn[1].dst_reg || insn[1].src_reg || insn[1].off)
 		return -EINVAL;
-	*why = "the instruction has another value than it should";
+	*why = "the instruction's value isn't the value that the object's types give";
 	if (!v->poison && v->checked &&
 	    ((uint32_t)insn[0].imm | (uint64_t)(uint32_t)insn[1].imm << 32) != old->value)
 		return -EINVAL;
@@ -228,7 +228,7 @@ int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
 		*why = "the instruction has no constant";
 		if (BPF_SRC(insn->code) != BPF_K)
 			return -EINVAL;
-		*why = "the instruction has another value than it should";
+		*why = "the instruction's value isn't the value that the object's types give";
 		if (!v->poison && v->checked && (uint64_t)insn->imm != old->value)
 			return -EINVAL;
 		insn->imm = (int32_t)(uint32_t)v->value;
@@ -241,7 +241,7 @@ int core_patch(struct load_func *f, uint32_t at, const struct core_path *from,
 		ret = patch_imm64(f, at, old, v, why);
 		break;
 	default:
-		*why = "the instruction is none that CO-RE can change";
+		*why = "CO-RE can't change this instruction";
 		return -EINVAL;
 	}
 	if (!ret && v->poison)

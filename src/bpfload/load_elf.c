@@ -13,10 +13,10 @@
 static const char *read_header(struct pb_bpf_elf *e, Elf64_Ehdr *h)
 {
 	if (e->size < sizeof(*h) || memcmp(e->data, ELFMAG, SELFMAG))
-		return "this is no ELF file";
+		return "not an ELF file";
 	memcpy(h, e->data, sizeof(*h));
 	if (h->e_ident[EI_CLASS] != ELFCLASS64)
-		return "the ELF file isn't of 64 bits";
+		return "the ELF file isn't 64-bit";
 	if (h->e_ident[EI_DATA] != ELFDATA2LSB)
 		return "the ELF file is big-endian";
 	e->type = h->e_type;

@@ -63,7 +63,8 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 		t = pb_bpf_btf_type(b, e->btf);
 		size = pb_btf_kind(t) == BTF_KIND_VAR ? pb_bpf_btf_size(b, t->type) : -1;
 		if (size <= 0 || size > 4096)
-			return load_refuse(l, "extern (kconfig) %s has no size", e->name);
+			return load_refuse(l, "extern (kconfig) %s: its size must be 1 to 4096 "
+					      "bytes", e->name);
 		e->kind = LOAD_KCONFIG;
 		e->size = (uint32_t)size;
 		e->align = align_of(b, t->type);

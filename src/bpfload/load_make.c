@@ -180,7 +180,7 @@ static void make_maps(struct making *m)
 		if (err && o->maps[i].why)
 			say(&m->made.maps[i].why, "%s", o->maps[i].why);
 		else if (err && !pb_bpf_map_ops_of(o->maps[i].attr.type))
-			say(&m->made.maps[i].why, "map %s: there are no maps of type %s here",
+			say(&m->made.maps[i].why, "map %s: Patchbay has no maps of type %s",
 			    o->maps[i].name, type);
 		else if (err == -EBADF && !o->maps[i].inner)
 			say(&m->made.maps[i].why,
@@ -311,7 +311,7 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 	int err;
 
 	if (!v.type) {
-		say(&m->made.progs[nr].why, "programs of type %u aren't run here", p->type);
+		say(&m->made.progs[nr].why, "Patchbay can't run programs of type %u", p->type);
 		return -EINVAL;
 	}
 	begin = now_ns();
@@ -454,8 +454,8 @@ static int add_slot(struct batch *b, uint32_t from, uint32_t nr,
 	}
 	if (!to->autoload && !made[slot->number].prog) {
 		say(&made[b->first].why,
-		    "map %s: slot %u: program %s isn't loaded: its section \"%s\" says so",
-		    map->name, slot->index, to->name, to->section);
+		    "map %s: slot %u: program %s isn't loaded automatically: its section name "
+		    "\"%s\" begins with ?", map->name, slot->index, to->name, to->section);
 		return -EBADF;
 	}
 	batch_add(b, slot->number);

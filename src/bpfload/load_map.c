@@ -30,10 +30,12 @@ static int add_legacy(struct load *l, const Elf64_Sym *s, const uint8_t *p, uint
 	map->attr = (struct pb_bpf_map_attr){ def.type, def.key_size, def.value_size,
 		def.max_entries, def.flags };
 	if (size < 16)
-		load_error(l, &map->why, "map %s is shorter than a definition", map->name);
+		load_error(l, &map->why, "map %s: its definition is shorter than 16 bytes",
+			   map->name);
 	for (uint64_t i = sizeof(def); i < size; i++)
 		if (p[i])
-			load_error(l, &map->why, "map %s has a definition longer than libbpf's",
+			load_error(l, &map->why,
+				   "map %s: its definition is longer than struct bpf_map_def",
 				   map->name);
 	return 0;
 }

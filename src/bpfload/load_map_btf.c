@@ -183,7 +183,7 @@ static int add_map(struct load *l, uint32_t section, const struct btf_var_secinf
 	const char *spent = NULL;
 
 	if (!var || pb_btf_kind(var) != BTF_KIND_VAR)
-		return load_refuse(l, "section .maps has something that is no variable");
+		return load_refuse(l, "BTF lists an entry of section .maps that isn't a variable");
 	if (!load_work(l, l->elf.nr_syms, &spent))
 		return load_refuse(l, "%s", spent);
 	off = offset_of(l, section, pb_bpf_btf_name(b, var), v->offset);
@@ -213,7 +213,7 @@ int load_maps_btf(struct load *l, uint32_t section)
 	int ret = 0;
 
 	if (!t)
-		return load_refuse(l, "its section .maps has no BTF that describes it");
+		return load_refuse(l, "the object has no BTF for its section .maps");
 	l->maps_btf = id;
 	for (uint32_t i = 0; i < pb_btf_vlen(t) && !ret; i++)
 		ret = add_map(l, section, &pb_btf_vars(t)[i]);
@@ -279,7 +279,7 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	at = rel->r_offset - l->places[number].off;
 	if (at < values || (at - values) % 8 ||
 	    !slot_of(l, &s, map->attr.type == BPF_MAP_TYPE_PROG_ARRAY, &slot)) {
-		load_error(l, &map->why, "map %s: %s can't be in it", map->name,
+		load_error(l, &map->why, "map %s can't hold %s", map->name,
 			   pb_bpf_elf_sym_name(&l->elf, &s));
 		return 0;
 	}

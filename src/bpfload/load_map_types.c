@@ -21,7 +21,9 @@ static bool inside(struct value *v, uint32_t at, uint32_t size)
 {
 	if (at <= v->map->attr.value_size && v->map->attr.value_size - at >= size)
 		return true;
-	load_error(v->l, &v->map->why, "map %s: byte %u is outside its values", v->map->name, at);
+	load_error(v->l, &v->map->why,
+		   "map %s: the lock, timer or kernel pointer at byte %u is outside the value",
+		   v->map->name, at);
 	return false;
 }
 

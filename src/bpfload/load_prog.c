@@ -25,7 +25,8 @@ static bool add_func(struct chain *c, struct load_func *f)
 	struct pb_bpf_object_prog *p = c->prog;
 
 	if (f->nr > c->l->room) {
-		load_error(c->l, &p->why, "the object's programs are too large together");
+		load_error(c->l, &p->why,
+			   "the object's programs have more than 8388608 instructions together");
 		return false;
 	}
 	c->l->room -= f->nr;

@@ -39,7 +39,7 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	const struct load_extern *e = load_extern_of(l, sym);
 
 	if (insn->src_reg != BPF_PSEUDO_CALL && insn->src_reg != BPF_PSEUDO_KFUNC_CALL) {
-		load_error(l, &f->why, "%s: a helper's call has a relocation", f->name);
+		load_error(l, &f->why, "%s: a call of a helper has a relocation", f->name);
 		return 0;
 	}
 	if (!e)
@@ -47,7 +47,8 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	/* A call of a missing weak function stays in the program. If a path reaches the call, the
 	 * verifier rejects the program. */
 	if (!e->weak && !e->kfunc)
-		load_error(l, &f->why, e->kind == LOAD_KFUNC ? "%s calls the kernel's function %s" :
+		load_error(l, &f->why, e->kind == LOAD_KFUNC ?
+			   "%s calls %s, a kernel function that Patchbay doesn't have" :
 			   "%s calls %s, which isn't defined", f->name, e->name);
 	insn->src_reg = BPF_PSEUDO_KFUNC_CALL;
 	insn->imm = e->kfunc;
@@ -69,7 +70,8 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 			   e->name);
 	else if (!e->weak && !e->kfunc)
 		load_error(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
-			   "%s uses the kernel's symbol %s", f->name, e->name);
+			   "%s uses %s, a kernel symbol that Patchbay doesn't have", f->name,
+			   e->name);
 	/* the loaded value isn't an address: it is nonzero if the function exists */
 	insn[0].src_reg = 0;
 	insn[0].imm = e->kfunc;

@@ -188,7 +188,8 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 		prog->guessed = false;
 		prog->type = default_type;
 		if (!default_type)
-			load_error(l, &prog->why, "section \"%s\" names no type of programs", name);
+			load_error(l, &prog->why,
+				   "section name \"%s\" doesn't determine a program type", name);
 		return;
 	}
 	prog->type = s->type;
@@ -202,8 +203,8 @@ void load_section_name(struct load *l, struct pb_bpf_object_prog *prog, uint32_t
 		      (s->flags & FRAGS ? BPF_F_XDP_HAS_FRAGS : 0);
 	if (!(s->flags & OURS))
 		load_error(l, &prog->why,
-			   "programs of section \"%s\" aren't run here: only the kernel calls them",
-			   s->name);
+			   "section \"%s\": Patchbay can't run such programs, because only the "
+			   "kernel calls them", s->name);
 }
 
 int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *t)

@@ -15,7 +15,7 @@ static const struct pb_command *const subs[] = {
 static int bpf_help(void)
 {
 	puts("Usage: patchbay bpf COMMAND [OPTION...] [ARGS]\n"
-	     "eBPF programs in this process: verified, compiled and run without the kernel.\n");
+	     "Verifies, compiles and runs eBPF programs without the kernel.\n");
 	for (size_t i = 0; subs[i]; i++)
 		printf("  %-10s  %s\n", subs[i]->name, subs[i]->summary);
 	puts("\npatchbay bpf COMMAND --help lists a command's options; "

@@ -118,10 +118,10 @@ static void check_memfd(void)
 	getrlimit(RLIMIT_AS, &as);
 	getrlimit(RLIMIT_FSIZE, &files);
 	if (as.rlim_cur != RLIM_INFINITY)
-		say(NOTE, "ulimit -v", "%llu MiB: target and recorder map the buffer in it; see -b",
-		    (unsigned long long)as.rlim_cur >> 20);
+		say(NOTE, "ulimit -v", "%llu MiB: the program and the recorder map the buffer "
+		    "within this limit; see -b", (unsigned long long)as.rlim_cur >> 20);
 	if (files.rlim_cur != RLIM_INFINITY)
-		say(NOTE, "ulimit -f", "%llu MiB: a recording stops there",
+		say(NOTE, "ulimit -f", "%llu MiB: a recording's file can't grow beyond this",
 		    (unsigned long long)files.rlim_cur >> 20);
 }
 
@@ -145,7 +145,7 @@ static void check_memlock(void)
 		say(OK, "memlock", "unlimited");
 	else
 		say(r.rlim_cur < 64 << 10 ? NOTE : OK, "memlock",
-		    "%llu KiB; record locks nothing, perf buffers do",
+		    "%llu KiB; record locks no memory; only perf needs this",
 		    (unsigned long long)r.rlim_cur >> 10);
 }
 
@@ -180,7 +180,7 @@ static void check_ptrace(void)
 		    "at start; it can't be changed while several threads run");
 	else
 		say(OK, "ptrace",
-		    "a process's helper may stop its threads: tracing can change any time");
+		    "allowed: tracing can be changed while the program runs");
 	if (s == 0)
 		say(OK, "yama", *scope ? "ptrace_scope 0: any process of yours can be attached to" :
 		    "not there: any process of yours can be attached to");
@@ -247,7 +247,7 @@ static void check_perf(void)
 		say(OK, "perf", "perf_event_open works (paranoid %s)",
 		    line_of("/proc/sys/kernel/perf_event_paranoid"));
 	} else {
-		say(NOTE, "perf", "perf_event_open: %s; tracing needs it for nothing",
+		say(NOTE, "perf", "perf_event_open: %s; tracing doesn't need it",
 		    strerror(errno));
 	}
 }
@@ -263,7 +263,7 @@ static void check_fuse(void)
 	else
 		say(NOTE, "FUSE",
 		    "/dev/fuse: %s; the control tree can't be mounted, patchbay control "
-		    "works without", strerror(errno));
+		    "works without it", strerror(errno));
 }
 
 /* Looks at the directory that XDG_CACHE_HOME or HOME selects for the cache (module/cache.c). */
@@ -306,7 +306,7 @@ static void check_preload(void)
 	if (session)
 		say(NOTE, "session", "this shell is traced itself (PATCHBAY_SESSION=%s)", session);
 	if (p && *p)
-		say(NOTE, "LD_PRELOAD", "%s: kept, after the agent", p);
+		say(NOTE, "LD_PRELOAD", "%s: is kept; the agent is loaded before it", p);
 }
 
 /* Reports whether a program or library can be traced, and how its language runtimes affect

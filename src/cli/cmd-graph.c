@@ -29,7 +29,7 @@ static const struct argp_child children[] = {
 };
 static const struct argp argp = {
 	NULL, graph_parse, "[FUNC...]",
-	"Shows the tree of calls with their times; with FUNC, who called it and what it called.",
+	"Shows the tree of calls with their times; with FUNC, its callers and callees.",
 	children
 };
 

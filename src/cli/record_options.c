@@ -39,7 +39,7 @@ static const struct argp_option common[] = {
 	{ "match", OPT_MATCH, "TYPE", 0, "Patterns are glob (default), regex or simple", 2 },
 	{ "depth", 'D', "N", 0, "Record N levels of calls only", 2 },
 	{ "time-filter", 't', "TIME", 0,
-		"Record calls longer than TIME only: 5us, 1.5ms, 2s; 100 is in ns, 0.1 in s", 2 },
+		"Record only calls of at least TIME: 5us, 1.5ms, 2s; 100 is in ns, 0.1 in s", 2 },
 	{ "module", OPT_MODULE, "GLOB", 0,
 		"Trace the libraries that match too, for example 'libssl.so*'", 2 },
 	{ "all", OPT_ALL, 0, 0, "Trace all libraries too, including libc and ld.so", 2 },
@@ -50,10 +50,11 @@ static const struct argp_option common[] = {
 	{ "no-exec", OPT_NO_EXEC, 0, 0, "Do not trace programs that PROG executes", 2 },
 	{ 0, 0, 0, 0, "How it is recorded:", 3 },
 	{ "buffer", 'b', "SIZE", 0, "Size of the ring buffer (64M)", 3 },
-	{ "max-size", OPT_MAX_SIZE, "SIZE", 0, "Stop recording at SIZE of data (4G; 0: no limit)",
-		3 },
+	{ "max-size", OPT_MAX_SIZE, "SIZE", 0,
+		"Stop recording at SIZE of data (4G; 0: no limit). With --overwrite, the newest "
+	  "SIZE of data is kept", 3 },
 	{ "no-loss", OPT_NO_LOSS, 0, 0,
-		"Make the program wait when the buffer is full, instead of losing records", 3 },
+		"Make the program wait when the buffer is full, instead of losing calls", 3 },
 	{ "overwrite", OPT_OVERWRITE, 0, 0, "Keep the newest records only (flight recorder)", 3 },
 	{ "clock", OPT_CLOCK, "NAME", 0,
 		"Trace clock (x86-tsc): local, global, perf, mono, mono_raw, boot, "
@@ -75,15 +76,15 @@ static const struct argp_option own[] = {
 	  "renamed to DIR.old", 1 },
 	{ "data", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 },
 	{ "bpf", OPT_BPF, "OBJECT", 0,
-		"Attach the object's eBPF programs to functions; one that returns 0 "
-	  "keeps the call out of the record", 2 },
+		"Attach the object's eBPF programs to functions; if a program returns 0 at a "
+	  "function's entry, the call isn't recorded", 2 },
 	{ "map", OPT_MAP, "NAME:SIZES", 0,
 		"With --bpf: the object's map NAME has these sizes: max_entries=N, "
 	  "value_size=N, key_size=N, with commas", 2 },
 	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
 		"With --bpf: the object's variable NAME has this value", 2 },
 	{ "btf", OPT_BTF, "FILE", 0,
-		"With --bpf: where CO-RE looks for types before it looks for the kernel's", 2 },
+		"With --bpf: CO-RE looks for types in FILE first, then among the kernel's", 2 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
 	{ 0 }
 };
@@ -243,7 +244,7 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 		usage_error(state, "--set=%s: no such file; see patchbay control list", arg);
 	} else if (file == PB_CF_BUFFER_SIZE_KB || file == PB_CF_CURRENT_TRACER ||
 		   file == PB_CF_TRACE_CLOCK) {
-		usage_error(state, "--set=%s: there are the options -b, --tracer and --clock", arg);
+		usage_error(state, "--set=%s: can't be set here; use -b, --tracer or --clock", arg);
 	} else if (pb_control_validate(file, value + 1, false, err, sizeof(err))) {
 		/* `name` becomes the format for usage_error() */
 		snprintf(name, sizeof(name), "--set: %.40s: %%s", pb_control_info(file)->path);

@@ -13,7 +13,7 @@ extern const struct argp record_argp;
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
 	"A pattern may end in :mod:GLOB to mean functions of that module only. " \
-	"The exit status is the program's, 128 + N where signal N killed it."
+	"The exit status is the program's, or 128 + N if signal N killed the program."
 
 void record_options_init(struct record_options *o);
 

@@ -97,8 +97,8 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 		return 0;
 	}
 	if (ret > 0) {
-		snprintf(err, errlen, "%s: message %d instead of READY; is the recorder of the "
-			 "same version?", socket_path, ret);
+		snprintf(err, errlen, "%s: unexpected answer (message %d); the recorder may be of "
+			 "another version", socket_path, ret);
 		ret = -EPROTO;
 	}
 	pb_control_close(c);

@@ -172,7 +172,8 @@ static int validate_time(const char *value, char *err, size_t errlen)
 
 	if (!parse_time(value, &ns))
 		return 0;
-	return invalid(value, "is no time in microseconds", err, errlen);
+	return invalid(value, "is not a time; give microseconds, or a number with ns, us, ms or s",
+		       err, errlen);
 }
 
 const char *pb_control_plain(enum pb_control_file file, const char *value, char *buf, size_t len)
@@ -203,7 +204,7 @@ static int validate_name(const char *value, const char *what, const char *const 
 		for (size_t i = 0; names[i]; i++)
 			if (len == strlen(names[i]) && !strncmp(names[i], value, len))
 				return 0;
-	at = (size_t)snprintf(text, sizeof(text), "is no %s; there are ", what);
+	at = (size_t)snprintf(text, sizeof(text), "is not a %s; valid are ", what);
 	for (size_t i = 0; names[i]; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", names[i],
 				       !names[i + 1] ? "" : names[i + 2] ? ", " : " and ");

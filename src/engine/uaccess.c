@@ -29,8 +29,8 @@
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 uint64_t pb_frame_room = 16384;	/* used if the kernel doesn't report a size; more than any processor
 				 * needs */
-static bool on;				/* loads may fault. A forked child keeps this flag, as it
-					 * keeps the dispositions */
+static bool on;				/* loads that may fault are allowed: their signals' handlers
+					 * are installed. A forked child keeps them and this flag */
 static bool never;			/* pb_reads_off() was called */
 
 bool pb_reads_on(void)
@@ -116,9 +116,9 @@ static bool routine_runs(void)
 	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
 }
 
-/* Returns whether no handler is known to run. A handler is over if a hit has a higher slot on the
- * same stack, or is on another stack. If a handler itself changes stacks, it also sets a mask,
- * which the agent notices (sigmask.c). */
+/* Returns true if the agent knows of no handler that still runs. A handler is over if a hit has a
+ * higher slot on the same stack, or is on another stack. If a handler itself changes stacks, it
+ * also sets a mask, which the agent notices (sigmask.c). */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;

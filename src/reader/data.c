@@ -56,8 +56,8 @@ int pb_data_check_header(const struct pb_data *d, const char *name, int fd, uint
 	}
 	if (h.magic != magic) {
 		snprintf(err, errlen,
-			 "%s/%s: not written by Patchbay; give its data directory with -d", d->dir,
-			 name);
+			 "%s/%s: not written by Patchbay; give a Patchbay data directory with -d",
+			 d->dir, name);
 		return -EINVAL;
 	}
 	if (h.version != PB_DATA_VERSION) {

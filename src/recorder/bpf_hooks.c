@@ -225,7 +225,8 @@ static void why_never(const struct record_options *o, unsigned hook, const struc
 	if (f && f->known) {
 		if (!reason(f, h, text, len))
 			snprintf(text, len, "Patchbay has replaced this function with its own, or "
-					    "there was no room for a stub");
+					    "there was no room for a stub; probe its caller "
+					    "instead");
 	} else if (h->by_path) {
 		snprintf(text, len, "this file was not loaded");
 	} else {

@@ -37,8 +37,7 @@ static int add(struct record_options *o, enum pb_control_file file, const char *
 	value = pb_control_plain(file, value, plain, sizeof(plain));
 	if (!pb_control_writes_add(&o->writes, file, value))
 		return 0;
-	return record_error("the patterns are longer than a message holds, 64 kB; a glob names "
-			    "many functions at once");
+	return record_error("the patterns have more than 64 kB; use a glob in place of many names");
 }
 
 static enum pb_control_file file_of(const struct record_options *o, char option)

@@ -79,7 +79,8 @@ static int on_client_hello(struct record_server *s, struct record_conn *c, const
 		return -EPROTO;
 	memcpy(&h, body, sizeof(h));
 	if (h.protocol != PB_PROTOCOL)
-		return record_conn_error(c, -EPROTO, "another version of Patchbay records it");
+		return record_conn_error(c, -EPROTO,
+					 "the program is recorded by another version of Patchbay");
 	agent = find_agent(s, (pid_t)h.pid);
 	if (!agent)
 		return record_conn_error(c, -ESRCH,

@@ -83,7 +83,7 @@ static void note_untraced(struct record_server *s, uint64_t nr, const char *what
 static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
 {
 	static const char silent[] =
-		"the recorder was stopped, or too slow to answer within 200 ms";
+		"the recorder was stopped, or too slow to answer within 150 ms";
 
 	note_untraced(s, ring->missed_images + missed_in_file(s->session), "program", silent);
 	note_untraced(s, ring->missed_modules, "library load", silent);
@@ -114,7 +114,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	if (ring.waits_in_vain) {
 		snprintf(text, sizeof(text),
 			 "calls are lost although --no-loss was given: %u time%s, the recorder was "
-			 "stopped or got no processor for 200 ms", ring.waits_in_vain,
+			 "stopped or got no processor for 150 ms", ring.waits_in_vain,
 			 ring.waits_in_vain == 1 ? "" : "s");
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);

@@ -9,8 +9,8 @@
  *
  *   pos       determines the chunk in force, in which records are reserved:
  *             pb_chunk_of(pos). One cmpxchg moves pos from a full chunk to the next
- *             one. If an activation's cmpxchg fails, the activation gives its chunk
- *             back.
+ *             one. If a handler has moved pos to another chunk meanwhile, the
+ *             activation gives its own chunk back.
  *   taken     names the chunk that an activation has taken and is filling. It also says
  *             where on the thread's own stack the activation runs (place()). If a
  *             later activation runs there or above, the earlier one is gone, and the
@@ -35,9 +35,9 @@
  * either case a chunk stays OPEN or TAKEN. This chunk is drained or freed when the
  * thread or the session ends, so nothing is lost.
  *
- * Header and data are written while the chunk is TAKEN. Once the chunk is OPEN, it
- * may come into force. Before it comes into force, it holds no more data than `used`
- * says.
+ * The header and the list of open calls are written while the chunk is TAKEN. Once
+ * the chunk is OPEN, it may come into force. Before that, it holds no other data, and
+ * `used` is the size of the list.
  */
 #include "ring/change.h"
 #include "base/base.h"
@@ -316,11 +316,11 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
-/* Removes all elements that are equal to `word`, and hands over the chunk. Only an activation that
- * began before pos left the chunk enters such an element, and a handler that interrupts this code
- * began later. So after the removal no handler finds the element or hands the chunk over. If the
- * chunk was handed over before, its memory may be the chunk in force by now. In this case the state
- * isn't changed. */
+/* Removes all elements that are equal to `word`, and hands over the chunk. Such an element is
+ * entered only by activations that began while pos was in the chunk. A handler that interrupts this
+ * code begins later, so it enters none. So after the removal no handler finds the element or hands
+ * the chunk over. If the chunk was handed over before, its memory may be the chunk in force by now.
+ * In this case the state isn't changed. */
 static void hand_over_left(struct pb_writer *w, struct pb_owner o, uint64_t word)
 {
 	for (int i = 0; i < PB_WRITER_LEFT; i++)

@@ -51,13 +51,13 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		const char *noun, *what;
 	} lines[] = {
 		{ t->lost, "call", " lost: the buffer was full" },
-		{ t->missed, "record", " missing of calls that are shown: the buffer was full, "
+		{ t->missed, "record", " of shown calls missing: the buffer was full, "
 				       "or a signal handler jumped" },
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
 		{ v->data->end.overwritten, "call",
 			" dropped: older than what --max-size has room for" },
 		{ t->unwritten, "record",
-			" left unwritten by jumps out of signal handlers, at most" },
+			" not written (at most), because a signal handler jumped" },
 		{ t->no_return, "call", " recorded without their return" },
 		{ t->read_errors, "chunk", " of records unreadable" },
 	};

@@ -77,13 +77,13 @@ def run(argv, timeout=60, stdin=None, cwd=None, env=None):
     """Runs a program until the program and all processes that hold its stdout have ended. If that
     takes longer than the time-out, kills the program's process group and raises Failure.
 
-    A recorder that gets no processor for 200 ms leaves the program untraced, or lets it lose
+    A recorder that gets no processor for 150 ms leaves the program untraced, or lets it lose
     calls in spite of --no-loss, and reports that. Such a run proves nothing, so it is repeated."""
     for _ in range(5):
         r = run_once(argv, timeout, stdin, cwd, env)
         if argv[0] != PATCHBAY or not (again_if_late and unanswered(r.err) or again_if_lossy and gave_up(r.err)):
             return r
-    raise Skip("the machine is too busy: the recorder had no processor for 200 ms, five times")
+    raise Skip("the machine is too busy: the recorder had no processor for 150 ms, five times")
 
 
 again_if_late = True    # False in tests of a recorder that is late

@@ -26,7 +26,8 @@
 	mov	%rax, T_LAST(%rdi)
 	.endm
 
-	/* jump: r11 is where the exit's stub goes on, and the record is a TAIL or TAIL_LEAF.
+	/* If `jump` is 1, the function leaves by a jump: r11 has the address at which the exit's
+	 * stub continues, and the record is a TAIL or TAIL_LEAF.
 	 * Returns of calls that aren't open are frequent. So the registers that only a record needs
 	 * are saved later, when the open call is found. */
 	.macro open_exit name, jump, of
@@ -137,7 +138,8 @@
 	open_free rcx, T_TOP(%rdi)
 	jmp	.Lback_\name
 
-	/* No open call has this slot. The usual reason is that the call wasn't traced. */
+	/* The innermost open call doesn't match. If its slot is above this slot, the call that
+	 * returns isn't open; usually it wasn't traced. Otherwise C code searches for the call. */
 .Lother_\name:
 	cmp	T_LO(%rdx), %rsp
 	jb	.Lslow_\name

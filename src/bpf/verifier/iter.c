@@ -117,8 +117,7 @@ static int destroy(struct env *env, struct slot *s)
 	s->reg.live |= LIVE_WRITTEN;
 	if (!pbv_ref_release(env, ref))
 		return 0;
-	return refuse(env, EINVAL,
-		      "an iterator of the caller's cannot be destroyed in a callback\n");
+	return refuse(env, EINVAL, "a callback cannot destroy an iterator of its caller\n");
 }
 
 static void give_element(struct reg *r0, const struct slot *s)
@@ -148,8 +147,8 @@ static int next(struct env *env, struct slot *s)
 	st->frames[frame]->slots[n].reg.depth++;
 	st->iterations++;
 	give_element(&st->frames[st->cur]->regs[0], s);
-	/* `kept` was kept just before this call, so the previous iteration began in an older
-	 * state */
+	/* if the state was kept at this very call, the previous iteration began in an ancestor of
+	 * `kept` */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);
 	s->reg.drained = true;

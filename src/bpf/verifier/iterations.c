@@ -162,8 +162,8 @@ int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 		return -ENOMEM;
 	st->frames[st->cur]->passed++;
 	st->iterations++;
-	/* `kept` was kept just before this instruction, so the previous iteration began in an older
-	 * state */
+	/* if the state was kept at this very instruction, the previous iteration began in an
+	 * ancestor of `kept` */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);
 	env->insn += (uint32_t)(int32_t)insn->off;

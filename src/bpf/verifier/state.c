@@ -302,7 +302,7 @@ int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot)
 	return 0;
 }
 
-/* Puts a waiting branch to rest, since it is no longer the newest. */
+/* Packs the state of a waiting branch (kept.c), because the branch is no longer the newest. */
 static int branch_rest(struct env *env, struct waiting *w)
 {
 	struct state rest = { 0 };

@@ -17,7 +17,7 @@ struct dump {
 };
 
 static const struct argp_option options[] = {
-	{ "opcodes", OPT_OPCODES, NULL, 0, "The bytes, too", 2 },
+	{ "opcodes", OPT_OPCODES, NULL, 0, "Also show the bytes", 2 },
 	{ 0 }
 };
 
@@ -35,8 +35,8 @@ static error_t bpf_dump_parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp argp = {
 	options, bpf_dump_parse, "[xlated|jited] [OBJECT [PROGRAM...] | HEX...]",
-	"Shows programs: xlated, their instructions; jited, the native code that is made of them "
-	"once they are verified.", children
+	"Shows a program's instructions (xlated), or the native code after verification (jited).",
+	children
 };
 
 static const char *helper_name(void *arg, int32_t id)

@@ -207,7 +207,7 @@ const struct pb_command bpf_command_prog = {
 /* ---- stats ------------------------------------------------------------------------------ */
 
 static const struct argp stats_argp = {
-	.doc = "How often pinned programs ran, how long in all and on average.",
+	.doc = "Shows how often pinned programs ran, and their total and average times.",
 };
 
 static int show_stats(void *arg, const struct bpf_pinned *pin)
@@ -237,8 +237,7 @@ const struct pb_command bpf_command_stats = {
 
 static const struct argp pin_argp = {
 	.args_doc = "prog|map ID|PATH NEWPATH",
-	.doc = "Gives a pinned program or map a second name. Removing the file of a name removes "
-	       "only this name.",
+	.doc = "Gives a pinned program or map a second name. Removing one name leaves the other.",
 };
 
 /* Pins a map again, at the path `to`. The map is given by its id or, if id is NULL, by its path

@@ -187,16 +187,16 @@ void bpf_output_end(struct bpf_attach *a)
 			 counts.outputs);
 	if (counts.functions)
 		pb_error(a->command,
-			 "%lu functions go without a program: more than there is room for",
-			 counts.functions);
+			 "%lu functions lack a program: the table of functions is full, or 8 other "
+			 "programs are attached to them", counts.functions);
 	if (counts.no_return)
 		pb_error(a->command,
-			 "%lu functions go without a program: their returns can't be hooked",
+			 "%lu functions lack a program: their returns can't be hooked",
 			 counts.no_return);
 	if (counts.runs)
 		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too "
-				     "many open calls, or a function that ended by a jump to one "
-				     "whose return isn't hooked", counts.runs);
+				     "many open calls, or a tail call to a function whose return "
+				     "isn't hooked", counts.runs);
 	show_stats(a, &counts);
 }
 

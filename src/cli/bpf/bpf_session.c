@@ -159,7 +159,7 @@ void bpf_session_show_log(const struct bpf_session *s)
 	size_t n = strlen(s->log);
 
 	if (s->log_gone)
-		fprintf(stderr, "(the log is cut: %lu bytes before this)\n",
+		fprintf(stderr, "(the log is cut: %lu bytes before this are missing)\n",
 			(unsigned long)s->log_gone);
 	if (n)
 		fprintf(stderr, "%s%s", s->log, s->log[n - 1] == '\n' ? "" : "\n");

@@ -62,9 +62,9 @@ static const struct argp argp = {
 	.parser = bpf_trace_parse,
 	.args_doc = "OBJECT [--] PROG [ARGS]",
 	.doc = "Runs PROG with the object's programs attached to the functions that their sections "
-	       "name, and prints what they print; the maps at the end. Nothing else is recorded.\v"
+	       "name. Prints their output, and the maps at the end. Nothing else is recorded.\v"
 	       "Sections of programs:\n"
-	       "  kprobe/FUNCTION          at its entry, in whatever module it is\n"
+	       "  kprobe/FUNCTION          at its entry, in any module\n"
 	       "  uprobe/PATH:FUNCTION     in one module: a file, or a name like libc.so.6\n"
 	       "  kprobe.multi/GLOB        all functions that match; uprobe.multi/PATH:GLOB\n"
 	       "  kretprobe, uretprobe     at the return\n\n"

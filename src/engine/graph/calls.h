@@ -38,8 +38,8 @@ void pb_hook_exit(struct pb_site *site, uint64_t at);
  * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
  * the tree. False: the programs can't see the return. */
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
-/* Called after the programs at the return of c have run. Ends c. Returns the next call with
- * programs that returns through the same slot, or NULL. */
+/* Called after the programs at the return of c have run. Ends c. Returns the next call that
+ * returns through the same slot and has programs at its return, or NULL. */
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot);
 
 /* The assembly calls this function when a call begins. mode: PB_ENTER_*. */

@@ -64,8 +64,9 @@ static struct pb_stack *find_reported(uint64_t slot, struct pb_stack **gone)
 	return NULL;
 }
 
-/* Returns the stack with guessed bounds that holds the address; NULL: there is none. *near gets a
- * stack with guessed bounds that begins not far above the address, or NULL. */
+/* Returns a stack that holds the address, or NULL. find_reported() has found none, so the bounds of
+ * this stack are guessed, or the frame from which it was reported is gone. *near gets a stack with
+ * guessed bounds that begins not far above the address, or NULL. */
 static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 {
 	uint32_t nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_ACQUIRE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread of the agent makes its descriptor table by close_range(CLOSE_RANGE_UNSHARE):
- * the kernel copies only descriptors that aren't to be closed. So the new table
- * never keeps a pipe open that the program has closed.
+ * A thread of the agent makes its descriptor table by close_range(CLOSE_RANGE_UNSHARE). The kernel
+ * copies no descriptor above the one that the thread needs, and the thread closes those below it at
+ * once. So the new table doesn't keep a pipe open that the program closes.
  */
 #include <asm/errno.h>
 #include <linux/close_range.h>
@@ -99,9 +99,9 @@ static int thread(void *arg)
 	return 0;
 }
 
-/* Returns the thread's TID, or -errno. -EINTR: this is a child that was forked since the loader was
- * entered. A debugger of the program must see the thread, because the debugger sets a breakpoint in
- * a function that the thread calls (base/debugger.c). */
+/* Returns the thread's TID, or -errno. -EINTR: this is a forked child, in which the agent's state
+ * isn't made again yet. A debugger of the program must see the thread, because the debugger sets a
+ * breakpoint in a function that the thread calls (base/debugger.c). */
 static long start(struct start *s, uint8_t *top, unsigned long flags, struct waiter *w)
 {
 	uint64_t all = ~0ul, old;

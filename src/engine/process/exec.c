@@ -91,8 +91,8 @@ static long open_descriptor(int fd)
 	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 }
 
-/* Opens the image for reading. Returns the descriptor or -errno. Only regular files are opened:
- * to open a FIFO may block or wake the FIFO's writer, and to open a device may act on the device.
+/* Opens the image for reading. Returns the descriptor or -errno. Only regular files are opened.
+ * Opening a FIFO may block, or may wake the FIFO's writer. Opening a device may have an effect.
  * Between the check and the open, the name may come to mean another file. So the open must not
  * block, and the opened file is checked again. The kernel checks for an empty path, because the
  * pointer may be invalid. */

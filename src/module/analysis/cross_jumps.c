@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sorts the jumps that leave their FDE's code by target, and searches them, for exits.c. A piece of
- * code without a name may be a function, or a part of another function. Which of the two it is
- * depends on all jumps that lead to the piece.
+ * Some jumps leave the code of their FDE. This file sorts these jumps by their targets, and finds
+ * the jumps to a given target. exits.c uses both. A piece of code without a name may be a function,
+ * or a part of another function. Which of the two it is depends on all jumps that lead to the
+ * piece.
  */
 #include "module/analysis/stages.h"
 

@@ -55,8 +55,9 @@ struct pb_an_window {
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
 	int16_t via;		/* offset of the slot from the window; 0: no slot */
 	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
-	int32_t on;		/* NEXT: the index of the window that has the second jump; -1: an
-				 * entry has it */
+	int32_t on;		/* NEXT: this window's jump leads to the next window, whose jump
+				 * is executed, too. The index of that window; -1: it is an
+				 * entry's window */
 	uint32_t recipe;
 };
 

@@ -91,7 +91,7 @@ static const char *read_segments(struct pb_elf *e)
 			continue;
 		if (p->p_type == PT_LOAD && (p->p_memsz < p->p_filesz ||
 		    p->p_vaddr >= 1ull << 47 || p->p_memsz >= 1ull << 47))
-			return "a segment's addresses make no sense";
+			return "a segment's addresses or sizes are invalid";
 		if (p->p_filesz && (p->p_offset > e->size || p->p_filesz > e->size - p->p_offset))
 			return "a segment lies outside the file";
 	}

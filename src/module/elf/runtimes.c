@@ -12,8 +12,8 @@
  * a section. A star at the end of a name matches any rest. */
 enum sign { DEFINES, NEEDS, SECTION };
 
-#define COPIES "stacks are copied away and back: a copied call may seem to end when another call " \
-	       "takes its place"
+#define COPIES "the runtime copies stacks away and back: a call on a copied stack may appear to " \
+	       "end when another call takes its place"
 
 static const struct runtime {
 	const char *name, *policy;
@@ -33,8 +33,8 @@ static const struct runtime {
 	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" },
 	    { DEFINES, "runtime.goexit*" } }, true },
 	{ "OCaml",
-	  "its collector walks the stack, which tracing doesn't change; functions that end by an "
-	  "exception have no return",
+	  "calls that end by an exception are shown without a return; the collector may walk the "
+	  "stack, since tracing doesn't change it",
 	  { { DEFINES, "caml_frametable" }, { DEFINES, "caml_startup*" } } },
 	{ "Mono",
 	  "compiled methods aren't traced; images that were compiled ahead of time are traced by "

@@ -476,7 +476,7 @@ static bool statement(struct as *a)
 	if (!instruction(a))
 		return false;
 	asm_blanks(a);
-	return !*a->p || asm_fail(a, "this is too much: \"%s\"", a->p);
+	return !*a->p || asm_fail(a, "unexpected text after the instruction: \"%s\"", a->p);
 }
 
 static bool resolve(struct as *a)

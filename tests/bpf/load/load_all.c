@@ -130,7 +130,7 @@ static const char *kernel_verdict(const char *path, const struct pb_bpf_object_p
 static bool run_here(const struct pb_bpf_object_prog *p)
 {
 	return p->type && pb_bpf_type_of(p->type) &&
-	       (!p->why || !strstr(p->why, "aren't run here"));
+	       (!p->why || !strstr(p->why, "Patchbay can't run such programs"));
 }
 
 static void show_log(struct pb_bpf_made *made, uint32_t nr, uint32_t level)

@@ -562,7 +562,7 @@ static void errors(void **state)
 	assert_non_null(strstr(err, "/nonexistent"));
 	assert_null(o);
 	assert_int_equal(pb_bpf_object_open("/proc/self/exe", NULL, &o, err, sizeof(err)), -EINVAL);
-	assert_string_equal(err, "this is no object file for eBPF");
+	assert_string_equal(err, "not an eBPF object file");
 	assert_int_equal(pb_bpf_object_open_memory("", 0, NULL, &o, NULL, 0), -EINVAL);
 	data[5] = ELFDATA2MSB;
 	assert_int_equal(pb_bpf_object_open_memory(data, size, NULL, &o, err, sizeof(err)),

@@ -70,7 +70,8 @@ static void others_are_refused(void **state)
 	prog = pb_bpf_machine_program(m, "the_kernels");
 	assert_int_not_equal(pb_bpf_machine_load(m, (uint32_t)prog, 0, NULL, 0), 0);
 	assert_int_equal(pb_bpf_machine_program_info(m, (uint32_t)prog, &info), 0);
-	assert_string_equal(info.why, "the_kernels calls the kernel's function bpf_rcu_read_lock");
+	assert_string_equal(info.why, "the_kernels calls bpf_rcu_read_lock, a kernel function that "
+				      "Patchbay doesn't have");
 	pb_bpf_machine_close(m);
 }
 

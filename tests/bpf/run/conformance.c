@@ -206,7 +206,7 @@ static bool run_ours(const struct one *c, const struct expected *want, uint32_t 
 		return true;
 	err = engine_prog_make(&p, insns, nr);
 	if (c->b->invalid)
-		return err == -EINVAL || fail(c, "is taken for a program");
+		return err == -EINVAL || fail(c, "isn't rejected as invalid");
 	if (err)
 		return fail(c, "can't be made: %s", strerror(-err));
 	for (enum engine e = 0; e < NR_ENGINES && good; e++) {
@@ -434,7 +434,7 @@ static void run_file(const char *path, char *data)
 			if (to)
 				*to = next ? next : (char *)"";
 		} else if (!to && *line != '#' && *line != '\n') {
-			printf("FAIL %s:%d: this belongs nowhere\n", path, number);
+			printf("FAIL %s:%d: the line belongs to no block\n", path, number);
 			failed++;
 			return;
 		}

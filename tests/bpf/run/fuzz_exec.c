@@ -346,12 +346,12 @@ int main(int argc, char **argv)
 	else
 		for (uint64_t n = 0; n < opt.programs && !bad && now() - start < opt.seconds; n++)
 			bad = run_program(n);
-	printf("%lu programs of %lu instructions, %lu runs on each of %d engines, %lu also in ",
-	       nr_programs, nr_programs ? nr_insns / nr_programs : 0, nr_runs, NR_ENGINES,
-	       nr_kernel_runs);
-	printf("Linux %s, %lu verified by us; refused: %lu by it, %lu by us; seed %lu, %.0f s\n",
-	       kernel_version(), nr_verified_runs, nr_refused, nr_stricter, opt.seed,
-	       now() - start);
+	printf("%lu programs of %lu instructions on average; runs: %lu on each of %d engines, ",
+	       nr_programs, nr_programs ? nr_insns / nr_programs : 0, nr_runs, NR_ENGINES);
+	printf("%lu in Linux %s, ", nr_kernel_runs, kernel_version());
+	printf("%lu of programs that our verifier accepts; programs refused: %lu by Linux, "
+	       "%lu by our verifier; seed %lu, %.0f s\n",
+	       nr_verified_runs, nr_refused, nr_stricter, opt.seed, now() - start);
 	if (!opt.has_only && opt.kernel && (nr_refused + nr_stricter) * 10 > nr_programs + 20) {
 		printf("FAIL too many programs are refused for this to be a test\n");
 		bad = 1;

@@ -70,7 +70,7 @@ class Refused(Tool):
     def judge(self, found):
         last = (found.stderr.strip().splitlines() or [""])[-1]
         if self.thing not in last or found.counted["say"]:
-            raise Failure("not refused by name:\n%s" % pbtest.tail(found.stderr))
+            raise Failure("not refused, or the message doesn't name %s:\n%s" % (self.thing, pbtest.tail(found.stderr)))
 
     def size(self, found):
         return found.stderr.strip().splitlines()[-1][:100]

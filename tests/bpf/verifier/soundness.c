@@ -5,10 +5,10 @@
  * must allow the result. A comparison must not go to a path that the verifier has excluded. The
  * deductions on the comparison's path must hold for both operands.
  *
- * test_bits() checks the known bits with all numbers of four bits, and tnum_range() with all bounds
- * up to 63. test_edges() checks everything with descriptions of one or two numbers at the edges of
- * 8, 16, 32 and 64 bits. test_random() checks everything with random descriptions of random
- * numbers. It reads SEED and ROUNDS from the environment. The other tests check that some
+ * test_bits() checks the known bits with all numbers of four bits. It also checks tnum_range(),
+ * with all bounds up to 63. test_edges() checks everything with descriptions of one or two numbers
+ * at the edges of 8, 16, 32 and 64 bits. test_random() checks everything with random descriptions
+ * of random numbers. It reads SEED and ROUNDS from the environment. The other tests check that some
  * deductions are also sharp: they compare bounds with the expected bounds.
  */
 #include <setjmp.h>
@@ -207,8 +207,8 @@ static void try_one(const struct reg *a, uint64_t x)
 		       bytes * 8, a, a, &out, x, 0);
 		pbv_reg_zero_extend(&out);
 		pbv_reg_sync(&out);
-		expect(has(&out, (uint32_t)((int64_t)(x << up) >> up)), "low half of it", 0,
-		       bytes * 8, a, a, &out, x, 0);
+		expect(has(&out, (uint32_t)((int64_t)(x << up) >> up)), "low half, sign extended",
+		       0, bytes * 8, a, a, &out, x, 0);
 		out = *a;
 		pbv_reg_cut(&out, bytes);
 		expect(has(&out, x << up >> up), "cut", 0, bytes * 8, a, a, &out, x, 0);

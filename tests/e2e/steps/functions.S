@@ -124,7 +124,8 @@ T t_mark, 7
 	ret
 E t_mark
 
-/* recurses to the depth of earlier calls. So the agent closes the calls that a jump has skipped */
+/* recurses as deep as earlier calls. At these hits the agent closes the calls that a jump has
+ * skipped */
 T t_flush, 8
 	test	%edi, %edi
 	jz	1f
@@ -310,8 +311,8 @@ T t_cramped_tail, 25
 	jmp	t_leaf
 E t_cramped_tail
 
-	/* Saves the old stack pointer on the new stack. In a register, handlers would see it. CFA =
-	 * *rsp + 8 */
+	/* Saves the old stack pointer on the new stack. If it were saved in a register, handlers
+	 * would see another value in the register each time. CFA = *rsp + 8 */
 	.macro to_cramped
 	mov	cramped_at(%rip), %rax
 	mov	%rsp, (%rax)

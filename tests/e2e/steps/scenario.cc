@@ -26,8 +26,9 @@ static bool known;		/* wanted[] has the values that registers have after the cal
 /* Calls f. At the k-th instruction of the call, the handler performs the action `a`. */
 __attribute__((noinline)) static void attempt(long (*f)(long), long x, enum act a, long k)
 {
-	volatile char deeper[8192];	/* later calls have return slots above this array, so they
-					 * find that the calls below it are gone */
+	/* Calls that are made after attempt() has returned have their slots above this array. So
+	 * the agent finds that the calls which were left open below the array are gone. */
+	volatile char deeper[8192];
 	uint64_t registers[16];
 
 	deeper[0] = 0;
@@ -101,8 +102,9 @@ static bool begins_with_mark(const struct scenario *s)
 /* A stack whose end the agent knows. There is more memory below the stack. */
 #define STACK_SIZE	(256 << 10)
 #define BELOW		(64 << 10)
-#define STACKS		((void *)0x3e0000000000)	/* a fixed address, since registers hold
-							 * addresses in the stacks */
+/* A fixed address: registers hold addresses in the stacks, and their values in a traced run are
+ * compared with those in a bare run. */
+#define STACKS		((void *)0x3e0000000000)
 static char *small_stack, *handlers_stack;
 
 void make_stacks(void)

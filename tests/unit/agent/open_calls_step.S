@@ -12,8 +12,7 @@
 
 	.text
 	/* The macro's code uses rax, rcx and rdx. The function's body and caller need the values of
-	 * these registers, so the macro saves them in the red zone. edx: the site of the record
-	 * that is written. */
+	 * these registers, so the macro saves them in the red zone. */
 	.macro traced name, site, body
 	.globl	\name
 	.type	\name, @function

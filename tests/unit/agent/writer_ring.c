@@ -114,7 +114,7 @@ static void read_chunk(struct pb_chunk *c, uint8_t *numbers)
 	if (c->state == PB_CHUNK_OPEN && end * 8 <= c->used)
 		return;
 	if (c->state == PB_CHUNK_FULL && PB_CHUNK_HEADER + end * 8 < PB_CHUNK_LIMIT && !may_close)
-		fail_msg("the words that are missing at the end of chunk %lu aren't seen "
+		fail_msg("words are missing at the end of chunk %lu, and no PAD shows it "
 			 "(step %ld)", c->seq, at);
 	if (numbers[c->seq]++)
 		fail_msg("two chunks have the number %lu (step %ld)", c->seq, at);

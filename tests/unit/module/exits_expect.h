@@ -26,8 +26,8 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* NOT if all exits are hooked. Otherwise a name from
-				 * PB_INEXIT_LIST, which says why they aren't. After NOT,
+	const char *is;		/* If all exits are hooked: "NOT". Otherwise a name from
+				 * PB_INEXIT_LIST, which says why they aren't. After "NOT",
 				 * " kind+offset:how" follows for each exit. If the function has
 				 * PB_FUNC_GOES_ON, "goes on, " precedes the name */
 };

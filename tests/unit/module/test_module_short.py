@@ -72,7 +72,7 @@ def changed(exe, work, seconds):
                 s.write(file, value)
                 changes += 1
         if not s.alive():
-            raise Failure("it died after %d changes\n%s" % (changes, pbtest.tail(s.end().err)))
+            raise Failure("the program died after %d changes\n%s" % (changes, pbtest.tail(s.end().err)))
         got, want = text(s.pid, exe)
         if got != want:
             raise Failure("%d bytes of text differ" % sum(a != b for a, b in zip(got, want)))

@@ -115,7 +115,7 @@ def arithmetic(bits):
         text = "r1 = $1 ll; %s1 %s $2; r0 = r1; exit" % (r, op)
         f.block(name + " by a constant", text, fine)
         if refused:
-            f.block(name + " by a constant that makes no sense", text, refused, kernel="refuses")
+            f.block(name + " by an invalid constant", text, refused, kernel="refuses")
 
 
 def unary():
@@ -225,7 +225,7 @@ def memory():
         f.block("all of the stack, %d bytes" % width,
                 "*(u64 *)(r10 -512) = 0\nr2 = %s ll\n*(u%d *)(r10 -512) = r2\nr0 = *(u64 *)(r10 -512)\nexit"
                 % (hexed(value), width * 8), result=hexed(value & ((1 << 8 * width) - 1)),
-                verifier="no, as in Linux 6.1 a frame around it counts as 32 bytes at least")
+                verifier="no, the wrapper's frame counts as at least 32 bytes, as in Linux 6.1")
 
 
 ATOMICS = {"+=": ("fetch_add", lambda a, b: a + b), "|=": ("fetch_or", lambda a, b: a | b),

@@ -281,7 +281,7 @@ int main(int argc, char **argv)
 		       fuzz_all->laxer, fuzz_all->known, fuzz_all->gave_up, fuzz_all->kernel_bugs,
 		       fuzz_all->kernel_runs);
 	printf("%lu programs (seeds from %lu), %lu accepted, %lu executions, %lu inputs compared, "
-	       "%lu without what was deduced, %.0f s: %lu found\n", fuzz_all->programs,
+	       "%lu with incomplete deductions, %.0f s: %lu findings\n", fuzz_all->programs,
 	       fuzz_opt.seed, fuzz_all->accepted, fuzz_all->executions, fuzz_all->compared,
 	       fuzz_all->unheard, now() - start, found + (unsigned)crashes);
 	return found || crashes;

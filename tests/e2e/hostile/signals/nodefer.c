@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Signal handlers run in the middle of many short calls. Their own signal may interrupt them
- * (SA_NODEFER). One handler gets siginfo. If a signal interrupts an eBPF program, the signal is put
- * off until the eBPF program has ended.
+ * (SA_NODEFER). One handler gets siginfo. Some runs attach eBPF programs to the functions. A signal
+ * that arrives while such a program runs is delivered after it has ended.
  * @buffer 256M
  */
 #include <pthread.h>
