@@ -23,7 +23,7 @@ VARIANTS = {
 }
 
 # name: (control file, value) pairs that are written before the first slice. After that, the
-# sites are patched, but nothing is recorded.
+# program records nothing. With keep-patched, its sites stay patched.
 DISABLED = {
     "disabled": (("trace_options", "keep-patched"), ("current_tracer", "nop")),
     "tracing_on=0": (("tracing_on", "0"),),
@@ -95,7 +95,7 @@ def sliced(bench, build, program):
         if f == "leaf":
             row("leaf, --clock=none, over bare, in the first pass through the buffer", None, lambda b, v: v["first_pass"] - b["first_pass"],
                 "bare", "no clock", unit="ns")
-        for what, limit, name in (("--clock=none", {"leaf": 3.5, "fib": 4}[f], "no clock"), ("patched, disabled", 1.2, "disabled"), ("patched, tracing_on=0", None, "tracing_on=0"),
+        for what, limit, name in (("--clock=none", {"leaf": 3.5, "fib": 4}[f], "no clock"), ("patched, disabled", 1.2, "disabled"), ("tracing_on=0", None, "tracing_on=0"),
                                   ("rejected by -D", 3, "depth"), ("rejected by -F", 3, "filter -F"),
                                   ("rejected by -N", 3, "filter -N")):
             row(f"{f}, {what}, over bare", limit and f"<= {limit}", lambda b, v: v[f] - b[f], "bare", name, unit="ns")
