@@ -76,7 +76,7 @@ struct pb_drain {
 	pthread_t thread, heart;
 	_Atomic bool stop;
 	_Atomic uint32_t high;		/* only chunks below this index may have been used */
-	uint32_t ahead;			/* the buffer's chunks below this index have memory */
+	uint32_t ahead;			/* the ring's chunks below this index have memory */
 	uint32_t serials[2];		/* two older values of next_serial: at most 250 ms old, and
 					 * at most 500 ms old */
 	uint32_t most_usable;		/* the largest number of chunks that engines were allowed to

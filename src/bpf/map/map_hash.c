@@ -418,7 +418,7 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	if (is_lru(m))
 		touch(e);
 	pb_barrier();
-	/* an announced element can be deleted, but not reused */
+	/* if the change is announced (map_hash.h), the element can be deleted, but not reused */
 	gone = word ? STATE(pb_load(&e->next)) : !pb_bpf_hash_is_same(m, old.link, old.tag);
 	pb_bpf_hash_end_change(m, old.link, word);
 	return err ? err : gone;

@@ -137,8 +137,8 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 
 /* Ends those calls of the site that still wait for the return through the slot. The function of
  * such a call went on in another function, and the call waits for the return of the other function.
- * If the site's function is called again with the same slot, a jump has skipped the other function,
- * so that return never comes. */
+ * If the site's function is called again with the same slot, a jump has skipped the other function.
+ * Then the other function never returns. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;

@@ -254,7 +254,8 @@ static bool step_probe(struct machine *m, const struct bpf_insn *i, unsigned op)
 	case PB_BPF_OP_PROBE_SW: m->r[i->dst_reg] = watch_extend(pb_bpf_probe_W(addr), 4); break;
 	case PB_BPF_OP_TAIL_CALL:
 		if (!watch_is_map((void *)m->r[2]) || m->r[1] != (uint64_t)world_ctx())
-			return watch_wrong(m, "a tail call of something else");
+			return watch_wrong(m, "a tail call whose r1 isn't the context, or whose "
+					   "r2 isn't a map");
 		break;	/* the program array is empty, so the tail call does nothing */
 	}
 	return true;
