@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes many threads, nested calls or coroutines. The tracer must keep a state for each of them,
- * because all of them have open calls. Prints the number of calls, and the memory that is used
- * while most threads, calls or coroutines exist.
+ * because all of them have open calls. Prints the number of calls, and the largest amount
+ * of memory that is in use.
  *
  *   limits threads N		N threads at the same time, each with two open calls
  *   limits deep N		N nested calls
@@ -25,7 +25,8 @@
 #include <ucontext.h>
 #include "../switch_stack.h"
 
-#define STACK		16384ul		/* bytes of the stack of a thread or coroutine */
+#define STACK		16384ul		/* bytes of a coroutine's stack; a thread has four times as
+					 * many */
 #define NOINLINE	__attribute__((noinline))
 
 static unsigned long calls;

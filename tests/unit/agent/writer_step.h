@@ -21,9 +21,9 @@
 
 /* What the handler does. CHANGE: goes on to another chunk twice. SUPPLY: frees chunk 1 and writes a
  * record. DRAIN: at step_at and at step_later, fills the chunk, goes on to another chunk, and
- * drains the full chunks. AGAIN: does the same at step_at only, and then goes on to
- * another chunk once more. UNSEEN: writes a record at step_at and at step_later, and isn't reported
- * to the writer. FORK_RECORD: forks, and the child writes records in the handler. */
+ * drains the full chunks. AGAIN: does the same at step_at only, and then goes on to another chunk
+ * once more. UNSEEN: writes a record at step_at and at step_later; the writer isn't notified that a
+ * handler runs. FORK_RECORD: forks, and the child writes records in the handler. */
 enum nested { NOTHING, RECORD, CHANGE, SUPPLY, DRAIN, AGAIN, UNSEEN, FORK, FORK_RECORD };
 
 extern long step, step_at, step_later;

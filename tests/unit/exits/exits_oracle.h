@@ -359,8 +359,8 @@ static void after(struct module *m, struct at *a, uint64_t ip, uint64_t sp, uint
 
 static int result(uint64_t steps)
 {
-	printf("%lu steps, %lu calls of functions with all exits: %lu returned, %lu tail jumps, "
-	       "%lu entered again, %lu left otherwise; %lu returns at exits\n"
+	printf("%lu steps, %lu calls of functions whose exits are all hooked: %lu returned, "
+	       "%lu tail jumps, %lu entered again, %lu left otherwise; %lu returns at exits\n"
 	       "%lu wrong, %lu jumps into windows\n",
 	       (long)steps, (long)count.entered, (long)count.returned, (long)count.tail,
 	       (long)count.again, (long)count.lost, (long)count.listed, (long)count.wrong,

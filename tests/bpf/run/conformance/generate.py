@@ -225,7 +225,7 @@ def memory():
         f.block("all of the stack, %d bytes" % width,
                 "*(u64 *)(r10 -512) = 0\nr2 = %s ll\n*(u%d *)(r10 -512) = r2\nr0 = *(u64 *)(r10 -512)\nexit"
                 % (hexed(value), width * 8), result=hexed(value & ((1 << 8 * width) - 1)),
-                verifier="no, the wrapper's frame counts as at least 32 bytes, as in Linux 6.1")
+                verifier="no, with the caller's frame, which counts as at least 32 bytes, the stack is too large")
 
 
 ATOMICS = {"+=": ("fetch_add", lambda a, b: a + b), "|=": ("fetch_or", lambda a, b: a | b),
@@ -259,7 +259,7 @@ def atomics():
             # the copy
             a, b = values[5]
             result = hexed(kept(a, fn(a & low, b & low)) * 3 + (a & low))
-            f.block("atomic%s_%s of all registers' memory" % (wide, word),
+            f.block("atomic%s_%s with each register as the address" % (wide, word),
                     "r$1 = r10\nr$1 += -40\nr$3 = %s ll\n*(u64 *)(r$1 +8) = r$3\nr$2 = %s ll\n"
                     "r$2 = atomic%s_%s((u%d *)(r$1 +8), r$2)\nr$3 = *(u64 *)(r$1 +8)\nr$3 *= 3\nr$3 += r$2\nr0 = r$3\nexit"
                     % (hexed(a), hexed(b), wide, word, 8 * width),

@@ -64,8 +64,8 @@ static void show(const struct gen_program *p, uint64_t seed, const char *what, i
 	ask_us(p, us ? 1 : 2);
 	k = ask_log + strlen(ask_log);
 	u = ours_log + strlen(ours_log);
-	printf("%s: seed %lu, type %u: kernel %d, ours %d\n--- the kernel's end\n%s\n"
-	       "--- our end\n%s\n", what, seed, p->type, kernel, us,
+	printf("%s: seed %lu, type %u: kernel %d, ours %d\n--- end of the kernel's log\n%s\n"
+	       "--- end of our log\n%s\n", what, seed, p->type, kernel, us,
 	       k - ask_log > limit ? k - limit : ask_log,
 	       u - ours_log > limit ? u - limit : ours_log);
 }
