@@ -152,9 +152,9 @@ struct pb_func {
  * exits is replaced by a jump to a stub, like the window of an entry. The stub lets the agent end
  * the call before each exit runs. A function is complete (PB_INEXIT_NOT) if all of its exits lie in
  * windows.
- * left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] are the windows of function i. Several functions
- * may have the same window. The file has only the windows of complete functions. See
- * doc/design/returns.md.
+ * The elements left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] belong to function i. They name the
+ * windows that hold the exits of function i. Several functions may have the same window. The file
+ * has only the windows of complete functions. See doc/design/returns.md.
  */
 enum pb_exit_kind {
 	PB_EXIT_RET,		/* ret, rep ret, bnd ret */
@@ -217,13 +217,13 @@ enum pb_inexit {
  *   PADDING_SLOT    a short jump; the slot's bytes. via is not 0
  *   CODE_SLOT       a short jump; the recipe of the code that the slot displaces. via is not 0
  *   SHARED          the first of two shared jumps, one byte; the recipe of the code right after
- *                   the window. The second jump replaces this code, together with the first jump
+ *                   the window. The second jump replaces this code. The two jumps are one patch
  *   NEXT            the first of two shared jumps, one byte; no data. The second jump is in the
  *                   next window, which begins right after this one. The next window has a jump of
  *                   five bytes, no via and no endbr64. It is a WINDOW or PADDED window of exits, or
  *                   the window of a function's entry. The second jump is in place whenever the
- *                   first jump is. If the next window holds exits, it is in the left_by of each
- *                   function that has this window in its left_by
+ *                   first jump is. If the next window holds exits, each function whose elements
+ *                   of left_by[] name this window also has an element that names the next window
  *   ENTRY           the window of a function's entry. The function's window_len and recipe
  *                   include the exits
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks an analysis table by table. Checks bounds first, then the order of entries, then
- * references between entries.
+ * Checks an analysis table by table: first the tables' bounds, then the order of their elements and
+ * the references between elements.
  */
 #include "abi/analysis_check.h"
 #include <errno.h>
@@ -64,7 +64,7 @@ static bool fixup_ok(const struct pb_recipe *r, const struct pb_fixup *f)
 	       (unsigned)f->off + width + f->addend <= r->len;
 }
 
-/* left: count of bytes from r to the end of the recipes. */
+/* `left` is the number of bytes from r to the end of the recipes. */
 static bool recipe_ok(const struct pb_recipe *r, uint64_t left)
 {
 	CHECK(left >= sizeof(*r) && left >= pb_recipe_size(r));

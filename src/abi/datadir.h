@@ -5,8 +5,8 @@
  *
  *   chunks      struct pb_data_header, then chunks as they were drained: struct
  *               pb_chunk with `used` set, then `used` bytes of records. The chunks are in
- *               any order; readers sort a thread's chunks by (serial, seq). If the last
- *               chunk is truncated, readers use all of its complete words.
+ *               any order; readers sort them by (serial, seq). If the last chunk is
+ *               truncated, readers use all of its complete words.
  *   meta        struct pb_data_header, then struct pb_meta records in the order of
  *               their arrival: about the session, images, modules, threads and exits.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
@@ -86,8 +86,8 @@ struct pb_meta_exit {
 };
 
 struct pb_meta_end {
-	uint64_t records;	/* count of drained records; a record of several words counts
-				 * once */
+	uint64_t records;	/* count of the records in `chunks` that begin or end calls; a
+				 * record of several words counts once */
 	uint64_t lost, no_return, bytes;	/* lost: count of calls without any record;
 						 * no_return: count of calls that were recorded
 						 * without a return; bytes: size of `chunks` */

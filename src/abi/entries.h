@@ -51,18 +51,19 @@
 	/* A call that ended without a return: exception, longjmp, thread end. Closes the
 	 * innermost open call of this site on this stack. If the call has no ENTRY (it was a
 	 * leaf so far), `start` is the start of the call. Otherwise `start` is PB_END_ENTRY.
-	 * `start` is never zero: no record has a payload word of zero, since a chunk's data
-	 * ends with its last nonzero word. */ \
+	 * `start` is never zero: no record but OPEN has a payload word of zero, because a
+	 * chunk's data ends with its last nonzero word. */ \
 	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
 	/* in place of a LEAF: the call's duration doesn't fit into a LEAF */ \
 	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \
-	/* Only at a chunk's start: an open call whose ENTRY is in an earlier chunk. Outer
+	/* Only at a chunk's start: a call that is open there. Its ENTRY is in an earlier chunk,
+	 * or comes later if a signal handler interrupted the code that writes the ENTRY. Outer
 	 * calls come first. If more than PB_CHUNK_OPEN_MAX calls are open, only the innermost
-	 * are listed. If a reader has the earlier chunk, it ignores these records. */ \
+	 * are listed. If no record is missing before the chunk, readers ignore the list. */ \
 	X(OPEN,  6, 2, 1, 0, AFTER_GAP, NOTHING, "open", F(start, "%llu")) \
 	/* the records that follow belong to this stack, for example a coroutine's */ \
 	X(STACK, 7, 2, 0, 0, NOTHING, NOTHING, "stack", F(stack, "%llu")) \
-	/* `count` records of the thread were lost just before this record */ \
+	/* `count` calls of the thread were lost just before this record */ \
 	X(LOST,  8, 2, 0, 0, EVENT, NOTHING, "lost", F(count, "%llu")) \
 	/* unused words, which readers skip; len may be 1..255 */ \
 	X(PAD,   9, 1, 0, 0, NOTHING, NOTHING, "pad") \

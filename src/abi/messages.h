@@ -123,7 +123,7 @@ struct pb_msg_stubs {
 	uint64_t size;
 };
 
-/* The functions of a module that the agent refuses although the analysis doesn't. */
+/* Functions of one module: the agent refuses them, although the analysis doesn't. */
 struct pb_msg_refused {
 	uint32_t image, module, nr, pad;
 	struct { uint32_t func; uint32_t reason; } list[];	/* func: index into funcs[]; reason:

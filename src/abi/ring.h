@@ -50,9 +50,9 @@
  * (READING) and frees it.
  *
  * Chunks below nr_buffer are the buffer. Chunks from nr_buffer to nr_chunks are the reserve. An
- * engine uses the chunks below pb_ring_usable(). These are as many chunks as the buffer has, plus
- * one for each chunk that a thread holds. So a chunk that an idle thread holds takes no room from
- * other threads.
+ * engine uses the chunks below pb_ring_usable(). This number is nr_buffer, plus the number of
+ * chunks that threads hold, plus the number of threads that started lately. So a chunk that an idle
+ * thread holds takes no room from other threads.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H
@@ -102,8 +102,8 @@ struct pb_chunk {
 	uint64_t lost;		/* total of calls that the thread lost before this chunk */
 	uint64_t no_return;	/* total of the thread's calls that were recorded without a
 				 * return */
-	/* The open leaf: the call that was entered last, and may still run without an ENTRY. If a
-	 * record in the chunk has a time after leaf_start, the open leaf is stale. leaf_start is
+	/* The open leaf: the call that was entered last. It may still run, and has no ENTRY. It is
+	 * stale if a record in the chunk has a time that isn't before leaf_start. leaf_start is
 	 * written after leaf_site. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
@@ -164,7 +164,7 @@ struct pb_ring {
 							 * traced because the recorder didn't answer
 							 * in time */
 	uint32_t waits_in_vain;	/* PB_RING_WAIT: how often the writers of a process stopped waiting
-				 * for a chunk, since the heartbeat had stopped */
+				 * for a chunk, because the heartbeat had stopped */
 	uint32_t sandboxed_images;	/* count of images that aren't traced because a seccomp
 					 * filter was set before their exec */
 	/* written by the observer */
@@ -174,8 +174,8 @@ struct pb_ring {
 						 * count the calls that they lose */
 	uint32_t owner;				/* TID of the heartbeat's thread; when this thread
 						 * dies, the kernel adds PB_OWNER_DIED */
-	uint64_t usable;			/* low half: number of usable chunks; high half:
-						 * next_serial when they were counted */
+	uint64_t usable;			/* low half: a number of chunks; high half: an older
+						 * value of next_serial; see pb_ring_usable() */
 	uint32_t free_word;			/* a hint: the first word of taken[] with a free
 						 * chunk; engines and observer write it */
 	uint64_t heartbeat_ns;			/* the time of the last heartbeat, from the
@@ -196,8 +196,9 @@ static inline uint64_t pb_ring_taken_words(uint32_t nr_chunks)
 	return ((uint64_t)nr_chunks + 63) / 64;
 }
 
-/* Returns how many chunks may be in use, at most nr. The low half of `usable` is a number of
- * chunks. Each thread whose serial was given after the observer read next_serial adds one chunk. */
+/* Returns how many chunks may be in use, at most nr. The low half of `usable` is the number without
+ * the threads that started lately. Each thread adds one chunk if it got its serial after the
+ * observer read the value in the high half. */
 static inline uint32_t pb_ring_usable(const struct pb_ring *ring, uint32_t nr)
 {
 	uint64_t word = __atomic_load_n(&ring->usable, __ATOMIC_RELAXED);

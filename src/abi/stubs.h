@@ -35,12 +35,14 @@
  * PB_STUBS_BELOW bytes below the image's start. Usually nothing else is mapped at these addresses.
  * The stubs of two images are as far apart as the images, so they don't overlap. An image at a low
  * fixed address has no room for stubs below it. Its stubs are above the image, as far away as a
- * rel32 reaches, since the heap grows right above the image. If something else is mapped at
- * `place`, the agent searches for a free place downwards, from PB_STUBS_GAP bytes below the image.
- * Only the loader maps memory in this area. For an image below PB_STUBS_LOW, the agent searches
- * above the image, downwards from PB_STUBS_END bytes before the end of the reach.
+ * rel32 reaches, because the heap grows right above the image.
+ *
+ * If something else is mapped at `place`, the agent searches for a free place downwards, from
+ * PB_STUBS_GAP bytes below the image. Right below an image, only the loader maps memory. For an
+ * image below PB_STUBS_LOW, the agent searches above the image, downwards from PB_STUBS_END bytes
+ * before the end of the reach.
  */
-#define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32 minus room for the ends */
+#define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, minus 1 MiB as a reserve */
 #define PB_STUBS_BELOW	0x20000000ul
 #define PB_STUBS_END	0x1000000ul
 #define PB_STUBS_LOW	0x10000000ul
@@ -57,8 +59,8 @@ struct pb_stubs {
 	uint64_t sum;			/* pb_stubs_sum() of the file, computed with sum = 0 */
 	uint64_t place;			/* the link-time address that the file is made for */
 	uint64_t front;			/* size of the front bytes, whole pages */
-	uint32_t text, text_size;	/* offset of .text in the file, and its size; both are whole
-					 * pages */
+	uint32_t text, text_size;	/* offset of .text in the file, and the size of .text; each
+					 * is a multiple of a page */
 	/* copies from the analysis */
 	uint8_t build_id[PB_BUILD_ID_MAX];
 	uint64_t recipes_size;

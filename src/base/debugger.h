@@ -2,9 +2,9 @@
 /*
  * gdb's JIT interface, for code that was made at run time. The agent has a function and a list of
  * ELF files in memory. gdb sets a breakpoint in the function, and reads the files when the program
- * stops there. The symbols of the function and of the list are local to the agent. If the program
- * uses the interface too, it keeps its own symbols. gdb finds the symbols of both, since gdb
- * searches each ELF file.
+ * stops there. The symbols of the function and of the list are local to the agent. So they don't
+ * replace the program's symbols if the program uses the interface, too. gdb searches each ELF file
+ * for the symbols, so it finds those of the program and those of the agent.
  *
  * Context: not on a hit. The caller ensures that only one thread at a time calls these functions.
  */

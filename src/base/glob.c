@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Matches globs without recursion: it only has to return to the last '*'. */
+/* Matches globs without recursion. After a mismatch, only the last '*' has to be tried again. */
 #include "base/glob.h"
 
 /* Matches a bracket class. *pp is right after the '['. Returns whether c is in the class, and moves
@@ -31,7 +31,7 @@ static bool match_class(const char **pp, char c, bool *literal)
 	return match != inverted;
 }
 
-/* end: the end of the string. NULL: the string ends with a zero. */
+/* `end` is the end of the string, or NULL if the string ends with a zero. */
 static bool match(const char *pat, const char *str, const char *end)
 {
 	/* where to try again: right after the last '*', with one more character of the string

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 bool pb_glob_match(const char *pattern, const char *str);
-/* The same for a string of n bytes, none of them zero, which need not end with a zero. */
+/* Like pb_glob_match(), but for a string of n bytes. None of the bytes is zero. After the last byte
+ * there need not be a zero. */
 bool pb_glob_match_n(const char *pattern, const char *str, size_t n);
 #endif

@@ -27,8 +27,8 @@ static inline bool pb_has_prefix(const char *s, const char *prefix)
 	return memcmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Parses a decimal number, which must have only digits. -1: s is no such number, or the number
- * needs more than 63 bits. */
+/* Parses a decimal number, which must have only digits. -1: s is no such number, or the number is
+ * near 2^63 or larger. */
 int64_t pb_parse_u64(const char *s, size_t len);
 /* Both functions append to buf at *at, but never beyond size - 1. They always NUL-terminate buf. */
 void pb_put_str(char *buf, size_t size, size_t *at, const char *s);

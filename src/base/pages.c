@@ -82,7 +82,8 @@ void pb_pages_unmap(uint64_t at, uint64_t size)
 {
 	uint32_t nr = __atomic_load_n(&nr_mappings, __ATOMIC_ACQUIRE);
 
-	/* before munmap, since another thread may get the same addresses right after munmap */
+	/* free the elements before munmap: right after munmap, another thread may get the same
+	 * addresses */
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mapping *m = &mappings[i];
 

@@ -64,7 +64,8 @@ int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out);
  * Returns 0 or -EINVAL. */
 int pb_control_parse_duration(const char *text, uint64_t *ns);
 /* Returns the value in the form that the agent reads: a number without blanks, or a duration in
- * microseconds without a unit. The result is `value` or buf. */
+ * microseconds without a unit. Other values, and malformed values, are returned as they are. The
+ * result is `value` or buf. */
 const char *pb_control_plain(enum pb_control_file file, const char *value, char *buf, size_t len);
 /* Formats a duration for tracing_thresh: in microseconds, with decimals if needed. */
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);

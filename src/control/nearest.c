@@ -55,8 +55,8 @@ struct nearest {
 	char name[NEAREST][PB_EDIT_MAX + 1];
 };
 
-/* Keeps the name if it is one of the nearest names. A name that contains the text counts as near,
- * even if it has many other characters. */
+/* Keeps the name if it is one of the nearest names. If the text has at least 3 characters, a name
+ * that contains the text counts as near, even if the name has many other characters. */
 static void consider(struct nearest *n, const char *name)
 {
 	unsigned d = pb_edit_distance(n->text, name, n->max), i;

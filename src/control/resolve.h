@@ -32,7 +32,7 @@ struct pb_resolved {
 
 /* Calls fn for each function that the pattern matches. `module` is the module's index, and `func`
  * the function's index in the module. Returns the count of functions, or -errno. After an error,
- * err has a text. modules: as for pb_control_resolve(). */
+ * err has a text. The modules must have passed pb_analysis_check(). */
 int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum pb_match match,
 		     const char *pattern, void (*fn)(void *arg, unsigned module, uint32_t func),
 		     void *arg, char *err, size_t errlen);

@@ -192,8 +192,8 @@ const char *pb_control_plain(enum pb_control_file file, const char *value, char 
 	return buf;
 }
 
-/* Checks that the value is one of the names. The list of names ends with NULL. what: for the
- * message, for example "tracer". */
+/* Checks that the value is one of the names. The list of names ends with NULL. `what` is a word for
+ * the message, for example "tracer". */
 static int validate_name(const char *value, const char *what, const char *const *names,
 			 char *err, size_t errlen)
 {

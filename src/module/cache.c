@@ -27,10 +27,10 @@
  * arch/x86_64/stub.c, stub_image.c and stub_rows.c write that file. */
 #define STUBS_REVISION	5
 
-#define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS in the file's name: names also come from a
-				 * separate debug file */
+#define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS in the file's name: there is a separate debug
+				 * file, which gives further symbols */
 
-#define LIMIT		(512ull << 20)	/* in bytes, unless PATCHBAY_CACHE gives another limit */
+#define LIMIT		(512ull << 20)	/* in bytes; PATCHBAY_CACHE can set another limit */
 #define USED_AGAIN	3600	/* in seconds; a file's last use is noted at most once in this
 				 * time */
 #define ABANDONED	3600	/* in seconds; if a temporary file is older than this, its writer is
@@ -95,8 +95,8 @@ static void make_dir(char *dir)
 		mkdir(dir, 0700);
 }
 
-/* Opens the directory. If the last two components of its path are missing, they are made. Earlier
- * components are not made, so that a HOME that does not exist is not created. */
+/* Opens the directory. Each of the last two components of its path is made if it is missing.
+ * Earlier components are not made, so that a HOME that does not exist is not created. */
 static int open_dir(char *dir)
 {
 	char *slash = strrchr(dir, '/');
@@ -307,8 +307,8 @@ static int by_use(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
-/* True if the name has the form BUILDID-FILE-FLAGS-vVERSION.REVISION. Files with other names are
- * never removed. */
+/* True if the name looks like the name of a cached file (cache.h). The cache removes only such
+ * files and its own temporary files. */
 static bool is_cache_name(const char *name)
 {
 	const char *p = name;
@@ -341,7 +341,8 @@ static void note_file(int dir, const char *name, old_vec *files)
 }
 
 /* If all files together exceed the limit, removes the least recently used files until the rest
- * takes three quarters of the limit. New files can use the free quarter before the next removal. */
+ * takes at most three quarters of the limit. New files can use the free quarter before the next
+ * removal. */
 static void remove_oldest(int dir, old_vec *files, uint64_t limit)
 {
 	uint64_t total = 0, keep = limit - limit / 4;

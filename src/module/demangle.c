@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Demangles names with libiberty, within a limit of memory, and shortens the result for the views.
- * Long lists of template arguments are left out, and the text of a clone becomes shorter.
+ * Long lists of template arguments are left out, and " [clone .part.0]" becomes ".part.0".
  */
 #include "module/demangle.h"
 
@@ -19,7 +19,7 @@
 				 * are */
 #define LIST_MAX	32	/* a list of template arguments is long if it has more characters
 				 * than this */
-#define DEPTH_MAX	16	/* how many levels of nested lists can be shown */
+#define DEPTH_MAX	16	/* limit on the levels of nested long lists that are shown */
 
 bool pb_demangle_style(const char *text, enum pb_demangle *how)
 {
@@ -174,8 +174,8 @@ static char *demangle(const char *name, int options)
 	return text;
 }
 
-/* Demangling without parameters drops " [clone .part.0]". Appends ".part.0" instead, as gcc does
- * for names of C functions. */
+/* Demangling without parameters drops " [clone .part.0]". This function appends ".part.0" instead.
+ * For C functions, gcc makes such names, too. */
 static char *add_clone(char *text, const char *name)
 {
 	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;

@@ -89,7 +89,8 @@ int pb_module_open(int elf_fd, const char *path, const struct pb_module_options 
 	return ret < 0 ? failed(ret, err, errlen, why) : ret;
 }
 
-/* Makes the file of stubs. If the ELF file has an unwind table, the file of stubs gets its rows. */
+/* Makes the file of stubs. The file of stubs gets rows of the ELF file's unwind table, if
+ * there is one. */
 static int make_stubs(int elf_fd, const struct pb_analysis *a, uint8_t **file, size_t *size)
 {
 	struct pb_cfi cfi = { 0 };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the analysis of a module, in the format of abi/analysis.h. The analysis is a pure function
- * of an ELF64 x86-64 file. The names in the analysis also depend on the separate debug file that
- * belongs to the ELF file. All bytes of the files are untrusted until they are checked.
+ * Makes the analysis of a module, in the format of abi/analysis.h. The module is an ELF64 x86-64
+ * file. The analysis depends only on this file, on the separate debug file that belongs to it
+ * (which has further symbols), on the path and on the flags. All bytes of both files are untrusted
+ * until they are checked.
  *
  * Context: an ordinary thread of the observer. Never the hit path or a signal handler, and never a
- * thread that holds the loader's lock. The functions take no locks and keep no state between calls,
- * so several threads may call them at once. For a big file, an analysis starts and joins a second
- * thread, in which all signals are blocked.
+ * thread that holds the loader's lock. The functions take no locks. Between calls, they keep only
+ * atomic counters (cache.c). So several threads may call them at once. For a big file, an analysis
+ * starts and joins a second thread, in which all signals are blocked.
  */
 #ifndef PB_MODULE_H
 #define PB_MODULE_H
@@ -41,7 +42,8 @@ int pb_module_find(int elf_fd, const char *path, const struct pb_module_options 
 /*
  * Like pb_module_open(), but returns a descriptor of the ELF file's file of stubs (abi/stubs.h), or
  * -errno. `a` is the analysis of the ELF file. A cached file of stubs has a path, by which
- * profilers find its unwind table. If elf_fd is -1, that table has no rows for displaced code.
+ * profilers find its unwind table. If elf_fd is -1, the file of stubs is not cached, and its unwind
+ * table has no rows for displaced code.
  */
 struct pb_analysis;
 int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options *o,
@@ -49,6 +51,6 @@ int pb_module_stubs(int elf_fd, const char *path, const struct pb_module_options
 
 /* Makes the kernel read ahead the bytes of the file that its analysis will need, but at most max
  * bytes. If code_only is true, only the bytes that patching the file's text needs are read ahead.
- * Returns the number of these bytes, without waiting for the disk. */
+ * Returns the number of bytes that the kernel was asked for. Does not wait for the disk. */
 uint64_t pb_module_read_ahead(int elf_fd, bool code_only, uint64_t max);
 #endif

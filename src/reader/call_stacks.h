@@ -96,6 +96,7 @@ static inline struct pb_open_call *pb_stack_push(struct pb_call_stack *s, uint32
 	return c;
 }
 
-/* Returns the index of the innermost open call of that site, or -1. */
+/* Returns the index of the innermost open call of that site, or -1. When failed searches have used
+ * up the stack's budget, only the innermost calls are searched. */
 int64_t pb_stack_find(struct pb_call_stack *s, uint32_t site);
 #endif

@@ -2,8 +2,9 @@
 /*
  * One pass over the calls of a data directory, for code that sums calls up: the report, the tree of
  * calls, the count of kept calls. Each call counts once: when it ends, or at the end of the data if
- * the call is still open. A call that was open during a fork counts in the parent only. If the data
- * has a call in a list of open calls and also has its ENTRY, only the ENTRY counts.
+ * the call is still open. A call whose return isn't recorded counts at its record. A call that was
+ * open during a fork counts in the parent only. If the data has a call in a list of open calls, and
+ * also has the call's ENTRY, only the ENTRY counts.
  *
  * Context: the observer, one thread.
  */

@@ -92,9 +92,9 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 			found.opened += ev.kind == PB_EV_OPEN;
 		}
 		found.inherited = cursor.inherited;
-		/* If this is the thread's first chunk, nothing is missing before it. So each call
-		 * that the chunk lists is counted elsewhere: the call began in a chunk of another
-		 * thread, or its ENTRY is in this chunk. */
+		/* If seq is 0, the thread had no earlier chunk, so nothing is missing before this
+		 * chunk. Each call that the chunk lists is then counted elsewhere: the call began
+		 * in a chunk of another thread, or its ENTRY is in this chunk. */
 		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Counts calls for the recorder's closing line while chunks are written, so that nothing has to be
- * read again. If no record is missing, the counts are exact and agree with every view. If chunks
- * were overwritten, the counts may be too low, and kept_calls.h counts again.
+ * Counts calls for the recorder's closing line while chunks are written. So at the end, only the
+ * first and the last chunk of each thread have to be read again. If no record is missing, the
+ * counts are exact and agree with every view. If chunks were overwritten, the counts may be too
+ * low, and kept_calls.h counts again.
  *
  * Context: the drain thread.
  */
@@ -54,9 +55,10 @@ void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *thread
 
 /*
  * Returns the number of calls. Each call counts once, even if only its beginning or only its end
- * was kept. all_there: no chunk is missing, so every call's beginning was kept. A chunk lists a
- * limited number of open calls. If more calls were open when the oldest chunk began, only the ends
- * of the unlisted calls are known. So the larger of the counts of beginnings and ends is used.
+ * was kept. If `all_there` is true, no chunk is missing, so the beginning of every call was kept.
+ * If chunks are missing, the oldest chunk lists only a limited number of the calls that were open
+ * when it began. Of the other calls, only the ends are known. So either the number of beginnings or
+ * the number of ends is used, whichever is larger.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

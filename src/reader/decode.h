@@ -21,10 +21,10 @@
  *   OPEN           none, if no record is missing before the chunk. Otherwise the events
  *                  make the stack agree with the list of OPEN records: END with PB_EV_GAP
  *                  for a call that is no longer open, OPEN for an unknown call
- *   STACK, TIME, PAD, holes, unknown types: none
+ *   STACK, TIME, PAD, UNDONE, ADDRESS, holes, unknown types: none
  *
  * After the thread's last record, the fields leaf_* of the last chunk's header may give a LEAF_OPEN
- * event.
+ * event. Then comes a LOST event if there are losses that no event has reported yet.
  *
  * If a call began in the process that forked this process, its ENTRY becomes an OPEN event, and its
  * LEAF becomes an EXIT event.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Starts and stops the threads that empty a ring. The loops of the drain thread and of the
+/* Starts and stops the three threads of a drain (drain.h). The loops of the drain thread and of the
  * heartbeat thread are in this file, too. */
 #include "reader/drain.h"
 

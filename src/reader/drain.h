@@ -65,8 +65,8 @@ struct pb_drain {
 	_Atomic int error;		/* -errno of a write that failed and won't be repeated */
 	struct pb_counts counts;	/* counts of the records that were kept */
 	uint64_t discarded_calls;	/* number of calls in chunks that weren't written: max_size
-					 * was reached, the disk was full, or the chunk named no
-					 * valid thread */
+					 * was reached, a write failed, or the chunk named no
+					 * thread. Doesn't include overwritten_calls */
 	uint64_t overwritten_calls;	/* overwrite mode: number of calls in the oldest chunks, for
 					 * which max_size left no room */
 	uint32_t *discarded;		/* number of discarded calls of each thread; the index is

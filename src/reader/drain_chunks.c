@@ -23,10 +23,10 @@ struct pb_drain_batch {
 
 /* --- moving chunks ------------------------------------------------------ */
 
-/* Counts the calls that are lost with a chunk. After a chunk is discarded, all later chunks are
- * discarded, too. So a call is lost if it began in a discarded chunk. In overwrite mode, chunks are
- * written newest first, so all older chunks are discarded. There, a call is lost if it ended in a
- * discarded chunk. */
+/* Counts the calls that are lost with a chunk. If there is no room for a chunk, all later chunks
+ * are discarded, too. So a call is lost if it began in a discarded chunk. In overwrite mode, chunks
+ * are written newest first, so all older chunks are discarded, too. In that mode, a call is lost if
+ * it ended in a discarded chunk. */
 static void discard(struct pb_drain *d, const struct pb_chunk *head, const void *data)
 {
 	struct pb_counts c = { 0 };
@@ -156,7 +156,8 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 
 /*
  * Sets `high` to the index after the highest chunk that has memory. Only chunks below `high` are
- * looked at, because a chunk that was never used has no memory, and reading it would allocate some.
+ * looked at. The reason is that a chunk that was never used has no memory, and reading it would
+ * allocate memory.
  */
 void pb_drain_look(struct pb_drain *d)
 {

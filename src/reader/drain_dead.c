@@ -18,9 +18,9 @@
  * first seen with its owner, that thread isn't the owner.
  *
  * If there are many processes, the search may take long. So the reaper is a separate thread, which
- * sleeps twenty times as long as it works. The reaper only reads the ring. The drain thread takes
- * the chunks of dead threads (pb_drain_take_from), and compares the serial when it takes a chunk. A
- * serial is never given to another thread.
+ * sleeps at least twenty times as long as it works. The reaper only reads the ring. The drain
+ * thread takes the chunks of dead threads (pb_drain_take_from), and compares the serial when it
+ * takes a chunk. A serial is never given to another thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,14 +74,15 @@ static uint64_t now_ns(clockid_t clock)
 
 /* --- a look --------------------------------------------------------------- */
 
-/* Returns the serial of the thread that holds the chunk, and its pid and tid. Returns 0 if no
- * thread holds the chunk, or if the thread's numbers aren't known. The numbers come from the ring's
- * table, because the header of a TAKEN chunk may still name the previous owner. */
+/* Returns the serial of the thread that holds the chunk, and stores the thread's pid and tid.
+ * Returns 0 if no thread holds the chunk, or if these numbers aren't known. The numbers come from
+ * the ring's table, because the header of a TAKEN chunk may still name the previous owner. If the
+ * table has no room for the thread, the numbers come from the header, unless the chunk is TAKEN. */
 static uint32_t owner(struct pb_drain *d, uint32_t i, uint32_t *pid, uint32_t *tid)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
 	/* if the chunk is free, don't read it: it may have no memory, and the read would allocate
-	 * some */
+	 * memory */
 	uint64_t word = pb_drain_is_taken(d, i) ? __atomic_load_n((uint64_t *)c, __ATOMIC_ACQUIRE) :
 			0;
 	uint32_t state = (uint32_t)word, serial = (uint32_t)(word >> 32);

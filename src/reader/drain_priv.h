@@ -78,9 +78,9 @@ struct pb_drain_round {
 };
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
 /* Notes how many threads have started so far. Called every 250 ms. pb_drain_supply() lets engines
- * use one more chunk for each chunk that a thread holds. A new thread may not hold a chunk yet, so
- * it isn't counted there. To make room for new threads, engines get the number of threads noted 250
- * to 500 ms ago. They may use one more chunk for each thread that has started since then
+ * use one more chunk for each chunk that a thread holds. But some new threads hold no chunk yet. To
+ * make room for new threads, pb_drain_supply() stores in the ring the number that was noted 250 to
+ * 500 ms ago. For each thread that has started since that time, engines may use one more chunk
  * (pb_ring_usable()). */
 void pb_drain_serials(struct pb_drain *d);
 /* Moves a chunk from READING to next_state. */

@@ -13,11 +13,12 @@
 #include "reader/drain_priv.h"
 
 #define AHEAD		(8u << 20)	/* how many bytes of free chunks should have memory */
-#define PIECE		(1u << 20)	/* how many bytes get memory in one step */
-#define TRIM_MAX	8192		/* how many chunks one trim looks at */
+#define PIECE		(1u << 20)	/* how many bytes of memory one step allocates */
+#define TRIM_MAX	8192		/* limit of the chunks that one trim looks at */
 
-/* Engines begin to search for a free chunk at free_word. So free_word is set to the word of the
- * lowest chunk that was freed. That chunk's memory is probably in the processor's cache. */
+/* Engines begin to search for a free chunk at free_word. So if the freed chunk's word is lower than
+ * free_word, free_word is set to the chunk's word. The chunk's memory is probably in the
+ * processor's cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -30,7 +31,7 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 	__atomic_store_n(&pb_drain_chunk(d, i)->state, next_state, __ATOMIC_RELEASE);
 }
 
-/* Engines may use as many chunks as one buffer has, in addition to the chunks that threads hold. */
+/* Sets how many chunks engines may use: nr_buffer, plus the number of chunks that threads hold. */
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r)
 {
 	uint64_t usable = (uint64_t)d->geometry.nr_buffer + r->held;
@@ -96,7 +97,7 @@ static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 }
 
 /* Returns the index of the first chunk that has memory. The search starts at i. A chunk without
- * memory must not be read, because the read would allocate some. */
+ * memory must not be read, because the read would allocate memory. */
 static uint32_t next_data(struct pb_drain *d, uint32_t i)
 {
 	uint64_t start = d->geometry.chunks_offset;

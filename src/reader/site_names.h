@@ -15,7 +15,7 @@ struct pb_data;
 struct pb_symbols;
 
 struct pb_function {
-	const char *name;	/* the name to display; "site:N" if the name is unknown */
+	const char *name;	/* the name to display; if it is unknown, "site:N", or rarely "?" */
 	const char *module;	/* the module's soname, or "[unknown]" */
 	const char *raw;	/* the name in the symbol table; if it is unknown, the same as
 				 * `name` */

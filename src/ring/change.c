@@ -23,12 +23,13 @@
  *             memory may be a newer chunk by then. So an element also has the low bits
  *             of the chunk's number (left_word()). If the memory now holds a chunk
  *             with another number, the element is dropped.
- *   base,     base and leaf follow from pos. While they change, base is 0 and leaf is
- *   leaf      pb_no_leaf. Any activation sets them (pb_change_mend()).
+ *   base, leaf
+ *             These two members follow from pos. While they change, base is 0, and leaf
+ *             is pb_no_leaf. Any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. If interrupted code may still
  *             fill a hole in a chunk, the chunk is HELD until that code has resumed,
- *             or is gone. The code is gone when the thread has a hit at or above the
- *             handler's frame on the thread's own stack.
+ *             or is known to be gone. A hit on the thread's own stack shows that the
+ *             code is gone, if the hit is at or above the handler's frame.
  *
  * A handler may jump away between the removal of a chunk from left[] and its change
  * to FULL. A handler may also jump out of a nested activation before pos moves. In
@@ -36,8 +37,8 @@
  * thread or the session ends, so nothing is lost.
  *
  * The header and the list of open calls are written while the chunk is TAKEN. Once
- * the chunk is OPEN, it may come into force. Before that, it holds no other data, and
- * `used` is the size of the list.
+ * the chunk is OPEN, it may come into force. Until it does, it holds only the list,
+ * and `used` is the size of the list.
  */
 #include "ring/change.h"
 #include "base/base.h"
@@ -45,8 +46,8 @@
 
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
-#define CLOSE_TRIES	8	/* Handlers may interrupt each try and change chunks. After so many
-				 * tries, the last handler's chunk stays OPEN until the thread
+#define CLOSE_TRIES	8	/* Handlers may interrupt each try and change chunks. After the
+				 * last try, the last handler's chunk stays OPEN until the thread
 				 * ends */
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
@@ -354,8 +355,9 @@ static void tidy(struct pb_writer *w, struct pb_owner o)
 /* --- the next chunk -------------------------------------------------------- */
 
 /* Returns where on the thread's own stack this activation runs: the number of words between its
- * frame and the stack's upper end. All ones: the activation is on another stack. (The hit's slot
- * would not do: after a handler of which the agent doesn't know, w->slot is the handler's.) */
+ * frame and the stack's upper end. All ones: the activation is on another stack, or the stack's
+ * bounds aren't known. (The hit's slot would not do: after a handler of which the agent doesn't
+ * know, w->slot is the slot of the handler's hit.) */
 static uint32_t place(const struct pb_writer *w)
 {
 	uint64_t frame = (uint64_t)__builtin_frame_address(0), words = (w->own_hi - frame) / 8;
@@ -375,7 +377,7 @@ static bool is_gone(const struct pb_writer *w, uint32_t taken)
 	return taken != ~0u && here != ~0u && here <= (uint64_t)taken + PB_RED_ZONE / 8;
 }
 
-/* Returns true if the chunk is in force, or was. */
+/* Returns true if the chunk is in force, or was in force and is still in left[]. */
 static bool came_into_force(const struct pb_writer *w, const struct pb_chunk *c)
 {
 	return pb_chunk_of(w->pos) == (uint64_t)c || is_left(w, c);
@@ -387,7 +389,8 @@ static void give_back(struct pb_owner o, struct pb_chunk *c)
 		change_own(o, c, PB_CHUNK_TAKEN, PB_CHUNK_FREE);
 }
 
-/* Takes over the chunk that an activation had taken before a jump ended it. NULL: none. */
+/* Takes over the chunk that an activation had taken before a jump ended the activation. NULL: there
+ * is no such chunk. */
 static struct pb_chunk *take_over(struct pb_writer *w, struct pb_owner o)
 {
 	uint64_t taken = w->taken;

@@ -66,8 +66,8 @@ struct pb_ring_map {
 extern struct pb_ring_map pb_ring_map;
 
 /* Bits of pb_ring_unseen: reasons why signal handlers may run without a call of
- * pb_writer_interrupted(). While a bit is set, a writer searches each chunk that it has left for
- * holes. */
+ * pb_writer_interrupted(). While a bit is set, a writer looks for holes in each chunk that it has
+ * left. */
 #define PB_UNSEEN_PROGRAM	1	/* the program may install handlers without sigaction() */
 #define PB_UNSEEN_LIBC		2	/* libc's own handlers (thread cancellation, setxid) make
 					 * traced calls */

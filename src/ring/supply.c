@@ -93,7 +93,7 @@ static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 	return NULL;
 }
 
-/* For overwrite mode: takes the next FULL chunk, which is the oldest. */
+/* For overwrite mode: takes the next FULL chunk, round robin. Usually it is the oldest. */
 static struct pb_chunk *take_over(struct pb_owner o, uint32_t nr)
 {
 	for (uint32_t tries = 0; tries <= nr && pb_writer_is(o); tries++) {
@@ -194,7 +194,8 @@ static bool all_held(void)
 	return true;
 }
 
-/* Returns true if a further wait makes sense: the recorder lives, and still frees chunks. */
+/* Returns false if a further wait makes no sense: the recorder is gone, the session ends, the mode
+ * has changed, or threads hold all chunks. */
 static bool reader_lives(struct wait *w)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

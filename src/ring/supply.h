@@ -22,12 +22,16 @@ extern uint64_t (*pb_supply_ticks)(void);
  *   - the recorder dies
  *   - the recorder sends no heartbeat for ring->wait_ticks
  *   - threads hold all chunks, and no waiting thread gets a chunk for ring->wait_ticks
+ *
+ * After one of the last two cases, later waits of the process end at once: until the next
+ * heartbeat, or while threads hold all chunks.
  */
 struct pb_chunk *pb_supply_take(struct pb_owner o);
 
 /* Changes a chunk's state and serial, which are one word. The old values are `state` and `serial`;
- * the new ones are new_state and the owner's serial. False: the chunk has other values. Memory
- * order: acquire and release. */
+ * the new ones are new_state and the owner's serial. False: the chunk has other values, or this
+ * process is a child in which `o` is no longer the owner (pb_writer_is()). Memory order: acquire
+ * and release. */
 bool pb_chunk_change_state(struct pb_owner o, struct pb_chunk *c, uint32_t state, uint32_t serial,
 			   uint32_t new_state);
 #endif

@@ -75,8 +75,8 @@ void pb_writer_lost(struct pb_writer *w)
 		pb_own_store(o, w->leaf, 0);
 	if (!w->thread)
 		pb_ring_call_lost();
-	/* the table comes first: if a handler jumps away between the two stores, the chunks' count
-	 * must not be the larger one */
+	/* add to the table's count first: if a handler jumps away between the two additions,
+	 * w->lost must not be larger than the table's count. Headers of chunks get w->lost */
 	pb_own_count(o, w->thread ? &w->thread->lost : &no_entry, &w->lost);
 }
 
@@ -163,11 +163,11 @@ static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint6
 	w->undone = w->nr_pending || pb_ring_unseen ? before : 0;
 }
 
-/* For a forked child: the record is the parent's, so the child doesn't write it. p: the reserved
- * words, or NULL. If the fork came before the reservation, the child has reserved the words, and a
- * PAD fills them. Otherwise the parent has reserved them. The child may have taken the words' chunk
- * since then, so its own records may lie there. So a PAD is stored only into words that the child
- * has reserved and not written. */
+/* For a forked child: the record is the parent's, so the child doesn't write it. p is the address
+ * of the reserved words, or NULL. If the fork came before the reservation, the child has reserved
+ * the words, and a PAD fills each of them. Otherwise the parent has reserved them. Since then the
+ * child may have taken the chunk that holds these words, and may have written its own records
+ * there. So a PAD is stored only into a word that the child has reserved and not written. */
 static void leave_words(struct pb_writer *w, const uint64_t *p, unsigned n)
 {
 	struct pb_owner now = pb_writer_owner(w);
@@ -245,7 +245,7 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 	return false;
 }
 
-/* Writes a record without a time field. last: the time from which a decoder counts the next
+/* Writes a record without a time field. `last` is the time from which a decoder counts the next
  * record's time. */
 static bool put_plain(struct pb_writer *w, uint64_t word, uint64_t last, const uint64_t *payload,
 		      unsigned nr)

@@ -16,10 +16,11 @@
 /* Initialises the writer of a new thread, and gives it a serial. The writer takes a
  * chunk at its first record. */
 void pb_writer_init(struct pb_writer *w, uint32_t pid, uint32_t tid, uint32_t image);
-/* Initialises the writer of a thread without a serial: such a writer has no room for any record. */
+/* Initialises the writer of a thread without a serial. Such a writer never has room for a
+ * record. */
 void pb_writer_void(struct pb_writer *w);
-/* Closes a writer whose thread is gone, or is about to leave the image. The writer's chunks become
- * FULL. If the thread writes again, it takes a new chunk. */
+/* Closes the writer of a thread that is dead, or that is about to exec. The writer's chunks become
+ * FULL. If the exec fails and the thread writes again, it takes a new chunk. */
 void pb_writer_close(struct pb_writer *w);
 
 /* Writes one record: `word` with the time added to it, then the payload. time_bits: the width of
@@ -47,7 +48,7 @@ void pb_writer_no_return(struct pb_writer *w);
 /* Counts a record that isn't written although its call isn't lost. */
 void pb_writer_missed(struct pb_writer *w);
 /* Counts a call that isn't recorded: there is no room for its record, or for the records of its
- * parents. */
+ * outer calls. */
 void pb_writer_lost(struct pb_writer *w);
 /* Like pb_writer_lost(), but for a thread that has no writer. */
 void pb_ring_call_lost(void);

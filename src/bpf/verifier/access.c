@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks loads and stores. A table has one check for each pointer type. The check decides which
- * memory the pointer may access. After a load, it also sets what is known of the loaded value.
+ * Checks loads and stores. A table has one check for each pointer type that allows accesses. The
+ * check decides which memory the pointer may access. After a load, the check also sets what is
+ * known of the loaded value.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"

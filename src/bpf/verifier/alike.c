@@ -2,10 +2,10 @@
 /*
  * Checks whether a kept state (an earlier state at this instruction) covers the current state. If
  * it does, everything that is safe after the kept state is safe after the current state. The paths
- * from the kept state read some of its registers and slots. For each of them, the current state
- * must have a value that the kept state allows. If a number's value matters, the number must lie
- * within the kept number's bounds. A pointer must point into the same object. Values that an id
- * links in the kept state must be linked in the current state, too.
+ * from the kept state read some of its registers and slots. For each of these registers and slots,
+ * the current state must have a value that the kept state allows. If a number's value matters, the
+ * number must lie within the kept number's bounds. A pointer must point into the same object.
+ * Values that an id links in the kept state must be linked in the current state, too.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -93,7 +93,8 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 	       value_in(env, old, cur);
 }
 
-/* Returns whether the registers are equal. The ids may have other numbers. */
+/* Returns whether the registers are equal. Equal ids may have different numbers in the two
+ * states. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	return !memcmp(old, cur, REG_KIND) &&
@@ -142,9 +143,9 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 }
 
 /*
- * Returns the number that a load of the whole slot gives: the spilled number, or an unknown number
- * if all bytes are S_MISC. Uninitialised bytes count as S_MISC if programs may read them. NULL: the
- * load doesn't give a number.
+ * Returns the number that a load of the whole slot gives, in two cases: the spilled number if all
+ * 8 bytes were spilled, or an unknown number if all bytes are S_MISC. Uninitialised bytes count as
+ * S_MISC if the program may read them. In all other cases returns NULL.
  */
 static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
 {
@@ -202,7 +203,7 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* cur must not have more iterations left than old. The limit of iterations is r1 of the
+	/* cur must not have more iterations left than old. The limit of iterations was r1 of the
 	 * frame that called bpf_loop. Only this check compares the limit, because no register of
 	 * the callback depends on it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -

@@ -4,10 +4,10 @@
 #define PB_BPF_VERIFIER_ALIKE_H
 #include "bpf/verifier/env.h"
 
-/* Returns whether old covers cur: everything that is safe after `old` is safe after `cur`. whole:
- * compare all parts of the state, even parts that `old` doesn't need. */
+/* Returns whether `old` covers `cur`: everything that is safe after `old` is safe after `cur`. If
+ * `whole` is set, compares all parts of the states, even parts that `old` doesn't need. */
 bool pbv_state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole);
-/* Returns whether the states are equal. The ids may have other numbers. */
+/* Returns whether the states are equal. Equal ids may have different numbers in the two states. */
 bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur);
 /* Returns whether the registers of the innermost frame are equal. A quick check before
  * pbv_state_same(). */

@@ -166,7 +166,7 @@ int pbv_helper_memory(struct env *env, unsigned n, int size, bool write, bool ze
 	}
 }
 
-/* Checks memory at register n - 1, whose size is in register n. */
+/* Checks the memory that register n - 1 points to. The memory's size is in register n. */
 static int check_size(struct env *env, unsigned n, bool write, bool zero_ok,
 		      struct helper_call *call)
 {

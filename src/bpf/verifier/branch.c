@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Conditional jumps. Decides which branch is taken, if that is known. Otherwise sets what each
+ * Conditional jumps. Decides which branch is taken, if that is known. Otherwise records what each
  * branch implies for the operands, their copies, pointers that may be NULL, and packets. compare.c
  * handles numbers.
  */
@@ -20,8 +20,8 @@
 
 /* ---- which branch -------------------------------------------------------------------------- */
 
-/* Returns whether the pointer can't be 0: its base isn't NULL, and its offset is too small for a
- * wraparound. */
+/* Returns true only if the pointer can't be 0: its base isn't NULL, and its offset is too small for
+ * a wraparound. Returns false for some types whose pointers can't be 0, for example TO_STACK. */
 static bool never_null(const struct reg *r)
 {
 	if (r->flags & MAYBE_NULL || r->wide.smin <= -MAX_VAR_OFF || r->wide.smax >= MAX_VAR_OFF)
@@ -109,8 +109,9 @@ static void propagate_to_copies(struct state *st, const struct reg *known)
 			propagate_to_copy(r, known);
 }
 
-/* Records in the step which registers are copies with this id, for the backward walk (precise.c).
- * The copies in the innermost frame come first. If the step has no room for a copy, unlinks it. */
+/* Records in the step the registers and slots that are copies with this id, for the backward walk
+ * (precise.c). The copies in the innermost frame come first. If the step has no room for a copy,
+ * unlinks the copy. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
 	for (int n = (int)st->cur; n >= 0 && id; n--) {
@@ -180,7 +181,7 @@ static void known_null(struct reg *r)
 	r->type = SCALAR;
 	r->flags = 0;
 	r->id = r->ref = 0;
-	r->raw[0] = r->raw[1] = 0;	/* these words are 0 in every scalar */
+	r->raw[0] = r->raw[1] = 0;	/* these words are 0 in a scalar without id */
 }
 
 static void known_pointer(struct env *env, struct reg *r)
@@ -204,7 +205,7 @@ static void known_pointer(struct env *env, struct reg *r)
 			break;
 		}
 	}
-	/* the id distinguishes values with a lock */
+	/* only pointers to values with a lock keep their id: it distinguishes the values */
 	if (!(reg_is(r, TO_MAP_VALUE) && r->map->types.spin_lock_off >= 0))
 		r->id = 0;
 }
@@ -318,8 +319,8 @@ static int check_operands(struct env *env, const struct bpf_insn *insn)
 	return err;
 }
 
-/* Records that an operand of the comparison is a pointer to the stack. A backward walk needs only
- * the other operand. */
+/* Records that an operand of the comparison is a pointer to the stack. A backward walk doesn't
+ * follow this operand. */
 static int note_stack(struct env *env, const struct reg *dst, const struct reg *src)
 {
 	struct step *last;

@@ -89,8 +89,7 @@ int pbv_find_subprogs(struct env *env)
 	return err;
 }
 
-/* Looks only at class and operation. An invalid instruction is reported later, when a path reaches
- * it. */
+/* Looks only at class and operation. Later checks report an instruction that is invalid. */
 static bool jumps(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
@@ -216,8 +215,8 @@ struct walk {
 };
 
 /* Follows the edge from `from` to `to`, its nth successor. Returns 1 if `to` is new: the walk
- * continues there. Returns 0 if there is nothing to follow, or a negative error. branch: paths may
- * meet at `to`. */
+ * continues there. Returns 0 if there is nothing to follow, or a negative error. If `branch` is
+ * set, paths may meet at `to`. */
 static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth,
 		bool branch)
 {

@@ -2,8 +2,8 @@
 /*
  * Comparisons of two scalars. Decides which branch a jump takes, if that is known. Narrows the two
  * scalars to the values that are possible on each branch. A constant is a scalar with one value.
- * `bits` is 64 or 32. If bits is 32, the jump compares only the low halves, and only the bounds of
- * the low halves are narrowed directly.
+ * `bits` is 64 or 32. If bits is 32, the jump compares only the low halves. In this case only the
+ * bounds and known bits of the low halves are narrowed directly.
  */
 #include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
@@ -161,8 +161,8 @@ static void is_not(struct reg *r, uint64_t v, int bits)
 	g->smax -= g->smax == s && s != range_all(bits).smin;
 }
 
-/* Narrows a and b: a < b, or a <= b if or_equal is set. A bound that wraps around narrows nothing.
- * In this case no value is possible anyway. */
+/* Narrows a and b to values with a < b, or with a <= b if or_equal is set. A bound that wraps
+ * around narrows nothing. In this case no value is possible anyway. */
 static void is_below(struct reg *a, struct reg *b, bool or_equal, int bits)
 {
 	struct range *g = range_in_bits(a, bits), *h = range_in_bits(b, bits);
@@ -183,8 +183,9 @@ static void is_below_signed(struct reg *a, struct reg *b, bool or_equal, int bit
 	h->smin = sgreater(h->smin, least);
 }
 
-/* Narrows a and b: a & b is not 0 if `set` is true, else a & b is 0. If neither operand is
- * constant, narrows nothing. */
+/* If `set` is true, narrows a and b to values for which a & b is not 0. Otherwise narrows them to
+ * values for which a & b is 0. If neither operand is constant, narrows nothing. If `set` is true
+ * and the constant doesn't have exactly one bit, narrows nothing either. */
 static void learn_test(struct reg *a, struct reg *b, bool set, int bits)
 {
 	struct tnum mask = tnum_in_bits(b, bits);

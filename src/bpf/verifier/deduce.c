@@ -2,7 +2,7 @@
 /*
  * A scalar is described three times (reg.h): by its known bits, by the range of the whole value,
  * and by the range of the low half. This file sharpens each description with the others, until no
- * description changes any more.
+ * description changes any more, or MAX_ROUNDS is reached.
  *
  * Each rule drops only values that one of the descriptions excludes. So a value stays if all three
  * descriptions allow it. tests/bpf/verifier/soundness.c tests this property. If the descriptions
@@ -60,7 +60,7 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 /* ---- one range ---------------------------------------------------------------------------- */
 
 /* In the least signed number, the sign bit is 1 if it can be, and all other unknown bits are 0. In
- * the greatest, the sign bit is 0 if it can be, and all other unknown bits are 1. */
+ * the greatest signed number, the sign bit is 0 if it can be, and all other unknown bits are 1. */
 bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);
@@ -71,9 +71,9 @@ bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 }
 
 /*
- * For numbers of the same sign, signed and unsigned order are the same. If the range contains both
- * signs, it has two pieces in unsigned order: [0, smax] and [smin, all ones]. If one piece lies
- * outside of [umin, umax], all values are in the other piece.
+ * For numbers of the same sign, signed and unsigned order are the same. If the range contains
+ * numbers of both signs, it has two pieces in unsigned order: [0, smax] and [smin, all ones]. If
+ * one piece lies outside of [umin, umax], all values are in the other piece.
  */
 static bool learn_sign(struct range *r, int bits)
 {

@@ -8,15 +8,16 @@
  * prune points, which are instructions where paths may meet, a copy of the state is kept (struct
  * explored). If a path arrives at a prune point and a kept state covers the path's state, the path
  * need not be followed. Kept states form a tree by `parent`. The ancestors of the path's state are
- * the kept states from which the path comes. If a path reads a register or slot, or needs its
- * precise value, the register or slot is marked in these ancestors. The marked values of a kept
- * state are its *needs*: exactly the values that a later state must match.
+ * the kept states that lie on the path. If a path reads a register or slot, or needs its precise
+ * value, the register or slot is marked in these ancestors. The marked values of a kept state are
+ * its *needs*: the values that a later state must match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
  * changed in place. All other states are at rest (kept.c): their frames point to values, and states
  * share these values.
  *
- * Errors are negative; the function that finds an error writes it to the log.
+ * Errors are negative. Usually the function that finds an error also logs the reason. It doesn't
+ * log -ENOMEM.
  */
 #ifndef PB_BPF_ENV_H
 #define PB_BPF_ENV_H
@@ -47,8 +48,8 @@
 #define SLOT		8	/* bytes of stack that one struct slot describes */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
 #define FP		10
-#define MAX_STEPS	40	/* if a path has more steps since its last kept state, the next
-				 * prune point keeps a state */
+#define MAX_STEPS	40	/* if a path has more steps since its last kept state, a state is
+				 * kept at the next prune point */
 #define LONG_PATH	1000	/* after this many instructions without a kept state, a state is
 				 * kept at the next instruction that is no prune point */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
@@ -88,8 +89,8 @@ struct frame {
 	uint32_t series;	/* the number that identifies the budget for callbacks from the
 				 * frame's helper call. A new budget begins when the path reaches
 				 * the call, but not when the callback returns to the call */
-	uint32_t iterations;		/* number of calls that the budget `series` has spent so
-					 * far */
+	uint32_t iterations;		/* number of calls of the callback that have consumed a part
+					 * of the budget `series` so far */
 	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
 					 * otherwise 0 */
 	bool in_callback, in_async;
@@ -107,8 +108,8 @@ struct frame {
  * or the instruction's encoding doesn't show all of its effects. */
 struct step {
 	uint32_t insn, from;
-	bool stack;		/* the instruction filled a register from a stack slot, or spilled a
-				 * register to a stack slot */
+	bool stack;		/* the instruction filled a register from a stack slot, or stored to
+				 * a stack slot through a register other than r10 */
 	bool dst_stack, src_stack;	/* in a comparison: this operand is a pointer to the
 					 * stack */
 	uint8_t frame, slot;	/* if stack is set: the slot and its frame */
@@ -192,7 +193,8 @@ struct aux {
 	bool head : 1;			/* an iteration of a loop with a budget begins at this
 					 * instruction */
 	bool saves : 1;			/* saves or restores a register around a fast call */
-	/* whether a path has set ptr_type and ptr_flags, fact.loop_fits, and func_map */
+	/* ptr_known: a path has set ptr_type and ptr_flags. loop_known: a path has set
+	 * fact.loop_fits. map_known: a path has set func_map */
 	bool ptr_known : 1, loop_known : 1, map_known : 1;
 	uint8_t ptr_type, ptr_flags;	/* type and flags of the pointer through which the
 					 * instruction accesses memory */
@@ -206,8 +208,8 @@ struct subprog {
 	bool has_tail_call, has_ld_abs, is_async, is_callback;
 	bool called, verified;		/* for a global function. called: a path calls the function;
 					 * verified: the function has been verified */
-	bool moves_packet;		/* the subprogram, or a function that it calls, invalidates
-					 * packet pointers */
+	bool moves_packet;		/* the subprogram, or a function that it calls or passes to
+					 * a helper, invalidates packet pointers */
 	bool fast, saves_stay;		/* fast: the subprogram has fast calls (fastcall.c);
 					 * saves_stay: the save slots count as stack, because other
 					 * instructions use them or one of the calls isn't fast */
@@ -276,8 +278,8 @@ struct env {
 	uint32_t ids;
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
-	struct pool_mark set_up;	/* all memory that the pool takes after this mark is for
-					 * states */
+	struct pool_mark set_up;	/* memory that the pool takes after this mark is mostly for
+					 * states; report_facts() doesn't need this memory */
 	size_t short_at;		/* pool.used after the last attempt to make room, if the
 					 * attempt freed too little; otherwise 0 */
 	uint32_t keep_again;		/* no state is kept until `processed` reaches this */

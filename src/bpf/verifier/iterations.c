@@ -107,8 +107,9 @@ bool iteration_taken(const struct env *env, const struct state *old)
 /*
  * Compares the budgets up to `newest`. Returns whether, in lexicographic order, the remainders in
  * the current state are no greater than in `old`. If the result is true, it is true for any smaller
- * `newest`, too. Reason: the oldest used budget has a smaller number than the oldest lost budget.
- * So if a smaller `newest` includes the lost budget, it includes the used budget, too.
+ * `newest`, too. Reason: if a budget is lost, the oldest used budget has a smaller number than the
+ * oldest lost budget. So if a smaller `newest` includes the lost budget, it includes the used
+ * budget, too.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
@@ -117,8 +118,8 @@ static bool used_no_less(const struct env *env, const struct state *old, uint32_
 	return s.lost == NONE_YET || s.used < s.lost;
 }
 
-/* Checks the second condition at the beginning of this file. S is `top`, D is `old`, and C is the
- * current state. */
+/* Checks the second condition of the comment at the beginning of this file. S is `top`, D is `old`,
+ * and C is the current state. */
 static bool is_iteration_too(const struct env *env, const struct state *old,
 			     const struct state *top)
 {
@@ -162,7 +163,7 @@ int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 		return -ENOMEM;
 	st->frames[st->cur]->passed++;
 	st->iterations++;
-	/* if the state was kept at this very instruction, the previous iteration began in an
+	/* if `kept` is a state at this very instruction, the previous iteration began in an
 	 * ancestor of `kept` */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);

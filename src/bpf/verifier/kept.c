@@ -24,7 +24,7 @@ struct value {
 	struct value *next;	/* next value in the same bucket */
 };
 
-/* The value of a slot that was never written. It has no reference count. */
+/* The value of a slot that was never written. References to this value aren't counted. */
 static const struct value nothing;
 #define NOTHING		((struct value *)&nothing)
 
@@ -62,7 +62,8 @@ _Static_assert(STORED / 8 % 2 == 0 &&
 
 /* ---- the table of values -------------------------------------------------------------------- */
 
-/* Adds buckets. If there is no memory for them, the lists only become longer. */
+/* Adds buckets. If there is no memory for them, the lists in the buckets only become longer.
+ * Returns false if the table has no buckets at all. */
 static bool more_buckets(struct env *env)
 {
 	struct values *t = &env->values;
@@ -102,8 +103,8 @@ static struct value *new_value(struct env *env, const struct reg *r, uint64_t ty
 	return v;
 }
 
-/* Returns the value, with one more reference, or NULL if there is no memory. hint: the value in the
- * parent state, which is often the same value. */
+/* Returns the value, with one more reference, or NULL if there is no memory. `hint` is the value in
+ * the parent state, which is often the same value. */
 static struct value *value_get(struct env *env, const struct reg *r, uint64_t types,
 			       struct value *hint)
 {
@@ -178,7 +179,8 @@ static bool only_bytes(const struct slot *s)
 }
 
 /* Returns what is known of register n (n < 11), or of a register that was spilled to slot n - 11.
- * *types: the types of the slot's bytes; 0: a register, or a slot that the frame doesn't have. */
+ * Sets *types to the types of the slot's bytes. For a register, and for a slot that the frame
+ * doesn't have, sets *types to 0. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
@@ -195,7 +197,7 @@ static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *typ
 }
 
 /* Returns the piece of f's values that begins with value `first`, or NULL if there is no memory.
- * base: the same piece in the parent state. */
+ * `base` is the same piece in the parent state. */
 static struct values_piece *piece_of(struct env *env, const struct frame *f, uint32_t first,
 				     struct values_piece *base)
 {
@@ -283,8 +285,8 @@ static void mark_frame(struct marks *m, const struct frame *f)
 		mark_slot(m, i, &f->slots[i]);
 }
 
-/* Puts a frame to rest. base: the frame of the parent state, or NULL. If nothing changed, `base` is
- * shared. Returns NULL if there is no memory. */
+/* Returns a frame at rest for f. `base` is the frame of the parent state, or NULL. If nothing
+ * changed, returns `base`, with one more user. Returns NULL if there is no memory. */
 static struct frame *rest_of(struct env *env, const struct frame *f, struct frame *base)
 {
 	struct values_piece *pieces[PIECES] = { 0 };
@@ -435,8 +437,9 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Drops each value of a piece if no path has read the value. The piece belongs to a frame with one
- * user. */
+/* Drops each value of a piece if no path has read the value. If other frames share the piece, keeps
+ * all of its values, or replaces the whole piece if no path has read any of them. The frame of the
+ * piece has one user. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {

@@ -13,14 +13,14 @@ int pbv_reg_use(struct env *env, unsigned n, enum use use);
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
 /* Like pbv_live_read(), but the read was seen on a path from a kept state that covers the present
- * state. n: the number of a register, or 11 + the number of a slot. */
+ * state. `n` is the number of a register, or 11 + the number of a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
-/* Copies register m of one frame to register n of another frame. The copy's `parent` is the place
- * of register m. */
+/* Copies register m of one frame to register n of another frame. The copy's place in the parent
+ * state (enum place) is the place of register m. */
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
 /* Invalidates r0 ... r5, as a call does. */
 void pbv_regs_clobber(struct env *env, struct reg *regs);
 /* Called when the object that the register pointed to is gone. With CAP_PERFMON the register
- * becomes an unknown scalar. Otherwise programs can't read the register any more. */
+ * becomes an unknown scalar. Otherwise the program can't read the register any more. */
 void pbv_reg_lost(struct env *env, struct reg *r);
 #endif

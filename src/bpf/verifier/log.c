@@ -54,8 +54,8 @@ struct type_text pbv_log_type_name(unsigned type, unsigned flags)
 	return out;
 }
 
-/* put_unsigned() and put_signed() write numbers as the kernel does: a number that fits in 16 bits
- * in base 10, another number in base 16. In base 16, negative numbers are two's complements. */
+/* put_unsigned() and put_signed() write numbers as the kernel does: in base 10 if the number fits
+ * in 16 bits, otherwise in base 16. In base 16, negative numbers are two's complements. */
 static void put_unsigned(struct pb_bpf_text *t, uint64_t v)
 {
 	if (v <= UINT16_MAX)

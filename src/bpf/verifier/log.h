@@ -31,8 +31,8 @@ void pbv_log_disasm(struct env *env, uint32_t insn);
 void pbv_log_insn(struct env *env);
 void pbv_log_insn_state(struct env *env);
 void pbv_log_line(struct env *env, uint32_t insn, const char *prefix, ...);
-/* Logs that R0 is outside of min ... max. where: what requires this range, for example "At program
- * exit". */
+/* Logs that R0 is outside of min ... max. `where` is the place that requires this range, for
+ * example "At program exit". */
 void pbv_log_scalar(struct env *env, const struct reg *r, int min, int max, const char *where);
 void pbv_log_stats(struct env *env);
 const char *pbv_helper_name(int32_t id);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The needs of loops. A state's needs are the registers and slots that its paths read, and the
- * exact values of some of them. A path that jumps back to a kept state has the kept state's needs
- * too. But these needs are known only when all paths from the kept state are done. The path that
- * jumps back is one of these paths. Until then, the states from the kept state to the jump are
- * pending (`whole`): other states are compared with all of their values.
+ * The needs of loops. A state's needs are the registers and slots that the paths from it read, and
+ * the exact values of some of them. A path that jumps back to a kept state has the kept state's
+ * needs too. But these needs are known only when all paths from the kept state are done, and the
+ * path that jumps back is one of these paths. Until all are done, the states from the kept state to
+ * the jump are pending (`whole`): later states are compared with all values of a pending state.
  *
  * So each jump back is recorded, with the state that jumped. When all paths from the jump's target
  * are done, and the target depends on no older state, the target's needs are propagated to each
@@ -15,8 +15,9 @@
  * states. `until` is the number of the oldest of them. The state is pending until the needs of that
  * oldest state are known.
  *
- * The rounds end, since marks are only added. After MAX_ROUNDS rounds, or with more than MAX_JUMPS
- * jumps, everything counts as needed, for good (`until` 0).
+ * The rounds end, since marks are only added. After MAX_ROUNDS rounds, with more than MAX_JUMPS
+ * jumps, or if memory is short, all registers and slots of the pending states count as needed, for
+ * good (`until` 0).
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -100,7 +101,8 @@ static bool add_pending(struct env *env, struct state *st)
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
-		/* if st waits for `until` already, so do all states between st and that state */
+		/* if st already waits for state `until` or an older state, so do all states of the
+		 * path between state `until` and st */
 		if (st->whole && st->until <= until)
 			return 0;
 		if (!st->whole && !add_pending(env, st))
@@ -203,7 +205,7 @@ int pbv_pending_done(struct env *env, struct state *st)
 	int err;
 
 	if (st->until < st->number) {
-		/* states that waited for this state now wait for state st->until, too */
+		/* states that waited for st now wait for state st->until, as st does */
 		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
 			if (env->pending[i]->number > st->number &&
 			    env->pending[i]->until > st->until)

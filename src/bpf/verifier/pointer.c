@@ -63,8 +63,8 @@ static int refuse_move(struct env *env, const struct bpf_insn *insn, const struc
 	return 0;
 }
 
-/* Called when an unknown number was added to a packet pointer. The pointer gets a new id, and
- * usually loses its `range`. */
+/* Called when an unknown number was added to a pointer, or subtracted from it. A packet pointer
+ * gets a new id. If forget_range is set, it also loses its `range`. */
 static void new_base(struct env *env, struct reg *dst, bool forget_range)
 {
 	if (!reg_is_packet(dst))

@@ -13,8 +13,9 @@ struct pool_slab {
 	size_t size, unused;
 };
 
-/* The size classes are the multiples of 16 up to 256. The next classes are 320, 384, 448, 512, 640,
- * 768 and so on, four for each power of two. *bytes is the class's size. */
+/* Returns the smallest class with at least `size` bytes, and sets *bytes to this class's size. The
+ * size classes are the multiples of 16 up to 256. The next classes are 320, 384, 448, 512, 640, 768
+ * and so on, four for each power of two. */
 static unsigned class_of(size_t size, size_t *bytes)
 {
 	unsigned k, part;

@@ -16,15 +16,16 @@
  *   r1 = *(fp - 8)     slot -8 is wanted, if it held a spilled scalar (the path has recorded this)
  *   *(fp - 8) = r1     r1 is wanted, if slot -8 was wanted
  *   if r1 < r2         if one of them was wanted, both are: each bounds the other
- *   call, exit         the walk enters or leaves a frame, with r0 or r1-r5
+ *   exit               the walk enters the callee's frame; r0 may be wanted there
+ *   call               the walk leaves the callee's frame; r1-r5 may be wanted in the caller
  *
  * Linked scalars (copies) learn bounds together: if one of them is wanted, all are wanted.
  *
  * At each kept state on the path, the wanted registers and slots are marked as precise. From then
  * on, a path that comes to this point with other values isn't pruned. The walk ends when nothing is
  * wanted any more. It also ends at a kept state in which everything wanted was marked before: the
- * walk that made those marks also marked the earlier states of the path. Marks in the present state
- * have no meaning, since no path is compared with the present state.
+ * walk that made those marks also marked the earlier states of the path. The present state gets no
+ * marks, since no path is compared with it.
  *
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all earlier states of the
  * path are marked. These marks are always safe: they only prevent some pruning.
@@ -60,7 +61,8 @@ static bool any_wanted(const struct wanted *w)
 
 /* ---- one instruction ------------------------------------------------------------------- */
 
-/* r10 is not a scalar, and neither is anything computed from it. */
+/* Returns the register's bit in a set of wanted registers. r10 is never wanted, since it is not a
+ * scalar. */
 static uint32_t bit_of(unsigned reg)
 {
 	return reg == FP ? 0 : 1u << reg;
@@ -131,8 +133,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 	return 0;
 }
 
-/* Steps back from a subprogram's first instruction to the call. pass: the callee's wanted arguments
- * become wanted in the caller, in the same registers. */
+/* Steps back from a subprogram's first instruction to the call. If `pass` is set, the callee's
+ * wanted arguments become wanted in the caller, in the same registers. */
 static int back_out(struct wanted *w, bool pass)
 {
 	uint32_t args = w->regs[w->frame];
@@ -145,8 +147,8 @@ static int back_out(struct wanted *w, bool pass)
 	return 0;
 }
 
-/* Steps back from the instruction after a call to the end of the callee. pass: if the caller's r0
- * is wanted, the callee's r0 becomes wanted. */
+/* Steps back from the instruction after a call to the end of the callee. If `pass` is set and the
+ * caller's r0 is wanted, the callee's r0 becomes wanted. */
 static int back_in(struct wanted *w, bool pass)
 {
 	uint32_t *regs = &w->regs[w->frame], r0 = *regs & 1;

@@ -17,8 +17,9 @@ struct wanted {
  * were computed. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);
-/* Clears the marks in the state's own registers and slots. */
+/* Clears the marks of precise values in the state's own registers and slots. */
 void pbv_precise_forget(struct state *st);
-/* Marks all scalars of all ancestors of st. Returns false if all of them had been marked before. */
+/* Marks all scalars of all ancestors of st as precise. Returns false if all of them had been marked
+ * before. */
 bool pbv_precise_all(struct state *st);
 #endif

@@ -158,16 +158,16 @@ static void drop(struct env *env, struct explored *e)
 		return;
 	}
 	/* As in the kernel, peak_states no longer counts the freed state. There are three
-	 * exceptions, which still count: a state that was unlisted, a state whose `whole` is set,
-	 * and a state whose call chain differs from that of the present state. */
+	 * exceptions, which are still counted: a state that was unlisted, a state whose `whole` is
+	 * set, and a state whose call chain differs from that of the present state. */
 	if (!e->unlisted && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
 	pbv_pool_put(&env->pool, e, sizeof *e);
 }
 
-/* The pool can reuse one block for a list of values (struct values_piece) or for a state, because
- * both have 160 bytes. */
+/* The pool can reuse a block of a freed state for a piece of a list of values (struct
+ * values_piece), and the reverse, because the blocks of both have 160 bytes. */
 _Static_assert(sizeof(struct explored) <= 160,
 	       "lists of values have blocks of 160 bytes, too");
 
@@ -205,7 +205,7 @@ static void give_up(struct env *env, uint32_t before, bool all)
  */
 bool pbv_prune_make_room(struct env *env)
 {
-	/* each round drops the oldest states: `part` sixteenths of all states */
+	/* each round drops old states, with numbers up to `part` sixteenths of the newest number */
 	static const struct { uint8_t part; bool all; } rounds[] = {
 		{ 4, false }, { 8, false }, { 15, false }, { 8, true }, { 15, true },
 	};
@@ -236,8 +236,9 @@ void pbv_prune_done(struct env *env, struct state *st)
 		env->error = err;
 }
 
-/* Makes the kept state the parent of the present state. The parent of each register is the same
- * register of the kept state. */
+/* Called when a kept state has become the parent of the present state. The parent of each register
+ * and slot is now the same register or slot of the kept state. Registers that a call overwrites
+ * (first_kept()) have no parent. */
 static void link_state(struct state *cur)
 {
 	for (uint32_t n = 0; n <= cur->cur; n++) {
@@ -255,8 +256,8 @@ static void link_state(struct state *cur)
 	}
 }
 
-/* Copies the present state into a new kept state. NULL: memory is short. The verifier can go on
- * without the kept state. */
+/* Copies the present state into a new kept state. Returns NULL if memory is short, or was short
+ * less than KEEP_AGAIN instructions ago. The verifier can go on without the kept state. */
 static struct explored *take_state(struct env *env)
 {
 	struct explored *e;
@@ -298,7 +299,7 @@ static int go_on_without(struct env *env)
 	return 0;
 }
 
-/* Keeps the present state. compare: later paths may be compared with the kept state. */
+/* Keeps the present state. If `compare` is set, later paths may be compared with the kept state. */
 static int keep(struct env *env, bool compare)
 {
 	struct explored *e, **list = kept_at(env);

@@ -17,7 +17,7 @@ bool pbv_prune_make_room(struct env *env);
 /* Called when all paths from a kept state have ended. */
 void pbv_prune_done(struct env *env, struct state *st);
 /* Called when the kept state `old` covers the present state. The paths from `old` have read some of
- * its values, and needed some of them precisely. Marks these values on the present path, too. */
+ * its values, and some of these must be precise. Marks them in the same way on the present path. */
 int pbv_prune_take_over(struct env *env, const struct state *old);
 void pbv_prune_free(struct env *env);
 #endif

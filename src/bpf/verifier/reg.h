@@ -43,7 +43,7 @@ enum reg_type {
 enum reg_flags {
 	MAYBE_NULL = 1,
 	RDONLY = 2,
-	RESERVED = 4,		/* a record of a ring buffer (the kernel's alloc_) */
+	RESERVED = 4,		/* a record of a ring buffer (ringbuf_ in the log) */
 	UNTRUSTED = 8,
 	USER = 16,
 	PERCPU = 32,
@@ -56,8 +56,8 @@ struct range {
 
 enum liveness {
 	LIVE_READ = 1,		/* in a kept state: a path from this state reads the value */
-	LIVE_WRITTEN = 2,	/* written since the last kept state, so that later reads don't see
-				 * the parent's value */
+	LIVE_WRITTEN = 2,	/* written since the last kept state: later reads don't see the
+				 * parent's value */
 };
 
 /* The place of a value in the parent state: no place, the same place, or, for PLACE(frame, n),
@@ -67,7 +67,8 @@ enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
-/* Values of `range`, for a packet pointer that was found to be at or after the packet's end. */
+/* Values of `range`, for a packet pointer that an earlier comparison has found at or after the
+ * packet's end (AT_END), or after the end (AFTER_END). */
 enum { AT_END = -1, AFTER_END = -2 };
 
 struct reg {
@@ -167,7 +168,8 @@ static inline bool range_in(const struct range *a, const struct range *b)
 	return a->umin <= b->umin && a->umax >= b->umax && a->smin <= b->smin && a->smax >= b->smax;
 }
 
-/* In deduce.c. Returns whether the range has become narrower. */
+/* In deduce.c. Narrows the range by the known bits. Returns whether the range has become
+ * narrower. */
 bool pbv_range_learn_bits(struct range *r, struct tnum bits_known, int bits);
 
 /* ---- registers ------------------------------------------------------------------ */
@@ -188,8 +190,8 @@ static inline void pbv_reg_known_value(struct reg *r, uint64_t v)
 void pbv_reg_known_low(struct reg *r, uint32_t v);
 /* Resets both ranges, but not the known bits. */
 void pbv_reg_any_value(struct reg *r);
-/* Sets the register's type and flags. Keeps `frame` and the members after `frame`. Sets all other
- * members to 0, so that the value is 0, too. */
+/* Sets the register's type and flags. Keeps `frame` and the members after `frame`. Sets the value
+ * and all other members to 0. */
 void pbv_reg_make(struct reg *r, enum reg_type type, unsigned flags);
 void pbv_reg_make_scalar(struct reg *r, bool precise);
 void pbv_reg_make_const(struct reg *r, uint64_t v);

@@ -237,8 +237,8 @@ int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d,
 	const struct reg s = *src;	/* a copy, since src may be d */
 	bool known = tnum_is_const(bits == 64 ? s.var : tnum_low(s.var));
 
-	/* The bounds contradict each other, so that this path can't be taken. Or the number of bits
-	 * to shift isn't known. */
+	/* There are two cases: the bounds contradict each other, so this path can't be taken; or
+	 * the number of bits to shift isn't known. */
 	if (broken(&s, bits) || (!known && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH))) {
 		pbv_reg_make_scalar(d, !env->capable);
 		return 0;

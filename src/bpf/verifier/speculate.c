@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Speculative execution (Spectre v1). A program without CAP_PERFMON shares the address space with
- * code that it must not spy on. So a number that is added to a pointer is masked: a number beyond
- * the limit becomes 0, even after a mispredicted branch. This file finds each mask's kind and
- * limit. pb_bpf_resolve() emits the masks. The processor may also guess a branch that can't be
- * taken, so the verifier follows such branches, too, as speculative paths.
+ * code that it must not spy on. So a number that is added to a pointer, or subtracted from it, is
+ * masked: a number beyond the limit becomes 0, even after a mispredicted branch. This file finds
+ * each mask's kind and limit. pb_bpf_resolve() emits the masks. The processor may also guess a
+ * branch that can't be taken, so the verifier follows such branches, too, as speculative paths.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/log.h"
@@ -63,8 +63,8 @@ int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn)
 }
 
 /* Sets *limit to the pointer's distance from the top of the stack frame, or from the start of the
- * map's value. If the distance isn't known, takes the least possible distance if the pointer moves
- * to the left (down), else the greatest. */
+ * map's value. If the distance isn't known, takes the least possible distance for a move to the
+ * left (down), and the greatest possible distance for a move to the right. */
 static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 {
 	uint32_t most, l;

@@ -12,8 +12,8 @@ struct mask_window {
 	bool left, off_in_dst;		/* left: the pointer moves to a lower address; off_in_dst:
 					 * the number is in dst */
 };
-/* Finds the mask for `ptr += off`. Called twice: before the operation, and again after it, with
- * `commit` set and the result as `ptr`. */
+/* Finds the mask for `ptr += off` or `ptr -= off`. Called twice: before the operation, and again
+ * after it, with `commit` set and the result as `ptr`. */
 int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
 		     const struct reg *off,
 		 struct reg *dst, struct mask_window *w, bool commit);
@@ -21,7 +21,7 @@ int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct 
  * instruction to move a pointer. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
 /* Pushes the path that continues at `to` after a misprediction. On this path nothing is known of
- * the operands of `insn`. insn may be NULL. Returns false if there is no memory, or if there are
- * too many branches. */
+ * the operands of `insn`. If `insn` is NULL, the path knows all that the present path knows.
+ * Returns false if there is no memory, or if there are too many branches. */
 bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 #endif

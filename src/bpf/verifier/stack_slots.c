@@ -158,8 +158,8 @@ static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 	return 0;
 }
 
-/* Spills the number to the slot's lowest bytes. If the number may be too large for them, the slot
- * is not linked to the register, since it isn't a copy. */
+/* Spills the number to the slot's lowest bytes. If the number may be too large for these bytes, the
+ * slot isn't a copy of the register, so the slot is not linked to it. */
 static void spill_number(struct env *env, struct slot *s, struct reg *value, int size)
 {
 	bool fits = !wider_than(value, size);
@@ -334,7 +334,8 @@ static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off,
 	return of_zero ? pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
 }
 
-/* Reads from a slot with a spilled number, if fewer than 8 bytes were spilled or are read. */
+/* Reads from a slot with a spilled register, if fewer than 8 bytes were spilled or are read. The
+ * register must be a number. */
 static int read_part(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		     int spilled, int n)
 {
@@ -414,8 +415,8 @@ int pbv_stack_read(struct env *env, unsigned n, int off, int size, int value)
 
 /* ---- many bytes at once -------------------------------------------------------------------- */
 
-/* Whether the byte may be read. clobber: a helper may also overwrite the byte, so that nothing is
- * known of its value any more. */
+/* Whether the byte may be read. If `clobber` is set, a helper may also overwrite the byte: then
+ * nothing is known of its value any more. */
 static bool byte_initialized(struct env *env, struct slot *s, uint8_t *type, bool clobber)
 {
 	if (*type == S_MISC)

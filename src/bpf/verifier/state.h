@@ -3,10 +3,10 @@
  * Makes, copies and frees unpacked states and frames. Also handles the present state's references,
  * its recorded steps, and the branches that wait.
  *
- * Circle: states and pruning need each other. If memory is short, a function that makes a state
+ * Circle: state.c and prune.c call each other. If memory is short, a function that makes a state
  * drops kept states (prune.h). Pruning compares, logs and marks states. Files that check
- * instructions belong to the circle, too: they make states, and precise.c calls one of them
- * (call.c) to recognise helpers with callbacks.
+ * instructions belong to the circle, too: they make states, and precise.c calls a function of
+ * call.c to recognise helpers with callbacks.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H
@@ -46,7 +46,7 @@ void pbv_state_clear(struct env *env, struct state *st);
 struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
 struct frame *pbv_frame_blank(struct env *env);
 void pbv_frame_free(struct env *env, struct frame *f);
-/* Makes room for `slots` slots. Their contents are lost. */
+/* Makes room for `slots` slots. The contents of the frame's slots may be lost. */
 int pbv_frame_room(struct env *env, struct frame *f, uint32_t slots);
 /* pbv_state_copy_facts() and pbv_state_copy_steps() take states at rest, too. */
 void pbv_state_copy_facts(struct state *dst, const struct state *src);
@@ -61,8 +61,8 @@ int pbv_ref_release_id(struct frame *f, uint32_t id);
 int pbv_ref_release(struct env *env, uint32_t ref);
 int pbv_ref_check_leak(struct env *env);
 void pbv_forget_packets(struct env *env);
-/* Each of the three functions records a step for the present instruction. pbv_step_jump() does so
- * only at a jump point. pbv_step_stack() also records a slot of the stack. They return 0 or
+/* Each of the next three functions records a step for the present instruction. pbv_step_jump() does
+ * so only at a jump point. pbv_step_stack() also records a slot of the stack. They return 0 or
  * -ENOMEM. */
 int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);

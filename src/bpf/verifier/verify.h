@@ -103,11 +103,11 @@ enum pb_bpf_access {
 					 * field */
 	PB_BPF_ACCESS_SOCK,		/* a field of struct bpf_sock or a related structure: not
 					 * rewritten */
-	PB_BPF_ACCESS_PROBE,		/* may fault; a load that faults returns 0 */
+	PB_BPF_ACCESS_PROBE,		/* a load that can fault; if it faults, it returns 0 */
 };
 
-/* The way in which a number is masked before it is added to a pointer. The mask keeps the pointer
- * within bounds on a mispredicted path too. 0: not masked. */
+/* The way in which a number is masked before it is added to a pointer or subtracted from it. The
+ * mask keeps the pointer within bounds on a mispredicted path too. 0: not masked. */
 enum pb_bpf_mask {
 	PB_BPF_MASK_SRC = 1,		/* the number is in src, the pointer in dst */
 	PB_BPF_MASK_DST = 2,		/* the number is in dst, the pointer in src */

@@ -204,9 +204,9 @@ static int report_facts(struct env *env)
 	for (uint32_t i = 0; i < env->nr_subs; i++) {
 		bool counts = pbv_has_may_goto(env, i);
 
-		/* v->stats.stack has no room for counters of may_gotos, and none for registers that
-		 * are saved around fast calls. If a function needs either room, add both for
-		 * PB_BPF_MAX_FRAMES frames. */
+		/* v->stats.stack has no room for counters of may_gotos, and no room for registers
+		 * that are saved around fast calls. If any function needs one of these, f->stack
+		 * has room for both in PB_BPF_MAX_FRAMES frames. */
 		if (counts || pbv_counted_stack(&env->subs[i]) < env->subs[i].stack)
 			f->stack = v->stats.stack + PB_BPF_MAX_FRAMES *
 				   (PB_BPF_COUNTER + PB_BPF_SAVED);

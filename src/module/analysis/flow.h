@@ -6,7 +6,7 @@
  * lea, mov). If the CFI contradicts the code, the CFI doesn't prove where the return address is.
  *
  * Context: the sweep's threads, each with its own struct pb_flow. The threads share the bitmaps of
- * starts and the units' flags, and only ever set bits in them.
+ * starts, `units` and `goes_on`, and only ever set bits in them.
  */
 #ifndef PB_MODULE_FLOW_H
 #define PB_MODULE_FLOW_H
@@ -21,20 +21,20 @@ struct pb_flow {
 					 * noted */
 	uint64_t run;			/* start of the current straight-line code */
 	bool live;			/* a symbol or an FDE says that the run's start is code */
-	bool dead;			/* only padding was found since the run's start */
+	bool dead;			/* the run is not live, and has only padding so far */
 	uint64_t word_at, word;		/* word: bits of starts that are not in the bitmap yet;
 					 * word_at: the index of this word in the bitmap */
 	uint64_t expect_at;		/* at this address the CFA must be rsp + expect_off */
 	int64_t expect_off;
-	int64_t saved[16];		/* for each register: CFA - rsp when rsp was copied to the
-					 * register */
+	int64_t saved[16];		/* for each register: CFA - rsp at the time when rsp was
+					 * copied to the register; INT64_MAX: not copied */
 	uint64_t last;			/* the address of the last instruction */
 	uint8_t last_what;		/* enum pb_insn_what of the last instruction */
 	pb_exit_vec exits;
 	pb_gap_vec pads;
 };
 
-/* A piece of code begins. `vouched` is true if a symbol or an FDE says that the piece is code. */
+/* Begins a piece of code. `vouched` is true if a symbol or an FDE says that the piece is code. */
 void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
 		   bool vouched);
 /* Adds f->word to the bitmap of starts. */
@@ -44,8 +44,8 @@ void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
 /* Ends the piece at `end`. The last instruction ends at addr, and `row` is its CFI row. */
 void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row);
-/* Moves what one thread noted into the analysis. The caller calls this for the threads in the order
- * of their code. */
+/* Moves the exits and the padding that one thread has noted into the analysis. Must be called for
+ * the threads in the order of their code. */
 void pb_flow_collect(struct pb_flow *f);
 
 /* Notes the next instruction of a piece with an FDE. For most instructions, only the start is

@@ -37,7 +37,8 @@ struct pb_insn {
 	uint64_t imm[2];
 };
 
-#define PB_INSN_LOCK	0xf0	/* a program that has only one thread jumps over this prefix */
+#define PB_INSN_LOCK	0xf0	/* some code jumps over this prefix if its program has
+				 * only one thread */
 #define PB_INSN_INT3	0xcc
 #define PB_INSN_RET_POPS	0xc2	/* ret N */
 #define PB_INSN_MOV_FROM_REG	0x89	/* an opcode; ModRM follows it */

@@ -6,8 +6,8 @@
  *   ranges    where code is, and which code is the linker's stubs
  *   cfi       .eh_frame
  *   symbols   candidates for functions, and labels, from every symbol table
- *   imports   words and linker's stubs that lead to compilers' hooks (mcount, __fentry__, ...); the
- *             code addresses that relocations name
+ *   imports   the pointers and the linker's stubs that lead to compilers' hooks (mcount,
+ *             __fentry__, ...); the code addresses that relocations name
  *   depth     the stack's depth in assembly without .eh_frame, as FDEs
  *   lsda      where exceptions enter functions
  *   sweep     decodes all code once: branch targets, calls of hooks, instructions that use the
@@ -20,7 +20,8 @@
  *   exit tables  the windows of exits and each function's list of them, in the file's format
  *   emit      the file
  *
- * Context: one thread. The sweep may have a second thread, which shares the bitmaps of ranges.
+ * Context: one thread. The sweep may have a second thread. Both threads of the sweep write to the
+ * bitmaps of ranges, and to `units` and `goes_on`.
  */
 #ifndef PB_MODULE_STAGES_H
 #define PB_MODULE_STAGES_H
@@ -38,16 +39,17 @@ struct pb_range {
 	uint64_t addr, size;
 	const uint8_t *bytes;
 	bool stubs;		/* the range is .plt or a similar section: it holds no functions */
-	/* bitmaps with a bit for each byte of the range. reached: control may come to the byte, by
-	 * any means. called: a call leads to the byte, or an lea or a relocation takes its
-	 * address */
+	/* bitmaps with a bit for each byte of the range. reached: control may come to the byte by
+	 * other means than falling through from the instruction before it. called: a call leads to
+	 * the byte, or an lea or a relocation takes the byte's address */
 	uint64_t *reached, *called;
 	/* bitmaps that exist only with PB_MODULE_RETURNS. starts: an instruction begins at the
 	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
 	 * displaced code */
 	uint64_t *starts, *used;
-	/* a bitmap. A bit is set if control may come to the byte by other means than a direct
-	 * branch in known code. Known code has an FDE or a symbol */
+	/* a bitmap, also only with PB_MODULE_RETURNS. A bit is set if control may come to the byte
+	 * by other means than falling through or a direct branch in known code. Known code has an
+	 * FDE or a symbol */
 	uint64_t *otherwise;
 };
 
@@ -64,8 +66,8 @@ struct pb_cand {
 
 struct pb_fn {
 	uint64_t addr, size;
-	size_t cand;		/* the index of the best of nr_cands candidates; the others follow
-				 * it */
+	size_t cand;		/* the index in cands of the function's first candidate, which has
+				 * the best name. The function has nr_cands candidates in a row */
 	uint32_t nr_cands;
 	int32_t fde;		/* the FDE that starts at addr, or -1 */
 	uint8_t flags;		/* PB_FUNC_* */
@@ -73,7 +75,7 @@ struct pb_fn {
 	bool recorded;		/* the compiler prepared the function for tracing */
 	uint8_t window, window_len;
 	uint8_t second_len;	/* how many bytes of code are displaced for the function's slot; 0:
-				 * none */
+				 * the slot is not in code */
 	uint8_t host;		/* PB_HOST_*: whether code of this function may be displaced for a
 				 * slot */
 	uint8_t inexit;		/* enum pb_inexit */
@@ -109,7 +111,7 @@ struct pb_cross_jump {
 };
 typedef PB_VEC(struct pb_cross_jump) pb_cross_jump_vec;
 
-/* Padding between functions. No code falls into this padding. */
+/* Padding, between functions or inside a function. Control never falls through into the padding. */
 struct pb_gap {
 	uint64_t addr, end;
 };
@@ -140,23 +142,24 @@ struct pb_an {
 	pb_addr_vec textrels;	/* addresses in code, where relocations change bytes */
 
 	pb_hook_vec hook_calls;
-	pb_gap_vec gaps;
+	pb_gap_vec gaps;	/* padding between functions */
 	pb_cross_jump_vec cross_jumps;	/* sorted by target */
-	pb_addr_vec tables;	/* each data address that code takes */
+	pb_addr_vec tables;	/* addresses of data that instructions take with lea; only multiples
+				 * of 4 */
 	pb_addr_vec ra_reads;	/* addresses of instructions that use their function's return
 				 * slot */
 
 	PB_VEC(struct pb_fn) fns;
 	uint64_t slot_work;	/* number of steps that the search for slots in code has made */
-	pb_addr_vec barriers;	/* addresses that no window may cross: the starts of functions,
-				 * labels, FDEs and ranges */
+	pb_addr_vec barriers;	/* addresses that no window may cross: labels, and the starts of
+				 * functions, FDEs and ranges */
 	PB_VEC(struct pb_nop) nops;
 
 	PB_VEC(uint8_t) recipes;
 
 	/* with PB_MODULE_RETURNS */
-	uint32_t *units;	/* for each FDE: why its exits can't be found or hooked (bits of
-				 * enum pb_inexit) */
+	uint32_t *units;	/* for each FDE: why its exits can't be found or hooked. The bit
+				 * 1 << R stands for the reason R of enum pb_inexit */
 	bool *goes_on;		/* for each FDE: control may go from the FDE's code to a function's
 				 * entry without passing an exit */
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
@@ -180,15 +183,15 @@ int pb_records_read(struct pb_an *an, const char **why);
 int pb_sites_make(struct pb_an *an, const char **why);
 int pb_exits_make(struct pb_an *an, const char **why);
 int pb_exit_tables_make(struct pb_an *an, const char **why);
-/* Finds the units that hold a function's code: its own unit, and the units that edges lead to.
- * Writes at most max of them. Returns the number of units, or max + 1 if there are more than max
- * units. */
+/* Finds the units that hold a function's code: its own unit, and all units that can be reached from
+ * that unit by edges. Writes at most max units. Returns the number of units, or max + 1 if there
+ * are more than max units. */
 size_t pb_exits_units(const struct pb_an *an, const struct pb_fn *f, uint32_t *units, size_t max);
 /* Returns the edges that begin in the unit. */
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr);
 /* Returns the index of the function's own unit, or -1. */
 long pb_exits_unit(const struct pb_an *an, const struct pb_fn *f);
-/* Returns the index of the unit's first exit. */
+/* Returns the index in an->exits of the unit's first exit. */
 size_t pb_exits_lower(const struct pb_an *an, uint32_t unit);
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why);
 
@@ -227,41 +230,45 @@ size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
  * tables as reached. */
 void pb_labels_follow(struct pb_an *an);
 
-/* padding_slots.c: prepares the padding. Must be called after all windows are known
- * (fn.window_len), including the windows of functions that will need a slot. */
+/* padding_slots.c: removes from an->gaps the padding that can't hold slots. Must be called after
+ * all windows are known (fn.window_len), including the windows of functions that will need a
+ * slot. */
 void pb_padding_prepare(struct pb_an *an);
-/* Returns a slot for the jmp rel8 in the window, or 0. The caller must call this for windows in the
- * order of their addresses. *from is where the search continues, and the caller sets it to 0 before
- * the first call. */
+/* Returns the address of a slot for the jmp rel8 at the address `window`, or 0. Must be called for
+ * windows in the order of their addresses. *from is where the search continues. The caller sets
+ * *from to 0 before the first call. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
-/* code_slots.c: displaces code for a slot that the jmp rel8 in f's window reaches. Must be called
- * only if there is no padding within reach. Returns the address where the displaced code begins,
- * and sets *w to the code's recipe. Returns 0 if there is no such code. */
+/* code_slots.c: finds code to displace for a slot that the jmp rel8 in f's window reaches. Must be
+ * called only if there is no padding within reach. Returns the address where the displaced code
+ * begins, and sets *w to the code's recipe. Returns 0 if there is no such code. */
 struct pb_window_out;
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
 /* True if the code at `at` may be displaced for a slot. The caller must check that no window, slot
  * or displaced code has these bytes already. */
 bool pb_code_slot_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
-/* True if the code at `at` may be displaced for a jump without a slot: the second of two shared
- * jumps. */
+/* True if the code at `at` may be displaced for the second of two shared jumps. The caller must
+ * make the same check as for pb_code_slot_fits(). */
 bool pb_second_site_fits(struct pb_an *an, uint64_t at, struct pb_window_out *w);
 
 /* windows.c: makes a window at `start` for a jump of jump_len bytes. `start` is at or after the
  * entry `from`. Returns enum pb_refused. */
 uint8_t pb_window_at(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     struct pb_window_out *w);
-/* Like pb_window_at(), but the window holds at least `reach` bytes of instructions. */
+/* Like pb_window_at(), but the window holds at least `reach` bytes of instructions, unless it ends
+ * earlier with an instruction that doesn't fall through. */
 uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned jump_len,
 		     unsigned reach, struct pb_window_out *w);
-/* True if a call that becomes a nop lies in [start, end). */
+/* True if a call that becomes a nop has a byte in [start, end). */
 bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 
 /* debug_file.c */
-/* Opens the debug files that belong to the file. If there are none, that is no error. */
+/* Opens the debug files that belong to an->elf. It is no error if there are none. */
 void pb_debug_files_open(struct pb_an *an);
 
-/* imports.c: reads the 8 bytes at a link-time address. *value is the word after relocation. */
+/* imports.c: reads the word of 8 bytes at a link-time address. If the word is in a record section,
+ * *value is the word after relocation. Otherwise *value is the word in the file. False if the word
+ * can't be read. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
 /* names.c: these functions find out from a function's name what kind of function it is. The name

@@ -10,7 +10,8 @@
 #include "module/elf/dwarf_bytes.h"
 
 #define RA_OFFSET	(-8)	/* the usual offset of the return address from the CFA */
-/* Every FDE executes its CIE's instructions. Real CIEs have ten bytes of instructions. */
+/* Every FDE executes its CIE's instructions. Real CIEs have about ten bytes of
+ * instructions. */
 #define MAX_INITIAL	256	/* bytes */
 
 static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
@@ -350,8 +351,8 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		rule(cur, b, op);
 		break;
 	default:
-		/* if op is set_loc (no known compiler writes it) or unknown, the rest of the table
-		 * cannot be interpreted */
+		/* if op is set_loc (no known compiler writes it) or unknown, the rest of the
+		 * instructions cannot be interpreted */
 		row->cfa_reg = PB_REG_NONE;
 		b->p = b->end;
 	}

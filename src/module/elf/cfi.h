@@ -17,8 +17,9 @@
 #define PB_REG_RSP	4
 #define PB_REG_NONE	255
 
-/* The canonical frame address (CFA) is cfa_reg + cfa_off. If an expression gives the CFA, cfa_reg
- * is PB_REG_NONE. The return address is at CFA-8 unless ra_moved. */
+/* The canonical frame address (CFA) is cfa_reg + cfa_off. If an expression gives the CFA, or if the
+ * CFA is unknown, cfa_reg is PB_REG_NONE. The return address is at CFA-8, unless ra_moved or
+ * ra_undefined is set. */
 struct pb_cfi_row {
 	uint8_t cfa_reg;
 	bool ra_undefined;	/* there is no caller to return to: _start, clone's child */
@@ -55,7 +56,8 @@ struct pb_cfi {
 	PB_VEC(struct pb_fde) fdes;	/* sorted by start */
 };
 
-/* Reads the table up to its end or to its first broken record. False: out of memory. */
+/* Reads the table up to its end, or to the first record whose length is invalid. Other broken
+ * records are skipped. False: out of memory. */
 bool pb_cfi_read(struct pb_cfi *c, struct pb_elf *e);
 void pb_cfi_free(struct pb_cfi *c);
 /* Returns the index of the last FDE that begins at or before addr. Returns -1 if that FDE doesn't

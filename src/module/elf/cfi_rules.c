@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Executes the instructions of an FDE up to an address, for the unwind table of stubs. The result
- * is the rules for the CFA and for all registers. (cfi.h keeps only what the analysis needs.) The
- * cursor goes forward. If pb_rules_at() gets a lower address than in the previous call, the cursor
- * restarts at the FDE's beginning.
+ * is the rules for the CFA and for all registers. (cfi.c keeps only the part of a row that the
+ * analysis needs.) The cursor goes forward. If pb_rules_at() gets a lower address than in the
+ * previous call, the cursor restarts at the beginning of the FDE that covers the address.
  */
 #include "module/elf/cfi_rules.h"
 #include <string.h>
@@ -142,7 +142,7 @@ static void extended(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 		uleb(b);
 		return;
 	}
-	/* if op is set_loc or unknown, the rest of the table cannot be interpreted */
+	/* if op is set_loc or unknown, the rest of the instructions cannot be interpreted */
 	if (!frame(c, b, op) && (op < CFA_offset_extended || !reg_rule(c, b, op)))
 		c->lost = true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads whole rows of an unwind table: the CFA, and where each register is saved. cfi.h reads only
+ * Reads whole rows of an unwind table: the CFA, and where each register is saved. cfi.c keeps only
  * the part of a row that the analysis needs. Context: any thread.
  */
 #ifndef PB_MODULE_CFI_RULES_H

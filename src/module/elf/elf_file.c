@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads an ELF file's blocks on demand, and checks every range (elf_file.h). It reads headers,
+ * Reads an ELF file's blocks on demand, and checks every range (elf_file.h). Also finds headers,
  * segments, sections, the dynamic section, symbol tables and the build-id. A file with a broken
  * section table counts as a file without sections. Broken segments are an error.
  */
@@ -16,8 +16,8 @@
 #define BLOCK		(16u << 10)
 #define MAX_SEGMENTS	128	/* real files have a dozen segments; look-ups are linear */
 
-/* Loads a block. False: the file shrank or can't be read; the missing bytes are then zero, and the
- * block isn't loaded. */
+/* Loads a block. False: the file shrank or can't be read. The block then doesn't count as
+ * loaded. */
 static bool load_block(struct pb_elf *e, uint64_t block)
 {
 	uint64_t off = block * BLOCK;
@@ -104,7 +104,7 @@ const char *pb_elf_string(const struct pb_elf_strings *s, uint64_t off)
 	return off < s->size ? s->v + off : NULL;
 }
 
-/* Ends the table at its last NUL, so that every string in it ends. */
+/* Ends the table at its last NUL, so that every string ends inside the table. */
 static void set_strings(struct pb_elf_strings *s, const char *v, uint64_t size)
 {
 	const char *nul = v && size ? memrchr(v, 0, size) : NULL;
@@ -332,8 +332,8 @@ bool pb_elf_symbols(struct pb_elf *e, unsigned type, struct pb_elf_symbols *out)
 	return type == SHT_DYNSYM && dynamic_symbols(e, out);
 }
 
-/* Looks for the build-id in one segment of notes. On entry *vaddr is the address of the segment's
- * start. */
+/* Looks for the build-id in one segment of notes. At the call, *vaddr is the address of the
+ * segment's start. If the build-id is found, *vaddr becomes the build-id's address. */
 static const uint8_t *find_build_id(const uint8_t *p, uint64_t size, unsigned *len,
 				    uint64_t *vaddr)
 {

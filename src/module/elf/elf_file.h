@@ -2,10 +2,10 @@
 /*
  * Reads an ELF64 x86-64 file that may be hostile, truncated, or changed while it is read.
  *
- * The file is not mapped, because reading a mapping of a truncated file raises SIGBUS. Its bytes
- * are read block by block on demand, into an anonymous mapping of the same size. So pointers stay
- * valid, and bytes that have been read do not change. Every function checks the whole range before
- * it returns a pointer.
+ * The file is not mapped, because reading a mapping of a truncated file raises SIGBUS. The file's
+ * bytes are read block by block on demand, into an anonymous mapping of the file's size. So
+ * pointers stay valid, and bytes that have been read do not change. Every function checks the whole
+ * range before it returns a pointer.
  *
  * Context: one thread at a time calls these functions. Several threads may read bytes through the
  * returned pointers.
@@ -48,7 +48,8 @@ struct pb_elf {
 };
 
 /* Opens an ELF file. Returns 0. On failure, sets *why and returns -ENOEXEC, -ENOMEM or the error of
- * fstat(). symbols_only: use only sections, not segments. The caller closes fd. */
+ * fstat(). If symbols_only is true, only sections are used, not segments. The caller closes fd
+ * after pb_elf_close(). */
 int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why);
 /* Opens an ELF file in memory. `bytes` must come from malloc(). pb_elf_close() frees `bytes`. If
  * this call fails, it has freed `bytes`. */
@@ -78,7 +79,7 @@ bool pb_elf_symbols(struct pb_elf *e, unsigned type, struct pb_elf_symbols *out)
 /* Finds the value of a tag in the dynamic section. False if the tag is absent. */
 bool pb_elf_dynamic(const struct pb_elf *e, int64_t tag, uint64_t *value);
 void pb_elf_dynamic_strings(struct pb_elf *e, struct pb_elf_strings *out);
-/* Returns the build-id's bytes, or NULL if there is none. *len is its length. *vaddr is its address
- * in memory, or 0 if it isn't loaded. */
+/* Returns the build-id's bytes, or NULL if there is no build-id. Sets *len to the build-id's
+ * length, and *vaddr to its link-time address. *vaddr is 0 if no segment loads the build-id. */
 const uint8_t *pb_elf_build_id(struct pb_elf *e, unsigned *len, uint64_t *vaddr);
 #endif

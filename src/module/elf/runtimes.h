@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Recognises language runtimes by what a file contains. Runtimes use stacks, code or calls in other
- * ways than C, so users need to know what to expect of a trace. A runtime changes what is traced in
- * one case only. Code without unwind tables usually counts as assembly (analysis/depth.c). If the
- * file belongs to a runtime with its own kind of stacks, this code doesn't count as assembly.
+ * Recognises runtimes by the symbols and sections of a file. Runtimes use stacks, code or calls in
+ * other ways than C, so users need to know what to expect of a trace. A runtime changes the
+ * analysis in one case only. Code without unwind tables usually counts as assembly
+ * (analysis/depth.c). But if the file belongs to a runtime with its own kind of stacks, this code
+ * doesn't count as assembly.
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H
@@ -19,7 +20,7 @@ uint32_t pb_runtimes_find(struct pb_elf *e);
  * runtime. */
 const char *pb_runtime_name(unsigned bit);
 const char *pb_runtime_policy(unsigned bit);
-/* True if any of these runtimes has code without unwind tables that does not use the stack as C
- * does. */
+/* True if at least one of these runtimes has code that has no unwind tables and doesn't use the
+ * stack as C does. */
 bool pb_runtime_has_own_stacks(uint32_t bits);
 #endif
