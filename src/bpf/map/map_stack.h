@@ -9,8 +9,9 @@
 /*
  * Puts a stack of nr addresses, innermost first, into the map. If a value has room for fewer
  * addresses, stores only the innermost ones. Returns the stack's id. flags: the flags of the
- * helper. The caller has already skipped frames. -EEXIST: another stack has the bucket. -EBUSY: a
- * thread is filling the bucket. Context: any.
+ * helper. Their number of frames to skip is ignored, because the caller has left these frames out
+ * of ips. -EEXIST: another stack has the bucket. -EBUSY: a thread is filling the bucket. Context:
+ * any.
  */
 int64_t pb_bpf_stack_put(struct pb_bpf_map *map, const uint64_t *ips, uint32_t nr, uint64_t flags);
 #endif

@@ -72,7 +72,8 @@ static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place 
 		at->path[--n] = 0;
 	if (!n)
 		return *path ? -EEXIST : -ENOENT;
-	/* the name is the last part, or begins with the first part that contains a dot */
+	/* The name is the last part. But if a part contains a dot, the name is the rest of the path
+	 * from the first such part on. */
 	dot = strcspn(at->path, ".");
 	for (n = dot; n && at->path[n - 1] != '/'; n--)
 		;
