@@ -34,6 +34,10 @@ static void *body(const struct pb_session *s)
  * size of a chunk, because positions are masked. */
 static struct { uint64_t at, size; } reserved;
 
+/* How far the ring is below the agent. The stubs of all libraries are at most 2 GiB below the
+ * libraries. If the ring were there too, stubs would have to be made again for another address. */
+#define RING_BELOW	0x200000000ul
+
 /* Returns how many chunks of the reserve are mapped (abi/ring.h). If address space is limited, most
  * of it is left to the program. */
 static uint32_t reserve_chunks(const struct pb_msg_ring *r)
@@ -49,9 +53,9 @@ static uint32_t reserve_chunks(const struct pb_msg_ring *r)
 
 static long map_aligned(int fd, uint64_t size)
 {
-	uint64_t want = size + PB_CHUNK_SIZE;
-	long p = pb_pages_map(0, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			      0), at;
+	uint64_t want = size + PB_CHUNK_SIZE, hint = ((uint64_t)&reserved - RING_BELOW) & ~0xffful;
+	long p = pb_pages_map(hint, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			      -1, 0), at;
 
 	if (pb_sys_failed(p))
 		return p;

@@ -9,19 +9,25 @@
  *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
- * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. The
- * targets are far from each other, so each target gets a page of its own. d3 and d2 give the
- * distance of the targets from the module. As in map_near() (text_stubs.c), the targets lie below
- * the module, where only the loader maps files. If there is no room below the module, the targets
- * lie far above it.
+ * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. d3
+ * and d2 give the distance of the targets from the module. As in map_near() (text_stubs.c), the
+ * targets lie below the module, where only the loader maps files. If there is no room below the
+ * module, the targets lie far above it.
+ *
+ * Areas. The targets of one module are as far apart as the functions, so a mapping is needed for
+ * each megabyte of them. It is called an area. An area costs address space, but memory only for its
+ * pages with jumps. Areas belong to the holder of the text's lock. They are executable from the
+ * start and never writable. An area is unmapped when the last jump in it goes.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
+#include "base/base.h"
 #include "base/pages.h"
 #include "base/sys.h"
 
 #define PAGE		4096ul
+#define AREA		0x100000ul
 #define MAX_SHARED	2048
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
 #define NEAREST		0x10u		/* the value of d3 and of d2 for the nearest targets, which
@@ -37,75 +43,137 @@ static struct shared {
 } table[MAX_SHARED];
 static uint32_t nr_shared;
 
-static uint64_t page_of(uint64_t a)
+static struct area {
+	uint64_t at, size;
+	uint32_t nr_jumps;		/* 0: this element is free */
+} areas[2 * MAX_SHARED], *last_area = areas;
+static uint32_t nr_areas;
+
+/* ---- areas ----------------------------------------------------------------- */
+
+static bool holds(const struct area *a, uint64_t target)
 {
-	return a & ~(PAGE - 1);
+	return a->nr_jumps && target - a->at < a->size;
 }
 
-static bool in_one_page(uint64_t at)
+static bool map_area(struct area *a, uint64_t target, uint64_t size)
 {
-	return page_of(at) == page_of(at + PB_JUMP_LEN - 1);
+	uint64_t at = target & ~(size - 1);
+	long p;
+
+	if (at < 0x10000 || at >> 47 || pb_module_at(at) || pb_module_at(at + size - 1))
+		return false;
+	p = pb_pages_map(at, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS |
+			 MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (pb_sys_failed(p))
+		return false;
+	if ((uint64_t)p != at) {
+		/* the kernel doesn't know MAP_FIXED_NOREPLACE */
+		pb_pages_unmap((uint64_t)p, size);
+		return false;
+	}
+	pb_pages_dump(at, size);
+	*a = (struct area){ .at = at, .size = size };
+	return true;
+}
+
+/* Adds a jump at `target` to its area. If there is no such area, maps one of `size` bytes. */
+static bool enter_area(uint64_t target, uint64_t size)
+{
+	struct area *a = last_area, *free = NULL;
+
+	if (!holds(a, target)) {
+		for (a = areas; a < areas + nr_areas && !holds(a, target); a++)
+			free = free || a->nr_jumps ? free : a;
+		if (a == areas + nr_areas) {
+			a = free ? free : a;
+			if (a == areas + pb_array_size(areas) || !map_area(a, target, size))
+				return false;
+			nr_areas += !free;
+		}
+	}
+	last_area = a;
+	a->nr_jumps++;
+	return true;
+}
+
+static void leave_area(uint64_t target)
+{
+	for (struct area *a = areas; a < areas + nr_areas; a++) {
+		if (!holds(a, target))
+			continue;
+		if (!--a->nr_jumps)
+			pb_pages_unmap(a->at, a->size);
+		return;
+	}
+}
+
+/* ---- choosing targets -------------------------------------------------------- */
+
+static bool is_free(uint64_t target)
+{
+	for (const struct shared *r = table; r < table + nr_shared; r++)
+		for (unsigned i = 0; r->m && i < 2; i++)
+			if (target - r->target[i] + PB_JUMP_LEN - 1 < 2 * PB_JUMP_LEN - 1)
+				return false;
+	return target / PAGE == (target + PB_JUMP_LEN - 1) / PAGE;
 }
 
 /* Chooses the displacement of the second jump: d3 and d2 both are d, d1 is 0. Tries values of d0
- * until neither target crosses the end of a page. False: no value of d0 fits. */
+ * until no target overlaps another one or the end of a page. False: no value of d0 fits. */
 static bool place(struct shared *r, uint64_t first, uint32_t d)
 {
 	for (uint32_t d0 = 0; d0 < 16; d0++) {
 		pb_shared_targets(first, d << 24 | d << 16 | d0, r->target);
-		if (in_one_page(r->target[0]) && in_one_page(r->target[1]))
+		if (is_free(r->target[0]) && is_free(r->target[1]))
 			return true;
 	}
 	return false;
 }
 
-static bool map_page(uint64_t at)
+static bool enter_areas(const struct shared *r, uint64_t size)
 {
-	long p;
-
-	if (at < 0x10000 || at >> 47 || pb_module_at(at))
+	if (!enter_area(r->target[0], size))
 		return false;
-	at = page_of(at);
-	p = pb_pages_map(at, PAGE, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if ((uint64_t)p == at)
-		pb_pages_dump(at, PAGE);
-	else if (!pb_sys_failed(p))
-		pb_pages_unmap((uint64_t)p, PAGE);	/* the kernel doesn't know
-							 * MAP_FIXED_NOREPLACE */
-	return (uint64_t)p == at;
+	if (enter_area(r->target[1], size))
+		return true;
+	leave_area(r->target[0]);
+	return false;
 }
 
-static bool map_both(const struct shared *r)
+static void leave_areas(const struct shared *r)
 {
-	if (!map_page(r->target[0]))
-		return false;
-	if (map_page(r->target[1]))
+	leave_area(r->target[0]);
+	leave_area(r->target[1]);
+}
+
+/* The search begins at the distance that was found for the module's last pair, because smaller
+ * distances usually fail again. */
+static bool find_targets(struct shared *r, const struct pb_module *m, uint64_t first, uint64_t size)
+{
+	static const struct pb_module *of;
+	static uint32_t start;
+	bool up = first < LOW_IMAGE;
+
+	if (of != m)
+		start = NEAREST;
+	of = m;
+	for (uint32_t n = NEAREST, i = start; n <= FARTHEST; n++, i++) {
+		i = i > FARTHEST ? NEAREST : i;
+		if (!place(r, first, up ? FARTHEST + NEAREST - i : 0x100 - i) ||
+		    !enter_areas(r, size))
+			continue;
+		start = i;
 		return true;
-	pb_pages_unmap((uint64_t)page_of(r->target[0]), PAGE);
+	}
 	return false;
 }
 
 static bool write_jump(uint64_t at, uint64_t to)
 {
-	return !pb_jump_emit((uint8_t *)at, at, to) &&
-	       !pb_sys(SYS_mprotect, page_of(at), PAGE, PROT_READ | PROT_EXEC);
-}
+	uint8_t jump[PB_JUMP_LEN];
 
-static void unmap_both(const struct shared *r)
-{
-	pb_pages_unmap((uint64_t)page_of(r->target[0]), PAGE);
-	pb_pages_unmap((uint64_t)page_of(r->target[1]), PAGE);
-}
-
-static bool find_targets(struct shared *r, uint64_t first)
-{
-	bool up = first < LOW_IMAGE;
-
-	for (uint32_t i = NEAREST; i <= FARTHEST; i++)
-		if (place(r, first, up ? FARTHEST + NEAREST - i : 0x100 - i) && map_both(r))
-			return true;
-	return false;
+	return !pb_jump_emit(jump, at, to) && !pb_text_write(at, jump, sizeof(jump));
 }
 
 static struct shared *free_shared(void)
@@ -123,10 +191,11 @@ bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint
 {
 	struct shared *r = free_shared();
 
-	if (!r || !find_targets(r, first))
+	/* where no megabyte is free, single pages may be */
+	if (!r || (!find_targets(r, m, first, AREA) && !find_targets(r, m, first, PAGE)))
 		return false;
 	if (!write_jump(r->target[0], to) || !write_jump(r->target[1], second_to)) {
-		unmap_both(r);
+		leave_areas(r);
 		return false;
 	}
 	r->first = first;
@@ -163,6 +232,6 @@ void pb_shared_remove(const struct pb_module *m)
 		if (table[i].m != m)
 			continue;
 		__atomic_store_n(&table[i].m, NULL, __ATOMIC_RELEASE);
-		unmap_both(&table[i]);
+		leave_areas(&table[i]);
 	}
 }
