@@ -79,6 +79,8 @@ uint64_t pb_text_ns;
  */
 enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
 
+#define SMALL_PART	4096	/* a part keeps memory for this many patches between batches */
+
 static struct part {
 	struct pb_patch *p;
 	size_t nr, max;
@@ -93,25 +95,52 @@ void pb_text_begin(void)
 	batch_error = 0;
 }
 
+/* A child that is forked here may use the part, too. So part->p always points to mapped memory, or
+ * max is 0. */
+static void take_memory(struct part *part)
+{
+	__atomic_store_n(&part->max, 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&part->p, NULL, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void give_memory(struct part *part, uint64_t at, size_t max)
+{
+	__atomic_store_n(&part->p, (struct pb_patch *)at, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&part->max, max, __ATOMIC_RELAXED);
+}
+
 static bool grow(struct part *part)
 {
 	struct part old = *part;
-	size_t max = old.max ? 2 * old.max : 4096;
-	long p = pb_pages_map(0, max * sizeof(*part->p), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t max = old.max ? 2 * old.max : SMALL_PART, size = max * sizeof(*part->p);
+	long p;
 
+	take_memory(part);
+	p = old.max ? pb_pages_remap((uint64_t)old.p, old.max * sizeof(*old.p), size) :
+		      pb_pages_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
 	if (pb_sys_failed(p)) {
+		give_memory(part, (uint64_t)old.p, old.max);
 		batch_error = (int)p;
 		return false;
 	}
-	memcpy((void *)p, part->p, part->nr * sizeof(*part->p));
-	/* a child that is forked here may use the part, so part->p always points to mapped
-	 * memory */
-	part->p = (struct pb_patch *)p;
-	part->max = max;
-	if (old.p)
-		pb_pages_unmap((uint64_t)old.p, old.max * sizeof(*old.p));
+	give_memory(part, (uint64_t)p, max);
 	return true;
+}
+
+/* Frees the memory of large parts. */
+static void shrink(struct part *part)
+{
+	struct part old = *part;
+
+	part->nr = part->done = 0;
+	if (old.max <= SMALL_PART)
+		return;
+	take_memory(part);
+	pb_pages_unmap((uint64_t)old.p, old.max * sizeof(*old.p));
 }
 
 static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, uint8_t len)
@@ -501,6 +530,8 @@ int pb_text_commit(bool live)
 	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
 		if (m->present && m->stubs_used && !m->jit)
 			pb_jit_announce(m);
+	for (int i = 0; i < NR_PARTS; i++)
+		shrink(&batch[i]);
 	pb_text_ns += pb_now_ns() - t0;
 	if (pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
 		pb_ring_map.ring->max_stop_ns = pb_stop_longest_ns;
