@@ -87,6 +87,7 @@ struct pb_drain {
 	struct pb_drain_dead *dead;
 	struct pb_counts_thread *lasts;	/* the first and the last chunk of each thread; the index is
 					 * the serial minus 1 */
+	uint32_t nr_lasts;		/* the highest serial that has a chunk */
 	struct pb_drain_batch *batch;
 };
 

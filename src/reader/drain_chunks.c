@@ -82,8 +82,11 @@ static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 
 static void note_chunk(struct pb_drain *d, const struct pb_chunk *head, uint64_t offset)
 {
-	if (head->serial && head->serial <= d->geometry.nr_threads)
+	if (head->serial && head->serial <= d->geometry.nr_threads) {
 		pb_counts_chunk(&d->lasts[head->serial - 1], head, offset);
+		if (head->serial > d->nr_lasts)
+			d->nr_lasts = head->serial;
+	}
 }
 
 static void batch_flush(struct pb_drain *d, uint32_t next_state)
@@ -303,13 +306,14 @@ static void take_overwritten(struct pb_drain *d)
 	free(list);
 }
 
-/* Copies the threads' start times from the ring's table, which is untrusted. */
+/* Copies the start times of the threads that have chunks from the ring's table, which is untrusted.
+ * The rest of the table isn't read, because the read would allocate memory. */
 static void note_births(struct pb_drain *d)
 {
 	const struct pb_ring_thread *t =
 		(const void *)((char *)d->ring + d->geometry.threads_offset);
 
-	for (uint32_t i = 0; i < d->geometry.nr_threads; i++)
+	for (uint32_t i = 0; i < d->nr_lasts; i++)
 		d->lasts[i].born = __atomic_load_n(&t[i].serial, __ATOMIC_ACQUIRE) == i + 1 ?
 				   t[i].start : 0;
 }
@@ -333,7 +337,7 @@ void pb_drain_rest(struct pb_drain *d)
 		take_rest(d, NULL);
 	batch_flush(d, PB_CHUNK_READING);
 	note_births(d);
-	pb_counts_finish(&d->counts, d->lasts, d->geometry.nr_threads, d->datadir->chunks_fd);
+	pb_counts_finish(&d->counts, d->lasts, d->nr_lasts, d->datadir->chunks_fd);
 }
 
 int pb_drain_chunks_init(struct pb_drain *d)
@@ -343,6 +347,7 @@ int pb_drain_chunks_init(struct pb_drain *d)
 	d->lasts = calloc(d->geometry.nr_threads, sizeof(*d->lasts));
 	if (!d->batch || !d->discarded || !d->lasts)
 		return -ENOMEM;
+	d->nr_lasts = 0;
 	d->bytes = d->datadir->chunks_size;
 	d->most_usable = d->geometry.nr_buffer;
 	return 0;
