@@ -198,6 +198,8 @@ int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->base == MAP_FAILED)
 		e->base = NULL;
+	else	/* for large libraries, most of the time of loading was page faults */
+		madvise(e->base, e->size, MADV_HUGEPAGE);
 	int err = e->base && e->loaded ? read_headers(e, why) : -ENOMEM;
 
 	if (err)
