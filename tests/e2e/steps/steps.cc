@@ -50,12 +50,15 @@ void nap(void)
 			 : "rcx", "r11", "memory");
 }
 
-/* Sleeps so long that the time field of a LEAF can't express the time since the last record. */
+/* Sleeps so long that the time field of a LEAF can't express the time since the last record: the
+ * field has 31 bits, in units of the time-stamp counter. On some machines this is over a second. */
 void long_nap(void)
 {
-	struct timespec t = { 1, 0 };
+	unsigned long start = __builtin_ia32_rdtsc();
+	struct timespec t = { 0, 100000000 };
 
-	nanosleep(&t, NULL);
+	while (__builtin_ia32_rdtsc() - start <= 1ul << 31)
+		nanosleep(&t, NULL);
 }
 
 static void pause_1ms(void)
