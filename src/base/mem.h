@@ -24,7 +24,11 @@ static inline bool pb_streq(const char *a, const char *b)
 
 static inline bool pb_has_prefix(const char *s, const char *prefix)
 {
-	return memcmp(s, prefix, strlen(prefix)) == 0;
+	/* memcmp() could read beyond the end of s */
+	while (*prefix)
+		if (*s++ != *prefix++)
+			return false;
+	return true;
 }
 
 /* Parses a decimal number, which must have only digits. -1: s is no such number, or the number is

@@ -161,11 +161,14 @@ static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
 {
 	struct pb_data_header h = { .magic = magic, .version = PB_DATA_VERSION };
 	int fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | flags, 0666);
+	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, &h, sizeof(h)) != sizeof(h)) {
-		int ret = errno ? -errno : -ENOSPC;
+	n = write(fd, &h, sizeof(h));
+	if (n != sizeof(h)) {
+		int ret = n < 0 ? -errno : -ENOSPC;
+
 		close(fd);
 		return ret;
 	}
