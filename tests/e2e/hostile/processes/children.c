@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The tracer's processes and threads must not be visible to waitpid(), and must not cause a
- * SIGCHLD. If a program waits for all children, it must find only its own children. @markers 300
- * main/one_family @serve 100
+ * SIGCHLD. If a program waits for all children, it must find only its own children.
+ * @markers 300 main/one_family
+ * @serve 100
  */
 #include <signal.h>
 #include <sys/wait.h>
