@@ -3,8 +3,9 @@
  * Times eBPF programs on the JIT, on the interpreter and in this machine's kernel (through
  * BPF_PROG_TEST_RUN). A run makes many operations, so that entering the program takes a small
  * part of the run's time. The time for entering is subtracted. If the time for entering is more
- * than a tenth of the run's time, there is no figure. Slices of JIT, interpreter and kernel
- * alternate. A figure is the median over the rounds. Needs the right to load programs.
+ * than a tenth of the run's time, there is no figure. In each round, the kernel, the JIT and the
+ * interpreter take turns: each repeats its runs for a slice of time (SLICE_NS). A figure is the
+ * median over the rounds. Needs the right to load programs.
  *
  *	bench_bpf [ROUNDS]
  */
@@ -30,8 +31,8 @@
 
 enum side { KERNEL, JIT, INTERPRETER, NR_SIDES };
 
-/* A program in two forms. The kernel's form reads its context and names its maps by descriptor.
- * Patchbay's form is already resolved: for example, it has the maps' addresses. */
+/* A program in two forms. In the kernel's form, the context is a struct __sk_buff, and a descriptor
+ * names each map. Patchbay's form is already resolved: for example, it has the maps' addresses. */
 struct bench {
 	const char *name;
 	uint32_t operations;		/* number of operations in a run */

@@ -3,7 +3,7 @@
  * Measures the time of an operation on a map: on Patchbay's maps, and on this kernel's maps from an
  * eBPF program. Operations run in one thread, in two threads, and in two processes that share a
  * map. For Patchbay and for the kernel, a loop makes a thousand operations. The loop also prepares
- * key and value for each operation. This time is part of both figures.
+ * key and value for each operation. The time for preparing them is part of both figures.
  *
  * There is no row for lookups in an array. The kernel and Patchbay inline such lookups, so this
  * program would measure little more than the loop. bench_bpf measures these lookups.
@@ -171,8 +171,8 @@ static double both_jobs(struct job *jobs, int nr, bool processes)
 		for (int i = 0; i < nr; i++)
 			pthread_join(threads[i], NULL);
 	}
-	/* For one job, ns is the job's time. For two jobs, it is the harmonic mean of their times.
-	 * This is the time of one operation at the mean of the two rates. */
+	/* For one job, ns is the job's time. For two jobs, ns is the harmonic mean of their times:
+	 * the time of one operation at the mean of the two rates. */
 	ns = nr > 1 ? 2 / (1 / jobs[0].ns + 1 / jobs[1].ns) : jobs[0].ns;
 	return ns;
 }

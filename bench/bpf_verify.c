@@ -40,8 +40,8 @@ static int silent(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-/* Returns the number of entries of a map. If the number is 0 in the object, the loaders of the
- * kernel's tests set it. This function does the same. */
+/* Returns the number of entries of a map. If the object leaves the number at 0, the loaders of the
+ * kernel's tests set it before loading. In that case this function returns a usable number. */
 static uint32_t entries_of(uint32_t type, uint32_t entries)
 {
 	if (entries || type == BPF_MAP_TYPE_PERF_EVENT_ARRAY)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program that times its own loops. Some loops call traced functions. Other loops call limit() or
- * entry_limit(). These functions do only what every tracer has to do: read the clock and write a
- * record. All loops run in one process, in slices that alternate.
+ * entry_limit(), which do only the work that every tracer has to do: read the clock and write a
+ * record. All loops run in one process, and take turns in short slices.
  *
  *   cost slices K [DIR]   K slices of every loop; prints the median ns per call of each loop, as
  *                         JSON. Before the slices, a loop of leaf fills the tracer's buffer (of

@@ -58,9 +58,9 @@ ANY, NONE = (1, float("inf")), (0, 0)
 
 
 def pb_traced(data, options, program, expect, same=None, **more):
-    """Records a run. Raises Unavailable unless the run did what the bench wants to measure. For each
-    key of `expect`, the value that `info` reports must be within (least, most). If `same` is
-    given, the program's output must be equal to `same`."""
+    """Records a run. Raises Unavailable if the run is no valid measurement. For each key of `expect`,
+    the value that `info` reports must be within (least, most). If `same` is given, the program's
+    output must be equal to `same`."""
     done = run(pb_record(data, options, program), **more)
     if same is not None and done.out != same:
         raise Unavailable("the traced program's output differs from the bare one's")
@@ -91,9 +91,9 @@ def pb_calls(data):
 
 
 def uftrace_record(data, program, *options):
-    """Returns uftrace's command line. With it, uftrace records neither calls through the PLT nor
-    the scheduler's events. The reason is that patchbay traces only the executable's functions,
-    and both tracers must do the same work."""
+    """Returns a command line with which uftrace records neither calls through the PLT nor the
+    scheduler's events. Both tracers must do the same work, and patchbay traces only the
+    executable's functions."""
     if not shutil.which("uftrace"):
         raise Unavailable("uftrace is not installed")
     shutil.rmtree(data, ignore_errors=True)

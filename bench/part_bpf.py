@@ -58,8 +58,8 @@ def attached(bench):
 
 
 def tool(name):
-    """Builds a bench program of the eBPF machine. The program also loads eBPF programs into the
-    kernel."""
+    """Builds a bench program of the eBPF machine. The bench program needs root, because it also
+    loads eBPF programs into the kernel."""
     if os.geteuid():
         raise Unavailable("needs root")
     run(["ninja", "-C", BUILD, "bench/" + name])

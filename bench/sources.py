@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Builds real programs with patchable entries, so that both tracers see the same functions.
-Sources come from the registries for which this machine is set up. Sources and programs
+npm and apt-get download the sources, as they are set up on this machine. Sources and programs
 stay in build/bench.d."""
 import glob
 import os
@@ -33,7 +33,7 @@ def sqlite(bench):
 
 def apt_source(package, place):
     """Runs `apt-get source` with deb-src lines that are made from this machine's deb lines.
-    These lines are in separate files, so the machine's configuration is not changed."""
+    The deb-src lines are in separate files, so the machine's configuration is not changed."""
     lists, parts = os.path.join(place, "apt", "lists"), os.path.join(place, "apt", "parts")
     os.makedirs(os.path.join(lists, "partial"), exist_ok=True)
     os.makedirs(parts, exist_ok=True)

@@ -10,10 +10,10 @@
  *
  * Unless a comment says otherwise, functions of type int return 0 or a negative errno. The comment
  * of each function explains its errors. If a number names no program or map, functions return
- * -EINVAL. "Context: any" means that any thread may call the function, also while other threads
- * call it, in a signal handler, or in a helper that a program calls. "Context: setup" means: one
- * thread at a time for one machine, not in a signal handler, and not while a program runs in this
- * thread.
+ * -EINVAL. "Context: any" means that any thread may call the function, also in a signal handler and
+ * in a helper that a program calls. Other threads may call it at the same time. "Context: setup"
+ * means: one thread at a time for one machine, not in a signal handler, and not while a program
+ * runs in this thread.
  */
 #ifndef PATCHBAY_BPF_H
 #define PATCHBAY_BPF_H
@@ -108,9 +108,9 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * through these arrays, the other programs are loaded, too. If one of these programs can't be
  * loaded, none of them is loaded, and info.why names the program that can't be loaded.
  * -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ...: the verifier's errors, the same as the kernel's.
- * -EBADF: the section name of a program in an array begins with ?, and this program wasn't loaded
- * before. -EINVAL: a program in an array has another type. -ENOMEM. -EALREADY: an earlier call for
- * this program has succeeded.
+ * -EBADF: the section name of a program in an array begins with ?, and no earlier call has loaded
+ * that program. -EINVAL: a program in an array is of another type than the program that uses the
+ * array. -ENOMEM. -EALREADY: an earlier call for this program has succeeded.
  * log: receives the verifier's log. level: the kernel's log level (0: nothing, 1, 2; 4:
  * statistics). If `size` is too small, the oldest lines are left out, and the verdict is the same.
  * size 0: no log. With a log, verification takes several times as long. info.why has the reason

@@ -123,9 +123,9 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted by address; many patches take several stops */
 	size_t nr;
-	size_t done;		/* number of finished patches. They are written. But after an error
-				 * other than -EAGAIN, some patches of the last stop may be
-				 * unwritten. */
+	size_t done;		/* number of finished patches, which are written. After an error
+				 * other than -EAGAIN, however, some patches of the last stop may
+				 * be unwritten. */
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
@@ -173,8 +173,8 @@ int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
 /* Returns the link-time address of the instruction that the code at offset `off` replaces. If this
  * code was inserted before an exit, sets *own, and returns the address of that exit. In this case
- * the frame in the red zone has the program's values of the registers that the inserted code
- * changed. */
+ * the frame in the red zone (the architecture's frame.h) has the program's values of the registers
+ * that the inserted code changed. */
 uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
 /* Looks for the copy of the instruction whose link-time address is `addr`. Returns the copy's
  * offset in the body, or -1. */
@@ -210,8 +210,8 @@ static inline void pb_shared_targets(uint64_t first, uint32_t rel, uint64_t targ
 /* ---- instructions -------------------------------------------------------- */
 
 /* from: the address in an exit's stub to which pb_open_jump() jumps back. Returns whether the exit
- * after this address pops arguments (ret N), so that the stack pointer becomes higher than after a
- * plain return. */
+ * after this address pops arguments (ret N). Such an exit leaves the stack pointer higher than a
+ * plain return does. */
 static inline bool pb_exit_pops(const void *from);
 /* Returns whether `code` is a jump that loads its target from a word at a fixed address. The jump
  * may have one prefix. */
@@ -232,7 +232,7 @@ static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
  *
  *   graph		the function graph
  *   none		the function graph without a clock
- *   lazy		the function graph with a duration filter
+ *   lazy		the function graph; a call's exit decides whether the call is recorded
  *   silent		neither this call nor any call below it (set_graph_notrace)
  *   call		the entry only
  *   NAME_nested	like NAME, but only below traced calls
@@ -318,7 +318,7 @@ static inline void pb_context_set_pc(ucontext_t *uc, uint64_t pc);
 
 /* Returns whether the interrupted code is on the hit path. If the code belongs to an exit, *e
  * describes that exit. The function can't tell an exit from other code, so the caller must check
- * that there is an open call at e->call. record: PB_OPEN_*, how far the exit's record has come. */
+ * that there is an open call at e->call. record: PB_OPEN_*, the state of the exit's record. */
 struct pb_hot_exit {
 	uint64_t call, slot;
 	uint8_t record;

@@ -24,8 +24,9 @@
 					 * stands for the last call of the previous segment. For
 					 * the state, look at that call. */
 #define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY. The lowest
-					 * bit is set, so that the assembly's `bts`, which makes a
-					 * LEAF call EMITTED, doesn't take the call for a LEAF */
+					 * bit is set. The assembly's `bts`, which makes a LEAF
+					 * call EMITTED, tests this bit, and so doesn't take the
+					 * call for a LEAF */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff

@@ -34,7 +34,7 @@
 #define G_PREV			0
 #define G_DEPTH			24
 
-/* O_RECORD: how far the record of a leaving call has come. */
+/* O_RECORD: the state of a leaving call's record. */
 #define PB_OPEN_UNKNOWN		0
 #define PB_OPEN_UNRESERVED	1
 #define PB_OPEN_RESERVED	2

@@ -54,12 +54,12 @@ struct pb_returns {
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* control may continue to the function's own entry,
 						 * or to the next function's entry, without passing
 						 * an exit */
-#define FTRACE_FL_ENDS		(1ul << 54)	/* DIRECT: the replacement ends the call */
-#define FTRACE_FL_PASSES	(1ul << 55)	/* DIRECT: the original's exits end the call */
+#define FTRACE_FL_ENDS		(1ul << 54)	/* with DIRECT: the replacement ends the call */
+#define FTRACE_FL_PASSES	(1ul << 55)	/* with DIRECT: the original's exits end the call */
 #define FTRACE_FL_REASON_SHIFT	56
 
-/* Returns whether the function's own exits end its calls. They don't if a replacement returns
- * instead. */
+/* Returns whether a call of the function ends at the function's own exits. False: a replacement
+ * returns in the function's place. */
 static inline bool pb_site_exits_itself(const struct pb_site *s)
 {
 	return !(s->flags & FTRACE_FL_DIRECT) || s->flags & FTRACE_FL_PASSES;

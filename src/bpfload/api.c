@@ -206,7 +206,7 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 		return -EALREADY;
 	if (size)
 		log[0] = 0;
-	/* a setting of the whole process, for programs that are made from now on */
+	/* this setting is for the whole process; it applies to all programs made from now on */
 	pb_bpf_settings.jit_enable = !m->opts.interpret;
 	err = pb_bpf_make_chain(m->made, nr, size && level ? &text : NULL, level);
 	m->asked[nr] = !err;

@@ -95,8 +95,8 @@ struct pb_bpf_object_prog {
 	uint32_t nr_poison;
 };
 
-/* The place where a program is to be attached. path and func are parts of the program's `target`.
- * They have lengths, since no 0 ends them. */
+/* The place where a program is to be attached. path and func point into the program's `target`.
+ * Because no 0 ends path and func, their lengths are given. */
 struct pb_bpf_target {
 	const char *path, *func;	/* path NULL: the target has no path. If the program's
 					 * `multi` is set, func is a pattern */

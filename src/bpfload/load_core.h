@@ -41,9 +41,9 @@ struct core_value {
 	uint64_t value;
 	bool checked;			/* before the instruction is patched, check that it has the
 					 * old value */
-	bool poison;			/* replace the instruction by a call that verifiers reject:
-					 * no candidate has the path, or a load or store would need
-					 * another width, which the types don't allow */
+	bool poison;			/* replace the instruction by a call that verifiers reject.
+					 * Set if no candidate has the path, or if the types don't
+					 * allow the width that a load or store would need */
 	uint32_t size, type;		/* if `value` is the offset of a member or element: the size
 					 * in bytes and the type of that member or element. size 0:
 					 * `value` is the offset of a bit field, or isn't an

@@ -27,7 +27,8 @@ bool core_same_name(const char *a, const char *b)
 	return n == pb_bpf_btf_essential(b) && !strncmp(a, b, n);
 }
 
-/* Skips modifiers and typedefs. *t NULL means void. Returns false if the chain is too long. */
+/* Skips modifiers and typedefs. If *t becomes NULL, the type is void. Returns false if the chain is
+ * too long. */
 static bool strip(const struct pb_bpf_btf *b, uint32_t id, const struct btf_type **t, uint32_t *to)
 {
 	*t = pb_bpf_btf_skip(b, id, true, to);

@@ -157,8 +157,8 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 
 static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at)
 {
-	static const char *const machine[] = {	/* these have the value y, since eBPF programs can
-						 * run */
+	static const char *const machine[] = {	/* the value of these variables is y, because
+						 * Patchbay can run eBPF programs */
 		"CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT",
 	};
 	char text[256];

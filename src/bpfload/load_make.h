@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes the maps and programs of an opened object. pb_bpf_make() makes all maps and fills them, but
- * leaves the slots of programs empty. When the caller asks for a program, it is verified and made.
- * If a map or program can't be made, its `why` has the reason. All other maps and programs can
- * still be made.
+ * leaves the elements that are to hold programs (slots) empty. pb_bpf_make_prog() verifies and
+ * makes one program. If a map or program can't be made, its `why` has the reason. All other maps
+ * and programs can still be made.
  *
  * Context: libc. Not to be called while the thread runs an eBPF program, or in a signal handler.
  * Only one thread at a time may use a made object. The caller keeps the object and the options
@@ -51,9 +51,9 @@ struct pb_bpf_make_opts {
 		       struct pb_bpf_map_spec *spec);
 	/*
 	 * Looks for an existing map, pinned by name or shared with another object. Fills *found as
-	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents.
-	 * pb_bpf_made_free() closes it with all other maps. PB_BPF_MAP_IS_NEW is like 0, but the
-	 * map gets its initial contents.
+	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents. If find()
+	 * returns PB_BPF_MAP_IS_NEW, the map gets its initial contents. In both cases,
+	 * pb_bpf_made_free() closes the map with all other maps.
 	 * -ENOENT means that no map exists, so a map is made. After any other error the map can't
 	 * be used. NULL: no callback.
 	 */
@@ -80,9 +80,9 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
 		     uint32_t level);
 
 /*
- * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls. A
- * program may reach each program in the arrays that it uses, if the object puts that program there.
- * Such a program may reach others in turn. Either all programs are made, or none. If one of them
+ * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls.
+ * These are the programs that the object puts into arrays that the program uses, and the programs
+ * that these programs may reach in turn. Either all programs are made, or none. If one of them
  * can't be made or put into its slot, progs[number].why has the reason.
  * -EBADF: a program in an array isn't loaded automatically (autoload). -EINVAL: a program in an
  * array has another type.

@@ -17,7 +17,8 @@ enum {
 	FRAGS = 64,
 	SPECIAL = 256,
 	SESSION = 512,
-	PREFIX = 128,		/* any section whose name begins like this, as before libbpf 1.0 */
+	PREFIX = 128,		/* the row is for any section whose name begins with the row's
+				 * name, as in libbpf before 1.0 */
 };
 
 struct sec {

@@ -3,9 +3,10 @@
  * `patchbay completion SHELL` prints a completion script for bash, zsh or fish.
  *
  * The three scripts only ask `patchbay completion --words=N -- WORD...` for candidates. N is the
- * index of the word with the cursor. So the candidates come from the tables that parse commands and
- * options, and all shells offer the same candidates. The answer has one candidate on each line. The
- * line ":files" asks the shell to find names of files, and ":commands" to find names of commands.
+ * index of the word with the cursor. The command finds candidates in the tables that parse commands
+ * and options, so all shells offer the same candidates. The answer has one candidate on each line.
+ * The line ":files" asks the shell to find names of files, and ":commands" to find names of
+ * commands.
  */
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Searches the table of subcommands. main.c has the table, which refers to all commands. A command
- * may not refer to main.c in turn. So main() stores the table's address here for the commands. */
+/* Searches the table of subcommands. The table is in main.c, and refers to all commands. If a
+ * command referred to main.c, the references would form a cycle. So main() stores the table's
+ * address here, where commands find it. */
 #include <string.h>
 
 #include "cli/cli.h"

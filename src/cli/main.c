@@ -60,8 +60,9 @@ static int unknown(const char *name)
 	return 2;
 }
 
-/* Leaves out argp's general note on options, which would be a tenth of each help text. --help ends
- * the process, so no child inherits the environment variable. */
+/* For --help, sets an environment variable that makes argp leave out its general note on options.
+ * The note would be a tenth of each help text. --help ends the process, so no child inherits the
+ * variable. */
 static void shorten_help(int argc, char **argv)
 {
 	for (int i = 2; i < argc && *argv[i] == '-'; i++)

@@ -2,8 +2,8 @@
 /*
  * Detaches in four steps. Each step is tried until it succeeds:
  *
- *   1  remove the tracers: the text of traced functions is the file's again, and no
- *      thread enters their stubs any more
+ *   1  remove the tracers: the text of traced functions has the bytes of the file
+ *      again, and no thread enters the functions' stubs any more
  *   2  stop the threads, until none is in a stub or in the agent's code; during the
  *      last stop the kernel gets the program's signal handlers back
  *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)

@@ -19,8 +19,8 @@
 #include "ring/writer.h"
 
 #define SLICE_NS	10000000ull	/* time between two looks at the heartbeat */
-#define RETRY_NS	2000000ull	/* time between two connects, because a full backlog can't
-					 * be polled */
+#define RETRY_NS	2000000ull	/* time between two attempts to connect: poll() can't wait
+					 * for room in a full backlog */
 #define SUSPENDED_NS	100000000ull	/* if a slice took this long, the agent was stopped */
 #define FRESH_NS	100000000ull	/* a recorder with a younger heartbeat is alive */
 

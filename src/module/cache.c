@@ -125,8 +125,8 @@ static int open_at(const char *base, const char *rest)
 	return n > 0 && (size_t)n < sizeof(dir) ? open_dir(dir) : -1;
 }
 
-/* Opens the cache in HOME. If this fails and HOME belongs to another user (sudo may keep the
- * variable), opens the cache in the effective user's home directory. */
+/* Opens the cache in HOME. Under sudo, HOME may still be the directory of another user. If such a
+ * directory can't hold the cache, opens the cache in the effective user's home directory. */
 static int open_home(void)
 {
 	const char *home = getenv("HOME");

@@ -175,7 +175,7 @@ static char *demangle(const char *name, int options)
 }
 
 /* Demangling without parameters drops " [clone .part.0]". This function appends ".part.0" instead.
- * For C functions, gcc makes such names, too. */
+ * A clone of a C function has the same ending. */
 static char *add_clone(char *text, const char *name)
 {
 	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;

@@ -26,8 +26,8 @@ bool pb_demangle_style(const char *text, enum pb_demangle *how);
 
 /* Returns the demangled name, which the caller frees. NULL: the name should be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
-/* Does what pb_demangle() does with SHORT or FULL. But if a long list of template arguments is
- * nested in `depth` other long lists, that list is left out. With depth 0, the same lists are left
- * out as with SIMPLE. */
+/* Does what pb_demangle() does with SHORT or FULL, but leaves out each long list of template
+ * arguments that is nested in `depth` other long lists. With depth 0, SIMPLE leaves out the same
+ * lists. */
 char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth);
 #endif

@@ -4,9 +4,10 @@
  * libraries that the dynamic loader would load for it. The loader lists these libraries (ld.so
  * --list, as in ldd).
  *
- * Each file is a job. A look at a file searches the cache for the file's analysis. The look also
- * makes the kernel read the file ahead, if the cache doesn't have the analysis, or if the file's
- * stubs are needed (is_traced()). The lock protects the job's state, which is one of these:
+ * Each file is a job. A thread looks at a file when it searches the cache for the file's analysis.
+ * If the cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the
+ * thread also makes the kernel read the file ahead. The lock protects the job's state, which is one
+ * of these:
  *
  *   NEW      no thread has looked at the file yet
  *   LOOKED   the file's analysis isn't in the cache; the kernel reads the file ahead
@@ -16,11 +17,11 @@
  *            be opened or analysed; or the number of jobs had reached its limit
  *
  * One thread, the lister, lists the files. After that, the lister looks at all files, so that the
- * disk gets all requests at once. A look may block until the disk has served earlier requests. So a
- * worker looks at a file only if no file is ready to be analysed. If the main thread needs a file
- * whose job is BUSY, it waits. If no worker has begun the job, the main thread analyses the file
- * itself, so it never waits for a free worker. If an analysis failed, the main thread repeats it to
- * get the reason.
+ * disk gets all requests at once. Looking at a file may block until the disk has served earlier
+ * requests. So a worker looks at a file only if no file is ready to be analysed. If the main thread
+ * needs a file whose job is BUSY, it waits. If no worker has begun the job, the main thread
+ * analyses the file itself, so it never waits for a free worker. If an analysis failed, the main
+ * thread repeats it to get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -231,8 +232,9 @@ static int open_stubs(struct job *j, int elf, int fd, const struct pb_module_opt
 	return stubs;
 }
 
-/* Looks for j's analysis in the cache. If the cache doesn't have it, starts the read-ahead of the
- * file. Called with the lock held; the function releases the lock and takes it again. */
+/* Looks for j's analysis in the cache. If the cache doesn't have it, or if j is traced, starts the
+ * read-ahead of the file. If j is traced and its analysis was found, also opens the file of stubs.
+ * Called with the lock held; the function releases the lock and takes it again. */
 static void look(struct record_ahead *a, struct job *j)
 {
 	struct pb_module_options o = module_options(a->options);
@@ -282,7 +284,8 @@ static void analyse(struct record_ahead *a, struct job *j)
 
 /* Kills the loader's process and waits for its end. Called after the loader has closed its output,
  * or when its list isn't needed any more. The main thread reaps all children, and may have reaped
- * the loader. The PID may then belong to another process. The pidfd never does. */
+ * the loader. The loader's PID may then belong to another process. So the pidfd is used: it never
+ * refers to another process. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;

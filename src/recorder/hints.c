@@ -37,8 +37,9 @@ static bool is_ours(const struct record_module *m)
 
 /* --- a --module that matched nothing ------------------------------------- */
 
-/* Finds libraries whose names are similar to the glob. A library whose name continues with a dot is
- * preferred: "libc" means libc.so.6, not libcrypto. If `globs` is true, also suggests a glob. */
+/* Finds libraries whose names are similar to the glob. If a library's name begins with the glob and
+ * a dot, only this library is suggested: "libc" means libc.so.6, not libcrypto. If `globs` is true,
+ * may also suggest a glob. */
 static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
 		      size_t len)
 {

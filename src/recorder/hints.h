@@ -14,7 +14,8 @@ struct record_server;
 void record_hint_modules(const struct record_server *s);
 /* Reports the runtimes among the modules, and which part of each is traced. */
 void record_hint_runtimes(const struct record_server *s);
-/* Writes to `near` the name of the loaded library whose name is most similar to `name`, or "". */
+/* Writes to `near` up to three names of libraries that are similar to `name`, as "a, b or c". If
+ * there is no such library, writes "". */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
 /* Prints one line if libraries that weren't traced do the program's work. */
 void record_hint_launcher(const struct record_server *s, uint64_t calls);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Looks patterns up before the program starts. A pattern that matches nothing is probably a typing
- * error, so it is reported before the program starts.
+ * Looks patterns up before the program starts, and reports the patterns that match nothing. Such a
+ * pattern is probably a typing error.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -73,9 +73,9 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
-/* True if a mark must stand for the pattern. The agent can match some patterns itself. For other
- * patterns, r->value lists the functions that match. A mark replaces this list if the list is long,
- * or if the pattern is a glob, which may match any number of functions. */
+/* True if a mark (marks.h) must replace the pattern. The agent can match some patterns itself. For
+ * other patterns, r->value lists the functions that match. A mark replaces this list if the list is
+ * long, or if the pattern is a glob, which may match any number of functions. */
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {

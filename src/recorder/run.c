@@ -264,8 +264,8 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* The early reading of the clocks is needed if the recorder is killed. The further readings
-	 * make the conversion of times more exact. */
+	/* If the recorder is killed later, readers need the early reading of the clocks. The
+	 * further readings make the conversion of times more exact. */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }

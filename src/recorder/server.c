@@ -151,10 +151,10 @@ static int open_regular(const char *path)
 }
 
 /* Opens the module's file with the path as the process sees it. A relative path starts at the
- * process' working directory. If the recorder may not use the process' root, it opens the path in
- * its own root. The loader's list has no name for the executable, so the executable's path is "".
- * If the executable's path can't be opened, /proc/PID/exe is opened. A wrong file does no harm,
- * because the agent compares the analysis with its memory. */
+ * process' working directory. If the recorder may not use the process' root directory, it opens the
+ * path in its own root directory. The loader's list has no name for the executable, so the
+ * executable's path is "". If the executable's path can't be opened, /proc/PID/exe is opened. A
+ * wrong file does no harm, because the agent compares the analysis with its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {

@@ -242,8 +242,9 @@ static int listen_at(const char *path)
 
 /* Finds the agent. In a build directory, the agent is beside the executable `patchbay`. Otherwise
  * the agent is in the library directory of the installation tree, even if the tree was moved. The
- * loader splits LD_PRELOAD at blanks and colons. If the agent's path has a blank or a colon, a link
- * in the session's directory is used, if the session has a directory. */
+ * loader splits LD_PRELOAD at blanks and colons. So if the agent's path has a blank or a colon,
+ * s->agent is a link in the session's directory. A session without a directory uses the path
+ * itself. */
 int record_session_find_agent(struct record_session *s)
 {
 	char exe[PATH_MAX], beside[2 * PATH_MAX], path[PATH_MAX];

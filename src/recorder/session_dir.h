@@ -23,8 +23,8 @@ void record_session_close(struct record_session *s);
 /* Finds or makes the directory in which session directories are made. Returns 0 or -errno. */
 #define RECORD_BASE 72
 int record_session_base(char base[RECORD_BASE]);
-/* Calls visit() for each session of this user that has a `control` socket, with the socket's path,
- * until visit() returns true. Some sockets may be left from recorders that were killed. */
+/* Calls visit() with the path of each session's `control` socket, until visit() returns true. Only
+ * sessions of this user are visited. Some sockets may be left from recorders that were killed. */
 void record_session_each(bool (*visit)(void *arg, const char *control), void *arg);
 /* Returns a copy of environ for the program exe, with the agent's variables. The caller frees it
  * with free(). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints two runs side by side. Two functions are the same if their symbols and the names of their
- * modules are equal. */
+/* Prints the reports of two runs side by side, with a line for each function. A function of one run
+ * and a function of the other are the same if their symbols and the names of their modules are
+ * equal. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -76,7 +76,7 @@ static void print_event(const struct pb_view *v, const struct pb_event *ev)
 	}
 }
 
-/* Counts the records for the header. Reads all data for that. */
+/* Counts the records for the header, in one pass over all data. */
 static int count(const struct pb_view *v, uint64_t *entries, uint64_t *lost)
 {
 	struct pb_stream s;

@@ -172,7 +172,7 @@ static void print_duration(struct printer *p, uint64_t ns)
 	pb_out_mem(p->o, "|  ", 3);
 }
 
-/* Returns what follows a name: "()", or "" if the demangled name has its parameters. */
+/* Returns the text after a name: "()", or "" if the demangled name has its parameters. */
 static const char *parentheses(const char *name)
 {
 	static const char call[] = "operator()";

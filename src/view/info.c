@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay info`: prints what a data directory holds, in lines or as JSON. */
+/* `patchbay info`: prints facts about the recording in a data directory, in lines or as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -274,8 +274,8 @@ static int add_filters(struct pb_view *v, const struct pb_view_options *o, bool 
 	return 0;
 }
 
-/* If a thread wasn't recorded, its number is probably mistyped. Such a number is an error, like a
- * pattern that matches nothing. */
+/* Reports an error if a number of --tid belongs to no recorded thread or process, because such a
+ * number is probably mistyped. */
 static int check_tids(const struct pb_view *v, const struct pb_view_options *o)
 {
 	const struct pb_data *d = v->data;

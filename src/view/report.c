@@ -5,9 +5,10 @@
  *
  * A function's total has the time of a call only if the stack has no outer call of the same
  * function. To find this out, `active` counts the function's open calls on the stack of the last
- * event. When the stack changes, the calls of the old stack are subtracted and the calls of the new
- * stack are added. If each record switches to a deep stack, this costs too much. In that case
- * `active` counts only the stack's innermost calls: the calls from index `stack->counted` on.
+ * event. If the next event is on another stack, the calls of the old stack are subtracted and the
+ * calls of the new stack are added. If almost every event switches to another deep stack, these
+ * updates cost too much. In that case `active` counts only the stack's innermost calls: the calls
+ * from index `stack->counted` on.
  *
  * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
  * time begins at the fork (`call->aux`).
@@ -25,8 +26,9 @@
 #include "view/select.h"
 #include "view/site_numbers.h"
 
-#define BUDGET		(1ll << 26)	/* number of steps for changes of the stack */
-#define BUDGET_RECORD	64		/* number of further steps for each record */
+#define BUDGET		(1ll << 26)	/* number of updates of `active` that changes of the stack
+					 * may make */
+#define BUDGET_RECORD	64		/* number of further updates that each record allows */
 #define SHORT_DEPTH	64
 
 struct sum {

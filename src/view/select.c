@@ -5,16 +5,16 @@
 
 #include "view/filter.h"
 
-#define DEPTH_MAX 256	/* at most this many of the calls in s->base count for the depth */
+#define DEPTH_MAX 256	/* s->base adds at most this number to the depth */
 
 bool pb_view_selects(const struct pb_view *v)
 {
 	return v->filters || v->max_depth || v->min_ns || v->from || v->to != UINT64_MAX;
 }
 
-/* Returns the selection around the outermost call of a stack. PB_SEL_IN and PB_SEL_OUT are copied
- * from the call that waits for the stack: the innermost call of s->from. The depth is s->base, the
- * number of outer calls that aren't in s->calls, but at most DEPTH_MAX. */
+/* Returns the selection that the outermost call of a stack inherits. PB_SEL_IN and PB_SEL_OUT are
+ * copied from the call that waits for the stack: the innermost call of s->from. The depth is
+ * s->base, the number of outer calls that aren't in s->calls, but at most DEPTH_MAX. */
 static uint32_t outside(const struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;

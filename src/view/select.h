@@ -29,7 +29,8 @@
 bool pb_view_selects(const struct pb_view *v);
 
 /* Returns the selection of the event's call, by the filters. Must be called for each event, in
- * order: while a call is open, call->select keeps the call's selection. */
+ * order, because the selection depends on the selections of the outer calls. While a call is open,
+ * call->select keeps its selection. */
 uint32_t pb_select(const struct pb_view *v, const struct pb_event *ev);
 
 /* Returns the depth at which a call with this selection is shown, without `stack->shift`. */

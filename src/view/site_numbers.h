@@ -42,8 +42,8 @@ int pb_sites_init(struct pb_sites *s, struct pb_data *d);
 void pb_sites_free(struct pb_sites *s);
 /* Does what pb_sites_number() does, for a site outside of im->last. */
 uint32_t pb_sites_search(struct pb_sites *s, struct pb_sites_image *im, uint32_t site);
-/* Returns the first number >= i that may be in use. Skips each block of unknown sites if none of
- * its sites was looked up. So the caller doesn't touch the elements of skipped blocks. */
+/* Returns the first number >= i that may be in use. Skips a block of unknown sites if no site of
+ * the block was looked up, so that the caller doesn't touch the block's elements. */
 static inline uint32_t pb_sites_next(const struct pb_sites *s, uint32_t i)
 {
 	while (i < PB_MAX_SITES &&

@@ -159,7 +159,8 @@ static void add(struct pb_tree *t, const struct pb_event *ev, uint32_t node, uin
 {
 	struct pb_tree_node *n = &t->nodes[node];
 
-	/* if the caller is in the same node "[deeper]", its time includes this call's time */
+	/* if the caller is in the same node "[deeper]", the caller's time includes this call's
+	 * time */
 	if (around(ev) != node)
 		n->total += duration;
 	n->self += duration > child ? duration - child : 0;
@@ -265,8 +266,8 @@ static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_ca
 		m->tree->nodes[call ? call->view : s->user].calls += calls;
 }
 
-/* Removes each node if neither it nor any node below it has calls. All calls there were too short,
- * or outside of --range. */
+/* Removes each node for which no call was counted, in the node and in all nodes below it. All calls
+ * of such a node were too short, or outside of --range. */
 static void prune(struct pb_tree *t)
 {
 	for (uint32_t i = t->nr - 1; i; i--)

@@ -2,7 +2,7 @@
 /*
  * All calls of a trace as one tree. A node is a function with a path of calls that led to the
  * function. The tree is bounded by PB_TREE_DEPTH levels and PB_TREE_NODES nodes. Further calls
- * count in a node "[deeper]". Its parent is the innermost caller that has a node.
+ * count in a node "[deeper]", below the innermost caller that has a node.
  *
  * Context: the observer, one thread.
  */

@@ -106,8 +106,8 @@ int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* --- parts that views share --- */
 
-/* Prints what was lost or is missing, one line for each kind of loss. Each line begins with
- * `prefix`. */
+/* Prints how many calls, records and chunks were lost or are missing, one line for each kind of
+ * loss. Each line begins with `prefix`. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
 /* Prints the calls that were open when the data ended, by stack. Each line begins with `prefix`. */
 void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);

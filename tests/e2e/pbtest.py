@@ -77,8 +77,8 @@ def run(argv, timeout=60, stdin=None, cwd=None, env=None):
     """Runs a program until the program and all processes that hold its stdout have ended. If that
     takes longer than the time-out, kills the program's process group and raises Failure.
 
-    A recorder that gets no processor for 150 ms leaves the program untraced, or lets it lose
-    calls in spite of --no-loss, and reports that. Such a run proves nothing, so it is repeated."""
+    If the recorder gets no processor for 150 ms, the program may run untraced, or lose calls in
+    spite of --no-loss. `record` reports either case. Such a run proves nothing, so it is repeated."""
     for _ in range(5):
         r = run_once(argv, timeout, stdin, cwd, env)
         if argv[0] != PATCHBAY or not (again_if_late and unanswered(r.err) or again_if_lossy and gave_up(r.err)):
@@ -309,8 +309,8 @@ def chrome_events(data):
 
 def with_depths(events):
     """Yields each event with a list: the names of the open calls of the event's thread. The view
-    doesn't indent very deep calls any further, but the depth of each event is right. The list of
-    names is cut to that depth, and doesn't have the event's own name yet."""
+    doesn't indent very deep calls any further, so this function computes the depth of their events.
+    The list of names is cut to the event's depth, and doesn't have the event's own name yet."""
     stacks = collections.defaultdict(list)
     for e in events:
         st = stacks[e.tid]

@@ -35,14 +35,14 @@ void fuzz_seeds(void);
  * also makes its own mutations. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
 
-/* Optional, used by driver.c only. The rounds count what they do in `counts`, which has
- * fuzz_counts_size bytes. fuzz_summary() prints the counts in one line. It returns false if the
+/* Optional, used by driver.c only. The rounds count their work in fuzz_counts(), which has
+ * fuzz_counts_size bytes. fuzz_summary() prints these counts in one line. It returns false if the
  * rounds tested too little. */
 extern const size_t fuzz_counts_size __attribute__((weak));
 bool fuzz_summary(const void *counts) __attribute__((weak));
 
-/* Optional. True if an input may harm its own process. Then driver.c lets a few processes die
- * without a finding (WILD_SHARE). */
+/* Optional. True if an input may harm its own process. In that case driver.c lets a few processes
+ * die without a finding (WILD_SHARE). */
 extern const bool fuzz_wild __attribute__((weak));
 
 /* --- functions that a fuzzer may use --- */
@@ -70,7 +70,8 @@ static inline size_t fuzz_below(struct fuzz_rng *r, size_t n)
 /* Returns a number at or near a usual limit: 0, a power of two, the largest number of a type. */
 uint64_t fuzz_nasty(struct fuzz_rng *r);
 /* Changes the data at offset `at`: flips a bit of the byte there, or writes a value of 1, 2, 4 or 8
- * bytes, cut off at the end of the data. If `at` isn't less than `size`, changes nothing. */
+ * bytes. The value is cut off at the end of the data. If `at` isn't less than `size`, changes
+ * nothing. */
 void fuzz_poke(struct fuzz_rng *r, uint8_t *data, size_t size, size_t at);
 
 /* A reader of an input, from start to end. Bytes past the end read as zero. */

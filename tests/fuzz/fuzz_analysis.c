@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Broken analysis files. The agent maps analysis files from the cache into the traced program.
- * Readers map analysis files of a data directory. If a file passes pb_analysis_check(), it must be
- * safe for all code that uses it.
+ * Fuzzes pb_analysis_check() with broken analysis files. The agent maps analysis files from the
+ * cache into the traced program. Readers map analysis files of a data directory. So a file that
+ * passes pb_analysis_check() must be safe for all code that uses it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile objects for the eBPF loader: ELF, BTF, .BTF.ext and CO-RE. An input is the object's
- * length in four bytes, the object, and the target's BTF. For any bytes, opening must end soon. It
- * must give either an error message, or programs and maps that can be used without further checks.
+ * Fuzzes the eBPF loader with hostile objects: ELF, BTF, .BTF.ext and CO-RE. An input is the
+ * object's length in four bytes, the object, and the target's BTF. For any bytes, opening the
+ * object must end soon. It must give either an error message, or programs and maps that can be used
+ * without further checks.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -211,7 +212,8 @@ static void seed_pair(const char *path, const uint8_t *target, size_t target_siz
 	free(object);
 }
 
-/* The seeds are Patchbay's objects. Each has the BTF of the last object as the target's BTF. */
+/* Each object in FUZZ_BPF_OBJECTS is a seed. The BTF of the last object is the target's BTF in all
+ * seeds. */
 void fuzz_seeds(void)
 {
 	char *list = strdup(FUZZ_BPF_OBJECTS), *rest = list, *path;

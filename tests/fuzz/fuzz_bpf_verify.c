@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile programs for the eBPF verifier and the resolver: any bytes as instructions, any maps,
- * functions, privileges and log sizes, and allocations that fail. For any input, verification must
- * end soon and free all its memory. The resolver must turn an accepted program into a program whose
- * jumps and calls stay inside the program.
+ * Fuzzes the eBPF verifier and the resolver with hostile programs: any bytes as instructions, any
+ * maps, functions, privileges and log sizes, and allocations that fail. For any input, verification
+ * must end soon and free all its memory. The resolver must turn an accepted program into a program
+ * whose jumps and calls stay inside the program.
  *
  * An input is a struct head, nr_maps times struct map, nr_funcs times struct func, and
  * instructions.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The reader of .eh_frame. Reads the section, and up to ROWS rows of each function. */
+/* Fuzzes the reader of .eh_frame: reads the section, and up to ROWS rows of each FDE. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parsers of src/control, with any bytes. They must end, must not read outside their input, and
- * must agree with each other. The result of each glob is compared with that of a second, slow
- * matcher.
+ * Fuzzes the parsers of src/control with any bytes. They must end, and must not read outside their
+ * input. If a duration is parsed and then formatted, the text must parse to the same duration.
+ * Packed writes must unpack, and must pack to the same bytes again. The result of each glob is
+ * compared with the result of a second, slow matcher.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +56,8 @@ static void numbers(const char *text)
 /* --- globs -------------------------------------------------------------- */
 
 /* Returns whether c is in a character class. At the call, *p is right after the class's '['. Moves
- * *p past the class's ']'. If there is no ']', sets *is_class to false, returns false, and leaves
- * *p. */
+ * *p past the class's ']'. If there is no ']', sets *is_class to false, returns false, and doesn't
+ * change *p. */
 static bool in_class(const char **p, char c, bool *is_class)
 {
 	const char *start = *p + (**p == '!'), *end = *start ? strchr(start + 1, ']') : NULL;

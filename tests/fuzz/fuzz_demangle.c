@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The demangler, with any bytes as a symbol's name. It must end quickly. It must return nothing, or
- * text that is safe for a terminal. */
+/* Fuzzes the demangler with any bytes as a symbol's name. The demangler must end quickly. It must
+ * return nothing, or text that is safe for a terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile ELF files for the whole analysis. For any bytes, the analysis must end within seconds. It
- * must return either an error, or a usable analysis that passes pb_analysis_check().
+ * Fuzzes the whole analysis with hostile ELF files. For any bytes, the analysis must end within
+ * seconds. It must return either an error, or a usable analysis that passes pb_analysis_check().
  */
 #include <elf.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The reader of .gcc_except_table, the tables of landing pads. The input is the section. The fuzzer
- * reads a table at each of TABLES offsets in the section. */
+/* Fuzzes the reader of .gcc_except_table, the tables of landing pads. The input is the section. The
+ * fuzzer reads a table at each of TABLES offsets in the section. */
 #include <stdlib.h>
 #include <string.h>
 

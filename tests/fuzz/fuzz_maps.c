@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hostile map blocks. The fuzzer acts as another process, which has made a block and changes it
- * during the operations. Either the block must be refused, or every operation on it must end and
- * must stay inside the block. The page after the block can't be accessed.
+ * Fuzzes the operations on eBPF maps with hostile map blocks. The fuzzer acts as another process,
+ * which has made the block and changes it between the operations. Either the block must be refused,
+ * or every operation on it must end and must stay inside the block. The page after the block can't
+ * be accessed.
  *
  * The input is a head of 16 bytes, the operations, and the block. The head begins with the number
  * of operations, in two bytes. An operation has 8 bytes (struct op).

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder's server. Agents and clients of `patchbay control` connect, send any messages in any
- * order, disconnect, or don't read the answers. The server must continue to serve, and must write a
- * readable meta file.
+ * Fuzzes the recorder's server. Agents and clients of `patchbay control` connect, send any messages
+ * in any order, disconnect, or don't read the answers. The server must continue to serve, and must
+ * write a readable meta file.
  *
  * The input is a sequence of steps. A step has a byte for its kind and a byte for the connection.
  * If the step is a message, these follow: the message's type, a byte that may falsify the message's
@@ -214,8 +214,8 @@ static void listen_to(int peer)
 }
 
 /* Sends a message. Its type, a byte `length` and its body come from the input. If `length` is 239,
- * the message is cut off. If `length` is from 240 to 254, the message's length field is 7 too small
- * to 7 too large. If `length` is 255, the message has the longest allowed length or a byte more.
+ * the message is cut off. If `length` is from 240 to 254, `length` - 247 is added to the message's
+ * length field. If `length` is 255, the message has the longest allowed length or a byte more.
  * Other values change nothing. */
 static void send_message(int peer, struct fuzz_input *in)
 {

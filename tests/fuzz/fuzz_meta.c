@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Broken meta files of data directories: session, clocks, images, modules, threads, notes. The
- * directory's other files are intact, so that every view uses the meta file's data.
+ * Runs every view on a data directory with a broken meta file. The meta file has the session, the
+ * clocks, images, modules, threads and notes. The directory's other files are intact, so that every
+ * view uses the meta file's data.
  */
 #include <stdlib.h>
 #include <string.h>

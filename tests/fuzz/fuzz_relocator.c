@@ -35,7 +35,8 @@
 #include "seeds.h"
 
 #define CHOOSE_SHORT	1	/* the jump has two bytes, and leads to a slot */
-#define CHOOSE_HOOK	2	/* the first call of 5 or 6 bytes is a compiler's hook */
+#define CHOOSE_HOOK	2	/* the first call of 5 or 6 bytes counts as a call of mcount or
+				 * __fentry__ */
 #define CHOOSE_BIAS	4	/* the load address isn't the link-time address */
 #define CHOOSE_CODE_SLOT	8	/* the window's instructions are displaced, to make room for
 					 * another function's code slot */
@@ -44,7 +45,7 @@
 #define CODE_BYTES	32
 #define INPUT_BYTES	(1 + 8 + CODE_BYTES)
 
-/* Kinds of windows, by what the window contains. Compared runs are counted by kind. */
+/* Kinds of windows, by their contents. Compared runs are counted by kind. */
 #define KINDS(X) X(PLAIN) X(RIP) X(JCC) X(JMP) X(LOOP) X(CALL) X(CALL_REG) X(CALL_MEM) X(NOP) \
 	X(HOOK) X(VECTOR) X(SLOT) X(CODE_SLOT) X(FAULT)
 enum kind {
@@ -156,7 +157,8 @@ static bool window_is_tame(const uint8_t *bytes, unsigned len, uint32_t *kinds)
 	return true;
 }
 
-/* Finds the first call that could be a compiler's hook, and treats it as a hook. */
+/* Finds the first call that is as long as a call of mcount or __fentry__. Writes it to *hook, as if
+ * it were such a call. */
 static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 {
 	ZydisDecoder d;

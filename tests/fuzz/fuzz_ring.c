@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The recorder's side of the ring, while traced processes write random data into the ring. Tests
- * the drain, the thread table and the header, up to the end of the session. The data directory must
- * be readable to its end.
+ * Fuzzes the recorder's side of the ring, while traced processes write random data into the ring.
+ * Tests the drain, the thread table and the header, up to the end of the session. The data
+ * directory must be readable to its end.
  *
  * The input begins with a byte of CHOOSE_*, three bytes that limit the file's size (used with
  * CHOOSE_LIMIT), and four bytes that seed a second thread. Steps of the recorder and of the program

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The file has one executable segment, with .text and the given section. The names of the sections
- * and the section headers follow the segment. */
+/* Makes the file of mini_elf.h. It has one executable segment, with .text and the given section.
+ * The names of the sections and the section headers follow the segment. */
 #include "mini_elf.h"
 
 #include <elf.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MINI_BASE	0x400000ull	/* address of the file's only segment, an executable one */
+#define MINI_BASE	0x400000ull	/* address of the only segment, which is executable */
 #define MINI_CODE	(MINI_BASE + 0x1000)
 #define MINI_CODE_SIZE	0x2000u		/* bytes of nops */
 #define MINI_SECTION	(MINI_CODE + MINI_CODE_SIZE)

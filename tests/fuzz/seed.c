@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A small program, as a seed for the fuzzers of the module analysis. The analysis reads records
- * that some compiler options leave. The program is built once with each of these options. */
+/* A small program, as a seed for the fuzzers of the module analysis. With some options, for example
+ * -fpatchable-function-entry, the compiler writes records that the analysis reads. The program is
+ * built once with each of these options. */
 #include <stdio.h>
 
 int leaf(int x);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The static functions return sums of what they have read, so that the compiler keeps the reads. */
+/* The static functions return sums of the bytes that they have read, so that the compiler keeps the
+ * reads. */
 #include "use_analysis.h"
 
 #include <string.h>
@@ -45,7 +46,7 @@ static uint64_t use_body(const struct pb_place *p)
 	return sum;
 }
 
-/* Does what the agent does with a site. */
+/* Uses a site as the agent does. */
 static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 {
 	static _Alignas(16) uint8_t stub[PB_STUB_MAX];
@@ -72,7 +73,7 @@ static uint64_t use_site(const struct pb_analysis *a, const struct pb_func *f)
 	return sum + stub[0] + use_body(&p);
 }
 
-/* Does what the agent does with a window of exits. */
+/* Uses a window of exits as the agent does. */
 static uint64_t use_window(const struct pb_analysis *a, const struct pb_exit_window *w)
 {
 	static _Alignas(16) uint8_t body[PB_STUB_MAX];

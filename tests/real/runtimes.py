@@ -69,7 +69,7 @@ class Program:
 # Functions that OCaml's compiler made, and the assembly functions of OCaml's runtime
 OCAML = r"^caml([A-Z]|_(apply|curry|tuplify|send|call_gc|c_call|alloc[0-9N]|start_program|callback\w*_asm|raise_exn|" \
         r"raise_exception|hash_mix|system__|startup__|ml_array_bound))"
-# Functions of Haskell and Cmm. Names of closures have these endings.
+# Functions that GHC compiled from Haskell and Cmm. GHC gives these endings to the code of closures.
 HASKELL = r"_(info|entry|ret|slow|fast|con_info|static_info)$|^stg_|^(base|ghczm|main|text|stm|Main)\w*_z?|^sub_"
 # All functions except the C functions of cgo.go, of cgo, and of Go's runtime
 GO_C = r"^(?!(one|down|compare|sorted|thread|threads|x_cgo_\w+|_cgo_[0-9a-f]+_C\w+)$)"

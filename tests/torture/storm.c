@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Everything that can happen between a call and its return, at the same time. Signal handlers make
- * calls, jump away, fork, and interrupt one another; they are installed through libc or by a raw
- * system call. Threads are cancelled asynchronously. Coroutines migrate between threads and are
- * destroyed half-way. Modules are loaded and unloaded. Threads check the results of functions of
- * many shapes.
+ * Does everything that can happen between a call and its return, all at the same time. Signal
+ * handlers make calls, jump away, fork, and interrupt one another. They are installed through libc
+ * or by a raw system call. Threads are cancelled asynchronously. Coroutines migrate between threads
+ * and are destroyed half-way. Modules are loaded and unloaded. Threads check the results of
+ * functions of many shapes.
  *
  * The functions c_* count their calls. Lines on stdin:
  *
- *   park	all threads stop outside of these functions, but coroutines may be inside;
- *		prints "parked CALLS UNSURE"
+ *   park	all threads stop outside of the functions c_*, but suspended coroutines may be
+ *		inside of them; prints "parked CALLS UNSURE"
  *   go		the threads continue, and the counts restart at 0
  *   end	the program ends
  *
@@ -35,7 +35,7 @@
 					 * that libc installs */
 #define SA_RESTORER_	0x04000000
 
-/* This is in shared memory, because children count calls, too. */
+/* These counts are in shared memory, because children count calls, too. */
 static struct shared {
 	long calls, jumps, forks, cancelled, destroyed, loaded;
 } *shared;
@@ -78,8 +78,8 @@ static void nap(long us)
 	nanosleep(&t, NULL);
 }
 
-/* Waits while the threads are parked. Returns true if the program ends. Then the thread must not
- * make another counted call. */
+/* Waits while the threads are parked. Returns true if the program ends. In that case, the thread
+ * must not make another counted call. */
 static int rest(void)
 {
 	if (!park)

@@ -32,7 +32,8 @@
 #define PB_STUB_COPY		20
 
 /*
- * The exits in the copy of a window, with rsp at the slot. A plain ret becomes
+ * A window is the code that a jump to a stub replaces (abi/analysis.h). The stub has a copy of the
+ * window, with these exits. At each exit, rsp is at the slot. A plain ret becomes
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
@@ -55,8 +56,8 @@
  * F_R11 is used at an entry, and at an exit that isn't a plain ret.
  *
  * The six words below the slot stay as they are. At an exit, the function has popped its registers
- * from there. GCC's unwind tables say even at the exit that the registers are in these words, so an
- * unwinder reads them if a signal handler interrupts the exit.
+ * from there. GCC's unwind tables say, even at the exit, that the registers are in these words. So
+ * an unwinder reads these words if a signal handler interrupts the exit.
  */
 #define F_R11			-56
 #define F_RAX			-64

@@ -3,7 +3,8 @@
  * Describes the hit path (section pb_hot) for C code that interprets program counters. In [start,
  * start + end) rsp points to the return address, and `of` says what r11 holds. From start + saved
  * on, the red-zone frame (frame.h) has the program's values of the registers that the code uses.
- * Before start + saved, the frame has only rax, and that only from the second instruction on.
+ * Before start + saved, the frame has no register but rax. It has rax from the second instruction
+ * on.
  */
 #ifndef PB_ARCH_HOT_H
 #define PB_ARCH_HOT_H
@@ -28,7 +29,7 @@ struct pb_hot_unwritten {
 	uint32_t record;	/* PB_OPEN_UNRESERVED or PB_OPEN_RESERVED */
 };
 
-/* Code of which each far module has a copy (near.c). */
+/* Code that is copied to the stubs of each module that is far from the agent (near.c). */
 struct pb_near_range {
 	int32_t start;		/* offset from this member's own address */
 	uint32_t length;

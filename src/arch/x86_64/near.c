@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Copies of handlers. The loader maps a PIE program and the agent far from each other. A jump whose
- * target is more than 64 GiB away costs a cycle more on AMD's Zen 4, and a traced call makes three
- * such jumps. So each far module has copies of the most frequent handlers, at the head of its
- * stubs.
+ * target is more than 64 GiB away costs a cycle more on AMD's Zen 4. A traced call makes three such
+ * jumps. So each far module has copies of the most frequent handlers, at the head of its stubs.
  *
  * A copy has the same instructions as the original, at the same offsets. The agent's tables of code
  * (hot.h, forked.h) describe only the originals. So if a signal interrupts a copy, the PC moves to

@@ -7,7 +7,7 @@
  * function between the comparison and the store, and may fork. The handler then returns to the
  * function in the child, too. So pb_own_resume() sends the child back to the comparison, which
  * fails in the child. The instructions from the comparison up to the store change nothing that the
- * comparison needs, so the child can be sent back from any of them.
+ * comparison needs. So the child can be sent back from any of them.
  */
 #include "abi/ring.h"
 #include "arch/layout.h"

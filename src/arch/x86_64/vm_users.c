@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the processes that share the program's memory. Only kcmp(2) tells whether two processes
- * share an address space. A call of kcmp(2) takes about a microsecond. So all processes are
- * compared before the stop. During the stop, only processes that are newer than the caller are
- * compared. The caller is the stop's helper.
+ * share an address space. A call of kcmp(2) takes about a microsecond. The caller is the stop's
+ * helper, which also shares the memory. Before the stop, the helper compares itself with all
+ * processes. During the stop, the helper compares itself only with newer processes.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -64,7 +64,7 @@ bool pb_vm_users_new(uint32_t pid)
 {
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid();
 
-	/* too many new PIDs, or PIDs have wrapped around, or the file isn't the kernel's */
+	/* too many new PIDs, or PIDs have wrapped around, or /proc/loadavg isn't the kernel's */
 	if (newest - self > MAX_NEW)
 		return pb_vm_users(pid);
 	for (uint32_t other = self + 1; other <= newest; other++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions as text: one output format for each form in the table of operations. */
+/* Writes instructions as text. Each form of instructions (enum pb_bpf_form in opcodes.h) has its
+ * own output format. */
 #include <stddef.h>
 #include "bpf/core/disasm.h"
 

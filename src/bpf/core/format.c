@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The format strings of programs: checks the whole format first, then prints it piece by piece. */
+/* Checks and prints the format strings of programs. Checks the whole format before it prints the
+ * first piece. */
 #include <asm/errno.h>
 #include <stdbool.h>
 #include "base/mem.h"

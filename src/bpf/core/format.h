@@ -19,10 +19,10 @@ struct pb_bpf_run;
 int pb_bpf_format_check(const char *format, uint32_t size, uint32_t nr_args);
 
 /*
- * Writes the text, at most `size` bytes with the final 0. If size is 0, writes nothing. Returns the
- * full length of the text without the 0. -EINVAL: pb_bpf_format_check() rejects the format.
- * -ENOSPC: the arguments take more than 512 bytes. Strings (%s) and IP addresses (for example
- * %pI4) are read through the run's host.
+ * Writes the formatted text to `to`, at most `size` bytes with the final 0. If size is 0, writes
+ * nothing. Returns the full length of the text without the 0. -EINVAL: pb_bpf_format_check()
+ * rejects the format. -ENOSPC: the arguments take more than 512 bytes. Strings (%s) and IP
+ * addresses (for example %pI4) are read through the run's host.
  */
 int64_t pb_bpf_format(struct pb_bpf_run *run, char *to, uint32_t size, const char *format,
 		      uint32_t format_size, const uint64_t *args, uint32_t nr_args);

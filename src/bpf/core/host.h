@@ -2,9 +2,10 @@
 /*
  * The environment of a run: functions that are supplied by the process that runs programs.
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
- * several threads at once. They call these functions in all these contexts. The functions allocate
- * nothing and never wait. Some members may be NULL. The comment at such a member says what happens
- * in this case ("NULL: ..."). If only a value follows "NULL:", the helper returns this value.
+ * several threads at once. Helpers call the host's functions in all these contexts, so the
+ * functions allocate nothing and never wait. Some members may be NULL. The comment at such a member
+ * says what happens if it is NULL ("NULL: ..."). If only a value follows "NULL:", the helper
+ * returns this value.
  */
 #ifndef PB_BPF_CORE_HOST_H
 #define PB_BPF_CORE_HOST_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter. Each operation has a label, and so has each pair of PAIRS. The code of a label
- * ends with a jump through the table of labels. The interpreter checks nothing, because the
- * verifier has checked the program.
+ * The interpreter. Each operation has a label. Some pairs of instructions run as one operation
+ * (PAIRS below), and each such pair has a label, too. The code of a label ends with a jump through
+ * the table of labels. The interpreter checks nothing, because the verifier has checked the
+ * program.
  *
  * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
  * callback runs in its own call of interpret(). If a subprogram makes a tail call, the target is

@@ -187,7 +187,7 @@ extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
  * the same opcode. */
 enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
 
-/* Returns whether all fields that the operation's form doesn't use are 0. In a valid instruction
- * they are. */
+/* Returns whether all fields that the operation's form doesn't use are 0. Every valid instruction
+ * meets this condition. */
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op);
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The contexts of programs that see packets. Each context begins with the kernel's structure, whose
- * fields programs access. The data to which the structure's pointers refer come after the
- * structure. The process that runs a program fills the context, and helpers change it.
+ * fields programs access. After this structure come the packet's real addresses (`pkt`), and data
+ * that only helpers use. The process that runs a program fills the context, and helpers change it.
  *
  *   head ... data_meta ... data ........ data_end ... end
  *        room          meta      packet           room
  *
  * A run allocates nothing. Where the kernel would allocate a larger buffer, helpers use the room,
- * and return -ENOMEM if there is no room left. Words have the kernel's byte order, which for some
- * of them is network byte order.
+ * and return -ENOMEM if there is no room left. Each word has the same byte order as in the kernel.
+ * For some words this is network byte order.
  */
 #ifndef PB_BPF_CORE_PACKET_H
 #define PB_BPF_CORE_PACKET_H

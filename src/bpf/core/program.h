@@ -8,7 +8,7 @@
  * After verification, some fields of instructions have no use. Resolving gives them a new meaning:
  *   LD_IMM64   the imm fields of its two halves: the value itself (the address of a map or a
  *              variable); src: 0. If the value is a subprogram's address, src is BPF_PSEUDO_FUNC,
- *              and imm is still the distance from the next instruction
+ *              and imm is still the distance from the next instruction to the subprogram
  *   CALL       imm: index in `calls`
  *   CALL_PC    off: bytes of the caller's stack frame
  * Some instructions become operations that only resolved programs have (PB_BPF_RESOLVED_OPS).
@@ -132,7 +132,8 @@ struct pb_bpf_run {
 };
 
 /* Settings of the process. If the kernel has the same setting, the member's comment begins with the
- * name of the kernel's file in /proc/sys. The values have the same meaning as in this file. */
+ * name of the setting's file in /proc/sys. The member's values mean the same as the file's
+ * values. */
 struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0: off; 1: on; 2: on, and code is passed
 					 * to `show` */
@@ -146,7 +147,7 @@ struct pb_bpf_settings {
 					 * yes */
 	uint64_t (*now)(void);		/* returns nanoseconds, for stats; context: any. NULL: only
 					 * the number of runs is counted */
-	/* reports what the kernel logs if jit_enable is 2. May be NULL */
+	/* called if jit_enable is 2; reports what the kernel would log. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
 };
 extern struct pb_bpf_settings pb_bpf_settings;

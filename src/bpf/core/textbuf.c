@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 /* Drops the oldest half of the text, up to the end of a line. False: nothing was dropped, because
- * the oldest lines must stay. */
+ * `tail` isn't set (the oldest lines must stay), or because the buffer is tiny. */
 static bool forget_oldest(struct pb_bpf_text *t)
 {
 	uint32_t from = t->len / 2 + 1;
@@ -14,7 +14,7 @@ static bool forget_oldest(struct pb_bpf_text *t)
 		return false;
 	while (from < t->len && t->buf[from - 1] != '\n')
 		from++;
-	/* the line is longer than half of the text */
+	/* if the last line is longer than half of the text, cut inside this line */
 	if (from == t->len)
 		from = t->len / 2 + 1;
 	memmove(t->buf, t->buf + from, t->len - from);

@@ -3,7 +3,7 @@
 #include "bpf/core/tnum.h"
 
 /* min and max have some leading bits in common. Returns the tnum of all numbers with these leading
- * bits. They include min ... max. */
+ * bits. These numbers include min ... max. */
 struct tnum tnum_range(uint64_t min, uint64_t max)
 {
 	uint64_t differ = min ^ max;

@@ -27,7 +27,8 @@ static void read_dynamic(struct image *im, const Elf64_Dyn *d)
 	}
 }
 
-/* The section headers are mapped too. The number of symbols follows from them. */
+/* The kernel also maps the vDSO's section headers. The header of the dynamic symbols' section gives
+ * the number of symbols. */
 static uint32_t count_symbols(const Elf64_Ehdr *e)
 {
 	const Elf64_Shdr *s = (const void *)((const char *)e + e->e_shoff);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Functions of the vDSO, which the kernel maps into every process. Uses no libc. Context:
+ * Finds functions of the vDSO, which the kernel maps into every process. Uses no libc. Context:
  * pb_bpf_vdso() must not be called in a signal handler. The functions that pb_bpf_vdso() finds may
  * be called in any context.
  */

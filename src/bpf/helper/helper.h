@@ -16,8 +16,8 @@ enum pb_bpf_arg {
 					 * this map */
 	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* a key on the stack, in a packet or in a map */
 	PB_BPF_ARG_PTR_TO_MAP_VALUE,
-	PB_BPF_ARG_PTR_TO_MEM,		/* memory; the next argument is its length; with FIXED_SIZE,
-					 * the length is `size` */
+	PB_BPF_ARG_PTR_TO_MEM,		/* memory; its length is the next argument, or `size` if
+					 * FIXED_SIZE is set */
 	PB_BPF_ARG_CONST_SIZE,		/* size of the memory to which the previous argument points,
 					 * > 0 */
 	PB_BPF_ARG_CONST_SIZE_OR_ZERO,
@@ -65,7 +65,8 @@ enum pb_bpf_ret {
 	PB_BPF_RET_ALLOC_MEM,		/* like RET_MEM, but reserved in a ring buffer */
 	PB_BPF_RET_BTF_ID,
 	PB_BPF_RET_MEM_OR_BTF_ID,
-	PB_BPF_RET_BASE = 0xff,		/* PB_BPF_MAYBE_NULL and PB_BPF_RDONLY may be or-ed */
+	PB_BPF_RET_BASE = 0xff,		/* a mask; PB_BPF_MAYBE_NULL and PB_BPF_RDONLY may be or-ed
+					 * into a return type */
 };
 
 enum pb_bpf_helper_flags {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Declares the helpers' functions: one function pb_bpf_do_NAME for each row with DO
- * in the table. Context: each context in which programs run (program.h).
+ * Declares the helpers' functions: one function pb_bpf_do_NAME for each row of helper_table.h that
+ * has DO. Context: each context in which programs run (program.h).
  */
 #ifndef PB_BPF_HELPER_HELPER_FNS_H
 #define PB_BPF_HELPER_HELPER_FNS_H

@@ -99,7 +99,8 @@ static char look(const struct number *n, int i)
 	return n->end - n->at > i ? n->at[i] : 0;
 }
 
-/* base 0: "0x" means base 16, "0" means 8. "0x" may also precede a number in base 16. */
+/* If base is 0, the number's prefix selects the base: "0x" selects 16, "0" selects 8, and no prefix
+ * selects 10. If base is 16, the number may have the prefix "0x". */
 static uint32_t read_base(struct number *n, uint32_t base)
 {
 	bool hex = look(n, 0) == '0' && (look(n, 1) | 32) == 'x';

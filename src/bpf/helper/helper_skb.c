@@ -142,8 +142,8 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Updates the packet's sum after a change of the pseudo header. The checksum field was changed to
- * match the pseudo header, whose bytes aren't in the packet. So the packet's sum has changed. */
+/* Updates the packet's sum after the checksum field was changed to match a new pseudo header. The
+ * packet's sum includes the checksum field, but not the bytes of the pseudo header. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)
@@ -167,8 +167,8 @@ PB_BPF_HELPER(l4_csum_replace)
 		return PB_BPF_ERR(EINVAL);
 	if (!width) {
 		sum->v = replaced_by_diff(sum->v, (uint32_t)r4);
-		/* for IPv6 the packet's sum stays the same: the changes of pseudo header and
-		 * checksum field cancel out */
+		/* for IPv6 the packet's sum stays the same, because the changes of the address in
+		 * the packet and of the checksum field cancel out */
 		if (r5 & BPF_F_PSEUDO_HDR && !(r5 & BPF_F_IPV6) && skb->has_csum)
 			skb->csum = ~pb_csum_add((uint32_t)r4, ~skb->csum);
 	} else {
@@ -214,7 +214,7 @@ PB_BPF_HELPER(csum_update)
 
 PB_BPF_HELPER(csum_level)
 {
-	/* no checksum of the packet was verified */
+	/* no checksum of the packet has been verified, so there is no level */
 	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) :
 	       r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
 }
@@ -326,7 +326,7 @@ PB_BPF_HELPER(skb_get_xfrm_state)
 	return 0;
 }
 
-/* Only the types up to PACKET_OTHERHOST can be changed or set. */
+/* Both the old type and the new type must be at most PACKET_OTHERHOST. */
 PB_BPF_HELPER(skb_change_type)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);

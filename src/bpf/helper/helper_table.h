@@ -330,8 +330,9 @@
 	X(user_ringbuf_drain, NO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING))
 
-/* For some program types a helper has another prototype. These rows have such prototypes. For the
- * types in a row's sets, the row replaces the helper's row in PB_BPF_HELPERS. */
+/* Some helpers have another prototype for some program types. Each row here has such a prototype.
+ * For program types that have one of the row's sets, the row replaces the helper's row in
+ * PB_BPF_HELPERS. */
 #define PB_BPF_HELPER_VARIANTS(X) \
 	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \

@@ -29,7 +29,7 @@ PB_BPF_HELPER(jiffies64)
 }
 
 /* SplitMix64: adds an odd constant to the state, and mixes the bits of the former state. All
- * threads share the state, so each call mixes another state. */
+ * threads share the state. The addition is atomic, so no two calls mix the same state. */
 PB_BPF_HELPER(get_prandom_u32)
 {
 	static uint64_t state;

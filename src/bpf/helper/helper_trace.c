@@ -113,8 +113,8 @@ PB_BPF_HELPER(get_stack)
 	uint64_t ips[PB_BPF_MAX_STACK];
 	int nr = -EINVAL;
 
-	/* build ids aren't supported, because they need files; a reader of the addresses can find
-	 * the build ids */
+	/* build ids aren't supported, because they are in the files of the traced program; a tool
+	 * that gets the addresses can find the build ids */
 	if (!(r4 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK)) && !(size % each))
 		nr = walk(run, ips, depth(size / each, skip));
 	if (nr >= 0 && (uint32_t)nr < skip)

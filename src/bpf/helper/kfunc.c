@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Iterators over numbers. The iterator is on the program's stack. The verifier lets only these
- * functions change the iterator. The iterator gives the numbers start ... end - 1. It gives at most
- * PB_BPF_MAX_ITERATIONS numbers, so that a loop that calls `next` ends.
+ * Iterators over numbers. The iterator is on the program's stack. The verifier lets only the
+ * functions of this file change the iterator. The iterator gives the numbers start ... end - 1. It
+ * gives at most PB_BPF_MAX_ITERATIONS numbers, so that a loop that calls num_next() ends.
  */
 #include <errno.h>
 #include "base/mem.h"

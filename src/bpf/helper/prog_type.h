@@ -5,9 +5,9 @@
  *
  * A program is written for a context with the kernel's layout (linux/bpf.h). This layout is called
  * the context's *shape*. The structure that a program actually gets is Patchbay's. pb_bpf_resolve()
- * rewrites each access to a field of the shape into one access to the field of the structure. So
- * the structure can have a pointer where the shape has a __u32. All other fields are at the same
- * place in shape and structure.
+ * rewrites each access to a field of the shape into one access to the field of the structure. So a
+ * __u32 of the shape can be a pointer in the structure, at another place. All other fields are at
+ * the same place in shape and structure.
  */
 #ifndef PB_BPF_HELPER_PROG_TYPE_H
 #define PB_BPF_HELPER_PROG_TYPE_H
@@ -76,9 +76,9 @@ enum pb_bpf_field_flags {
 struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* place and size in the shape */
-	uint16_t each;			/* if the field is an array, or a row of fields of one size,
-					 * and programs access whole elements: the size of an
-					 * element; otherwise 0 */
+	uint16_t each;			/* for an array, or a row of fields of one size, that
+					 * programs access in whole elements: the size of an
+					 * element; for other fields: 0 */
 	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
 					 * the kernel keeps the field */
 	uint16_t flags, kind;

@@ -181,8 +181,9 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 	}
 }
 
-/* If there is a target program, leaves the frame, as on exit, and jumps to the target, as if this
- * function's caller had called it. Otherwise continues with the next instruction. */
+/* If there is a target program, leaves the frame as on exit, and jumps to the target. The target
+ * then runs as if this function's caller had called it. If there is no target program, continues
+ * with the next instruction. */
 void pb_jit_tail_call(struct pb_jit *j)
 {
 	uint32_t stay;

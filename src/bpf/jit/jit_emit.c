@@ -181,7 +181,7 @@ void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v)
 {
 	uint64_t key = random_word(j);
 
-	/* v fits into 32 bits, and so does v ^ key, because v and key are sign-extended */
+	/* if v fits into 32 bits, v ^ key does, too, because v and key are both sign-extended */
 	if (wide && v == (uint64_t)(int64_t)(int32_t)v) {
 		key = (uint64_t)(int64_t)(int32_t)key;
 		pb_jit_rex(j, true, 0, reg, false);

@@ -114,7 +114,7 @@ bool pb_jit_flags_are_of(const struct pb_jit *j, const struct bpf_insn *i, bool 
 {
 	bool equality = BPF_OP(i->code) == BPF_JEQ || BPF_OP(i->code) == BPF_JNE;
 
-	/* a 32-bit operation clears the upper half, so the zero flag holds for 64 bits, too */
+	/* a 32-bit operation clears the upper half, so its zero flag is right for 64 bits, too */
 	return equality && !i->imm && j->zero_flag == i->dst_reg && (wide || !j->zero_wide) &&
 	       !(j->job->notes[j->i] & PB_JIT_TARGET);
 }

@@ -70,8 +70,8 @@ void pb_jit_store(struct pb_jit *j, const struct bpf_insn *i, unsigned width, bo
 	pb_jit_bytes(j, (uint32_t)i->imm, width == 8 ? 4 : (int)width);
 }
 
-/* Atomic OR, AND and XOR that return the old value. The processor has no instructions for them. The
- * code repeats a cmpxchg until no other thread has changed the word since it was read. */
+/* Atomic OR, AND and XOR that return the old value. The processor has no such instructions, so the
+ * code repeats a cmpxchg until no other thread has changed the word since the code read it. */
 static void fetch_loop(struct pb_jit *j, const struct bpf_insn *i, bool wide, unsigned op)
 {
 	int dst = REG(i->dst_reg), src = REG(i->src_reg);

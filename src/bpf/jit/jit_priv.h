@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The JIT's parts. jit_emit.c writes instructions of the processor. jit_alu.c, jit_mem.c and
- * jit_call.c use jit_emit.c to translate eBPF instructions. jit_fuse.c translates several of them
- * at once. jit_x86_64.c lays out the code.
+ * jit_call.c use jit_emit.c to translate eBPF instructions. jit_fuse.c translates several eBPF
+ * instructions into one. jit_x86_64.c lays out the code.
  *
  * Registers are assigned as in the kernel, so that a helper's arguments are already in the
  * registers where C code expects them:

@@ -22,8 +22,8 @@
  * (pb_jit_fixups), and not in the usual path.
  *
  * Fusion (jit_fuse.c). Two or three eBPF instructions may become one instruction of the processor.
- * A comparison with 0 may use the flags of the instruction before. Both are done only if no jump
- * leads to the second or third of these instructions.
+ * A comparison with 0 may use the flags of the instruction before. The JIT fuses instructions, or
+ * uses such flags, only if no jump leads to the second or third of these instructions.
  *
  * Blinding. If constants are blinded, executable memory contains no immediate operand that the
  * program chooses.

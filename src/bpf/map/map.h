@@ -122,9 +122,9 @@ struct pb_bpf_map_ops {
 	/* Reads an element and removes it. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	/* Cleans up after processes that died during an operation. Asks the kernel which processes
-	 * live. dead: 0, or the owner number of this process. The process that had this number
-	 * before has certainly died. The kernel can't report this, because this process now has the
-	 * number. If `repair` is NULL, the type needs no repair */
+	 * live. dead: 0, or the owner number of this process. In the second case, the process that
+	 * had the number before has certainly died. The kernel can't report this death, because
+	 * this process now has the number. If `repair` is NULL, the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */
@@ -174,11 +174,11 @@ struct pb_bpf_map {
 	 * owner: the number of this process among the processes that share the map (1 ... 1023).
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
-	 * Operations call `alive` when elements run out, when a lock or the bucket of a stack isn't
-	 * released, and when a full map refuses a key or a record. In the last case they ask at
-	 * most a few hundred times a second. If `alive` is NULL, it is unknown which processes
-	 * live, or runs may make no system calls. In this case other processes, or `repair`, clean
-	 * up after a dead process.
+	 * Operations call `alive` in three cases: elements run out, a lock or the bucket of a stack
+	 * trace isn't released, or a full map refuses a key or a record. In the last case,
+	 * operations call `alive` at most a few hundred times a second. If `alive` is NULL, it is
+	 * unknown which processes live, or runs may make no system calls. Then other processes, or
+	 * `repair`, clean up after a dead process.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);

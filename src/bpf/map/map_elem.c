@@ -176,7 +176,8 @@ uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link)
 	return NULL;
 }
 
-/* If a repair took this process for dead, the word may be another thread's by now. */
+/* If a repair has mistaken this process for dead, the word may belong to another thread by now. So
+ * the word is freed only if it still has this announcement. */
 void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word)
 {
 	uint64_t mine = announcement(m, link);
@@ -185,8 +186,9 @@ void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word)
 		pb_replace(word, &mine, 0);
 }
 
-/* The caller owns the element. The cmpxchg by which it took the element is a full barrier on x86.
- * So a thread whose announcement this function doesn't see will find another tag. */
+/* The caller owns the element. The cmpxchg by which the caller took the element is a full barrier
+ * on x86. So if this function doesn't see a thread's announcement, that thread will find another
+ * tag. */
 static bool is_announced(const struct pb_bpf_map *m, uint32_t link)
 {
 	const uint64_t *own = own_word(m, elem(m, link));
@@ -217,8 +219,8 @@ static void forget_changes(struct pb_bpf_map *m, struct lives *l)
 		forget_change(m, l, &hash_top(m)->changing[i]);
 }
 
-/* Sets announced elements aside. They go to another shard, so that the next call doesn't find them
- * again. */
+/* If a change of a free element is announced, sets the element aside and takes another one. The
+ * elements set aside go to another shard, so that the next call doesn't find them again. */
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 {
 	uint32_t aside[CHANGING], nr = 0, link;
@@ -374,11 +376,12 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * Counts the held room anew, and from that computes the free room. The free room can be wrong only
- * if processes died while they held room. A count is valid if a second count finds the same number,
- * and neither the words nor the free room have changed. Then no operation is under way, or the
- * operations under way make no progress. An operation without progress counts as holding room, so
- * the free room is never too large. If it is too small, it is counted again when it runs out.
+ * Counts the room that elements hold, and computes the free room from this count. The free room can
+ * be wrong only if processes died while they held room. A count is valid if a second count finds
+ * the same number, and neither the words nor the free room have changed. If a count is valid, no
+ * operation is under way, or the operations under way make no progress. An operation without
+ * progress counts as holding room, so the free room is never too large. If the free room is too
+ * small, the room is counted again when the free room runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {

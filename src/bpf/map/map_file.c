@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Creates and opens files of maps. A process that does so becomes an owner of the map. */
+/* Creates and opens files of maps. A process that creates or opens a map's file becomes an owner of
+ * the map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -174,8 +175,8 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access)
 	munmap(block, sizeof(struct pb_bpf_map_head));
 	if (!size)
 		return -EINVAL;
-	/* The pages are writable even for readers, because the reader of a ring buffer writes its
-	 * position. map->access has the actual rights. */
+	/* The pages are writable even if `access` is read-only, because the consumer of a ring
+	 * buffer writes its position. map->access has the actual rights. */
 	err = map_block(fd, size, span, true, &block);
 	if (err)
 		return err;

@@ -16,8 +16,8 @@
 
 /* Creates a map in a memfd. Other processes can get the descriptor of the memfd. */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
-/* Creates a map in an empty file that is open for reading and writing. The map keeps
- * fd until pb_bpf_map_close(). */
+/* Creates a map in an empty file that is open for reading and writing. The map keeps fd until
+ * pb_bpf_map_close(). */
 int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
 			 uint32_t id);
 

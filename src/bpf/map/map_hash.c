@@ -10,9 +10,9 @@
  *
  * Lookup (find). During a walk, an element may be freed and reused in another list. So a walk reads
  * an element's word and key, and then rereads the word that led to the element. If the reread word
- * has no mark and hasn't changed, the element was in the list when it was read. A walk that sees a
- * changed word starts again. If a walk meets a deleted element, it first unlinks the element
- * (sweep).
+ * has no mark and hasn't changed, the element was in the list when the walk read the element. A
+ * walk that sees a changed word starts again. If a walk meets a deleted element, it first unlinks
+ * the element (sweep).
  *
  * Update, if the key is absent:
  *   1. read the bucket's word; search the whole list; the key isn't found
@@ -35,9 +35,10 @@
  *
  * Barriers. The cmpxchg in step 3 is a release, which publishes the filled element. pb_load() is an
  * acquire. A signal handler may run any operation between any two instructions. To the interrupted
- * operation the handler is like another thread. An operation waits only for the lock of a value, if
- * BPF_F_LOCK is set. An operation gives up after MAX_WALKS disturbed walks. In this case an update
- * or removal returns -EBUSY, and a lookup acts as if the key were absent.
+ * operation the handler is like another thread. Only an operation with BPF_F_LOCK waits, for the
+ * lock of a value. An operation gives up after MAX_WALKS walks that other operations have
+ * disturbed. In this case an update or removal returns -EBUSY, and a lookup acts as if the key were
+ * absent.
  */
 #include "bpf/map/map_hash.h"
 
@@ -313,7 +314,7 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 		int err = f.link ? copy_out(m, f.link, value, flags) : -ENOENT;
 
 		pb_barrier();
-		/* if the element was reused meanwhile, this isn't the key's value */
+		/* if the element was reused meanwhile, the copy isn't the key's value */
 		if (err || pb_bpf_hash_is_same(m, f.link, f.tag))
 			return err;
 	}
@@ -451,8 +452,9 @@ static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32
 /*
  * Puts a new element into the list. A new key goes to the list's head. If the element replaces an
  * old element, one cmpxchg puts it after the old element and deletes the old element. The new
- * element takes over the old element's room, unless an earlier try has taken room for it. Returns 0
- * or -errno. Returns 1 if the cmpxchg has failed, because another thread has changed the word.
+ * element takes over the old element's room, unless an earlier try has taken room for the new
+ * element. Returns 0 or -errno. Returns 1 if the cmpxchg has failed, because another thread has
+ * changed the word.
  */
 static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct pb_bpf_found old,
 		  uint32_t *new, bool *counted)

@@ -29,10 +29,11 @@
  * Values that are changed in place. Between the search for a key and the change of its value, the
  * element may be deleted and reused for another key. So the changing thread first announces the
  * change: it writes {number of its process, link} to a word, and then checks that the element still
- * has its tag. A thread that takes a free element sets it aside while the element is announced. The
- * word is `small` of the element, if no value is there and no other thread has announced a change
- * of the element. Otherwise it is one of hash_top.changing. Values that are changed by
- * change_small() need no announcement, because its cmpxchg checks the element's word.
+ * has its tag. If a thread takes a free element and finds an announced change of this element, the
+ * thread sets the element aside. The announcement's word is the element's `small`, if `small` has
+ * neither a value nor another announcement. Otherwise the word is one of hash_top.changing. Values
+ * that are changed by change_small() need no announcement, because its cmpxchg checks the element's
+ * word.
  *
  * Circle: these files call each other. map_hash.c has the map type's operations and the walk along
  * a bucket's list. To make room it calls map_elem.c and map_lru.c, which repair and shorten lists
@@ -168,7 +169,7 @@ void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, u
  * pb_bpf_hash_end_change(). Returns the word that pb_bpf_hash_end_change() needs. NULL: all words
  * are in use, and the change isn't announced. */
 uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link);
-/* A full barrier. word: NULL does nothing. */
+/* Ends the announcement, with a full barrier. If word is NULL, does nothing. */
 void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word);
 /* Takes room for one more key. False: the map is full. */
 bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
@@ -203,8 +204,8 @@ int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
  * element. The thread that frees the element also gives its room back. */
 bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
 
-/* Returns whether the element is in its list and has the tag. A reused element has another tag. So
- * has an element whose successor was unlinked. */
+/* Returns whether the element is in its list and has the tag. An element gets another tag when it
+ * is reused, or when its successor is unlinked. */
 static inline bool pb_bpf_hash_is_same(const struct pb_bpf_map *m, uint32_t link, uint64_t tag)
 {
 	uint64_t next = pb_load(&elem(m, link)->next);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Removes keys from a hash. lookup_and_delete also takes the value. No update may be lost: each
- * update that reports success before the removal must be in the value that is taken, or it must
- * find the key removed and add it again. How this is ensured depends on the kind of value:
+ * Removes keys from a hash. lookup_and_delete also takes the value. No update may be lost: either
+ * the removal takes the updated value, or the update finds the key removed and adds it again. How
+ * this is ensured depends on the kind of value:
  *
  *   small values         one cmpxchg of {next, small} marks the element, and checks the value
  *   per-CPU values       are announced, and copied after the mark. An update in place looks for the
  *                        mark after it has changed the value, and searches again if it finds one
- *   values that are      are copied before the mark. An update replaces the element, so that the
- *   replaced             mark fails
+ *   values that are      are copied before the mark. An update after the copy replaces the element,
+ *   replaced             so the mark fails
  *   with BPF_F_LOCK      are copied before the mark, under the lock. As in Linux, an update under
  *                        the lock between copy and mark is lost
  */

@@ -15,9 +15,9 @@ struct seen {
 	uint64_t tag[MOST];
 };
 
-/* Collects at most MOST elements of a bucket, from the element that follows `after` on. If `after`
- * is 0, begins with the first element. s->more: the bucket has more elements. Returns 0, LOST,
- * SWEEP or DAMAGED. */
+/* Collects at most MOST elements of a bucket. Begins after element `after`, or with the first
+ * element if `after` is 0. s->more: the bucket has more elements. Returns 0, LOST, SWEEP or
+ * DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];

@@ -29,7 +29,7 @@ bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard)
 			e->ref = 0;
 			continue;
 		}
-		/* an element that isn't in its list yet still belongs to a thread */
+		/* as long as a new element is in no list, it belongs to the thread that fills it */
 		bucket = e->hash & m->mask;
 		if (pb_bpf_hash_in_list(m, bucket, link) != 1 ||
 		    !pb_bpf_hash_mark(m, link, word & TAGS))

@@ -37,7 +37,8 @@ static bool fits(const struct pb_bpf_map *outer, const struct pb_bpf_map *inner)
 {
 	const struct pb_bpf_map_attr *want = &outer->inner, *is = &inner->attr;
 
-	/* the verifier takes the values of inner maps for plain bytes (describe_inner()) */
+	/* special values are refused, because the verifier treats the values of inner maps as plain
+	 * bytes (describe_inner()) */
 	if (inner->special || want->type != is->type || want->key_size != is->key_size ||
 	    want->value_size != is->value_size || want->flags != is->flags)
 		return false;

@@ -63,7 +63,8 @@ static inline void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, 
 		       m->value_room);
 }
 
-/* Checks the flags: BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG exclude each other. */
+/* Returns false if both BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG are set, because these flags
+ * exclude each other. */
 static inline bool pb_bpf_access_ok(uint32_t flags)
 {
 	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (

@@ -8,8 +8,8 @@
  *
  * A reservation has three steps:
  *
- *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before that, the
- *      previous claim must be finished: the producers' position has left that claim's position
+ *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. The previous claim must
+ *      be finished by then: the producers' position is no longer that claim's position
  *   2. the record's header becomes BUSY if the producers' position is still the claim's position
  *   3. the producers' position moves to the end of the record
  *
@@ -26,9 +26,9 @@
  * A record's header has its owner's number. If the owner dies before it submits the record, a
  * repair discards the record. A repair runs when a producer finds the buffer full, or when the
  * consumer waits for the record. A submission writes the length with a full barrier. So either the
- * consumer sees the record, or the producer sees the consumer's position and wakes the consumer. A
- * signal handler may reserve a record between any two steps. The handler finishes the interrupted
- * claim first.
+ * consumer sees the submitted record, or the producer sees that the consumer's position is at the
+ * record, and wakes the consumer. A signal handler may reserve a record between any two steps. The
+ * handler finishes the interrupted claim first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"

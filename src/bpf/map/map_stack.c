@@ -159,8 +159,8 @@ int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr,
 
 /* ---- from outside ---------------------------------------------------------------------- */
 
-/* If the map is for build ids, writes addresses in their place. The kernel does so if it knows no
- * build id. */
+/* If the map is for build ids, writes addresses in place of the build ids, as the kernel does if it
+ * knows no build id. */
 static void out(const struct pb_bpf_map *m, char *value, const uint64_t *ips, uint32_t nr)
 {
 	uint32_t size = unit(&m->attr);

@@ -8,10 +8,10 @@
 
 /*
  * Puts a stack of nr addresses, innermost first, into the map. If a value has room for fewer
- * addresses, stores only the innermost ones. Returns the stack's id. flags: the flags of the
- * helper. Their number of frames to skip is ignored, because the caller has left these frames out
- * of ips. -EEXIST: another stack has the bucket. -EBUSY: a thread is filling the bucket. Context:
- * any.
+ * addresses, stores only the innermost ones. Returns the stack's id. flags: the flags of
+ * bpf_get_stackid. The number of frames to skip in these flags is ignored, because the caller has
+ * left these frames out of ips. -EEXIST: another stack has the bucket. -EBUSY: a thread is filling
+ * the bucket. Context: any.
  */
 int64_t pb_bpf_stack_put(struct pb_bpf_map *map, const uint64_t *ips, uint32_t nr, uint64_t flags);
 #endif

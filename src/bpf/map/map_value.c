@@ -50,7 +50,8 @@ void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void
 	}
 }
 
-/* A program may still hold the lock, because it has a pointer to the value of a deleted element. */
+/* Doesn't change the lock. A program with a pointer to the value of a deleted element may still
+ * hold the lock of this value. */
 void pb_bpf_value_clear(const struct pb_bpf_map *m, void *value)
 {
 	int32_t lock = m->types.spin_lock_off;
@@ -95,7 +96,8 @@ static uint32_t word_of(const struct pb_bpf_map *m, uint32_t thread)
 	return m->owner << THREAD_BITS | (thread & THREADS ? thread & THREADS : THREADS);
 }
 
-/* Takes a lock. Returns 0, or 1 if the holder had died. -EBUSY: the lock can't be taken. */
+/* Takes a lock. Returns 0 if the lock was free. Returns 1 if the lock was taken from a dead holder.
+ * -EBUSY: the lock can't be taken. */
 static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, int rounds)
 {
 	uint32_t was;

@@ -148,7 +148,8 @@ static int default_path(char *path, size_t size)
 	return 0;
 }
 
-/* Removes the id of each map that has no pin and is open in no process. */
+/* Removes the id (the link in directory `ids`) of each map that has no pin and is open in no
+ * process. */
 static void remove_unused(struct pb_bpf_pins *p)
 {
 	int copy = openat(p->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -218,7 +219,7 @@ static int link_fd(int fd, int dir, const char *name)
 }
 
 /* Maps of maps and of programs hold ids, so a new object must not get the id of an earlier object.
- * The file .last has the last id. Ids are reused only after INT32_MAX. */
+ * The file .last has the id of the newest object. Ids are reused only after INT32_MAX. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

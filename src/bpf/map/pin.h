@@ -5,8 +5,8 @@
  *
  * A path is relative to the tree's root, or absolute and inside the tree. No part of a path may
  * contain a dot (-EPERM), and no symbolic link may lead out of the tree (-EPERM). A map lives as
- * long as it is pinned or open in a process. All that time, a directory next to the tree has one
- * more link to the map's file. The name of this link is the map's id.
+ * long as it is pinned or open in a process. During this time, a directory next to the tree has
+ * another link to the map's file. The name of this link is the map's id.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -31,7 +31,7 @@ void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 /* Returns an id for a map or a program. No earlier map or program of the tree has had this id. Ids
  * are reused only after INT32_MAX. 0: an error; *err is -errno. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *pins, int *err);
-/* Creates a map that can be pinned. No other map of the tree has its id. */
+/* Creates a map that can be pinned. The new map's id is unique in the tree. */
 int pb_bpf_pins_create(struct pb_bpf_pins *pins, struct pb_bpf_map *map,
 		       const struct pb_bpf_map_spec *spec);
 /* Opens the map with this id. -ENOENT: there is no such map. */
@@ -49,8 +49,9 @@ int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char 
 		   uint32_t flags);
 
 /* The functions from here on act as in the kernel's file system, with one difference. Here all
- * names of a map are links to one file. So a rename from one of these names to another does
- * nothing: both names stay. In the kernel both names stay only if link() made them. */
+ * names of a map are links to one file. So a rename from one name of a map to another name of the
+ * same map does nothing: both names stay. In the kernel both names stay only if link() made
+ * them. */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);

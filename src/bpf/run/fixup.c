@@ -167,8 +167,8 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	/* a store of a value that isn't below a.below has no effect. A negative constant counts as
-	 * below: its low half is stored, as in the kernel */
+	/* a store of a value >= a.below has no effect. A negative constant counts as smaller: as in
+	 * the kernel, its low half is stored */
 	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
 		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
 	else if (write && a.below && info->form != PB_BPF_ST)
@@ -412,8 +412,8 @@ static int emit_all(struct out *o)
 			if (err)
 				return err;
 		} else if (sub) {
-			/* the program may take the subprogram's address, but no path calls the
-			 * subprogram */
+			/* no path calls the subprogram, but the program may take its address. So
+			 * the subprogram stays, and only returns 0 */
 			ALU64(BPF_MOV, BPF_K, 0, 0, 0);
 			emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 		}

@@ -93,7 +93,8 @@ uint64_t pb_bpf_fault(uint64_t ip)
 
 /* ---- pages ---------------------------------------------------------------- */
 
-/* If there is room, maps memory below this code, so that native code can call helpers directly. */
+/* If there is room, maps memory a short distance below Patchbay's own code, so that native code can
+ * call helpers by relative calls. */
 static void *map_near(size_t size)
 {
 	static uint64_t below = 1ull << 28;

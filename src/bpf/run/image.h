@@ -13,8 +13,9 @@
 #define PB_BPF_RUN_IMAGE_H
 #include "bpf/core/program.h"
 
-/* Functions that supply mappings. The default functions map memory near this code if there is room.
- * The agent has functions of its own, and sets pb_bpf_pages before it makes the first program. */
+/* Functions that supply mappings. The default functions map memory near Patchbay's own code if
+ * there is room. The agent has functions of its own, and sets pb_bpf_pages before it makes the
+ * first program. */
 struct pb_bpf_pages {
 	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
 						 * is no memory */

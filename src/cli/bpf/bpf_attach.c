@@ -74,8 +74,8 @@ static int make_output(struct bpf_attach *a)
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
-/* Puts an event into each element of each perf event array. bpf_perf_event_output() fails for an
- * element without an event. For the other elements, it writes the data to the output map. */
+/* Puts an event into each element of each perf event array. If the element has an event,
+ * bpf_perf_event_output() writes the data to the output map. Otherwise it fails. */
 static int fill_event_arrays(struct bpf_attach *a)
 {
 	uint32_t event = 0;
@@ -159,8 +159,8 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 	return pb_error(a->command, "%s: rejected: %s", p->name, why);
 }
 
-/* Notes the programs that agents get: the attached programs, and the programs that they reach by
- * tail calls. */
+/* Notes the programs that agents get: the attached programs, and the programs that an attached
+ * program may reach by tail calls. */
 static int take_loaded(struct bpf_attach *a)
 {
 	const struct pb_bpf_object *obj = a->session.object;
@@ -342,8 +342,8 @@ static uint32_t cpu_slots(void)
 	       PB_BPF_MAX_CPU_SLOTS;
 }
 
-/* Applies settings of --set to this process too, since programs are made before the agent reads its
- * control files. */
+/* Applies the eBPF settings of --set to this process. This process makes the programs before an
+ * agent reads the settings from its control files. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

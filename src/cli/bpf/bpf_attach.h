@@ -37,7 +37,8 @@ struct bpf_attach {
 
 /* Makes maps and programs, and sets o->hooks. */
 int bpf_attach_open(struct bpf_attach *a, struct record_options *o);
-/* Writes the file for agents, with the resolved o->hooks. Begins to print output. */
+/* Writes the file for agents, and begins to print output. Must be called after
+ * record_hooks_resolve() has resolved o->hooks. */
 int bpf_attach_publish(struct bpf_attach *a, struct record_options *o);
 /* Prints the rest of the output. If `show`, prints the maps' elements too. Removes the maps'
  * files. */

@@ -81,8 +81,8 @@ struct bpf_session {
 	const char *map_dir;		/* directory for files of an object's maps; NULL: the maps
 					 * have no files */
 	uint32_t cpu_slots;		/* number of per-CPU slots; 0: one for each processor */
-	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* the programs that maps of programs may
-							 * hold */
+	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* the programs that elements of maps may
+							 * refer to */
 	uint32_t nr_progs;
 	struct pb_bpf_objects objects;
 	struct pb_bpf_object *object;

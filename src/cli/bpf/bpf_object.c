@@ -45,7 +45,8 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 		err = -ENAMETOOLONG;
 	else
 		err = pin_new(pins, spec, path, map);
-	/* not -ENOENT: after -ENOENT from make_pinned(), pb_bpf_make() makes the map in memory */
+	/* -ENOENT is replaced: if make_pinned() returned it, pb_bpf_make() would make the map in
+	 * memory */
 	return err == -ENOENT ? -ENOTDIR : err;
 }
 

@@ -56,8 +56,9 @@ int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinn
 /* Finds the path of the program with this id. Returns false if there is no such program. */
 bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH]);
 
-/* Writes a program's file. maps: the ids of the nr_maps maps that instructions name by their index;
- * 0: the map wasn't made. *id becomes the program's id. Returns 0, or 1 after a message. */
+/* Writes a program's file. `maps` has nr_maps ids of maps: instructions name a map by the index of
+ * its id. The id 0 means that the map wasn't made. *id becomes the program's id. Returns 0, or 1
+ * after a message. */
 int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u,
 		  const struct bpf_loaded *l, const uint32_t *maps, uint32_t nr_maps, uint32_t *id);
 /* Maps a program's file, writable. The file stays mapped until the process ends. Returns NULL after

@@ -29,8 +29,9 @@ static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
 					   __ATOMIC_RELAXED);
 }
 
-/* Whether the code that has claimed ENTRYs is gone. It is if no code of the agent is interrupted.
- * If the program has handlers of which the agent doesn't know, it isn't known. */
+/* Returns whether code that has claimed ENTRYs is certainly gone. This is so if none of the agent's
+ * code is interrupted. If the program has handlers of which the agent doesn't know, interrupted
+ * code may go unnoticed, and the result is false. */
 static bool claims_are_old(const struct pb_thread *t)
 {
 	return !t->w.nr_pending && !pb_ring_unseen;
@@ -52,8 +53,8 @@ static bool claim_entry(struct pb_open_call *c, bool old)
 }
 
 /* Writes the ENTRY of c, which the caller has claimed. In a child that was forked meanwhile, the
- * call isn't claimed any more, because its ENTRY is the parent process's. False: there was no room.
- * The call's next callee, or the call's end, will try again. */
+ * call isn't claimed any more, because the parent process writes its ENTRY. So the child writes
+ * nothing. False: there was no room. The call's next callee, or the call's end, will try again. */
 static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 {
 	if (!change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_EMITTED) ||
@@ -64,10 +65,11 @@ static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 }
 
 /*
- * Claims the ENTRYs of all calls before it writes the first of them, and begins with the innermost
- * call. If a handler interrupts this and makes calls, it finds either no call claimed, or the
- * innermost one. So it writes all of the ENTRYs or none, and they come in the order of the calls.
- * The handler's own records may come before them.
+ * Claims the ENTRYs of all calls, from the innermost call outwards, before it writes the first of
+ * them. If a handler interrupts this function and makes calls, the handler finds either
+ * none of the calls claimed, or the innermost call claimed. So the handler writes either all of the
+ * ENTRYs or none, and the ENTRYs come in the order of the calls. The handler's own records may come
+ * before the ENTRYs.
  */
 bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c)
 {
@@ -156,7 +158,7 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 	struct pb_thread *t = context;
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	bool named = c->state != PB_ENTRY_LATE || pb_call_emitted(t, c);
-	/* code that has claimed the call and may go on no longer finds it claimed */
+	/* interrupted code may have claimed the call; if this code goes on, its claim is gone */
 	bool whole = c->state == PB_ENTRY_LEAF ||
 		     change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_SILENT);
 	uint64_t start = whole ? c->start | !c->start : PB_END_ENTRY;

@@ -22,8 +22,8 @@
 #include "engine/latch.h"
 #include "engine/graph/period.h"
 
-#define MOST_TRIES	4	/* number of times that a thread tries again to move to a stack, if
-				 * other threads move to it at the same time */
+#define MOST_TRIES	4	/* if other threads move to a stack at the same time, a thread tries
+				 * this many times again to move to the stack */
 
 uint32_t pb_max_depth;
 bool pb_calls_watching;

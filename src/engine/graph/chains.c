@@ -46,8 +46,8 @@ static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT)
 	.call = { { .word = (1l << 47) - 1, .state = PB_ENTRY_EMITTED }, { .word = PB_OPEN_END } },
 };
 
-/* Returns how many segments to map. If address space is limited, there are fewer, because the
- * program needs the space. */
+/* Returns how many segments to map. If the address space is limited, this number is smaller, to
+ * leave space for the program. */
 static uint32_t most_segments(void)
 {
 	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };

@@ -43,8 +43,8 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	return i;
 }
 
-/* Returns whether this process was forked while the handler ran. Either the handler has forked it,
- * or another handler that interrupted the handler. */
+/* Returns whether this process was forked while the handler ran. The handler itself, or
+ * another handler that interrupted it, may have forked. */
 static bool is_child(const struct pb_interrupted *i)
 {
 	return i->epoch != pb_process->epoch;

@@ -134,8 +134,7 @@ static bool is_shared(const struct pb_open_call *c)
 				       *(volatile const uint64_t *)&c->ret == PB_OPEN_NO_RET);
 }
 
-/* Closes the call in entry c, unless the entry's word is no longer `word`. slot: the slot of the
- * hit. */
+/* Closes the call in entry c if the entry's word is still `word`. slot: the slot of the hit. */
 static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 		       const struct pb_open_hooks *hooks)
 {

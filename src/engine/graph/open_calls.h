@@ -26,8 +26,8 @@ struct pb_open_call {
 	uint64_t start;
 	uint32_t site;
 	uint8_t state;
-	uint8_t record;		/* PB_OPEN_UNKNOWN, ...: how far the record of an interrupted exit
-				 * has come */
+	uint8_t record;		/* PB_OPEN_UNKNOWN, ...: the state of the record, if the call's
+				 * exit was interrupted */
 	uint16_t watch;		/* which eBPF programs run at the return: the ID of their struct
 				 * prog_site, or PB_WATCH_BELOW; 0: none */
 	uint64_t ret;		/* the return address. In the state "closing": the slot of the hit
@@ -42,8 +42,8 @@ _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 /* The `ret` of a call whose slot doesn't hold a return address. Several calls without a return
  * address may have the same slot. */
 #define PB_OPEN_NO_RET	1u
-/* The call has no eBPF programs of its own. But another call with the same return slot, which is
- * before it in the array, has some. */
+/* The call has no eBPF programs of its own. But a call before it in the array, with the same return
+ * slot, has some. */
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {

@@ -9,10 +9,10 @@
 #define PB_ENGINE_GRAPH_PERIOD_H
 #include "engine/graph/thread_state.h"
 
-/* Values that a thread's `lo` has instead of the low end of its stack. They send each entry to C,
- * and each exit that doesn't find its call as the innermost one. PB_LO_UNSETTLED: the thread is
- * changing stacks. PB_LO_FORMER: the period of the thread's stack is a former one, the stack's
- * `back` is set, or the agent is latched. */
+/* Values that a thread's `lo` has instead of the low end of its stack. With such a value, each
+ * entry goes to C. So does each exit whose call isn't the innermost open call. PB_LO_UNSETTLED: the
+ * thread is changing stacks. PB_LO_FORMER: the period of the thread's stack is a former one, the
+ * stack's `back` is set, or the agent is latched. */
 #define PB_LO_UNSETTLED		(~0ul)
 #define PB_LO_FORMER		(~7ul)
 

@@ -38,9 +38,9 @@ struct pb_stack {
 	bool exact;		/* the bounds were reported, not guessed */
 	bool alternate;		/* a thread's alternate stack for signal handlers */
 	struct pb_stack *back;	/* if a handler of which the agent doesn't know has brought the
-				 * thread to this alternate stack: the stack that it interrupted.
-				 * Otherwise NULL. Set when a thread comes to the stack, and without
-				 * meaning while no thread is on it */
+				 * thread to this alternate stack: the stack on which the thread was
+				 * interrupted. Otherwise NULL. Set when a thread comes to this
+				 * stack. Without meaning while no thread is on this stack */
 	bool closing;		/* a thread closes the calls that were left on this stack */
 	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
 	 * call of the own stack with a slot above this stack. The other two members are that call's

@@ -100,8 +100,9 @@ static int thread(void *arg)
 }
 
 /* Returns the thread's TID, or -errno. -EINTR: this is a forked child, in which the agent's state
- * isn't made again yet. A debugger of the program must see the thread, because the debugger sets a
- * breakpoint in a function that the thread calls (base/debugger.c). */
+ * isn't made again yet. The flags leave out CLONE_UNTRACED, so that a debugger of the program also
+ * traces the thread. The debugger sets a breakpoint in a function that the thread calls
+ * (base/debugger.c). In an untraced thread, the breakpoint's signal would kill the program. */
 static long start(struct start *s, uint8_t *top, unsigned long flags, struct waiter *w)
 {
 	uint64_t all = ~0ul, old;

@@ -138,8 +138,8 @@ static bool within_limit(uint64_t size)
 	return size <= (limit.soft & ~4095ul);
 }
 
-/* Locks all mappings, but faults no page in. A second call takes MCL_ONFAULT back for mappings that
- * the program makes later, unless `flags` has it. */
+/* Locks all mappings, but faults no page in. If `flags` has MCL_FUTURE without MCL_ONFAULT, a
+ * second call ends MCL_ONFAULT for the mappings that the program makes later. */
 static int lock_all_on_fault(int flags)
 {
 	int ret = original_mlockall(flags | MCL_ONFAULT);

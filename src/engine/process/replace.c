@@ -5,7 +5,7 @@
  * then jumps to site->body. For other functions, this is the copy of the displaced instructions.
  * For a replaced function, it is a thunk of replaced.S. The thunk calls the replacement, and then
  * records the end of the call. (A replacement that ends by a jump to the original needs no thunk.)
- * The original runs from the copy of its displaced instructions on.
+ * A call of the original begins at the copy of the original's displaced instructions.
  */
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The agent's messages to the recorder, and the answers. The connection gives up on a recorder that
- * doesn't live (wire.h): any call may return -ETIMEDOUT. After one call has returned this error,
- * all later calls return it at once.
+ * shows no sign of life (wire.h): any call may return -ETIMEDOUT. After one call has returned this
+ * error, all later calls return it at once.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -248,7 +248,8 @@ int pb_session_progs_error(struct pb_session *s, int error, const char *why)
 }
 
 /* Sends a message that asks for a file. Returns 0 if a descriptor came with the answer. Returns 1
- * if the observer hasn't got the file, and knows why. Otherwise returns -errno. */
+ * if the observer has no file to send; the observer already knows the reason. Otherwise returns
+ * -errno. */
 static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t len,
 		    const char *path, uint32_t answer, size_t answer_len, int *fd)
 {

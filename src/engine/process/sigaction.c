@@ -106,8 +106,8 @@ static bool show_stub(struct pb_context *c, uint64_t pc)
 	return original;
 }
 
-/* If an exit was interrupted, notes how far the exit's record has come. Code that closes the call
- * or lists open calls needs this. */
+/* If an exit was interrupted, notes the state of the exit's record. Code that closes the call or
+ * lists open calls needs this. */
 static void note_exit(const ucontext_t *uc)
 {
 	struct pb_hot_exit e;
@@ -128,9 +128,9 @@ static bool reports_pc(int sig)
 	return sig == SIGILL || sig == SIGFPE || sig == SIGTRAP;
 }
 
-/* Parts of the hit path have copies near modules (pb_near_make()). If the signal has interrupted
- * such a copy, the thread goes on at the same place in the original, because the agent's tables of
- * code describe only originals. */
+/* Parts of the hit path have copies near modules (pb_near_make()). The agent's tables of code
+ * describe only the originals. So if the signal has interrupted a copy, the thread goes on at the
+ * same place in the original. */
 static void leave_copy(int sig, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t pc = pb_context_pc(uc), to = pb_text_not_near(pc);
@@ -214,8 +214,8 @@ static handler_fn *take_handler(int sig)
 	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
 }
 
-/* Whether the agent must see the end of the program's signal handlers. It must if eBPF programs may
- * read memory, and the kernel can't be asked for the mask after a handler. */
+/* Returns whether the agent must see the end of the program's signal handlers. This is so if eBPF
+ * programs may read memory, and the agent can't ask the kernel for the mask after a handler. */
 static bool must_see_the_end(void)
 {
 	return pb_ftrace_regs && !pb_calls_are_safe();

@@ -31,7 +31,8 @@ struct pb_prog_run {
 	bool overridden;
 	bool at_entry;			/* the hit is at an entry: the stack pointer points to the
 					 * return address */
-	struct pb_prog_open *open;	/* NULL: the run is nested too deeply, see MOST_NESTED */
+	struct pb_prog_open *open;	/* NULL: the run is nested too deeply (MOST_NESTED in
+					 * prog_run.c) */
 };
 
 _Static_assert(offsetof(struct pb_prog_run, run) == 8, "prog_call.S");

@@ -6,11 +6,12 @@
  * interrupt a run. If the signal isn't a fault, it is queued again, and all signals but faults are
  * masked. The queued signal is delivered when the run is over. Some signals can't be queued:
  * faults, all signals under seccomp, signals whose handler has SA_RESETHAND, and signals whose
- * handler was installed past sigaction. The handler of such a signal may leave the run by a jump,
- * or end the thread. In this case the run never goes on. But it may hold a per-CPU slot, a record
- * reserved in a ring buffer, or a lock. These are given back when a later run of the thread begins,
- * if the later run's slot is on the same stack and not lower. If the thread has ended, a later
- * thread may reuse its struct pb_thread. The first run of the later thread then gives them back.
+ * handler was installed without libc's sigaction(). The handler of such a signal may leave the run
+ * by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU slot,
+ * a record reserved in a ring buffer, or a lock. When a later run of the thread begins, and its
+ * slot is on the same stack and not lower, all of these are given back. If the thread has ended, a
+ * later thread may reuse its struct pb_thread. The first run of the later thread then gives them
+ * back.
  */
 #include <signal.h>
 #include <sys/mman.h>

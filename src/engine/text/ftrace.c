@@ -146,8 +146,8 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-/* Marks the windows of exits that are wanted. Called for all modules before any site is prepared,
- * because several functions may have the same window. */
+/* Marks the windows of those exits that must be patched. Called for all modules before any site is
+ * prepared, because several functions may have the same window. */
 static void want_returns(struct pb_module *m)
 {
 	for (uint32_t i = 0; m->present && m->exits && i < m->analysis->nr_funcs; i++) {

@@ -38,8 +38,9 @@ static bool name_matches(const struct pb_pattern *p, const char *name, size_t n)
 	return strlen(p->function) == n && !memcmp(p->function, name, n);
 }
 
-/* Whether the pattern matches the function's name or one of its aliases. The recorder adds pattern
- * aliases to these names. Only an exact pattern matches a pattern alias. */
+/* Whether the pattern matches the function's name or one of its aliases. An alias that begins
+ * with PB_ALIAS_MARK comes from the recorder, and stands for a pattern that the agent can't match.
+ * Only an exact pattern matches such an alias. */
 static bool matches(const struct pb_pattern *p, const struct pb_module *m, uint32_t func)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis) + func;

@@ -119,8 +119,8 @@ int pb_text_commit(bool live);
 /* ---- returns (doc/design/returns.md) ---- */
 
 /* Returns whether the returns of the site's function can be hooked. For this, all exits of the
- * function must be known. Also, the agent must not have found that it can't patch one of their
- * windows. */
+ * function must be known. If the agent has already found that a window of these exits can't be
+ * patched, the result is false. */
 bool pb_site_returns(const struct pb_module *m, const struct pb_site *s);
 /* Returns whether the returns of the site's function are hooked in the present text. */
 bool pb_site_returns_on(const struct pb_module *m, const struct pb_site *s);

@@ -415,7 +415,7 @@ void pb_text_change_nops(struct pb_module *m, bool on)
 	}
 }
 
-/* Heap sort by address. The patches are nearly always in order, and then aren't sorted. */
+/* Heap sort by address. Nearly always the patches are already in order, and nothing is sorted. */
 static void sift_down(struct pb_patch *p, size_t root, size_t nr)
 {
 	for (size_t child; (child = 2 * root + 1) < nr; root = child) {

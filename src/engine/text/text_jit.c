@@ -3,8 +3,8 @@
  * Reports stubs to debuggers by gdb's JIT interface. The file of a module's stubs, with symbols and
  * unwind tables, is mapped (text_stubs.c). gdb reads the file from memory when gdb attaches, or
  * when it is notified (base/debugger.h). gdb expects that the section headers of this file have
- * addresses, and that symbols are relative to their sections, as in ET_REL. So the headers are
- * changed here, and nothing else.
+ * addresses, and that symbols are relative to their sections, as in ET_REL. So the code here
+ * changes the file's headers in memory, and nothing else.
  */
 #include <elf.h>
 #include <sys/mman.h>

@@ -14,10 +14,11 @@
  * targets lie below the module, where only the loader maps files. If there is no room below the
  * module, the targets lie far above it.
  *
- * Areas. The targets of one module are as far apart as the functions, so a mapping is needed for
- * each megabyte of them. It is called an area. An area costs address space, but memory only for its
- * pages with jumps. Areas belong to the holder of the text's lock. They are executable from the
- * start and never writable. An area is unmapped when the last jump in it goes.
+ * Areas. The targets of one module are as far apart as the module's functions. So each megabyte of
+ * addresses that contains targets needs a mapping, which is called an area. An area costs address
+ * space, but memory only for its pages with jumps. Areas belong to the holder of the text's lock.
+ * They are executable from the start and never writable. An area is unmapped when the last jump in
+ * it goes.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
@@ -120,7 +121,8 @@ static bool is_free(uint64_t target)
 }
 
 /* Chooses the displacement of the second jump: d3 and d2 both are d, d1 is 0. Tries values of d0
- * until no target overlaps another one or the end of a page. False: no value of d0 fits. */
+ * until both targets are free: neither overlaps another target or the end of a page. False: no
+ * value of d0 fits. */
 static bool place(struct shared *r, uint64_t first, uint32_t d)
 {
 	for (uint32_t d0 = 0; d0 < 16; d0++) {

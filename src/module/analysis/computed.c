@@ -5,7 +5,8 @@
  *
  * The instructions that compute the target determine the class. To find them, the search goes back
  * from the jump to the instruction that defines the jump's register. From this instruction it goes
- * back to the instructions that define the operands. Each search ends after MAX_BACK instructions:
+ * back to the instructions that define the operands. Each search ends after MAX_BACK instructions.
+ * These are the instructions to find, and their meanings:
  *
  *   movslq (%b,%i,4),%x; add %b,%x; jmp *%x     a table of offsets from the table's address
  *   lea table(%rip),%b; mov (%i4,%b),%eax; cltq; lea table(%rip),%c; add %c,%rax; jmp *%rax

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Some jumps leave the code of their FDE. This file sorts these jumps by their targets, and finds
- * the jumps to a given target. exits.c uses both. A piece of code without a name may be a function,
- * or a part of another function. Which of the two it is depends on all jumps that lead to the
- * piece.
+ * the jumps to a given target. exits.c needs all jumps to a piece of code that has no name. They
+ * show whether the piece is a function, or a part of another function.
  */
 #include "module/analysis/stages.h"
 

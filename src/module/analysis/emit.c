@@ -33,8 +33,9 @@ static bool same_name(const struct pb_cand *a, const struct pb_cand *b)
 	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
-/* Adds all names of a function except the best name, c[0]. .symtab and .dynsym mostly repeat each
- * other, and equal names with the same binding are neighbours. */
+/* Adds all names of a function except the best name, c[0]. If both .symtab and .dynsym have
+ * a name, the name is in c[] twice, and is added once. The two copies are neighbours, because
+ * equal names with the same binding are neighbours. */
 static uint32_t add_aliases(text *t, const struct pb_cand *c, size_t n)
 {
 	size_t at = t->n, i;

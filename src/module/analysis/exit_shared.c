@@ -11,8 +11,8 @@
  * struct pb_recipe). So a second jump must follow the `ret`. For a SHARED window, the code after
  * the `ret` is displaced to make room for the second jump. For a NEXT window, the second jump is
  * the jump of an entry or of another window of exits. If the second jump belongs to another window
- * of exits (`on`), a function that needs the NEXT window lists both windows, because both must be
- * patched.
+ * of exits (`on`), both windows must be patched. So a function that needs the NEXT window lists
+ * both.
  */
 #include "abi/analysis_access.h"
 #include "module/analysis/exit_shared.h"
@@ -85,7 +85,7 @@ static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_
 }
 
 /* Uses the jump of another exit's window as the second jump. That window is extended, so that it
- * begins right after the exit. */
+ * begins right after the exit `e`. */
 static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the file's tables of exits (abi/analysis.h). Each function whose exits can all be hooked
- * has a list of the windows that must be patched for this. The table of windows has only windows
+ * Makes the file's tables of exits (abi/analysis.h). If all exits of a function can be hooked, the
+ * function has a list of the windows that must be patched. The table of windows has only windows
  * that are in such a list. An entry's window may have become longer to hold exits. The longer
  * window then replaces the entry's old window in the table of functions.
  */

@@ -55,9 +55,9 @@ struct pb_an_window {
 	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
 	int16_t via;		/* offset of the slot from the window; 0: no slot */
 	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
-	int32_t on;		/* NEXT: this window's jump leads to the next window, whose jump
-				 * is executed, too. The index of that window; -1: it is an
-				 * entry's window */
+	int32_t on;		/* NEXT: index of the window of exits that has the second jump
+				 * (exit_shared.c); -1: an entry's window has the second jump.
+				 * Other kinds: -1 */
 	uint32_t recipe;
 };
 

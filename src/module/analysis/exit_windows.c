@@ -11,7 +11,8 @@
  *   JOINED          the window before the exit is made longer
  *   PADDING_SLOT,   a short jump, and a trampoline slot of five bytes within its reach. The slot
  *   CODE_SLOT       lies in padding, or in code that is displaced for the slot
- *   SHARED, NEXT    a jump of which only the first byte is the exit's own (exit_shared.c)
+ *   SHARED, NEXT    a jump whose first byte replaces the exit, and whose displacement is part of
+ *                   another jump (exit_shared.c)
  *
  * Entries got their windows and slots in an earlier stage, and keep them. The last four kinds are
  * tried only after all windows of the first four kinds are placed. So the last four kinds take only
@@ -97,7 +98,7 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 }
 
 /* Returns the window of f's entry as a window of exits. Adds that window to the windows of exits,
- * unless it was added last. */
+ * unless the window that was added last is the same. */
 static struct pb_an_window *entry_window(struct pb_placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;

@@ -37,7 +37,7 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 /* computed.c: classifies the jump e, which is of kind PB_EXIT_INDIRECT. */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
 /* True if the instruction writes to the return slot, takes the slot's address, or pops the slot.
- * The caller knows that the instruction uses the slot. */
+ * Must be called only for an instruction that uses the slot. */
 bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* True if the unit takes the address of a jump table (PB_COMPUTED_OFFSETS) that has a target in the
  * unit. */

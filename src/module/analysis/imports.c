@@ -2,7 +2,7 @@
 /*
  * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, which code
  * has its address taken, which functions resolve IFUNCs, and which text the loader rewrites. They
- * also give the contents, after loading, of the sections that hold the compiler's records
+ * also show which words the loader will write into the sections of the compiler's records
  * (__mcount_loc and similar; records.c). A program at a fixed address contains its pointers without
  * relocations. So in such a program, every aligned word that could be a pointer counts as a
  * pointer.
@@ -123,9 +123,9 @@ static void dynamic_relocations(struct pb_an *an)
 		an->an_flags |= PB_AN_TEXTREL;
 }
 
-/* Marks the addresses that the aligned words of a program at a fixed address may hold. An aligned
- * word may also be part of a switch's table, so it doesn't prove that a function begins at the
- * address. */
+/* For a program at a fixed address: takes each aligned word for an address, and marks the address
+ * if it lies in code. The word may also be part of a switch's table, so it doesn't prove that a
+ * function begins there. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;

@@ -23,8 +23,8 @@ static bool in_table(const char *const *table, size_t n, const char *name, size_
 }
 #define IN(table, name, len) in_table(table, pb_array_size(table), name, len)
 
-/* Any lazily bound call and any TLS access may run these functions. That includes calls and
- * accesses by the agent. */
+/* Any lazily bound call and any TLS access may run these functions, even a call or an access of the
+ * agent. */
 static const char *const loader[] = {
 	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
 	"_dl_tlsdesc_*", "__tls_get_addr*", "___tls_get_addr*", "__tls_get_addr_slow",
@@ -41,11 +41,11 @@ static const char *const start[] = {
 };
 
 /*
- * Memory tests fill all writable memory of a process with patterns, and restore it (for example,
- * for Redis' crash report). Their functions are not traced. While a memory test runs, the TLS word
- * that leads to the thread's state may hold a pattern, so a hit may fault. This fault can't be
- * caught: the thread's struct rseq may hold a pattern, too, and the kernel then kills the process
- * when it delivers a signal.
+ * Memory tests fill all writable memory of a process with patterns, and then restore it. For
+ * example, Redis runs one for its crash report. Functions of memory tests are not traced. While
+ * such a test runs, the TLS word that leads to the thread's state may hold a pattern. A traced call
+ * may then fault. This fault can't be caught: the thread's struct rseq may hold a pattern, too,
+ * and the kernel then kills the process when it delivers a signal.
  */
 static const char *const memtest[] = {
 	"memtest_*",

@@ -11,8 +11,8 @@
  *                                 patch; a sled of kind 0 is at an entry
  *   no record                     calls of the hooks, found by the sweep
  *
- * If a module has any of these signs, all functions without a sign are left alone, unless all sites
- * are wanted.
+ * If any function of a module has such a sign, the module's functions without a sign are refused.
+ * With PB_MODULE_ALL_SITES, they are not refused for this reason.
  */
 #include <errno.h>
 #include <string.h>

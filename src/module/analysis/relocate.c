@@ -17,10 +17,10 @@
  * return see the same stack as without tracing. The push stores the low half of the address
  * (sign-extended). After it, the movl stores the high half. Neither instruction changes flags. An
  * operand in memory is read before rsp moves, and is kept in the red zone below rsp. No signal
- * handler writes to the red zone, and the callee's own frame will lie there. So only the first
- * instruction can fault: by reading the operand or by pushing. All registers are then as at the
- * original call. One exception is a call of a non-canonical address: it faults in the jmp, after
- * rsp has moved, and not in the call.
+ * handler writes to the red zone, and the caller has no data there, because the callee's own frame
+ * will lie there. So only the first instruction can fault: by reading the operand or by pushing.
+ * All registers are then as at the original call. One exception is a call of a non-canonical
+ * address: it faults in the jmp, after rsp has moved, and not in the call.
  */
 #include "module/analysis/relocate.h"
 #include <Zydis/Zydis.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes the window of a jump: relocates the instructions that the jump would overwrite
- * (relocate.c), and refuses the window if the patched program could go wrong. The reasons for that
- * are a branch that leads into the jump, a relocation that changes bytes of the window, and a call
- * of a hook that lies only partly in the window.
+ * (relocate.c), and refuses the window if the patched program could go wrong. A window is refused
+ * if a branch leads into the jump, or if a relocation changes bytes of the window. It is also
+ * refused if it contains only a part of a hook call.
  */
 #include "base/base.h"
 #include "module/analysis/relocate.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes the unwind table of stubs. The caller adds stubs in the order of their addresses. Adjacent
- * stubs share an FDE if each of them has only the row of an entry. Context: any thread. */
+ * stubs share an FDE if the row of a function's entry is valid in all of their code. Context: any
+ * thread. */
 #ifndef PB_MODULE_STUB_ROWS_H
 #define PB_MODULE_STUB_ROWS_H
 #include "abi/analysis_place.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts calls, sums up arguments and results, and replaces a call. run_attach has the expected
- * values. */
+/* Counts calls, sums up arguments and results, and replaces a call by bpf_override_return().
+ * run_attach has the expected values. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program whose seccomp filter is set before the program begins. The filter kills the program at
- * some system calls. The program itself never makes these calls, but helpers of eBPF programs might
- * make them.
+ * A program whose seccomp filter is set before the program begins. If a thread makes one of the
+ * system calls in forbidden[], the filter kills the program. The program itself never makes these
+ * calls, but helpers of eBPF programs might make them.
  *
  * Built with -DLAUNCHER, this file is the launcher. The launcher sets the filter and executes
  * argv[1]. argv[1] is the build without -DLAUNCHER. If the launcher set the filter through libc,
@@ -82,8 +82,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The filter forbids queuing a signal, so the agent can't delay this signal. The handler interrupts
- * eBPF programs. */
+/* Without a seccomp filter, the agent delays a signal that arrives during an eBPF program. With the
+ * filter it doesn't, so this handler interrupts eBPF programs. */
 static void on_alarm(int sig)
 {
 }

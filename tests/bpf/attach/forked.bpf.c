@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes a record for each call. If the argument is 7777, the eBPF program kills the process while
- * the record is reserved. */
+/* Writes a record to a ring buffer for each call. If the argument is 7777, the eBPF program kills
+ * the process after it has reserved the record and before it submits the record. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

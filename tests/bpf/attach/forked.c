@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* forked.bpf.c kills the child while it has a record reserved. After that, the parent makes 50 more
+/* forked.bpf.c kills the child while a record is reserved. After that, the parent makes 50 more
  * calls. */
 #include <stdio.h>
 #include <sys/wait.h>

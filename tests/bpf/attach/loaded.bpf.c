@@ -26,7 +26,7 @@ static int count(int what)
 SEC("uprobe/libloaded-1.2.so:loaded") int on_loaded(struct pt_regs *ctx) { return count(0); }
 SEC("uretprobe/libloaded-1.2.so:loaded")
 int on_loaded_ret(struct pt_regs *ctx) { return count(PT_REGS_RC(ctx)); }
-/* makes a site of each of the library's 200 functions whose names begin with `many` */
+/* attaches to each of the library's 200 functions whose names begin with `many` */
 SEC("uprobe/libloaded-1.2.so:many*") int on_many(struct pt_regs *ctx) { return count(1); }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The maps have names that Patchbay could give to maps of its own: for output and for counts. */
+/* Patchbay adds two maps of its own, one for output and one for counts. Their names must not
+ * collide with the names of this object's maps. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

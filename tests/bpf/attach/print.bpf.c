@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports through trace_printk, a perf event array and a ring buffer. */
+/* Reports calls of add() through trace_printk, a perf event array and a ring buffer. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sections of newer libbpf versions. Two programs attach to all functions that match. The other
- * programs aren't attached: `asleep` isn't loaded because its section begins with "?", and the rest
- * can't be attached. */
+/* Sections of newer libbpf versions. Two programs attach to all functions that match a glob. The
+ * other programs aren't attached. `asleep` isn't loaded, because its section begins with "?". The
+ * rest have sections that Patchbay can't attach. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

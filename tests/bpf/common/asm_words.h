@@ -13,7 +13,7 @@ struct label {
 	uint32_t at;
 };
 
-/* An instruction whose target is a label; resolve() fills the target in. */
+/* An instruction that names a label as its target. resolve() computes the target. */
 struct use {
 	char name[48];
 	uint32_t insn;

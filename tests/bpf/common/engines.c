@@ -15,8 +15,9 @@ const char *const engine_names[NR_ENGINES] = {
 	"interpreter", "jit", "blinded jit", "baseline jit" };
 
 /*
- * At a program's start, r1 has the context, and no other register has an argument. The instructions
- * in start[] load three arguments from this context and call the test with these arguments.
+ * The test's instructions take arguments in r1, r2 and r3. But at a program's start, only r1 has an
+ * argument: the context. So the instructions in start[] load the three arguments from the context,
+ * and call the test's instructions.
  */
 struct arguments {
 	uint64_t mem, len, end;
@@ -86,7 +87,7 @@ static uint32_t find_subs(struct pb_bpf_sub *subs, const struct bpf_insn *insns,
 	return n;
 }
 
-/* In an engine's program, the offset of a call is the size of the caller's frame. */
+/* The engines expect the size of the caller's frame in the `off` field of a call instruction. */
 static void set_frames(struct bpf_insn *insns, uint32_t nr, const uint8_t *ops,
 		       const struct pb_bpf_sub *subs, uint32_t nr_subs)
 {

@@ -16,8 +16,8 @@
  * After a grace period, a work item of the kernel frees a program's code. This work item takes the
  * lock that also protects the allocation of code. If more than 1,024 of these work items are
  * queued, an allocation may wait for its CPU's work queue (purge_vmap_node) and never end. After
- * that no program can be loaded on the machine. This was seen with Linux 6.18. So if a test loads
- * thousands of programs, it waits for a grace period at regular intervals.
+ * that, no program can be loaded on the machine. This was seen with Linux 6.18. So a test that
+ * loads thousands of programs waits for a grace period at regular intervals.
  */
 #define LOADS_BETWEEN_GRACE_PERIODS	64
 

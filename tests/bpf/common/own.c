@@ -61,7 +61,8 @@ int own_load(struct own_prog *p, uint32_t type, const struct bpf_insn *insns, ui
 	int err;
 
 	memset(p, 0, sizeof(*p));
-	/* a subprogram may contain tail calls only if its return type is known */
+	/* A program with maps may make tail calls. A subprogram may contain tail calls only if
+	 * funcs[] describes it, because its return type must be known. */
 	if (nr_maps) {
 		v.funcs = funcs;
 		v.nr_funcs = find_funcs(insns, nr, funcs);

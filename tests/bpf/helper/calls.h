@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes series of helper calls: by our functions, and by a program in the kernel. The tests compare
- * what the calls return and what they change.
+ * Makes series of helper calls, in Patchbay and by a program in the kernel. The tests compare what
+ * the calls return and what they change.
  */
 #ifndef TESTS_BPF_CALLS_H
 #define TESTS_BPF_CALLS_H

@@ -278,8 +278,8 @@ TC int reads(struct __sk_buff *skb)
 	MIX(h, bpf_probe_read_kernel(buf, 8, p));
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 0, p));
-	/* for user addresses, the kernel returns another error than Patchbay, so only the sign goes
-	 * into the hash */
+	/* For user addresses, the kernel and Patchbay return different errors. So only the sign
+	 * goes into the hash. */
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)8) < 0);
 	MIX(h, *(long *)buf);
 	MIX(h, bpf_probe_read_kernel(buf, 8, (void *)0xdead000000000000) < 0);

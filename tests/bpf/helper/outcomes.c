@@ -36,9 +36,9 @@ static uint64_t as_newer(uint32_t id, uint64_t ret)
 
 /*
  * Returns whether a flaw of the kernel causes the difference at call i. When the kernel grows the
- * headroom of a buffer, it adds the growth to the offset of the transport header. It does this even
- * if the offset has the value "unset". Later the kernel treats the sum as a valid offset, and cuts
- * packets in the middle of their headers.
+ * headroom of a buffer, it adds the growth to the offset of the transport header, even if this
+ * offset has the value "unset". Later the kernel treats the sum as a valid offset, and cuts packets
+ * in the middle of their headers.
  */
 static bool is_kernels_flaw(const struct calls *c, uint32_t i)
 {

@@ -6,7 +6,8 @@
 
 /* The outcomes of the last series. */
 extern struct outcome ours, kernels;
-/* Counts the series whose comparison ended early, because a flaw of the kernel changed a call. */
+/* The number of series whose comparison stopped at a call, because a flaw of the kernel changed the
+ * call's result. */
 extern unsigned nr_flaws;
 
 /* Returns 0 if the outcomes are the same. Otherwise prints the differences and returns 1. */

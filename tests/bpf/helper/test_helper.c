@@ -12,8 +12,8 @@
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
-/* Returns whether the kernel lets programs of the type call the helper. The program passes no
- * arguments, so a refusal because of the arguments counts as true. */
+/* Returns whether the kernel lets programs of the type call the helper. The test's program passes
+ * no arguments. If the kernel refuses only the missing arguments, the function returns true. */
 static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 {
 	static char log[65536];
@@ -29,8 +29,9 @@ static bool kernel_allows(uint32_t type, uint32_t attach_type, uint32_t id)
 	return fd >= 0 || (!strstr(log, "unknown func") && !strstr(log, "cannot use helper"));
 }
 
-/* Returns whether kernels differ about a type and a helper. Kernels after 6.1 (seen in 6.18) allow
- * some helpers for more types. Some kernels don't have all helpers. */
+/* Returns whether some kernels let programs of the type call the helper, and other kernels don't.
+ * Kernels after 6.1 (seen in 6.18) allow some helpers for more types. Some kernels lack some of the
+ * helpers. */
 static bool is_newer(const struct pb_bpf_type *t, uint32_t id)
 {
 	static const struct { uint32_t id, sets; } newer[] = {
@@ -104,7 +105,7 @@ static void privileges(void **state)
 	assert_null(pb_bpf_helper_for(socket, 0, 0, BPF_FUNC_loop));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_loop));
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_BPF, BPF_FUNC_trace_printk));
-	/* like in the kernel, trace_printk needs CAP_BPF and CAP_PERFMON */
+	/* as in the kernel, trace_printk needs CAP_BPF and CAP_PERFMON */
 	assert_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_ALL, BPF_FUNC_trace_printk));
 	assert_non_null(pb_bpf_helper_for(socket, 0, PB_BPF_CAP_PERFMON, BPF_FUNC_skc_to_tcp_sock));
@@ -125,7 +126,7 @@ static void prototypes_differ_by_type(void **state)
 	assert_false(pb_bpf_helper_for(raw, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
 }
 
-/* Makes the kernel's checks of a prototype (check_func_proto) for every helper. */
+/* Checks the prototype of every helper as the kernel does in check_func_proto(). */
 static void prototypes_are_sound(void **state)
 {
 	for (uint32_t id = 1; id < __BPF_FUNC_MAX_ID; id++) {

@@ -247,8 +247,8 @@ static void functions(void **state)
 	assert_int_equal(v, 101);
 	assert_int_equal(DO(get_func_arg, P(&regs), 2, P(&v)), -EINVAL);
 	assert_int_equal(DO(get_func_arg_cnt, P(&regs)), 2);
-	/* at the function's entry, rsp points to the return address, so the function returns at
-	 * once */
+	/* As at a function's entry, rsp points to the return address. So override_return can take
+	 * the return address off the stack and put it into rip. */
 	regs.rsp = P(stack);
 	assert_int_equal(DO(override_return, P(&regs), 5), 0);
 	assert_true(regs.rax == 5 && regs.rip == 0x777 && regs.rsp == P(&stack[1]));
@@ -388,7 +388,8 @@ static void events(void **state)
 	pb_bpf_map_close(&map);
 }
 
-/* A signal handler runs a program while its thread holds the lock. */
+/* Tests a program in a signal handler whose thread already holds the lock. This program doesn't get
+ * the lock, and its unlock doesn't release the lock. */
 static void locks(void **state)
 {
 	struct pb_bpf_map_spec spec = {
@@ -444,7 +445,8 @@ static void sockets(void **state)
 	assert_int_equal(DO(skb_get_xfrm_state, P(&skb), 2, P(&got), sizeof(got), 0), -EINVAL);
 }
 
-/* Tries to grow a packet at both ends. Returns 0 if there was no room. */
+/* Tries to grow a packet at its head and at its tail. Returns 0 if both attempts fail because there
+ * is no room. */
 static int64_t result;
 static uint64_t enter_grow(const void *ctx, struct pb_bpf_run *r)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Compares our helpers with the kernel's helpers, by chosen and random series of calls. Compares
- * the returned values, the memory that the calls write, and the packet and context after the calls.
+ * Makes the same calls of our helpers and of the kernel's helpers. Some series of calls are chosen,
+ * others are random. Compares the returned values, the memory that the calls write, and the packet
+ * and context after the calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,8 +143,8 @@ static void formats(void **state)
 	assert_int_equal(differ, 0);
 }
 
-/* Tests random formats, valid and invalid. We must refuse the same formats as the kernel's verifier
- * and the kernel's helper together. */
+/* Tests random formats, valid and invalid. If the kernel's verifier or the kernel's helper refuses
+ * a format, Patchbay must refuse it. Patchbay must refuse no other format. */
 static void formats_refused(void **state)
 {
 	static const char alphabet[] = "%%%%%%dixXulspcKkBI46 0+-19a.\n\x01\x80,";
@@ -195,8 +196,8 @@ static void make_packet(struct calls *c)
 	p[12] = (uint8_t)(type >> 8);
 	p[13] = (uint8_t)type;
 	if (type == 0x8100 || type == 0x88a8) {
-		/* after the VLAN tag is removed, the packet must have room for an IP header;
-		 * otherwise the kernel moves bytes past the packet's end */
+		/* After a helper has removed the VLAN tag, the packet must still be long enough for
+		 * an IP header. Otherwise the kernel moves bytes past the packet's end. */
 		if (c->data_len < 80)
 			c->data_len = 80;
 		p[16] = rnd(2) ? 0x08 : 0x81;
@@ -438,7 +439,7 @@ static void random_xdp_ctx(struct calls *c)
 
 	if (!rnd(8))
 		((uint32_t *)&md)[2 + rnd(4)] = 1 + rnd(2);
-	/* the device with index 2 depends on the machine */
+	/* which device has an index above 1 depends on the machine */
 	if (md.ingress_ifindex > 1)
 		md.ingress_ifindex = 1;
 	memcpy(c->ctx, &md, sizeof(md));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares relocated instructions. libbpf shows these instructions only to the handler of a
- * section. So this file registers a handler for each section. libbpf creates the maps, relocates
- * the program and calls the handler. The handler compares the instructions and returns an error. So
- * libbpf doesn't load the program, and removes the maps and BTF from the kernel at once. Needs
- * root.
+ * Compares the relocated instructions of libbpf with those of our loader. libbpf shows its
+ * relocated instructions only to the handler of a section. So this file registers a handler for
+ * each section. libbpf creates the maps, relocates the program and calls the handler. The handler
+ * compares the instructions and returns an error. Because of the error, libbpf doesn't load the
+ * program, and removes the maps and BTF from the kernel at once. Needs root.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -196,8 +196,8 @@ int judge_load(const char *path, const char *target)
 
 	if (pb_bpf_object_open(path, &opts, &ours, err, sizeof(err)))
 		return 0;	/* judge without --load reports this error */
-	if (first)	/* if libbpf's table of handlers becomes empty, libbpf frees it twice; so
-			 * this handler is never removed */
+	if (first)	/* This handler is never removed. Otherwise libbpf's table of handlers
+			 * would become empty, and libbpf would free the table twice. */
 		libbpf_register_prog_handler("no/section", BPF_PROG_TYPE_UNSPEC, 0, NULL);
 	first = false;
 	now.ours = ours;

@@ -5,14 +5,14 @@
  *
  *   load_all [--kernel] [--rounds N] [--log LEVEL] FILE...
  *
- * Prints a line for each program whose type Patchbay runs. Tabs separate the fields:
+ * Prints a line for each program of a type that Patchbay can run. Tabs separate the fields:
  *   FILE, NAME, our result ("ok INSNS NS" or "refused ERRNO"), the kernel's result ("ok INSNS NS",
  *   "refused", "unknown", "-" without --kernel), our reason, the kernel's reason
  * INSNS is the number of instructions that the verifier has processed. NS is the time to verify the
- * program and to resolve it, without the JIT. The kernel's NS has the same parts. With --log, the
- * command instead prints each program's result and verifier log. --rounds N loads each program N
- * times, alternately in Patchbay and in the kernel. The line has the lowest NS of Patchbay and the
- * lowest NS of the kernel.
+ * program and to resolve it, without the JIT. The kernel's NS covers the same steps. With --log,
+ * the command instead prints each program's result and verifier log. --rounds N loads each program
+ * N times, alternately in Patchbay and in the kernel. The line has the lowest NS of Patchbay and
+ * the lowest NS of the kernel.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

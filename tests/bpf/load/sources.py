@@ -136,7 +136,7 @@ LINKED = [("linked_funcs", ["linked_funcs1", "linked_funcs2"]), ("linked_maps", 
 
 
 def link(top, name, parts):
-    """Links objects with bpftool. bpftool also links a single object."""
+    """Links objects with bpftool. `parts` may also be a single object."""
     out = os.path.join(top, "o", "linked_" + name.replace("/", "_") + ".o")
     if not os.path.exists(out):
         r = subprocess.run(["bpftool", "gen", "object", out + ".tmp"] + parts, capture_output=True)

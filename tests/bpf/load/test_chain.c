@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * If a program reaches other programs by tail calls, the loader also loads the other programs and
- * puts them into the arrays. The error or result must be the same as with libbpf and the kernel.
- * Each case of own/chain.bpf.c is an object of its own. If the test has no right to load programs
- * into the kernel, it uses a table of the kernel's results.
+ * puts them into the program arrays. The error or result must be the same as with libbpf and the
+ * kernel. Each case of own/chain.bpf.c is an object of its own. If the test has no right to load
+ * programs into the kernel, it uses a table of the kernel's results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,7 +123,8 @@ static void asked(void **state)
 	assert_non_null(strstr(log, "processed 2 insns"));
 	assert_int_equal(pb_bpf_machine_load(m, target, 0, NULL, 0), -EALREADY);
 	pb_bpf_machine_close(m);
-	/* this object's program `target` is loaded only on request */
+	/* this object's program `target` is loaded only on request, because its section begins
+	 * with "?" */
 	assert_int_equal(pb_bpf_machine_open(CHAIN_ASLEEP, NULL, &m, why, sizeof(why)), 0);
 	entry = (uint32_t)pb_bpf_machine_program(m, "entry");
 	assert_int_equal(pb_bpf_machine_load(m, entry, 0, NULL, 0), -EBADF);

@@ -347,7 +347,7 @@ static void made(void **state)
 						&id, 0), -ENOENT);
 	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "outer")].map, &zero,
 						&id, 0), 0);
-	/* the program's slot is filled when the program is made */
+	/* the array `jumps` contains the program only after the program is made */
 	assert_int_equal(pb_bpf_map_lookup_elem(m->maps[pb_bpf_object_map(o, "jumps")].map, &one,
 						&id, 0), -ENOENT);
 	assert_int_equal(pb_bpf_make_prog(m, tail, NULL, 0), 0);
@@ -449,7 +449,7 @@ static void poison(void **state)
 	assert_null(pb_bpf_object_explain(p, "0: (85) call unknown#1\n"));
 	assert_null(pb_bpf_object_explain(p, NULL));
 	p = prog(o, "enum_poison");
-	/* the load's second instruction has the poison, too */
+	/* the second half of the 64-bit load also has the poison */
 	assert_int_equal(p->insns[1].imm, PB_BPF_POISON);
 	assert_non_null(strstr(p->poison[0].text, "enum colour::NEVER = 3"));
 	pb_bpf_object_close(o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses include/patchbay/bpf.h like an embedding program, in one process with libbpf. */
+/* Uses include/patchbay/bpf.h like an embedding program. The process also uses libbpf. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,8 +149,8 @@ static void threads(void **state)
 	}
 	assert_int_equal(pb_bpf_machine_lookup(m, (uint32_t)pb_bpf_machine_map(m, "by_size"), &key,
 					       &n, 0), 0);
-	/* if several threads find no element, one thread inserts it; the inserts of the other
-	 * threads fail, and their calls aren't counted */
+	/* If several threads find no element at first, one thread inserts the element. The inserts
+	 * of the other threads fail, and one call of each of these threads isn't counted. */
 	assert_in_range(n, 80000 - 3, 80000);
 	pb_bpf_machine_close(m);
 }

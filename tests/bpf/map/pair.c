@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A map of this kernel and our map with the same attributes (pair.h). A map of maps gets inner
- * maps. Our map finds its inner maps by `struct pb_bpf_objects`.
+ * Makes a map of this kernel and our map with the same attributes (pair.h). For a map of maps, also
+ * makes inner maps. Our map finds its inner maps through `struct pb_bpf_objects`.
  */
 #include <linux/btf.h>
 #include <stdarg.h>
@@ -126,8 +126,8 @@ bool pair_of_maps(const struct pair *p)
 	return pair_is(p, BPF_MAP_TYPE_ARRAY_OF_MAPS) || pair_is(p, BPF_MAP_TYPE_HASH_OF_MAPS);
 }
 
-/* Returns the index of an inner map by its id. An inner map has different ids in the kernel and in
- * Patchbay. */
+/* Returns the index of the inner map with this id. An inner map has different ids in the kernel and
+ * in Patchbay. */
 static uint32_t number_of_id(const struct pair *p, uint32_t id)
 {
 	for (uint32_t i = 0; i < NR_INNER; i++)

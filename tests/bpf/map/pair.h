@@ -26,11 +26,11 @@ struct pair {
 	struct pb_bpf_objects objects;
 };
 
-/* how many differences, and how many comparisons there were */
+/* the numbers of differences and of comparisons */
 extern uint64_t pair_failures, pair_checks;
 
-/* Makes both maps, and the inner maps. Compares the two results. The caller sets p->spec and
- * p->seed before. Returns whether both maps exist. */
+/* Makes both maps, and the inner maps. Compares the two results. The caller must have set p->spec
+ * and p->seed. Returns whether both maps exist. */
 bool pair_make(struct pair *p);
 /* `made` is pair_make()'s result. */
 void pair_unmake(struct pair *p, bool made);
@@ -52,6 +52,7 @@ static inline long kernel_ret(long ret)
 	return ret < 0 ? -errno : ret;
 }
 
-/* The kernel's operation cmd on an element of a map. Returns the result, or -errno. */
+/* Applies the command cmd of bpf(2) to an element of the kernel's map fd. Returns the result, or
+ * -errno. */
 long pair_kernel_elem(int cmd, int fd, const void *key, void *value, uint64_t flags);
 #endif

@@ -148,8 +148,8 @@ static int by_bytes(const void *a, const void *b)
 	return memcmp(a, b, ROW);
 }
 
-/* Collects all keys. A hash of the value follows each key. If the map has no order, the rows are
- * sorted. */
+/* Stores a row for each element in out[]: the key and a hash of the value. If the map has no order,
+ * sorts the rows. */
 static int all(struct pair *p, bool kernel, uint8_t (*out)[ROW], int most)
 {
 	static uint8_t value[VALUES];

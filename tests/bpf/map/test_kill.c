@@ -193,7 +193,7 @@ static uint32_t nr_keys(struct pb_bpf_map *m)
 	return nr;
 }
 
-/* No change of a value may be announced any more. */
+/* Checks that no change of a value is still announced (map_hash.h). */
 static void check_changes(struct pb_bpf_map *m)
 {
 	for (uint32_t i = 0; i < CHANGING; i++)
@@ -278,8 +278,8 @@ static void check_ringbuf(struct pb_bpf_map *m)
 
 /*
  * Checks the map while no other process uses it. A dead process may hold its lock for a moment
- * after waitpid(). The reason: the lock is released with the process's memory, and a reader of
- * /proc/PID/stat keeps that memory for a moment.
+ * after waitpid(), because the kernel releases the lock together with the process's memory. A
+ * reader of /proc/PID/stat can keep that memory alive for a moment.
  */
 static void check(struct pb_bpf_map *m, int least, int most)
 {

@@ -129,8 +129,8 @@ static void hash_threads(void **state)
 	}
 }
 
-#define FULL	40	/* a batch collects at most 32 elements of a bucket at once, so this bucket
-			 * needs a second step */
+#define FULL	40	/* a batch collects at most 32 elements of a bucket at once, so a bucket
+			 * with 40 elements needs a second step */
 
 static int64_t count_one(void *arg, struct pb_bpf_map *m, const void *key, void *value)
 {
@@ -139,7 +139,7 @@ static int64_t count_one(void *arg, struct pb_bpf_map *m, const void *key, void 
 }
 
 /* Calls lookup_and_delete_batch with room for `room` elements until the map is empty. Returns the
- * number of elements that it got. */
+ * number of elements that all calls returned. */
 static uint32_t take_all(struct pb_bpf_map *m, uint32_t room)
 {
 	uint64_t keys[FULL], values[FULL], seen = 0, cursor = 0;
@@ -374,8 +374,8 @@ static void stacks(void **state)
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_int_equal(out[3], 4);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20), -EINVAL);
-	/* pretends that another thread is filling the slot; only a put of the same stack
-	 * succeeds */
+	/* pretends that another thread is filling the slot: a put succeeds only if the slot already
+	 * has the same stack */
 	++*(uint64_t *)m.elems;
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), id);
 	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), -EBUSY);

@@ -110,8 +110,9 @@ static void same_tree(const char *why)
 	}
 }
 
-/* In Patchbay, two pins of a map are links to one file. In the kernel, they are two files. So a
- * rename of one pin to the other pin has different results. */
+/* Returns whether two pins are links to one file. In Patchbay, all pins of a map are such links. In
+ * the kernel, each pin is a separate file. So if one pin of a map is renamed to another pin of the
+ * same map, the results differ. */
 static bool same_file(const char *a, const char *b)
 {
 	char path[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Interrupts operations of hashes at each instruction. The handler runs other operations on the
- * same key. So it shows races with threads of any process.
+ * Interrupts operations of hashes at each instruction. The signal handler runs other operations on
+ * the same key. So the test finds the races that other threads and processes could cause.
  *
  * - While a value is changed in place, the handler deletes the key and adds another key, which may
  *   get the same element. The value of the other key must stay what the handler has written.
@@ -72,8 +72,8 @@ static void make_map(uint32_t type, uint32_t value_size, bool locked)
 	assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
 }
 
-/* Runs the operation once for each of its instructions, and interrupts it there. Each time, the map
- * has only KEY at the beginning. check() is called afterwards. */
+/* Runs the operation once for each of its instructions, and calls handler() at this instruction.
+ * Before each run, the map has only KEY. After each run, calls check(). */
 static void interrupt(void (*handler)(void), int (*operation)(uint64_t *value),
 		      void (*check)(int ret, const uint64_t *value))
 {
@@ -219,7 +219,8 @@ static void taken_values(void **state)
 
 /* ---- without interruptions ------------------------------------------------------------- */
 
-/* A program that holds the lock of a value keeps it if the element is reused. */
+/* A program holds the lock of a value. The lock stays held even if the element is deleted and
+ * reused for another key. */
 static void a_lock_stays_held(void **state)
 {
 	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS], *held;
@@ -238,7 +239,8 @@ static void a_lock_stays_held(void **state)
 	pb_bpf_map_close(&map);
 }
 
-/* Without a free word, a change isn't announced. Then values are still changed. */
+/* A thread announces a change of a value in a word (map_hash.h). Even if no word is free, an update
+ * must change the value. */
 static void all_words_are_in_use(void **state)
 {
 	uint64_t key = KEY, other = OTHER, value[CPU_SLOTS * WORDS], out[CPU_SLOTS * WORDS];
@@ -258,7 +260,7 @@ static void all_words_are_in_use(void **state)
 	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
 	assert_int_equal(pb_bpf_map_lookup_elem(&map, &key, out, 0), 0);
 	assert_memory_equal(out, value, sizeof(out));
-	/* the announced element isn't used for another key */
+	/* while a change of the element is announced, the element isn't reused for another key */
 	assert_int_equal(pb_bpf_map_delete_elem(&map, &key), 0);
 	assert_int_equal(pb_bpf_map_update_elem(&map, &other, value, BPF_ANY), 0);
 	assert_int_not_equal(link_of(other), link);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The conformance suite. Runs the cases of data files on the interpreter and the JIT: first without
- * the verifier, then as programs that our verifier has accepted. conformance/README.md describes
- * the data files. If permitted, the suite also runs the cases in this machine's kernel. For each
- * case, the assembler must read the disassembler's output and make the same instructions.
+ * The conformance suite. Runs the cases of data files on all engines: first without the verifier,
+ * then as programs that our verifier has accepted. conformance/README.md describes the data files.
+ * If permitted, the suite also runs the cases in this machine's kernel. For each case with valid
+ * instructions, the assembler must make the same instructions from the disassembler's output.
  *
  *	bpf_conformance [--no-kernel] [--only NAME] [--verbose] FILE...
  */
@@ -169,7 +169,7 @@ struct expected {
 	uint64_t result;
 };
 
-/* Returns memory of len bytes that ends before an inaccessible page. */
+/* Returns memory of len bytes. An inaccessible page follows the memory. */
 static uint8_t *at_the_end(uint32_t len)
 {
 	static uint8_t *end;
@@ -248,8 +248,8 @@ static bool run_kernels(const struct one *c, const struct expected *want, uint32
 	return good;
 }
 
-/* Our verifier and resolver process the program that the kernel would get. Runs the resulting
- * program. */
+/* Verifies and resolves the same XDP program that the kernel gets (kernel_run.h). Runs the result
+ * on all engines. */
 static bool run_verified(const struct one *c, const struct expected *want, uint32_t nr)
 {
 	static struct bpf_insn all[MOST_INSNS + KERNEL_AROUND];

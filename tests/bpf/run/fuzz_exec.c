@@ -133,7 +133,7 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	struct engine_prog p;
 	bool ret = false;
 
-	/* if the kernel refuses a program, it may not be safe to run the program */
+	/* a program that the kernel refuses may be unsafe to run */
 	if (!opt.kernel || kernel_prog_load(&k, insns, nr, GEN_MEMORY, NULL, 0))
 		return false;
 	if (!engine_prog_make(&p, insns, nr)) {
@@ -151,8 +151,8 @@ static bool differs(uint32_t nr, const uint8_t *in)
 	return ret;
 }
 
-/* Removes instructions that aren't needed for the difference. The remaining program in insns shows
- * the difference with the same input. */
+/* Replaces instructions that aren't needed for the difference by jumps to the next instruction. The
+ * resulting program in insns still shows the difference with the same input. */
 static void reduce(uint32_t nr, const uint8_t *in)
 {
 	const struct bpf_insn nop = { .code = BPF_JMP | BPF_JA };

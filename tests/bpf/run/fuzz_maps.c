@@ -2,8 +2,8 @@
 /*
  * Verifies random programs with maps, and runs them on all engines and in this machine's kernel. A
  * program starts with empty maps and gets several packets, one after another. All engines and the
- * kernel get the same packets. On all of them, results and packets must be the same after each run,
- * and maps must be the same at the end.
+ * kernel get the same packets. After each run, all must have the same result and packet. At the
+ * end, all must have the same contents in their maps.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */
@@ -120,7 +120,8 @@ static void print_program(uint32_t nr)
 	}
 }
 
-/* Returns 0 or -errno. If a run didn't return KERNEL_DONE, returns -EPROTO. */
+/* Runs the program on one engine, or in the kernel, with all inputs. Returns 0 or -errno. -EPROTO:
+ * a run didn't return KERNEL_DONE. */
 static int run_side(int side, const struct own_prog *p, int fd, uint64_t state)
 {
 	uint8_t in[GEN_MEMORY + 16] = { 0 };

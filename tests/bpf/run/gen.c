@@ -23,8 +23,8 @@ struct gen {
 	uint32_t budget;		/* how many statements may still follow */
 	int sub, nr_subs;
 	int slots;			/* 8-byte slots on this function's stack */
-	uint16_t busy;			/* registers that hold counters: statements don't change
-					 * them */
+	uint16_t busy;			/* bit r: register r holds a counter, and statements
+					 * must not change it */
 	struct { uint32_t insn; int sub; } calls[256];
 	uint32_t nr_calls;
 	bool maps;
@@ -239,8 +239,8 @@ static void packet_access_by_reg(struct gen *g)
 	put(g, BPF_MOV64_IMM(e, imm(g)));
 }
 
-/* Makes only loads. After a store at an unknown offset, Linux 6.18 may still rely on the old value
- * of a stack slot. */
+/* Loads from the stack at an offset in a register. Makes no store at such an offset, because Linux
+ * 6.18 may still rely on the old value of the stack slot after such a store. */
 static void stack_load_by_reg(struct gen *g)
 {
 	uint8_t p = target(g);
@@ -278,9 +278,9 @@ static void atomic(struct gen *g)
 	/* Linux 6.18 doesn't always clear the upper half of r0, so the program clears it */
 	if (op == BPF_CMPXCHG && !wide)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
-	/* Linux 6.18 also loses the precision of a fetched value. As a result, it removes branches
-	 * that are taken. So the program stores the value in the packet and loads it again. After
-	 * that, the verifier knows nothing about the value. */
+	/* The verifier of Linux 6.18 also loses the precision of a fetched value. As a result, it
+	 * removes branches that are taken. So the program stores the value in the packet and loads
+	 * it again. After that, the verifier knows nothing about the value. */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);
@@ -339,7 +339,7 @@ static void loop(struct gen *g, int depth)
 	g->busy &= (uint16_t)~(1u << counter);
 }
 
-/* Makes a call. If a counter is in r0 to r5, makes no call, because the call would destroy the
+/* Calls a subprogram. If a counter is in r0 to r5, does nothing, because a call would destroy the
  * counter. */
 static void call(struct gen *g)
 {

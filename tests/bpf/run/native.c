@@ -139,8 +139,8 @@ void long_programs_get_native_code(void **state)
 			uint32_t left = NR - 2 - i, by;
 
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-			/* kind 0: all jumps are alike; a jump can be short if the next jump is
-			 * short */
+			/* Kind 0: all jumps skip the same number of instructions. Whether a jump
+			 * can be short depends on the jumps that it skips. */
 			by = kind == 0 ? 20 :
 				kind == 1 ? (uint32_t)(seed >> 40) % 60 :
 				(uint32_t)(seed >> 40) % 32768;
@@ -227,8 +227,8 @@ void frames_are_a_chain(void **state)
 	for (int n = 0; n < nr_trace; n++)
 		inside += (uint64_t)trace[n] - code < p->jited_len;
 	assert_int_equal(inside, 4);
-	/* outside of this function, the frames are the same as in the first backtrace(); a
-	 * sanitizer's backtrace() adds a frame */
+	/* Outside of this function, both traces must have the same frames. The loop skips two
+	 * frames of outer[], because a sanitizer's backtrace() adds a frame. */
 	assert_true(nr_trace > nr_outer && nr_outer > 3);
 	for (int n = 1; n < nr_outer - 1; n++)
 		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);

@@ -171,8 +171,8 @@ static uint64_t which(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e
 
 /*
  * A tail call in a subprogram ends only the subprogram. The caller of the subprogram continues with
- * the other program's result. The caller keeps its registers, stack and identity. The two programs
- * may have different engines.
+ * the other program's result. The caller's registers and stack are unchanged, and helpers again see
+ * the caller in run->prog. The two programs may run on different engines.
  */
 static void tail_call_in_a_subprogram(enum engine first, enum engine second)
 {

@@ -17,15 +17,16 @@ enum engine { INTERPRETER, JIT, BLINDED, NR_ENGINES };
 /* Programs that are made after this call use engine e. */
 void choose(enum engine e);
 
-/* Makes a program of nr instructions. Other properties are those of `from`. The opcode of
- * instruction i is special[i] unless that is 0; special may be NULL. */
+/* Makes a program of nr instructions. Other properties are those of `from`. If special[i] isn't 0,
+ * it is the opcode of instruction i. special may be NULL. */
 struct pb_bpf_prog *make_of(const struct pb_bpf_prog_spec *from, const struct bpf_insn *insns,
 			    uint32_t nr, const uint8_t *special);
 #define MAKE(spec, insns, special) make_of(spec, insns, pb_array_size(insns), special)
 
 uint64_t run_with(const struct pb_bpf_prog *p, void *ctx);
 
-/* A helper that calls the callback func n times, or until the callback doesn't return 0. */
+/* A helper that calls the callback func up to n times. Stops if the callback returns a value other
+ * than 0. */
 uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, uint64_t r5,
 	      struct pb_bpf_run *run);
 

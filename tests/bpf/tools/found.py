@@ -18,7 +18,7 @@ class Found:
         self.counted = collections.defaultdict(dict)
         self.said = []          # the program's lines
         self.symbols, self.variables, self.stderr = [], {}, ""
-        self.by_kernel = False      # whether the kernel ran the tool (oracle.c)
+        self.by_kernel = False      # the kernel ran the tool (oracle.c)
 
     def elements(self, name):
         for known, elements in self.maps.items():
@@ -62,9 +62,10 @@ class Found:
 
 
 def entry_chain(found, *names):
-    """Returns the stack that a tool must find at the entry of names[0]. At an entry, kernels before
-    6.11 unwind from the caller's frame pointer. So the kernel's stack doesn't have the caller
-    itself."""
+    """Returns the function names that a tool must find on the stack at the entry of names[0].
+    `names` is the complete stack. At a function's entry, the frame pointer is still the caller's.
+    Kernels before 6.11 unwind from this frame pointer, so their stack lacks the caller,
+    names[1]."""
     release = tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2])
     return names[:1] + names[2:] if found.by_kernel and release < (6, 11) else names
 

@@ -63,9 +63,9 @@ class Lineardist(Tool):
 
 
 class Stackcount(Tool):
-    """If two stacks have the same slot of the map, the second stack is lost. So the map has many
-    slots. The depth of stacks is limited to the program's own functions. These functions have the
-    same addresses in each run, so the stacks get the same slots in each run."""
+    """If two stacks hash to the same slot of the map, the second stack is lost. Therefore, the map
+    has many slots. A value of 32 bytes holds only four addresses, all of the program's own
+    functions. These addresses don't change between runs, so each run uses the same slots."""
     maps = ("stacks:max_entries=16384,value_size=32",)
 
     def summary(self, found):
@@ -112,11 +112,11 @@ class Filters(Tool):
         return [52, 52, 52, 52]
 
     def check(self, found):
-        """Sets one constant after the other. Each setting in `out` filters out all calls.
-        only_comm=calls filters out no call."""
+        """Sets one constant after the other. Each setting in `out` must filter out all calls.
+        only_comm=calls must let all calls pass."""
         if found.by_kernel:
             return
-        # there is no task, so a read of its fields gives 0
+        # Patchbay has no struct task_struct, so a read of its fields gives 0
         same("parent", found.variable("parent", "q"), 0)
         for setting in self.out + ("only_comm=calls",):
             self.globals = (setting,)

@@ -32,7 +32,8 @@ def wait_port(port, process):
 
 
 class Sniff(Tool):
-    """The concatenated data of gzip's writes must be gzip's output."""
+    """The data of gzip's writes must be gzip's output. A record has at most 8,192 bytes of a
+    write."""
     globals = ("only_fd=-1",)
 
     def command(self):

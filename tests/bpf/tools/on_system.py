@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tools that trace how a program uses the system: memory, locks, files, connections. In one test,
-several processes use a pinned program."""
+"""Tools that trace how a program uses the system: memory, locks, files, connections. In the test of
+payments, several processes run a pinned program."""
 import collections
 import os
 import shutil

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel as the reference implementation. Loads an object with libbpf, starts a process, and
- * attaches the programs to the process by uprobes. Prints each record when it comes. Prints the
- * maps at the end.
+ * Runs a tool's object in the kernel, which is the reference implementation. Loads the object with
+ * libbpf, starts a process, and attaches the object's eBPF programs to the process as uprobes.
+ * Prints each record when it arrives, and the maps at the end.
  *
  *   oracle [--map=NAME:max_entries=N,value_size=N]... [--global=NAME=NUMBER]... [--btf=FILE]
  *          OBJECT -- PROGRAM [ARGS]
@@ -67,7 +67,8 @@ static void on_lost(void *arg, int cpu, __u64 n)
 	exit(9);
 }
 
-/* Sets sizes of a map. `text` is "NAME:max_entries=N,value_size=N"; either size may be missing. */
+/* Sets the sizes of a map. `text` is "NAME:max_entries=N,value_size=N"; either size may be
+ * missing. */
 static void resize(struct bpf_object *o, const char *text)
 {
 	char name[64];
@@ -140,7 +141,7 @@ static void listen_to(struct bpf_object *o)
 }
 
 /* Attaches the program of a section "uprobe/PATH:FUNCTION" or "uretprobe/PATH:FUNCTION". Programs
- * of other sections aren't attached; tail calls reach them. */
+ * of other sections aren't attached, because they run only by tail calls. */
 static void attach(struct bpf_program *p, pid_t pid)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, opts);

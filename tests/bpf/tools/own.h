@@ -9,8 +9,8 @@
  * function. */
 #define ALONE __attribute__((noipa))
 
-/* If $OUTPUT is set, the program's counts go to this file. One write at the end writes all
- * counts. */
+/* If $OUTPUT is set, the program writes its counts to the file $OUTPUT. The buffer is large enough
+ * for all counts, so a single write at exit writes the counts. */
 static inline void own_output(void)
 {
 	static char buffer[1 << 20];

@@ -20,14 +20,14 @@ class Place:
         self.programs, self.objects, self.dirs, self.oracle, self.cpu = {}, {}, 0, None, "v2"
 
     def source(self, name):
-        """Returns the path of a file in one of the folders."""
+        """Returns the path of a source file, which may be in any of the folders here."""
         return glob.glob(os.path.join(HERE, "*", name))[0]
 
     def build(self, name):
         if name not in self.programs:
             out = os.path.join(self.work, name)
-            # stacks are walked by frame pointers; the test reads addresses from the file, so the
-            # addresses must be fixed
+            # stacks are unwound by frame pointers; the test reads addresses from the file, so the
+            # program is linked with -no-pie, which fixes its addresses
             subprocess.run(["gcc", "-O2", "-g", "-gbtf", "-no-pie", "-fno-omit-frame-pointer",
                             "-fno-optimize-sibling-calls", "-pthread", "-o", out,
                             self.source(name + ".c")],
@@ -111,7 +111,7 @@ def run_traced(tool):
 
 
 def run_kernel(tool):
-    """Runs the same object; the kernel loads and attaches it."""
+    """Runs the tool in the kernel: oracle.c loads the object and attaches its programs."""
     found, place = Found(), tool.place
     prepare(tool, found)
     found.by_kernel = True

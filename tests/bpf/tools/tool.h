@@ -14,9 +14,9 @@ typedef __s64 s64;
 #define SLOTS	32
 
 /*
- * Returns the index of the highest set bit, or 0 for v = 0. The bits of the result come from
- * comparisons; `|` combines the bits. If a verifier loses the bounds at a `|`, it rejects each
- * access to an array with the result as index.
+ * Returns the index of the highest set bit, or 0 for v = 0. Comparisons give the bits of the
+ * result, and `|` combines the bits. A verifier that loses the bounds at a `|` rejects programs
+ * that use the result as an array index.
  */
 static __always_inline u32 log2_of_u32(u32 v)
 {

@@ -25,7 +25,7 @@ class Tool:
     globals = ()            # constants that user space sets: NAME=VALUE
     noise = None            # a pattern for the text that the program itself writes to stderr
     maps = ()               # sizes that user space sets: NAME:max_entries=N,...
-    btf = False             # CO-RE relocates the object for the program's types
+    btf = False             # whether CO-RE relocates the object for the program's types
     kernel = True           # whether the tool also works with the kernel's uprobes
 
     def __init__(self, place, name):
@@ -39,8 +39,8 @@ class Tool:
         return options + (["--btf=" + self.place.programs[self.program]] if self.btf else [])
 
     def trace(self):
-        """Returns the command. The interpreter runs objects without 32-bit instructions (v2); the
-        JIT compiles other objects."""
+        """Returns the command line up to the traced program. Objects for v2 run on the interpreter.
+        Objects for v3, which have 32-bit instructions, run on the JIT."""
         return [PATCHBAY, "bpf", "trace", "--hex",
                 "--set=bpf_jit_enable=%d" % (self.place.cpu == "v3"), *self.options(),
                 self.place.object(self.name), "--"]
@@ -63,8 +63,9 @@ class Tool:
 
 
 class Refused(Tool):
-    """The object has a feature that programs can't use if they are attached to functions. The
-    object is refused before the traced program starts, and the message names the feature."""
+    """The object has a feature that isn't available to programs that are attached to functions.
+    Patchbay must refuse the object before the traced program starts. The message must name the
+    feature."""
     kernel = False
 
     def judge(self, found):

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies and runs programs of the kernel's selftests (annotated.py lists them), in Patchbay and
- * in this machine's kernel. Annotations in these programs say what verdict a verifier must give.
- * run_verifier612 reads the output and compares it with the annotations.
+ * Verifies and runs programs of the kernel's selftests, in Patchbay and in this machine's kernel.
+ * annotated.py lists the selftests. Annotations in these programs say what verdict a verifier must
+ * give. run_verifier612 reads the output and compares it with the annotations.
  *
  *   bpf_annotated [-k] [-u] [-p PROGRAM] OBJECT...
  *
- * -k: also asks the kernel. -u, with -k: also asks the kernel without privileges; during the test,
- * unprivileged_bpf_disabled is 0. -p: tests only this program.
+ * -k: also loads the programs into the kernel. -u, with -k: also loads them into the kernel without
+ * privileges. During the test, unprivileged_bpf_disabled is 0. -p: tests only this program.
  *
  * The output is a sequence of fields, "KEY LENGTH\nBYTES\n". The keys are:
  *   object                 begins an object; the path
@@ -17,7 +17,7 @@
  *   tag                    one of the program's annotations
  *   why                    the reason why the program can't run here
  *   ours, ours_unpriv, kernel, kernel_unpriv      "ERRNO LOG"
- *   xlated, xlated_unpriv  the instructions that run, if an annotation is about them
+ *   xlated, xlated_unpriv  the rewritten instructions, if an annotation describes them
  *   run                    "WHO ERRNO RESULT" of a test run; WHO is interpreter, jit or kernel,
  *                          with _unpriv if the program was loaded without privileges
  */
@@ -292,8 +292,8 @@ static void ours(const struct pb_bpf_object *object, uint32_t nr, const struct w
 	pb_bpf_made_free(made);
 }
 
-/* Returns the reason why Patchbay can't run the program, or NULL if it can. A reason is the
- * program's section, something that it calls, or a map that can't be made. */
+/* Returns the reason why Patchbay can't run the program, or NULL if it can. Possible reasons are
+ * the program's section, a function that the program calls, or a map that can't be made. */
 static const char *not_ours(const struct pb_bpf_object *object, uint32_t nr)
 {
 	const struct pb_bpf_object_prog *p = &object->progs[nr];
@@ -413,8 +413,8 @@ static void kernel(const char *path, const char *name, const struct wish *w, boo
 	err = it ? bpf_object__load(o) : -ENOENT;
 	if (unpriv)
 		set_caps(true);
-	/* if there is no log, the program didn't reach the verifier, because a map, BTF or libbpf
-	 * failed */
+	/* an empty log means that loading failed before the verifier started: at a map, at BTF, or
+	 * in libbpf */
 	if (!err || log_text[0])
 		verdict(unpriv ? "kernel_unpriv" : "kernel", -err, false);
 	if (!err)
@@ -507,7 +507,7 @@ static void restore_disabled(void)
 	write_disabled(disabled_before);
 }
 
-/* Sets unprivileged_bpf_disabled to 0. The value 1 can't be changed. In that case, the kernel isn't
+/* Sets unprivileged_bpf_disabled to 0. If the value is 1, nobody can change it, so the kernel isn't
  * asked for verdicts without privileges. */
 static void allow_unpriv(void)
 {

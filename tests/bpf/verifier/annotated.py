@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The kernel's verifier tests of Debian's linux-source-6.12: progs/verifier_*.c, and the tests of
-numeric iterators, progs/iters*.c. The sources are unpacked and compiled once, under the build
-directory. They are not in our repository. This module also parses the output of bpf_annotated."""
+"""Provides the kernel's verifier tests from Debian's package linux-source-6.12: progs/verifier_*.c,
+and the tests of numeric iterators, progs/iters*.c. The tests' sources are not in our repository.
+This module unpacks and compiles the sources once, under the build directory. It also parses the
+output of bpf_annotated."""
 import collections
 import glob
 import hashlib
@@ -18,7 +19,7 @@ VMLINUX = "/sys/kernel/btf/vmlinux"
 FLAGS = ["-g", "-O2", "--target=bpf", "-mcpu=v3", "-mlittle-endian", "-std=gnu11", "-D__TARGET_ARCH_x86",
          "-DENABLE_ATOMICS_TESTS", "-Wno-everything"]
 TESTED = ["verifier_*", "iters", "iters_looping", "iters_num", "iters_state_safety"]
-# files with types; some tests are relocated for these types
+# files with types; CO-RE relocates some tests for these types
 TYPES = ["btf__core_reloc_bitfields"]
 HEADERS = ["bpf_helpers.h", "bpf_tracing.h", "bpf_core_read.h", "bpf_endian.h", "usdt.bpf.h"]
 
@@ -113,7 +114,7 @@ def objects(work):
 # --- expectations --------------------------------------------------------------------------
 
 class Wish:
-    """The expectations of a program's annotations in one mode: with or without privileges."""
+    """What a program's annotations expect in one mode. The mode is with or without privileges."""
 
     def __init__(self):
         self.fails = False
@@ -140,7 +141,7 @@ def value_of(text):
 
 def wishes(tags):
     """Returns {"": Wish, "@unpriv": Wish}, but only for modes that are tested. Returns None if the
-    program is no test, or a test for other processors."""
+    program isn't a test, or is a test for another processor."""
     priv, unpriv, seen = Wish(), Wish(), set()
     arches = [t.split("=", 1)[1] for t in tags if t.startswith("arch=")]
     if arches and "X86_64" not in arches or any(t.startswith("auxiliary") for t in tags):
@@ -197,7 +198,7 @@ def unmatched(messages, log):
     return None
 
 
-# The kernel replaces the call CALL by the instructions PROCESSOR, which read a per-CPU variable.
+# The kernel replaces the call CALL with the instructions PROCESSOR, which read a per-CPU variable.
 PROCESSOR = ["w0 =", "r0 = &(void __percpu *)(r0)", "r0 = *(u32 *)(r0 +0)"]
 CALL = "call bpf_get_smp_processor_id"
 
@@ -252,7 +253,8 @@ def fields(data):
 
 
 def programs(data):
-    """Returns the programs in their order. A broken object is (path, reason)."""
+    """Returns the programs in their order. An object that can't be opened gives a tuple (path,
+    reason) instead."""
     out, path = [], None
     for key, text in fields(data):
         if key == "object":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Unsafe programs that the verifier of Linux 6.1 accepts, and programs for which the verifier of
- * Linux 6.1 needs much time. Later kernels refuse most of the unsafe programs. Most programs have a
+ * Tests unsafe programs that the verifier of Linux 6.1 accepts. Also tests programs for which this
+ * verifier needs much time. Later kernels refuse most of the unsafe programs. Most programs have a
  * harmless variant. A test's name says what its program does.
  */
 #include <errno.h>
@@ -36,8 +36,8 @@ static void test_no_copy_on_other_path(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), 0);
 }
 
-/* A byte is filled with sign extension. So the filled value differs from the copies of the spilled
- * number. */
+/* The program spills the low byte of r6, and fills the byte with sign extension. So the filled
+ * value isn't a copy of r6. */
 static void test_signed_fill_is_no_copy(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -52,8 +52,8 @@ static void test_signed_fill_is_no_copy(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
 }
 
-/* A number is spilled through r10 and filled through another register. The number's origin must be
- * precise. */
+/* A number is spilled through r10 and filled through another register. The verifier must mark the
+ * number's origin as precise. */
 static void test_fill_by_another_register(void **state)
 {
 	struct bpf_insn p[] = {
@@ -77,8 +77,8 @@ static const struct pb_bpf_func with_callback[] = { { .insn = 0, .name = "main" 
 						    { .insn = 17, .name = "callback" } };
 
 /* i begins at 0. Each iteration of bpf_loop adds step to i. After the loop, the program writes byte
- * i of 16 bytes. If `used` is false, the program writes byte 0. If `iterations` is 0, the number of
- * iterations is unknown. */
+ * i of a 16-byte buffer. If `used` is false, the program writes byte 0 instead. If `iterations` is
+ * 0, the number of iterations is unknown. */
 static int count_up(int iterations, int step, bool used)
 {
 	struct bpf_insn p[] = {
@@ -106,9 +106,10 @@ static void test_iterations_add_up(void **state)
 	assert_int_equal(count_up(0, 1, false), 0);
 }
 
-/* The loop makes one iteration on one path, and seven iterations on the other path. The second
- * iteration finds 100 in the slot and reads outside of the memory. The path with one iteration is
- * safe, but must not prune the path with seven iterations. Linux 6.18 accepts this program. */
+/* The loop makes one iteration on one path, and seven iterations on the other path. The first
+ * iteration stores 100 in a stack slot. The second iteration finds 100 in this slot, and reads
+ * outside of the stack. The path with one iteration is safe, but must not prune the path with seven
+ * iterations. Linux 6.18 accepts this program. */
 static void test_more_iterations_on_another_path(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" },
@@ -188,7 +189,7 @@ static void test_global_function_moves_packet(void **state)
 	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), 0);
 }
 
-/* A subprogram makes a tail call, so it may return any result of another program. */
+/* A subprogram makes a tail call, so its result may be any result of the called program. */
 static void test_tail_call_returns_anything(void **state)
 {
 	static const struct pb_bpf_func funcs[] = { { .insn = 0, .name = "main" },
@@ -254,8 +255,8 @@ static void test_dynptr_overwritten(void **state)
 
 /* ---- memory that must not be written --------------------------------------------------------- */
 
-/* A helper writes a text or a stack trace to a map of constants. The verifier relies on the values
- * of constants. */
+/* A helper writes a text or a stack trace to a map of constants. The verifier must refuse this
+ * write, because it relies on the values of constants. */
 static void test_helper_writes_constants(void **state)
 {
 	struct bpf_insn p[] = {
@@ -395,8 +396,8 @@ static void test_walks_over_a_straight_path(void **state)
 	assert_true(walked < 500ull * NR);
 }
 
-/* r5 has another value in each iteration and decides a branch. So there are more states than the
- * memory can hold. */
+/* In each iteration, r5 has another value, and a branch depends on r5. So the verifier can't prune,
+ * and has more states than its memory can hold. */
 static void test_walks_without_memory_for_states(void **state)
 {
 	const struct bpf_insn p[] = {
@@ -435,7 +436,8 @@ static void test_chains_are_not_counted_one_by_one(void **state)
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
 
-/* Two paths wait to be walked. The verifier must keep its knowledge of the dynptr for each path. */
+/* The program has three paths. While two of them wait to be walked, the verifier must keep its
+ * knowledge of the dynptr for both. */
 static void test_dynptr_of_waiting_branch(void **state)
 {
 	struct bpf_insn p[] = {

@@ -2,7 +2,7 @@
 /*
  * Tests of the table of Linux 6.1 for which a later kernel has another verdict or message. The
  * later kernel is Linux 6.12, or Linux 6.18 where a comment says so. In one test, only Patchbay's
- * message differs.
+ * message differs from the table.
  */
 #ifndef PB_TEST_KERNEL_CHANGES_TABLE_H
 #define PB_TEST_KERNEL_CHANGES_TABLE_H
@@ -20,15 +20,16 @@ static const struct change {
 	 * bounds */
 	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true,
 	  .privileged = true },
-	/* 6.18 knows the result of a negation, so in these three tests a number is known; in the
-	 * first two tests, both paths then have the same mask */
+	/* 6.18 computes the result of a negation, so it knows a number in these three tests; in the
+	 * first two tests, both paths therefore have the same mask */
 	{ "map access: known scalar += value_ptr unknown vs unknown (lt)", .accepted = true },
 	{ "map access: known scalar += value_ptr unknown vs unknown (gt)", .accepted = true },
 	{ "check deducing bounds from const, 10", "R0 tried to subtract pointer from scalar",
 	  .unpriv = "R1 has pointer with unsupported alu operation" },
 	/* 6.12 knows that the address of a map isn't NULL */
 	{ "unpriv: cmp map pointer with zero", .accepted = true },
-	/* 6.12 treats any backward jump as a loop, and finds recursion by the depth of frames */
+	/* 6.12 treats every backward jump as a loop; it detects recursion by the depth of the call
+	 * stack */
 	{ "bounded loop, start in the middle", .accepted = true, .privileged = true },
 	{ "bounded recursion", "the call stack of 8 frames is too deep" },
 	{ "calls: jump back loop", "the call stack of 9 frames is too deep" },
@@ -46,8 +47,8 @@ static const struct change {
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
 	/* in 6.12, a spilled number has an id */
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
-	/* 6.12's backtracking marks copies that were bounded by the same branch; the log names
-	 * registers */
+	/* 6.12's backtracking also marks the copies of a register if the same branch bounded them;
+	 * its log names the registers */
 	{ "precise: test 1",
 	  "26: (85) call bpf_probe_read_kernel#113\t"
 	  "mark_precise: frame0: last_idx 26 first_idx 20\tregs=r2 stack= before 25\t"
@@ -77,7 +78,7 @@ static const struct change {
 	/* Patchbay doesn't know the kernel's structures, so a member of a structure is a number */
 	{ "map_kptr: unref: inherit PTR_UNTRUSTED on struct walk",
 	  "R1 type=scalar expected=percpu_ptr_" },
-	/* the message is about the size */
+	/* 6.12's message is about the size of 0, not about the map's value */
 	{ "helper access to map: empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const imm): empty range", ZERO_SIZED },
 	{ "helper access to adjusted map (via const reg): empty range", ZERO_SIZED },

@@ -6,10 +6,10 @@
  *
  *   kernel_tests [-v] [WORD-OF-A-NAME]
  *
- * Includes the files that make_table extracted from the installed package. Prints differences and
- * counts. Exit status 1: a verdict, a message or a result differs, or the verifier leaks memory.
- * kernel_changes_table.h lists the tests for which a later kernel has another verdict or message
- * than the table.
+ * Includes the files that make_table extracted from Debian's package linux-source-6.1. Prints
+ * differences and counts. Exit status 1: a verdict, a message or a result differs, or the verifier
+ * leaks memory. kernel_changes_table.h lists tests for which a later kernel's verdict or message
+ * differs from the table.
  */
 #include "kernel_changes_table.h"
 #include "kernel_tests.h"
@@ -90,14 +90,15 @@ static void describe(const struct btf *btf, const struct bpf_func_info *info, st
 
 /* ---- what the table expects ------------------------------------------------------------------ */
 
-/* Returns whether the test has an instruction of cpu v4. Linux 6.1 refuses this instruction. */
+/* Returns whether the test has an instruction of cpu v4. Linux 6.1 refuses this instruction, but
+ * Patchbay must accept it. */
 static bool newer_instruction(const struct bpf_test *t)
 {
 	return !strcmp(t->descr, "invalid 64-bit BPF_END");
 }
 
-/* Returns whether the test reads unwritten stack. Linux 6.1 allows this to privileged loaders. Some
- * of Debian's packages have older tests, and these tests expect a refusal. */
+/* Returns whether the test reads unwritten stack. Linux 6.1 allows this read if the loader is
+ * privileged. But some of Debian's packages have older tests, which expect a refusal. */
 static bool reads_uninit_stack(const struct bpf_test *t)
 {
 	static const char *const names[] = { "Can't use cmpxchg on uninit memory",
@@ -119,7 +120,7 @@ static const struct change *change_of(const struct bpf_test *t)
 	return NULL;
 }
 
-/* Replaces words in a message of Linux 6.1 by the words of Linux 6.12. */
+/* Replaces words in a message of Linux 6.1 with the words of Linux 6.12. */
 static const char *newer_words(const char *message)
 {
 	static const char *const words[][2] = {
@@ -292,7 +293,7 @@ static void run(struct bpf_test *t, bool privileged)
 	a.said = a.expected == ACCEPT || !a.message || has_message(text, a.message);
 	count(&a);
 	print(&a);
-	/* if the table expects a refusal, it has no result for the program */
+	/* the table has no results for programs that it expects to be refused */
 	if (!a.err && a.good && t->runs >= 0 && !(reads_uninit_stack(t) && t->result == REJECT) &&
 	    (t->result != REJECT || !change_of(t)))
 		table_run(t, &a.v, privileged);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Declarations for the files of kernel_tests. make_table extracts table.h, with the types of the
- * kernel's tests, from the installed package. kernel_tests.c verifies the tests' programs.
- * kernel_tests_maps.c makes their maps. kernel_tests_run.c runs accepted programs.
+ * Declarations for the files of kernel_tests. make_table extracts table.h from Debian's package
+ * linux-source-6.1; table.h has the types of the kernel's tests. kernel_tests.c verifies the tests'
+ * programs. kernel_tests_maps.c makes their maps. kernel_tests_run.c runs accepted programs.
  */
 #ifndef PB_TEST_KERNEL_TESTS_H
 #define PB_TEST_KERNEL_TESTS_H
@@ -36,7 +36,7 @@ typedef __u64 u64;
 #include "bpf/run/fixup.h"
 #include "bpf/verifier/verify.h"
 
-/* Numbers less than FIRST_FD are no map's descriptor. Some tests need an invalid descriptor. */
+/* No map has a descriptor less than FIRST_FD, because some tests need an invalid descriptor. */
 #define FIRST_FD 50
 
 struct table_sum {
@@ -46,19 +46,21 @@ struct table_sum {
 };
 extern struct table_sum table_sum;
 
-/* The verifier's memory. table_allocated is the number of bytes that it uses, and shows leaks. */
+/* The verifier allocates its memory from table_mem. table_allocated is the number of bytes in use.
+ * If it isn't 0 after a test, memory has leaked. */
 extern struct pb_bpf_mem table_mem;
 extern long table_allocated;
 
-/* The maps of all tests. If Patchbay has the type, the map is real. Otherwise it has only its
- * attributes. */
+/* The maps of all tests. If Patchbay supports a map's type, the map is real. Otherwise the entry
+ * has only the map's attributes. */
 extern struct pb_bpf_map table_maps[MAX_NR_MAPS];
 /* Creates the maps and fills them, as the kernel's test runner does. */
 void table_open_maps(void);
 void table_close_maps(void);
 /* Returns whether all maps of the verified program are real. */
 bool table_has_maps(const struct pb_bpf_verify *v);
-/* Each map has a list of instructions. Stores the map's descriptor in these instructions. */
+/* For each map, a test lists the instructions that use the map. Stores the map's descriptor in
+ * these instructions. */
 void table_fix_up(struct bpf_test *t, struct bpf_insn *insns);
 /* Fills program array n with three programs. The first returns 42, the third returns 24. The second
  * makes tail calls to itself up to the limit, and then returns 41. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The maps of the kernel's tests, and the programs in the two program arrays. If Patchbay doesn't
- * have a map's type, programs with this map are only verified.
+ * support a map's type, programs that use the map are verified, but don't run.
  */
 #include "kernel_tests.h"
 
@@ -43,7 +43,7 @@ static const struct pb_bpf_map_spec specs[MAX_NR_MAPS] = {
 struct pb_bpf_map table_maps[MAX_NR_MAPS];
 static bool real[MAX_NR_MAPS];
 
-/* The programs of the two program arrays. Ids 1, 2 and 3 are an array's three programs. */
+/* The programs of the two program arrays. The three programs of an array have ids 1, 2 and 3. */
 static struct pb_bpf_prog *array_progs[2][3];
 
 static void *find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
@@ -78,7 +78,8 @@ void table_open_maps(void)
 				.attr = specs[i].attr, .types = specs[i].types, .name = "test_map"
 			};
 	}
-	/* the names of types are not in shared memory, only in this process's view of the map */
+	/* a map's shared memory doesn't have the names of types, so they are set here, in this
+	 * process's view of the map */
 	table_maps[22].types = specs[22].types;
 	table_maps[4].objects = &objects[0];
 	table_maps[5].objects = &objects[1];

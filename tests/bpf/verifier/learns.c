@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests what the verifier learns through the stack and through links between numbers. Linux 6.12
- * learns the same. The programs of these tests write a byte at fp - 64 plus a number. The verifier
- * accepts such a program only if it knows that the number is from 0 to 63. Most good programs have
- * a similar bad program, in which the same conclusion is wrong. The last tests are about loops and
- * about a global function that isn't called. Their programs don't write such a byte.
+ * draws the same conclusions. The programs of these tests write a byte at fp - 64 plus a number.
+ * The verifier accepts such a program only if it knows that the number is from 0 to 63. The
+ * verifier must accept good(), and refuse bad(). Most good programs have a similar bad program, in
+ * which the same conclusion is wrong. The last tests are about loops and about a global function
+ * that isn't called. Their programs don't write such a byte.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -44,8 +45,8 @@ static void test_sizes(void **state)
 			     USE(6), END());
 			good(BPF_ST_MEM(sizes[s], 10, -8, 63), FILL(sizes[f], 6, -8),
 			     USE(6), END());
-			/* a fill that is larger than the spill, or that begins inside of it, gets
-			 * other bytes */
+			/* a fill that is larger than the spill also gets unwritten bytes; a fill
+			 * that begins inside of the spill doesn't get the low bytes */
 			if (f < s)
 				bad(ANY(), AND(0, 63), SPILL(sizes[f], 0, -8),
 				    FILL(sizes[s], 6, -8), USE(6), END());
@@ -67,7 +68,7 @@ static void test_fill_cuts(void **state)
 }
 
 /* A narrow number is spilled to a part of a slot. Tests what the verifier knows of the slot's other
- * bytes, and which stores end this knowledge. */
+ * bytes, and after which stores it forgets the bytes. */
 static void test_beside(void **state)
 {
 	/* the verifier still knows that these bytes are 0 */
@@ -122,7 +123,8 @@ static void test_zero_somewhere(void **state)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* A spilled and filled number is a copy, except if the spill or the fill truncates it. */
+/* If neither the spill nor the fill truncates a number, the filled register is a copy of the
+ * spilled register. */
 static void test_copies_in_stack(void **state)
 {
 	good(ANY(), SPILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_DW, 6, -8),
@@ -131,7 +133,7 @@ static void test_copies_in_stack(void **state)
 	     USE(0), END());
 	good(ANY(), BPF_ALU32_IMM(BPF_ADD, 0, 0), SPILL(BPF_W, 0, -8),
 	     BPF_JMP_IMM(BPF_JGT, 0, 63, 5), FILL(BPF_W, 6, -8), USE(6), END());
-	/* the low half says nothing about the whole number */
+	/* the bounds of the low bytes say nothing about the whole number */
 	bad(CALL(ktime_get_ns), SPILL(BPF_W, 0, -8), FILL(BPF_W, 6, -8),
 	    BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(CALL(ktime_get_ns), SPILL(BPF_DW, 0, -8), FILL(BPF_W, 6, -8),
@@ -140,14 +142,14 @@ static void test_copies_in_stack(void **state)
 	    BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 }
 
-/* r6 is r0 plus a constant. If a branch bounds one of the two registers, it also bounds the other
- * register: the constant is added or subtracted. */
+/* r6 is r0 plus a constant. If a branch bounds one of the two registers, the verifier adds or
+ * subtracts the constant to bound the other register, too. */
 static void test_constant_more(void **state)
 {
 	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 60, 4), USE(6), END());
 	good(ANY(), MOV(6, 0), ADD(0, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
-	/* in the other direction: r0 is r6 minus the constant, and r0 may be less than 0 */
+	/* the branch bounds r6; r0 is r6 minus the constant, so r0 may be less than 0 */
 	good(ANY(), MOV(6, 0), ADD(6, 440), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5),
@@ -205,7 +207,7 @@ static void test_count_in_stack(void **state)
 	good(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
 	     FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), ADD(0, 1), SPILL(BPF_DW, 0, -8),
 	     SET(0, 0), BPF_JMP_A(-6), END());
-	/* without the addition nothing changes, so the loop may not end */
+	/* without the addition, nothing changes, so the loop might never end */
 	bad(ANY(), AND(0, 0xff), SPILL(BPF_DW, 0, -8), SET(0, 0),
 	    FILL(BPF_DW, 0, -8), BPF_JMP_IMM(BPF_JGT, 0, 10, 4), SPILL(BPF_DW, 0, -8), SET(0, 0),
 	    BPF_JMP_A(0), BPF_JMP_A(-6), END());

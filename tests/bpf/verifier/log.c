@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the log. If the log has little room, the verdict must not change, and the log must have the
- * last lines. */
+/* Tests the verifier's log. If the log's buffer is small, the verdict must not change, and the log
+ * must keep its last lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,8 +30,8 @@ static int verdict_of(const struct bpf_insn *insns, uint32_t nr, uint32_t level,
 	return err;
 }
 
-/* Verifies a program with a loop. After the loop, a good program has r0 = 0. A bad program has r0 =
- * r3, but r3 is uninitialized. */
+/* Verifies a program with a loop. After the loop, a good program sets r0 to 0. A bad program sets
+ * r0 to r3, which is uninitialized. */
 static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 {
 	const struct bpf_insn insns[] = {
@@ -42,8 +42,8 @@ static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 	return verdict_of(insns, sizeof insns / sizeof *insns, level, log);
 }
 
-/* Tests logs of many sizes. The largest log has room for everything. Each log with room for more
- * than 300 bytes must be the end of the whole log. */
+/* Tests logs of many sizes. The largest buffer has room for the whole log. Each buffer of more than
+ * 300 bytes must get the end of the whole log. */
 static void test_verdict_with_little_room(void **state)
 {
 	static char all[4 << 20], some[1 << 16];
@@ -85,10 +85,10 @@ static void test_only_of_a_refusal(void **state)
 	assert_non_null(strstr(text, "R3 !read_ok\n"));
 }
 
-/* The path's branches demand a number that is at least 25 (signed), at most 32 (unsigned), and has
- * a low half of 0. There is no such number. The verifier must report the contradiction (REG
- * INVARIANTS VIOLATION) in the log of this path. The verifier must do so even if it walks another
- * path first. */
+/* On one path, the branches require a number that is at least 25 (signed) and at most 32
+ * (unsigned), and whose low half is 0. There is no such number. The verifier must report the
+ * contradiction (REG INVARIANTS VIOLATION) when it walks this path, even if it walks another path
+ * first. */
 static void test_of_a_path_that_cannot_be_taken(void **state)
 {
 	static const struct bpf_insn p[] = {

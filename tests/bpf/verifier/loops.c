@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests loops with may_goto and with numeric iterators: the verifier needn't walk these loops to
- * their end. Accepted programs run on all engines. If a program might not end or leaks its
- * iterator, it must be refused.
+ * Tests loops with may_goto and with numeric iterators. The verifier needn't walk such loops to
+ * their end. Accepted programs run on all engines. The verifier must refuse a program that might
+ * not end, or that leaks its iterator.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,8 +136,8 @@ static void test_endless(void **state)
 	      "end: exit", 9);
 }
 
-/* Registers are the same in each iteration, but the spilled number differs. At the start of the
- * second iteration, no instruction has needed the number's precise value. */
+/* Registers are the same in each iteration, but the spilled number differs. When the second
+ * iteration starts, no instruction has needed the number's precise value yet. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"
@@ -264,8 +264,8 @@ static void test_elements(void **state)
 		"r0 = 0; exit", "invalid mem access 'scalar'");
 }
 
-/* There are two iterators. The loop of each iterator destroys the other iterator and makes a new
- * one. */
+/* The program has two iterators. Each iteration advances one of them, destroys the other, and makes
+ * the other anew. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -313,8 +313,8 @@ static void test_drained(void **state)
 #define WAY(k)	"call bpf_get_prandom_u32#7; if r0 == 0 goto way" #k "; r7 += 1 ; r7 *= 2\n" \
 		"way" #k ": "
 
-/* An iteration ends in thousands of states. The verifier doesn't keep them all. In each state, the
- * origin of r6 must be precise. */
+/* The loop's body has thousands of paths, so an iteration ends in thousands of states. The verifier
+ * doesn't keep all of them. In each state, the origin of r6 must be precise. */
 static void many_ends(const char *last, bool good)
 {
 	char source[4000];
@@ -354,7 +354,7 @@ static void test_many_ends(void **state)
 	"sub: " sub
 
 /* The kernel inlines the helper (bpf_fastcall), and the inlined helper keeps r1. So a slot that
- * only saves r1 doesn't count for the size of the stack. */
+ * only saves r1 around the call doesn't count toward the size of the stack. */
 static void test_saved_around_fast_calls(void **state)
 {
 	gives(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
@@ -363,7 +363,7 @@ static void test_saved_around_fast_calls(void **state)
 		   "call bpf_get_smp_processor_id#8\n"
 		   "r1 = *(u64 *)(r10 -16); r2 = *(u64 *)(r10 -8); r0 = r1; r0 += r2; exit"),
 	      42 + 42 + 3);
-	/* the slot is loaded to another register than r1 */
+	/* the slot is loaded into a register other than r1 */
 	refused(DEEP("*(u64 *)(r10 -8) = r1; call bpf_get_smp_processor_id#8\n"
 		     "r2 = *(u64 *)(r10 -8); r0 = r2; exit"),
 		"combined stack size of 2 calls is 528. Too large");

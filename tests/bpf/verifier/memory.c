@@ -2,8 +2,8 @@
 /*
  * Tests how much memory the verifier, the resolver and the JIT need for the worst programs. Each
  * kind of program reaches the limits on instructions or branches. A separate process verifies,
- * resolves and compiles the program. The peak resident size of this process is limited. The verdict
- * must be the expected verdict.
+ * resolves and compiles the program. The test limits the peak resident size of this process, and
+ * checks the verdict.
  *
  *	memory [KIND...]	tests these kinds, or all; MEMORY=1 prints the memory of each kind
  */
@@ -68,7 +68,7 @@ static void use_stack(void)
 }
 
 /* Makes eight functions, each with `slots` stack slots. Each function calls the next function. The
- * eighth function has `body`. */
+ * eighth function contains the instructions that `body` makes. */
 static void deep(void (*body)(void), int slots)
 {
 	for (int n = 0; n < 8; n++) {
@@ -111,8 +111,8 @@ static void deep_branches(void)
 	deep(many_branches, 64);
 }
 
-/* Makes one path with the maximal number of states. The verifier keeps a state if eight
- * instructions and two jumps have come since the last state. */
+/* Makes one path with the maximal number of states. The verifier keeps a state after it has walked
+ * eight instructions and two jumps since the last state. */
 static void long_path(int slots)
 {
 	for (int32_t n = 0; nr < MOST_INSNS - 1000; n++)
@@ -142,7 +142,7 @@ static void deep_path(void)
 	deep(long_path_in_callee, 8);
 }
 
-/* The maximal number of branches waits to be walked. */
+/* Makes as many branches as may wait to be walked. */
 static void wait_body(void)
 {
 	uint32_t n;
@@ -171,8 +171,8 @@ static void deep_waiting(void)
 }
 
 /* Each slot has a different packet pointer. After each of 8,100 comparisons, one path waits to be
- * walked. Each comparison updates the range of all pointers. This is the only kind that is refused
- * because of its memory. The kernel gives up with E2BIG. */
+ * walked. Each comparison updates the range of all pointers. This is the only kind that the
+ * verifier refuses for lack of memory. The kernel gives up with E2BIG. */
 static void packets(void)
 {
 	PUT(BPF_LDX_MEM(BPF_W, 7, 1, 76), BPF_LDX_MEM(BPF_W, 8, 1, 80));
@@ -206,7 +206,8 @@ static void noted_jumps(void)
 	PUT(FILL(1, -8), SET(0, 0), EXIT());
 }
 
-/* A loop of few instructions. The verifier walks a million instructions. */
+/* A loop of few instructions, but with many iterations. The verifier walks about a million
+ * instructions. */
 static void loop(void)
 {
 	unknown();
@@ -216,7 +217,7 @@ static void loop(void)
 	    EXIT());
 }
 
-/* A callback. All its iterations differ. */
+/* A callback whose iterations all differ. */
 static void callbacks(void)
 {
 	subprogs[nr_subprogs++] = 0;
@@ -241,7 +242,7 @@ static void callbacks(void)
 	PUT(SET(0, 0), EXIT());
 }
 
-/* A program that is large, but easy to verify. The whole program is compiled, too. */
+/* A program that is large, but easy to verify. The JIT must compile the whole program. */
 static void size(void)
 {
 	unknown();

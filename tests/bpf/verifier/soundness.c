@@ -9,7 +9,7 @@
  * with all bounds up to 63. test_edges() checks everything with descriptions of one or two numbers
  * at the edges of 8, 16, 32 and 64 bits. test_random() checks everything with random descriptions
  * of random numbers. It reads SEED and ROUNDS from the environment. The other tests check that some
- * deductions are also sharp: they compare bounds with the expected bounds.
+ * deductions are also sharp, that is, that bounds are as narrow as expected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -411,7 +411,8 @@ static void test_random(void **state)
 		size_t nx = around(&a, x), ny = around(&b, y), nr = 0;
 		struct pair p[MEMBERS * MEMBERS];
 
-		/* uses a constant, because the verifier must know the amount of a shift */
+		/* in some rounds, makes the second operand a constant, because the verifier must
+		 * know the amount of a shift */
 		if (!(next() % 4)) {
 			describe(&b, next() % 70, 0);
 			y[0] = b.wide.umax;
@@ -501,7 +502,7 @@ static void test_halves(void **state)
 {
 	struct reg a, b;
 
-	/* makes a 32-bit comparison of a number that fits into 32 bits */
+	/* a 32-bit comparison bounds the whole number, because the number fits into 32 bits */
 	scalar(&a);
 	a.wide.smin = -100;
 	a.wide.smax = 1000;

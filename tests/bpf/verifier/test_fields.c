@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Makes each allowed access to a field of a context, on all engines and in the kernel. Compares the
- * read values, and the field's contents after a write.
+ * Runs a program for each allowed access to a field of a context, on all engines and in the kernel.
+ * Compares the values that reads return, and the field's contents after writes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Compares the rules for contexts with the kernel's rules. For every type, offset and size, loads a
- * small program into the kernel. The program reads or writes the context at the offset. The
- * kernel's verdict is compared with our verdict.
+ * Compares our rules for accesses to contexts with the kernel's rules. For every program type,
+ * offset and size, loads a small program into the kernel. The program reads or writes the context
+ * at the offset. The kernel's verdict must agree with our rules.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,8 +38,8 @@ static int verdict(uint32_t type, uint32_t attach_type, int off, int size, bool 
 
 /*
  * Returns whether we may refuse an access that the kernel allows. For tracepoints, the kernel
- * compares a signed offset with a size. So it lets programs read before the record. We are stricter
- * only in this case.
+ * compares a signed offset with a size. So the kernel lets programs read before the record. This is
+ * the only case in which we are stricter.
  */
 static bool is_stricter(uint32_t type, int off, bool write)
 {

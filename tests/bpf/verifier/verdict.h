@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The verifier's verdict on a few instructions. The instructions may use four maps. Map 0 is an
- * array of programs. Map 1 is an array of one value of 32 bytes. Map 2 is a ring buffer. Map 3 is
- * an array of constants, and has the size of map 1. If the environment has LOUD, logs are printed.
+ * Verifies a few instructions, and returns the verdict. The instructions may use four maps. Map 0
+ * is an array of programs. Map 1 is an array of one value of 32 bytes. Map 2 is a ring buffer. Map
+ * 3 is an array of constants, and has the size of map 1. If the environment variable LOUD is set,
+ * logs are printed.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H

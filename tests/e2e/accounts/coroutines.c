@@ -8,8 +8,8 @@
 
 #define STACKS 64
 #define SIZE 16384
-#define APART (1 << 19)			/* distance of two stacks; the engine can only guess where a
-					 * stack ends */
+#define APART (1 << 19)			/* distance of two stacks. It is large, because the engine
+					 * can only guess where a stack ends */
 
 static unsigned long calls;
 static void *here, *there;		/* stack pointers of main and the coroutine */

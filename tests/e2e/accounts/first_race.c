@@ -61,8 +61,9 @@ static int child(void)
 	return wrong;
 }
 
-/* Four calls of this function are open while the children start. The outer three calls have an
- * ENTRY record, because each of them has made a traced call. */
+/* Four calls of this function are open while the children start. For the outer three calls, the
+ * agent has already recorded the beginning (an ENTRY record), because each of these calls has made
+ * a traced call. */
 __attribute__((noinline)) long nested_leaf(int depth, long children)
 {
 	long wrong = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Like jump.c, but with tail calls. middle() makes no other call than its tail call. outer() makes
- * a call before its tail call. argv[1] is the number of jumps out of a handler. If a jump
- * interrupts calls, these calls may be counted or not counted. */
+/* Like jump.c, but with tail calls. middle() makes only a tail call. outer() makes a call before
+ * its tail call. argv[1] is the number of jumps out of a handler. If a jump interrupts calls, these
+ * calls may be counted or not counted. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

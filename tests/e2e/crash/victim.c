@@ -2,8 +2,8 @@
 /*
  * Two threads make calls inside a chain of open calls. After each call, the thread counts the call
  * in the shared file argv[1]. The threads continue until they are killed or each of them has made
- * argv[2] calls. If argv[2] is "segv", the first thread faults after 50,001 calls. Before the
- * fault, the other thread has made some calls, too. run_crash compares the counts with the
+ * argv[2] calls. If argv[2] is "segv", the first thread faults after 50,001 calls. It waits with
+ * the fault until the other thread has counted a call. run_crash compares the counts with the
  * recording.
  */
 #define _GNU_SOURCE

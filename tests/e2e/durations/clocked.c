@@ -2,8 +2,8 @@
 /*
  * For each call, reads the clock four times: before the call, at its beginning, at its end, and
  * after the call. The recorded beginning must lie between the first two readings, the recorded end
- * between the last two. argv[1] is the number of rounds, argv[2] the number of threads. The program
- * prints a line for each call, in the order in which a thread's calls began:
+ * between the last two. argv[1] is the number of rounds, argv[2] the number of threads. For each
+ * thread in turn, the program prints a line for each call, in the order in which the calls began:
  *
  *   thread name how before first last after
  *
@@ -99,7 +99,7 @@ KEEP long branchy(long n)
 	return 7;
 }
 
-/* has more arguments than registers, a big frame, and a result in memory */
+/* has more arguments than fit into registers, a big frame, and a result in memory */
 struct big { long v[12]; };
 KEEP struct big many(long a, long b, long c, long d, long e, long f, long g, long h)
 {

@@ -26,9 +26,9 @@
  *   @args A...		arguments
  *   @needs root
  *   @status N		exit status of the bare run (-N: killed by signal N)
- *   @markers N PATH	N calls of marker_begin in a traced run that lost nothing; their
- *			ancestors end in PATH (a/b: b's caller is a). Several
- *			PATHs are alternatives. Without PATH, any ancestors will do
+ *   @markers N PATH	a traced run that lost nothing has N calls of marker_begin. Their
+ *			ancestors end in PATH (a/b: b's caller is a). If there are several PATHs,
+ *			one of them must match. Without PATH, any ancestors will do
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
  *   @no_return N [M]	at most N calls may be recorded without their return; with eBPF programs at
  *			returns, at most M

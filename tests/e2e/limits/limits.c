@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes many threads, nested calls or coroutines. The tracer must keep a state for each of them,
- * because all of them have open calls. Prints the number of calls, and the largest amount
- * of memory that is in use.
+ * because all of them have open calls. Prints the number of calls, and the largest amount of
+ * anonymous memory that was measured.
  *
  *   limits threads N		N threads at the same time, each with two open calls
  *   limits deep N		N nested calls

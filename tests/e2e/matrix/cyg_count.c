@@ -2,9 +2,10 @@
 /*
  * A library that is preloaded into victim.c's program. It counts the calls of
  * __cyg_profile_func_enter by function and by caller. The caller is the last function that was
- * entered and not left. A jump may skip functions. They count as left when the function around them
- * is left. At the end, the library writes lines of the form "caller function count" to $CYG_COUNT.
- * Functions are given by their link-time addresses. A caller of 0 means that there is no caller.
+ * entered and not left. A jump may leave functions without a call of __cyg_profile_func_exit. Such
+ * functions count as left when the function that called them is left. At the end, the library
+ * writes lines of the form "caller function count" to $CYG_COUNT. Functions are given by their
+ * link-time addresses. A caller of 0 means that there is no caller.
  */
 #define _GNU_SOURCE
 #include <link.h>

@@ -20,7 +20,8 @@
 #ifndef NEVER_XRAY
 #define NEVER_XRAY
 #endif
-/* resolvers run before the dynamic linker has resolved the profiling hooks */
+/* resolvers run before the dynamic linker has resolved the profiling hooks, so resolvers must not
+ * call these hooks */
 #define RESOLVER __attribute__((no_instrument_function, used)) NEVER_XRAY PATCHABLE_NONE
 #define PATCHABLE_NONE __attribute__((patchable_function_entry(0, 0)))
 

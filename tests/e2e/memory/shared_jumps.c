@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Has 500 functions of one byte. Right after each of them another function begins, so the jumps of
- * the two functions share bytes. Calls all functions, and prints the number of calls. Then prints
- * the number of the process's mappings.
+ * Has 500 functions of one byte. Right after each of them another function begins. So the jumps
+ * with which the tracer patches the two functions share bytes. Calls all functions, and prints the
+ * number of calls. Then prints the number of the process's mappings.
  */
 #include <stdio.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent of run_returns. If the environment has TEST_RETURNS=FILE, the stubs of exits jump to
- * code that counts the exits. FILE has two counters of 8 bytes: returns and tail jumps.
+ * run_returns uses a special build of the agent, in which the linker replaces two functions by the
+ * functions of this file. If the environment has TEST_RETURNS=FILE, the stubs of exits jump to code
+ * that counts the exits. FILE has two counters of 8 bytes: returns and tail jumps.
  */
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads are nearly always inside the window of an exit, that is, inside bytes that a patch may
- * overwrite: the windows contain slow divisions. Meanwhile run_returns patches and restores these
- * windows. The program ends when it reads a line from stdin.
+ * The windows of exits (the bytes that a patch may overwrite) contain slow divisions. So threads
+ * are nearly always inside a window. Meanwhile run_returns patches and restores the windows. The
+ * program ends when it reads a line from stdin.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ __asm__(
 	".text\n.p2align 4\n"
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
-	/* "far" keeps trampoline slots out of reach: it has no padding, and no room for a code
-	 * slot */
+	/* "far" has no room for a trampoline slot (a long jump to which a short jump in place of a
+	 * ret could lead): it has no padding, and no code that a slot could displace */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\n"
 	/* "three" is so long that the entry's window doesn't reach the exit */
@@ -29,11 +29,12 @@ __asm__(
 	"F tail\n three\n divide\n jmp plus_one\nE tail\n.p2align 4\n"
 	"F cond\n three\n divide\n test $1,%dil\n jne plus_one\n divide\n ret\nE cond\n.p2align 4\n"
 	"far\n"
-	/* code_slot: the ret needs a code slot, that is, room for a second jump inside other code.
-	 * The slot displaces the division */
+	/* code_slot: the ret needs a code slot, which is a trampoline slot that displaces other
+	 * code. Here it displaces the division */
 	"F code_slot\n three\n jmp 1f\n2: rep ret\n1: imul $10,%rax,%rax\n divide\n"
 	" imul $1,%rax,%rax\n add $0x12345,%rax\n jmp 2b\nE code_slot\nfar\n"
-	/* shared: the ret has the first of two shared jumps. The second displaces the division */
+	/* shared: two jumps share bytes. The first jump replaces the ret. The second jump, right
+	 * after it, displaces the division */
 	"F shared\n three\n test $1,%dil\n jne 2f\n1: ret\n"
 	"2: divide\n add $5,%rax\n jmp 1b\nE shared\nfar\n"
 	/* by_exit: the ret shares a jump with another exit, whose window contains the division */

@@ -51,8 +51,8 @@ KEEP void span(char c)
 }
 
 /* Isn't traced. Its frame is large, so its calls of leaf() have lower return slots than an earlier
- * call of span(). If the agent takes that call of span() for open and looks only at the slots, it
- * takes span() for the caller of leaf(). */
+ * call of span(). An agent that still considers that call of span() open, and looks only at the
+ * slots, would record leaf() as a callee of span(). */
 KEEP long deeper(long i)
 {
 	volatile char room[512];

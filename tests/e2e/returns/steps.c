@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A handler sees each instruction of calls with all kinds of exits. Whenever the program counter or
- * the registers change, the program prints a line with them. The program is linked at a fixed
- * address, so that runs can be compared.
+ * a register other than rsp changes, the program prints a line with them. The program is linked at
+ * a fixed address, so that runs can be compared.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -46,7 +46,8 @@ __asm__(
 	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\n"
 	"E cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
-	/* "far" keeps trampoline slots out of reach, so the ret has a shared jump */
+	/* "far" has no room for a trampoline slot (a long jump to which a short jump in place of
+	 * the ret could lead). So the ret's jump shares bytes with a second jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\nfar\n"
 	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n"
@@ -98,7 +99,8 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		(unsigned long)g[REG_RBX], (unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX],
 		(unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI], (unsigned long)g[REG_R8],
 		(unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
-	/* the copy of a displaced call pushes the return address with several instructions */
+	/* a change of rsp alone makes no new line, because the copy of a displaced call pushes the
+	 * return address with several instructions */
 	was = nr ? lines[nr - 1] : (struct line){ 0 };
 	was.rsp = lines[nr].rsp;
 	if (memcmp(&lines[nr], &was, sizeof(was)))
@@ -129,7 +131,8 @@ int main(int argc, char **argv)
 	if (argc > 5)
 		return (int)never(argc);
 	sigaction(SIGTRAP, &sa, NULL);
-	/* the first call of a thread takes another path than later calls */
+	/* makes calls without steps first, because a thread's first call takes another path than
+	 * later calls */
 	for (long i = 0; i < 8; i++)
 		sum += stepped(i);
 	for (long i = 0; i < 8; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Executes exits of each kind, argv[1] times, and prints how many of them were returns and tail
- * jumps. */
+/* Executes exits of each kind, argv[1] times. Prints how many of the exits were returns, and how
+ * many were tail jumps. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,7 +47,8 @@ __asm__(
 	".type prefixed,@function\nprefixed: .cfi_startproc\n"
 	" incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
 	".cfi_endproc\n.size prefixed,.-prefixed\n"
-	/* "far" keeps trampoline slots out of reach, so the ret is patched with a shared jump */
+	/* "far" has no room for a trampoline slot (a long jump to which a short jump in place of
+	 * the ret could lead). So the ret's jump shares bytes with a second jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\nfar\n"
 	".globl shared\n.type shared,@function\nshared: .cfi_startproc\n"
@@ -55,7 +56,7 @@ __asm__(
 	"2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n"
 	".size shared,.-shared\nfar\n");
 int cond(int x), prefixed(int x), shared(int x);
-/* the exit is in the window of the entry */
+/* the exit is in the window of the entry (the bytes that a patch of the entry may overwrite) */
 NOINLINE int small(int x)
 {
 	return x;

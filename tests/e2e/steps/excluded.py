@@ -9,15 +9,16 @@ HANDLERS = ["t_root", "t_hand", "t_far", "t_leaf", "t_out"]
 def hidden_steps(out, mode):
     """Returns (function, state, number of the instruction) of the instructions at which t_hidden is
     open, and excluded by -N. A handler that interrupts them makes calls below t_hidden, so these
-    calls are excluded, too. At t_hidden's entry and exit, they may be recorded or not."""
+    calls are excluded, too. At t_hidden's entry and exit, the handler's calls may be recorded or
+    not."""
     hidden = set()
     for key, steps in out.steps.items():
         if "-N" not in mode.options or key[0] != HIDING:
             continue
         slot, began, last, numbers = steps[0].rsp - 16, False, None, []
         for n, s in enumerate(steps, 1):
-            # t_hidden begins with its return slot two words below that of its caller. During its
-            # exit, handlers see the state after the return
+            # When t_hidden begins, its return slot is two words below its caller's return slot.
+            # During t_hidden's exit, handlers see the state after the return
             began = began or (s.rsp == slot and s.pc[0] not in "+?")
             if not began:
                 continue

@@ -113,8 +113,8 @@ T t_tree, 6
 	ret
 E t_tree
 
-/* is called between two steps, to separate them in the recording. Takes longer than the threshold
- * of the mode "time", also where the clock advances in steps of some nanoseconds. */
+/* is called between two stepped calls, to separate them in the recording. Takes longer than the
+ * threshold of the mode "time", even if the clock advances only every few nanoseconds. */
 T t_mark, 7
 	lea	1(%rdi), %rax
 	mov	$50, %ecx
@@ -124,8 +124,8 @@ T t_mark, 7
 	ret
 E t_mark
 
-/* recurses as deep as earlier calls. At these hits the agent closes the calls that a jump has
- * skipped */
+/* recurses as deep as earlier calls. When these calls begin, the agent closes the earlier calls
+ * that a jump has skipped */
 T t_flush, 8
 	test	%edi, %edi
 	jz	1f
@@ -275,7 +275,7 @@ T t_late_tail, 21
 E t_late_tail
 
 /* sets the trap flag itself, so that only its exit is stepped. If the whole call was stepped, its
- * duration would be too long for a LEAF */
+ * duration wouldn't fit into a LEAF record */
 T t_traps, 22
 	pushf
 	.cfi_adjust_cfa_offset 8

@@ -156,8 +156,8 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		look(g);
 	if (step == step_at) {
 		g[REG_EFL] &= ~TRAP_FLAG;
-		/* the program's unwinder finds no table of stubs and copies. So C++ can throw only
-		 * from code of the program or the agent */
+		/* the program's unwinder finds no unwind table for stubs, or for copies of the
+		 * agent's code. So C++ can throw only from code of the program or the agent */
 		can_unwind = in_program((uint64_t)g[REG_RIP]) || in_agent((uint64_t)g[REG_RIP]);
 		put_pc(acted_at, sizeof(acted_at), pc);
 		act_now();
@@ -179,7 +179,8 @@ struct kernel_action {
 	uint64_t mask;
 };
 
-/* Makes a system call by an instruction that neither libc nor the program's file has. */
+/* Makes a system call that the agent doesn't notice: its instruction is neither in libc nor in the
+ * program's file. */
 static long unseen(long nr, long a, const void *b, const void *c, long d)
 {
 	/* mov %rdi,%rax; mov %rsi,%rdi; mov %rdx,%rsi; mov %rcx,%rdx; mov %r8,%r10; syscall; ret */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Finds the reserved words of a recording that were never written. Reads the file of chunks itself, so
-that a fault of the reader isn't repeated here."""
+"""Finds the reserved words of a recording that were never written. Reads the file of chunks itself,
+without Patchbay's reader, so that a fault of the reader isn't repeated here."""
 import collections
 import os
 import struct

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tells the agent's code, its copies near the program, stubs and the program's code apart. Prints
- * the registers and callers that a handler sees, as far as they must be the same in each run.
+ * Distinguishes the agent's code, its copies near the program, stubs, and the program's code.
+ * Prints the registers and callers that a handler sees, as far as they must be the same in each
+ * run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ static uint64_t symbol_size(const char *name)
 }
 
 /* A copy begins with the same bytes as the original, at a multiple of 64. After the last copy
- * comes a filler. The end of an original need not be copied, so a copy may be shorter. */
+ * comes a filler. The end of an original need not be copied, so a copy may be shorter than its
+ * original. */
 static void find_copies(const unsigned char *head)
 {
 	static const char *const names[] = { COPIED };

@@ -102,8 +102,8 @@ static bool begins_with_mark(const struct scenario *s)
 /* A stack whose end the agent knows. There is more memory below the stack. */
 #define STACK_SIZE	(256 << 10)
 #define BELOW		(64 << 10)
-/* A fixed address: registers hold addresses in the stacks, and their values in a traced run are
- * compared with those in a bare run. */
+/* The address is fixed, because registers hold addresses in the stacks. The registers' values in a
+ * traced run are compared with those in a bare run. */
 #define STACKS		((void *)0x3e0000000000)
 static char *small_stack, *handlers_stack;
 
@@ -156,7 +156,8 @@ static void *in_thread(void *arg)
 	for (long n = t->s->filled < 0 ? calls_to_fill + t->s->filled : 0; n > 0; n--)
 		t_flush(0);
 	attempt(t->s->f, t->s->x, t->a, t->k);
-	/* setting the alternate stack again closes the handlers' calls that are still open on it */
+	/* when the alternate stack is set again, the agent closes the handlers' calls that are
+	 * still open on this stack */
 	if (t->s->room)
 		begin_cramped(t->s);
 	mark(act_names[t->a], t->k, 6);
@@ -166,8 +167,9 @@ static void *in_thread(void *arg)
 }
 
 /* calls_to_fill is the number of calls of t_flush(0) that fill a chunk. The next call takes more
- * steps. LEAST_TO_FILL and MOST_TO_FILL are the bounds of the search for this number. Each number
- * is tried in a new thread, because a stepped call may take more words than other calls. */
+ * steps, because it needs a new chunk. LEAST_TO_FILL and MOST_TO_FILL are the bounds of the search
+ * for this number. Each number is tried in a new thread, because a stepped call may take more words
+ * of the chunk than other calls. */
 #define LEAST_TO_FILL	1900
 #define MOST_TO_FILL	2000
 #define STEPS_TO_FILL	500

@@ -2,7 +2,8 @@
 /*
  * A program that single-steps its own calls. For each k, its SIGTRAP handler acts at the k-th
  * instruction of a call: it makes calls, jumps, throws, forks, or cancels the thread. The handler
- * finds the instruction by counting, whichever code runs. run_steps reads the program's output:
+ * counts all instructions, those of the program and those of the agent. run_steps reads the
+ * program's output:
  *
  *   o FUNCTION STATE K PC RSP REGISTERS | CALLERS    what a handler sees at an instruction
  *   = FUNCTION STATE K REGISTERS                     K: number of steps; REGISTERS: after the call
@@ -22,8 +23,8 @@
  * tries all instructions; sampled, quick and brief runs try 5 * POINTS. FUNCTION may be
  * FUNCTION:STATE.
  * raw: the handler is installed by a raw system call, so that the agent isn't notified of the
- * handler. both: like raw, but at each instruction SIGUSR1 comes right after the step's signal.
- * libc installed the handler of SIGUSR1.
+ * handler. both: like raw, but at each instruction SIGUSR1 comes right after the step's signal. The
+ * handler of SIGUSR1 is installed through libc.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  *   output.cc		prints
  *   functions.S	has the traced functions
  *
- * The program steps one call at a time, also if the call is made in a thread or continued in a
+ * The program steps one call at a time, even if the call is made in a thread or continued in a
  * child. So the state of the call is in global variables, without locks. The namespace keeps
  * names like step apart from libc's names.
  */
@@ -112,7 +112,7 @@ extern volatile bool cancel_now, cancel_sent;
 extern pthread_t cancelled;
 
 extern bool observing;		/* the handler calls look() at each instruction */
-extern bool noting;		/* the handler finds the words below */
+extern bool noting;		/* the handler sets site_word, ret_word and jump_word */
 extern bool poke_uncounted;	/* the handler clears the agent's pointer to a thread's counts just
 				 * before the agent counts a lost call */
 

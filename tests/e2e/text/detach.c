@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls of all kinds are open when the observer ends: deep calls, and calls inside a signal
+ * Calls of all kinds are open when the recorder ends: deep calls, and calls inside a signal
  * handler, on an alternate stack, on a coroutine's stack, and in a thread that will be cancelled.
  * Meanwhile two threads make calls, and a thread loads and unloads a library. The program prints
- * "ready". At the next line on stdin all calls return. The program checks their results, and that
- * nothing of the agent remains. If argv[1] is given, it is the path of a FIFO that replaces stdin.
+ * "ready". At the next line on stdin all calls return, and the program checks their results. It
+ * also checks that the agent has left no frame on a stack, no signal handler, and no descriptor. If
+ * argv[1] is given, it is the path of a FIFO that replaces stdin.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -41,7 +41,8 @@ def steps(function):
     while n < 800:
         pc = int(gdb.parse_and_eval("$pc"))
         names, kept = look()
-        # if the stub also contains the function's exit, the exit is the second hit
+        # hits: how often execution has come to the agent's code. If the stub also contains the
+        # function's exit, execution comes to this code a second time at the exit
         hits += (names[0] or "").startswith(AGENT) and not (before or "").startswith(AGENT)
         before = names[0]
         returning |= hits == 2

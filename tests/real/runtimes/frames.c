@@ -33,8 +33,8 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
 	if (_Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(c)) != (void *)level)
 		return _URC_NO_REASON;
 	seen++;
-	/* the unwinder gives the frame's stack pointer at its call, which is the CFA of the called
-	 * function */
+	/* _Unwind_GetCFA() returns the stack pointer that the frame had at the call which it makes;
+	 * that is the CFA of the called function */
 	wrong += w->depth && _Unwind_GetCFA(c) != frames[w->depth - 1];
 	w->depth++;
 	return _URC_NO_REASON;

@@ -77,7 +77,8 @@ void pb_chain_forget_returns(void)
 }
 
 /* Return slots of the innermost and outermost calls that another thread has open on a stack. If
- * outermost is 0, no call is open. If innermost is 0, the innermost call is just changing. */
+ * outermost is 0, no call is open. If innermost is 0, the other thread is changing its innermost
+ * call. */
 static uint64_t innermost, outermost;
 
 bool pb_chain_is_empty(const struct pb_stack *s)

@@ -10,8 +10,8 @@
  *
  * With an argument, the program tests more steps and pairs of steps, and takes half an hour.
  *
- * The handler is installed by a raw system call, as in Go programs. So the protocol isn't notified
- * of the handler.
+ * The handler is installed by a raw system call, as in Go programs. So the code under test isn't
+ * notified when a handler runs.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -164,8 +164,9 @@ __attribute__((used)) int step_outer_body(int n)
 
 __attribute__((noipa)) static int scenario(int n)
 {
-	volatile char deeper[4096] = { 0 };	/* makes this frame large: later calls have return
-						 * slots above those of this function's calls */
+	volatile char deeper[4096] = { 0 };	/* makes this frame large. So the calls after this
+						 * function have return slots at higher addresses
+						 * than the calls of this function */
 	volatile int r = 0;
 
 	(void)deeper[0];
@@ -527,9 +528,9 @@ static void left_at_each_step(long calls)
 	assert_int_equal(step_top->word, 0x1000);
 }
 
-/* The numbers of calls that are left repeat with a period of 1 to 16 instructions. With some of
- * these periods, a handler closes the call that the functions look at in each of their
- * iterations. */
+/* The numbers of calls that are left repeat with a period of 1 to 16 instructions. A loop under
+ * test looks at one call in each iteration. With some of these periods, a handler closes this call
+ * in each iteration. */
 static void test_left_at_each_step(void **state)
 {
 	install();

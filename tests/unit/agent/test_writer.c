@@ -300,7 +300,7 @@ static bool names_a_free_chunk(void)
 
 /* Handlers interrupt a change of chunks at steps k and k + 1. Each handler goes on to another chunk
  * and drains the full chunks. So the chunk that the interrupted change leaves becomes free. Returns
- * whether the interrupted change then enters this free chunk in the list of left chunks. */
+ * whether the interrupted change then adds this free chunk to the list of left chunks. */
 static bool leaves_a_free_chunk(long k, uint8_t *numbers)
 {
 	begin_full();
@@ -312,8 +312,8 @@ static bool leaves_a_free_chunk(long k, uint8_t *numbers)
 }
 
 /* The list of left chunks names a free chunk. The next change of chunks is interrupted at step k,
- * and the handler takes that free chunk. The chunk must stay the writer's, so no record is lost.
- * Returns false if the change takes fewer than k steps. */
+ * and the handler takes that free chunk. From then on the chunk must stay the writer's, so that no
+ * record is lost. Returns false if the change takes fewer than k steps. */
 static bool taken_again_at_step(long first, long k)
 {
 	uint8_t numbers[256] = { 0 };
@@ -354,7 +354,7 @@ static void a_handler_takes_a_left_chunk_again(void **state)
 }
 
 /* A handler interrupts a change of chunks at step k, and the handler's record changes chunks, too.
- * Returns whether both changes have entered the same chunk in the list of left chunks. */
+ * Returns whether both changes have added the same chunk to the list of left chunks. */
 static bool enters_twice(long k, uint8_t *numbers)
 {
 	begin_full();

@@ -45,7 +45,7 @@ static uint32_t records_in(const struct pb_chunk *c, uint32_t interrupted, uint3
 }
 
 /* Runs in the child. Checks that the child's chunks have all its records, and no other records.
- * Returns the exit status: 0, or which check failed. */
+ * Returns the exit status: 0, or another number for each check that can fail. */
 static int childs_chunks(uint32_t interrupted)
 {
 	uint32_t records = 0, others = 0, written = 0;

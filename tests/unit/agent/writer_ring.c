@@ -24,7 +24,8 @@ long at;
 bool may_close;
 static uint8_t seen[MAX_RECORDS];
 
-/* forked.c reads this section. The hit path defines it, but isn't linked into this test. */
+/* Replaces the section of the hit path, which isn't linked into this test. forked.c reads the
+ * section. */
 static const uint32_t no_words[3] __attribute__((section("pb_forked_words"), used));
 
 static uint64_t no_time(void)

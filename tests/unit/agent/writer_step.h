@@ -19,7 +19,7 @@
 
 #define TRAP_FLAG	0x100
 
-/* What the handler does. CHANGE: goes on to another chunk twice. SUPPLY: frees chunk 1 and writes a
+/* The handler's action. CHANGE: goes on to another chunk twice. SUPPLY: frees chunk 1 and writes a
  * record. DRAIN: at step_at and at step_later, fills the chunk, goes on to another chunk, and
  * drains the full chunks. AGAIN: does the same at step_at only, and then goes on to another chunk
  * once more. UNSEEN: writes a record at step_at and at step_later; the writer isn't notified that a

@@ -3,8 +3,8 @@
  * Compares the instructions that a program executes with the exits that the analysis lists. These
  * claims must hold:
  *
- *   - If all exits of a function are hooked, each of its calls ends at one of its listed exits. At
- *     this exit the stack pointer is at the return slot, as at the entry.
+ *   - If all exits of a function are hooked, each call of the function ends at one of its listed
+ *     exits. At this exit the stack pointer is at the return slot, as at the entry.
  *   - When a listed return is executed, the top of the stack is the return slot of an open call.
  *   - Control enters a window or a code slot only at its start, and never enters a slot in padding.
  *     (doc/glossary.md explains windows and slots.)
@@ -37,7 +37,7 @@ struct function {
 	char name[48];
 };
 
-/* What the analysis knows of a byte of a module's code. */
+/* The results of the analysis for a byte of a module's code. */
 struct at {
 	uint32_t window;	/* 1 + the index in starts[] of the window or slot that covers the
 				 * byte */

@@ -26,10 +26,10 @@ static const char *const whys[] = {
 
 struct expected {
 	const char *name;
-	const char *is;		/* If all exits are hooked: "NOT". Otherwise a name from
-				 * PB_INEXIT_LIST, which says why they aren't. After "NOT",
-				 * " kind+offset:how" follows for each exit. If the function has
-				 * PB_FUNC_GOES_ON, "goes on, " precedes the name */
+	const char *is;		/* If all exits are hooked: "NOT", and then " kind+offset:how" for
+				 * each exit. Otherwise the name from PB_INEXIT_LIST that says why
+				 * not all exits are hooked. If the function has PB_FUNC_GOES_ON,
+				 * the text begins with "goes on, " */
 };
 
 static inline const struct pb_fn *named(const struct pb_an *an, const char *name)

@@ -75,8 +75,8 @@ static struct frame frame_at(Dwarf_CFI *cfi, uint64_t addr)
 	for (unsigned i = 0; i < NR_KEPT; i++) {
 		if (dwarf_frame_register(d, kept[i], mem, &ops, &n))
 			continue;
-		/* a register without a rule has no operations, and neither has a register that
-		 * keeps its value */
+		/* neither a register without a rule nor a register that keeps its value has
+		 * operations */
 		copy_rule(&f.regs[i], ops, n);
 	}
 	free(d);

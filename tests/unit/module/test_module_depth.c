@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Functions in assembly, without CFI. The analysis follows the depth of the stack through each
- * function. If the depth doesn't prove where the exits are, the function's exits aren't hooked. */
+/* Tests functions in assembly, without CFI. The analysis follows the depth of the stack through
+ * each function. If the depth doesn't prove where the exits are, the exits aren't hooked. */
 #include "exits_expect.h"
 
 /* N: a function without CFI */

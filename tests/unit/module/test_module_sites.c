@@ -75,8 +75,8 @@ static const char *const reasons_s =
 	" mov $1,%eax\n ret\n .cfi_endproc\n.size noframe.cold.1,.-noframe.cold.1\n"
 	"F noframe\n test %edi,%edi\n je noframe.cold\n js noframe.cold.3\n call noframe.cold.1\n"
 	" ret\nE noframe\n"
-	/* cold parts that read their function's return address. They are assigned to the function
-	 * by its jump, by another part's jump, or by name */
+	/* cold parts that read their function's return address. A part is assigned to its function
+	 * by a jump from the function, by a jump from another cold part, or by the part's name */
 	".p2align 4\n.type asker.cold,@function\nasker.cold: .cfi_startproc\n"
 	" .cfi_def_cfa_offset 16\n mov 8(%rsp),%rax\n add $8,%rsp\n ret\n .cfi_endproc\n"
 	".size asker.cold,.-asker.cold\n"
@@ -154,7 +154,7 @@ static void assert_short(struct view v, const char *name, unsigned len)
 		assert_int_equal(pb_recipe_slot(pb_func_recipe(v.a, f))[k], 0xcc);
 }
 
-/* The same functions with padding between them. */
+/* Tests the functions of test_reasons(), with padding between them. */
 static void test_short(void **unused)
 {
 	build("gcc -shared -nostdlib -Wa,--defsym,FILL=0xcc -Wl,-z,notext,-Bsymbolic reasons.s "
@@ -283,8 +283,8 @@ static void test_records(void **unused)
 	one_record("gcc -O1 -finstrument-functions", PB_SITE_CYG, 0);
 }
 
-/* Calls that recordmcount found, also in comdat sections. If recordmcount runs on a file a second
- * time, it changes nothing. */
+/* Tests the tables that recordmcount adds, also for comdat sections. If recordmcount runs on a file
+ * a second time, it changes nothing. */
 static void test_recordmcount(void **unused)
 {
 	write_file("comdat.cc",

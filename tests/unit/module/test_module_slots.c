@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A function without room for the long jump gets a trampoline slot, or shares its jump with the
- * next function. A slot is five bytes with a jump, which a short jump can reach. Tests which slots
- * the functions get, in padding or in code, and which functions share a jump. Also tests which
- * damaged analyses pb_analysis_check() refuses.
+ * next function. A slot is five bytes with a long jump. A short jump at the function leads to the
+ * slot. Tests which slots the functions get, in padding or in code, and which functions share a
+ * jump. Also tests which damaged analyses pb_analysis_check() refuses.
  */
 #include "module_files.h"
 

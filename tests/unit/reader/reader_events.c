@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the text of events that the tests of the decoder compare. The events are those of a
- * directory that the test has written. */
+/* Makes a text of the events in a directory that a test has written. The tests of the decoder
+ * compare this text with the expected text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -293,8 +293,8 @@ static void listed_first(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* Idle threads hold chunks. Until the reserve is used up, CHUNKS chunks remain usable besides
- * these. */
+/* Idle threads hold chunks. Until the reserve is used up, CHUNKS chunks remain usable besides the
+ * chunks that are held. */
 static void idle_threads(void **state)
 {
 	struct pb_ring *ring = drain.ring;
@@ -309,11 +309,12 @@ static void idle_threads(void **state)
 		assert_int_equal(pb_ring_usable(ring, CHUNKS + RESERVE),
 				 i + 1 < RESERVE ? CHUNKS + i + 1 : CHUNKS + RESERVE);
 	}
-	/* these threads end; then new threads begin, which the recorder hasn't seen */
+	/* these threads end */
 	for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
 		chunk(i)->state = PB_CHUNK_FREE;
 	pb_drain_count(&drain);
-	/* the recorder has seen five new threads, but they may have no chunk yet */
+	/* The recorder sees five new threads, but they may have no chunk yet. After that, two more
+	 * threads begin, which the recorder hasn't seen */
 	ring->next_serial += 5;
 	pb_drain_serials(&drain);
 	pb_drain_count(&drain);

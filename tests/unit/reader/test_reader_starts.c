@@ -138,7 +138,7 @@ void test_inherited_without_entry(void **state)
 			    "exit 6 0-5400 d0 inherited\n"
 			    "end 7 4950-5500 d0 inherited\n"
 			    "leaf 8 5510-5520 d0\n");
-	/* a forked process has one thread, so other threads inherit no calls */
+	/* a forked process begins with one thread, so its other threads inherit no calls */
 	begin_chunk(5000);
 	g.head.tid = 101;
 	gen_entry(&g, 4, 4000);
@@ -283,7 +283,7 @@ void test_leaf_open(void **state)
 	assert_string_equal(finish(),
 			    "entry 1 @1010 d0\nleaf 2 1020-1030 d1\nrunning 4 @1050 d1\n");
 
-	/* stale, because a later record follows */
+	/* the header's leaf is stale, because the chunk has a record with a later time */
 	begin_chunk(1000);
 	g.head.leaf_site = 4;
 	g.head.leaf_start = 1050;

@@ -32,8 +32,8 @@ static void end(struct gen *g, uint64_t ns)
 	gen_end(g, T(ns));
 }
 
-/* Calls that begin and end as usual, and a recursion. The durations are such that views show each
- * overhead mark. */
+/* Calls that begin and end as usual, and a recursion. The durations are chosen so that views show
+ * each overhead mark. */
 static void basic(const char *dir, uint64_t n)
 {
 	static struct gen g;

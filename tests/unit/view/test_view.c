@@ -130,8 +130,8 @@ static void test_recursion(void **state)
 	pb_data_close(d);
 }
 
-/* Two threads in the same functions: each stack has its own recursion. With `shared`, both threads
- * make their inner call on the same other stack. */
+/* Two threads are in the same functions, but each stack has its own recursion. With `shared`, both
+ * threads make their inner call on a third stack. */
 static void test_threads(void **state)
 {
 	struct pb_report r;
@@ -194,7 +194,7 @@ static void test_tree_grows(void **state)
 }
 
 /* The metadata claims more functions than the module has. The sites of the missing functions are
- * shown as unknown. That also holds for sites with very high numbers. */
+ * shown as unknown, even if the numbers of the sites are very high. */
 static void test_claimed_functions(void **state)
 {
 	static const char *const names[] = { "one", "two" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs that `entry` reaches by tail calls. The object defines which programs the arrays
- * contain. Each CASE makes a separate object. */
+/* Programs for tests of tail calls: a test runs `entry`. Except in the case MIXED, the object
+ * itself defines which programs the program arrays contain. Each CASE makes a separate object. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

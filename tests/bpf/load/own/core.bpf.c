@@ -57,8 +57,8 @@ PROG(type_exists, bpf_core_type_exists(struct moved))
 PROG(type_gone, bpf_core_type_exists(struct gone))
 PROG(type_size, bpf_core_type_size(struct moved))
 PROG(type_size_gone, bpf_core_type_size(struct gone))
-/* The test matches() in test_load.c changes every type_exists in this file's relocations to
- * type_matches, because clang may not have type_matches. This test uses the next two programs. */
+/* clang may not support type_matches. So the test matches() in test_load.c changes every
+ * type_exists relocation of this file to type_matches. The next two programs are for this test. */
 PROG(matches, bpf_core_type_exists(struct same_shape))
 PROG(matches_not, bpf_core_type_exists(struct other_shape))
 PROG(exists_function, bpf_core_type_exists(handler))

@@ -22,7 +22,7 @@ extern void bpf_rcu_read_lock(void) __ksym;
 #define NAMED(x, line)	x##line
 #define NAME(x, line)	NAMED(x, line)
 #define ITER		NAME(it_, __LINE__)
-/* the initializer of the second variable starts the iterator once */
+/* the initializer of the second variable calls bpf_iter_num_new() once, before the loop */
 #define each_number(v, from, to) \
 	for (struct bpf_iter_num ITER __attribute__((cleanup(bpf_iter_num_destroy))), \
 	     *NAME(begun_, __LINE__) = (bpf_iter_num_new(&ITER, (from), (to)), \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The target's types. The loader relocates core.bpf.c for these types. The numbers in the comments
- * are offsets in bytes. */
+/* The target types of CO-RE: the loader relocates core.bpf.c for these types. The numbers in the
+ * comments are offsets in bytes. */
 struct moved {
 	long before[2];
 	int list[8];			/* 16 */

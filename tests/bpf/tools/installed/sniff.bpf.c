@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports a program's writes to a descriptor. Each write makes a record. The record has the write's
- * data up to a limit. */
+/* Reports a program's writes to a descriptor. Makes a record for each write. The record has at most
+ * the first MOST bytes of the data. */
 #include "../tool.h"
 
 #define MOST	8192

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports the statements that a program prepares, with sqlite's results. Writes records through
- * dynptrs to a ring buffer. */
+/* Reports each statement that a program prepares, and the result that sqlite returns. Uses dynptrs
+ * to write the records to a ring buffer. */
 #include "../tool.h"
 
 #define LONGEST	128
@@ -16,8 +16,8 @@ struct call {
 	const char *text;
 };
 
-/* While sqlite prepares a statement, it prepares other statements. So the key of a call also has
- * the call's return slot. */
+/* While sqlite prepares a statement, it prepares other statements, so the calls of a thread are
+ * nested. `slot` is the stack slot of a call's return address, and distinguishes nested calls. */
 struct key {
 	u64 thread, slot;
 };

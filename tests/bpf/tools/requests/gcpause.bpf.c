@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Measures a garbage collector's pauses, for each thread. One call begins a pause, another call
+/* Measures a garbage collector's pauses, for each thread. gc_begin() begins a pause, and gc_end()
  * ends the pause. */
 #include "../tool.h"
 

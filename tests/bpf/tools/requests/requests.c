@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes requests. A request begins in one call and ends in another call. Requests end in another
- * order than they begin. Also makes queries, garbage collections on several threads, and a state
- * machine. The program prints what it counted.
+ * Makes requests. A request begins with a call of submit() and ends with a call of complete().
+ * Requests don't end in the order in which they began. Also makes queries, garbage collections on
+ * several threads, and a state machine. The program prints what it counted.
  *
  *   requests ROUNDS
  */
@@ -13,7 +13,7 @@
 #include <time.h>
 #include "../own.h"
 
-/* the fields have another order than in requests.h, so tools must find the fields by CO-RE */
+/* in requests.h, the fields have another order, so tools must find them by CO-RE */
 struct ticket {
 	unsigned long id;
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The tools' declaration of a ticket. In the program (requests.c), the structure has more fields
- * and other offsets. The program's BTF has the offsets.
+ * and other offsets. CO-RE takes the offsets from the program's BTF.
  */
 #include <bpf/bpf_core_read.h>
 

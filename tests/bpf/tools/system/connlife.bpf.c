@@ -82,7 +82,8 @@ SEC("uretprobe/libc.so.6:connect") int BPF_KRETPROBE(on_connected, int error)
 	return 0;
 }
 
-/* for send and recv, the member `address` is no address: 0 for send, 1 for recv */
+/* send and recv have no address, so `address` has another meaning for them: 0 for send, 1 for
+ * recv */
 SEC("uprobe/libc.so.6:send") int BPF_KPROBE(on_send, int fd) { return begin(fd, 0); }
 SEC("uprobe/libc.so.6:recv") int BPF_KPROBE(on_recv, int fd) { return begin(fd, 1); }
 

@@ -87,7 +87,8 @@ static void look_up(const char *name)
 	printf("host %s %d\n", name, err);
 }
 
-/* Makes a connection to this process. Sends `there` bytes to the listener and `back` bytes back. */
+/* Makes a connection to this process. Sends `there` bytes over the connection, and then `back`
+ * bytes in the other direction. */
 static void connection(int listener, struct sockaddr_in *to, unsigned there, unsigned back)
 {
 	static char buf[65536];

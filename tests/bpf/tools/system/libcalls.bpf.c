@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts calls of libc's functions in two ways: by one program that is attached to many functions,
- * and by a separate program for each function. */
+/* Counts calls of libc's functions in two ways. on_any() is attached to many functions. The other
+ * programs are attached to one function each. */
 #include "../tool.h"
 
 struct {

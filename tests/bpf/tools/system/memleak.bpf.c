@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lists the blocks that malloc and related functions allocated and that the program didn't free.
- * Sums up the blocks by the stack of their allocation. User space sets the maximal number of
- * blocks, the maximal number of stacks, and the maximal depth of a stack.
+ * Lists the blocks that malloc and related functions allocated, and that the program didn't free.
+ * Groups these blocks by the stack of their allocation, and sums up their number and sizes. User
+ * space sets the maximal number of blocks, the maximal number of stacks, and the maximal depth of a
+ * stack.
  */
 #include "../tool.h"
 
@@ -14,7 +15,7 @@ struct block {
 	int stack;
 };
 
-/* the two numbers are in one word, so one atomic operation changes both */
+/* both numbers are in one word, so that one atomic operation changes both */
 union totals {
 	struct {
 		u64 bytes : 40;

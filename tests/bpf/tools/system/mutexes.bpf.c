@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* For each mutex, finds out how often threads take the mutex, how long threads wait for it and hold
- * it, and the name of the thread that held it longest. */
+/* Counts how often each mutex is taken. Measures how long threads wait for the mutex, and how long
+ * they hold it. Records the name of the thread that held the mutex longest. */
 #include "../tool.h"
 
 struct holder {

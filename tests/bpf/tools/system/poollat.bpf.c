@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Measures how long a job waits in a queue until a thread of the pool takes it. Makes a histogram
- * for each thread. */
+ * for each thread of the pool. */
 #include "../tool.h"
 
 struct hist {

@@ -202,8 +202,8 @@ int ask_verdict(const struct gen_program *p, int level)
 	return fd < 0 ? fd : 0;
 }
 
-/* Returns the start of the statistics at the end of the log. With LOG_STATS, the statistics have
- * more lines. */
+/* Returns the start of the statistics at the end of the log. At log level LOG_STATS, the statistics
+ * begin with additional lines. */
 static const char *statistics(void)
 {
 	for (const char *line = ask_log; *line; line += strcspn(line, "\n"), line += *line == '\n')
@@ -308,8 +308,8 @@ static uint8_t *packet_start(uint32_t type)
 	       world_pkt()->data_meta;
 }
 
-/* After the program has ended, a test run overwrites bytes at the packet's start. Returns their
- * number. */
+/* After the program has ended, a test run overwrites bytes at the packet's start. Returns the
+ * number of these bytes. */
 static uint32_t hidden(uint32_t type)
 {
 	return type == BPF_PROG_TYPE_SOCKET_FILTER ? 14 : 0;

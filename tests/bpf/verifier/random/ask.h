@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Asks the running kernel about generated programs. The answers are the verdict, the log, and the
- * maps and packet after a test run.
+ * Asks the running kernel about generated programs. The kernel's answers are its verdict, its log,
+ * and the contents of maps and packet after a test run.
  */
 #ifndef PB_TEST_ASK_H
 #define PB_TEST_ASK_H
@@ -23,12 +23,12 @@ int ask_verdict(const struct gen_program *p, int level);
 
 /*
  * The meaning of a verdict, by its errno and the log's last line. A refusal (ASK_REFUSES) is a
- * statement about the program. ASK_GIVES_UP and ASK_HAS_BUG say nothing about it. The kernel gives
- * up in four cases. (1) The log says that the program is too large or that its jumps are too
- * complex. The errno doesn't matter. (2) ENOMEM. (3) EAGAIN or EINTR, after a signal (a stop, a
- * freezer, the time limit of ask_load()). (4) ENOSPC, if the log has no room for a reason. EFAULT
- * reports a bug of the kernel. Every other error is a refusal. The kernel returns E2BIG not only
- * in case 1, but also for a program with too many frames. E2BIG for this reason is a refusal.
+ * statement about the program. ASK_GIVES_UP and ASK_HAS_BUG say nothing about the program. The
+ * kernel gives up in four cases. (1) The log says that the program is too large or that its jumps
+ * are too complex. The errno doesn't matter. (2) ENOMEM. (3) EAGAIN or EINTR, after a signal (a
+ * stop, a freezer, the time limit of ask_load()). (4) ENOSPC, if the log has no room for a reason.
+ * EFAULT reports a bug of the kernel. Every other error is a refusal. The kernel also returns E2BIG
+ * for a program with too many frames. Unlike case 1, this is a refusal.
  */
 enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
 /* Returns the meaning of the last verdict. `err` is the return value of the last ask_load() or
@@ -37,14 +37,14 @@ enum ask_answer ask_answer(int err);
 /* Returns the log's last line before the statistics. */
 const char *ask_last_line(void);
 /* Returns whether the last log shows a flaw of Linux 6.18. If r2 = r1 + c, this kernel links r2 to
- * r1 and calls c the delta of r2. If r2 is then added to a pointer, the kernel takes the delta for
- * the whole offset from the pointer, and ignores the bounds of r2. */
+ * r1 and calls c the delta of r2. If the program then adds r2 to a pointer, the kernel uses the
+ * delta as the whole offset. It ignores the bounds of r2. */
 bool ask_takes_delta_for_offset(void);
 
 /*
  * ask_run() runs the program in the kernel. Maps and packet have the contents that they have in the
- * world (world.h). Returns 0 with r0 and a hash of the kernel's maps and packet, or -errno.
- * ask_sum() computes the same hash for the world.
+ * world (world.h). If the run succeeds, returns 0, and *out gets r0 and a hash of the kernel's maps
+ * and packet. Otherwise returns -errno. ask_sum() computes the same hash for the world.
  */
 struct ask_result {
 	uint32_t r0;

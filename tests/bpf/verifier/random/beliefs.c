@@ -209,7 +209,8 @@ static bool memory_fits(const struct machine *m, const struct reg *r, uint64_t v
 		if (base >= (uint64_t)areas[i].at &&
 		    base - (uint64_t)areas[i].at + r->mem_size <= areas[i].size)
 			return true;
-	/* the number that an iterator gives is in the iterator, and the iterator is on the stack */
+	/* r may also point to the current number of an iterator; the number is in the iterator,
+	 * which is on the stack */
 	for (int i = 0; i <= watch_frame(m); i++)
 		if (watch_reg(m, i, 10) - base <= PB_BPF_STACK)
 			return true;
@@ -248,9 +249,9 @@ static uint64_t held_by(const struct machine *m, const struct belief *n)
 	return v;
 }
 
-/* Returns whether v fits what was known of a number. v has the number's low bytes, which were
- * spilled. Compares the known bits of these bytes. For 4 bytes, also compares the bounds of the
- * number's low half. */
+/* Returns whether v fits the belief about a narrow spill. Only the low n->bytes bytes of v are from
+ * the spilled number. Compares the known bits of these bytes. For 4 bytes, also compares the bounds
+ * of the number's low half. */
 static bool narrow_fits(const struct belief *n, uint64_t v)
 {
 	uint64_t keep = n->bytes < 8 ? (1ull << n->bytes * 8) - 1 : ~0ull;
@@ -283,7 +284,8 @@ static bool fits(const struct machine *m, const struct belief *n, char *why)
 	return pointer_fits(m, &n->reg, v) || wrong(why, n, v, "a pointer believed");
 }
 
-/* Returns a number minus the delta of its link. Linked numbers must have equal results. */
+/* Returns a number minus the delta of its link. For linked numbers, the differences must be
+ * equal. */
 static uint64_t link_of(const struct machine *m, const struct belief *n)
 {
 	return held_by(m, n) - (uint64_t)(int64_t)(int32_t)n->reg.raw[0];

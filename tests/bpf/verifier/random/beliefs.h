@@ -2,9 +2,8 @@
 /*
  * Compares the verifier's deductions with a run of the program. While a program is verified, the
  * state before each instruction is recorded. While the program runs (watch.h), the registers and
- * the stack must fit one of the instruction's recorded states. So the check finds a wrong deduction
- * one instruction after the verifier has made the deduction. It finds the deduction even if no
- * wrong access follows.
+ * the stack must fit one of the instruction's recorded states. If the verifier makes a wrong
+ * deduction, the check fails at the next instruction. It fails even if no wrong access follows.
  */
 #ifndef PB_TEST_BELIEFS_H
 #define PB_TEST_BELIEFS_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Declarations for the files of bpf_fuzz_verifier. fuzz_verifier.c makes programs, in child
- * processes.
- * fuzz_judge.c tests a program, and fuzz_run.c runs it. fuzz_class.c names the reason of a
- * difference from the kernel. fuzz_report.c reports findings.
+ * Declarations for the files of bpf_fuzz_verifier. fuzz_verifier.c makes programs in child
+ * processes. fuzz_judge.c tests a program, and fuzz_run.c runs it. fuzz_class.c names the reason
+ * why our verdict differs from the kernel's. fuzz_report.c reports findings.
  */
 #ifndef PB_TEST_FUZZ_H
 #define PB_TEST_FUZZ_H
@@ -31,8 +30,8 @@ struct fuzz_options {
 extern struct fuzz_options fuzz_opt;
 
 /* Progress and counts, in memory that all processes share. both: programs that Patchbay and the
- * kernel accept; neither: programs that both refuse; unheard: programs whose deductions could not
- * all be recorded. */
+ * kernel both accept; neither: programs that both refuse; unheard: programs whose deductions could
+ * not all be recorded. */
 struct fuzz_counts {
 	uint64_t at, programs, verdicts, accepted, executions, kernel_runs, both, neither, stricter,
 		 laxer, known, gave_up, kernel_bugs, unheard, compared, found[NR_FINDINGS];
@@ -57,7 +56,7 @@ extern char fuzz_log[1 << 20];		/* the last log of our verifier */
 extern uint32_t fuzz_caps;
 void fuzz_choose_caps(uint64_t seed);
 struct pb_bpf_verify fuzz_to_verify(const struct gen_program *p);
-/* Our verifier's answer for the generator. */
+/* Asks our verifier for the bounds that the generator needs. */
 weave_ask fuzz_ask_bounds;
 
 /* Tests one program. *accepted gets whether we accept the program. *kernel gets the kernel's
@@ -77,16 +76,17 @@ struct subject {
 	int nr_words, fd;		/* fd: the program in the kernel, or -1 */
 	uint64_t seed;
 };
-/* Replaces helpers by the world's helpers (world_stand_in()). */
+/* Replaces helpers with the world's helpers (world_stand_in()). */
 void fuzz_stand_in(struct pb_bpf_resolved *r);
-/* Runs the program with input number n in the ways of fuzz_run.c, and compares the results. */
+/* Runs the program with input number n in all ways that fuzz_run.c describes, and compares the
+ * results. */
 enum finding fuzz_run(struct subject *s, int n);
 
 /* Finds the last line of a log before the statistics. Stores the line without its numbers in
  * `out`. */
 void fuzz_name_class(const char *log, char *out, size_t size);
-/* Counts a class of laxer (which = 0) or stricter (which = 1) verdicts. Returns whether it is
- * new. */
+/* Counts a class of laxer (which = 0) or stricter (which = 1) verdicts. Returns whether the class
+ * is new. */
 bool fuzz_count_class(int which, const char *text, uint64_t seed, int change);
 /* Returns whether the class is a known reason to accept programs that the kernel refuses. */
 bool fuzz_is_known(const char *text);
@@ -105,6 +105,6 @@ void fuzz_report(const struct gen_program *p, uint64_t seed, enum finding what, 
 void fuzz_compare(const struct gen_program *p, uint64_t seed, int change, bool accepted,
 		  int kernel);
 void fuzz_print(const struct gen_program *p);
-/* Reads a report. Takes the seed from it, unless the user gave a seed. */
+/* Reads a report. If the user gave no seed, takes the seed from the report. */
 bool fuzz_read(FILE *f, struct gen_program *p);
 #endif

@@ -2,7 +2,7 @@
 /*
  * Names and counts the reasons why our verdict differs from the kernel's verdict. A class is the
  * last line of a log without its numbers, or the instruction after which we know more than the
- * kernel (sharper.h). `known` has the classes whose programs are safe.
+ * kernel (sharper.h). `known` lists the classes whose programs are proven safe.
  */
 #include <stdio.h>
 #include <string.h>
@@ -76,8 +76,8 @@ bool fuzz_laxer_words(const struct gen_program *p, char *out, size_t size)
 
 /*
  * Returns whether the kernel forgets something at a branch whose two paths continue at the same
- * instruction. At this kind of branch, a verifier can only learn something. So if the kernel
- * accepts the program without the branch, it has forgotten something at the branch.
+ * instruction. At such a branch, a verifier can only gain knowledge. So if the kernel accepts the
+ * program without the branch, the kernel has forgotten something at the branch.
  */
 static bool forgets_at_branch(const struct gen_program *p)
 {
@@ -104,8 +104,8 @@ void fuzz_laxer_class(const struct gen_program *p, char *out, size_t size)
 	bool dead;
 
 	fuzz_laxer_words(p, words, sizeof words);
-	/* first compare what is known on all paths to an instruction; if the class isn't a known
-	 * class, compare each visit */
+	/* first compare all visits of an instruction together; if this doesn't give a known class,
+	 * compare each visit separately */
 	for (int visits = 0; visits < 2; visits++) {
 		sharper_at(fuzz_to_verify(p), ask_log, visits, insn, sizeof insn, &dead);
 		if (insn[0])

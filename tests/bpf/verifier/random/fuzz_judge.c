@@ -109,9 +109,9 @@ static int make(struct subject *s)
 	return err;
 }
 
-/* Returns whether the program has callbacks. To make iterations of a callback equal, the verifier
- * forgets numbers. The stored states decide which numbers it forgets. So the second verification
- * may have another verdict. */
+/* Returns whether the program has callbacks. To make the iterations of a callback equal, the
+ * verifier forgets numbers. Which numbers it forgets depends on the stored states. So the second
+ * verification may have another verdict. */
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)
@@ -137,9 +137,9 @@ static const char *whole_words(struct pb_bpf_verify *v)
 }
 
 /* Returns whether the log ends on a mispredicted path. The verifier walks a mispredicted path only
- * from a branch whose outcome is known. An earlier state may contain the current state, and yet
- * leave the outcome unknown. Then the verifier hasn't walked the mispredicted path from the earlier
- * state. Even so, it prunes the current state. Linux does the same. */
+ * from a branch whose outcome is known. An earlier state may contain the current state, but leave
+ * the outcome unknown. From this earlier state, the verifier hasn't walked the mispredicted path.
+ * Nevertheless, it prunes the current state. Linux does the same. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;
@@ -150,8 +150,8 @@ static bool ends_mispredicted(const char *log)
 			      strlen("(speculative"));
 }
 
-/* Verifies the program again. Prunes a path only if an earlier state contains the whole current
- * state. The verdict must be the same. Records the deductions for the runs. */
+/* Verifies the program again, and prunes a path only if an earlier state contains the whole current
+ * state. The program must be accepted again. Records the deductions for the runs. */
 static enum finding verify_whole(struct subject *s)
 {
 	struct pb_bpf_verify v = s->v;
@@ -164,14 +164,15 @@ static enum finding verify_whole(struct subject *s)
 	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	fuzz_all->unheard += fuzz_states.full || err;
 	fuzz_states.full |= err != 0;
-	/* chance decides whether an impossible path is refused or pruned */
+	/* if a path is impossible, it is a matter of chance whether the verifier refuses or prunes
+	 * it */
 	if (!err || err == -E2BIG || err == -ENOMEM || err == -EFAULT ||
 	    fuzz_states.contradiction || calls_back(&v))
 		return NOTHING;
 	fuzz_find(HIDDEN, "without pruning the verdict is %d: %s", err, whole_words(&v));
 	/* Privileged programs may read any byte of the stack, with one exception. If one byte of a
 	 * spilled number was overwritten, its other bytes aren't readable. Pruning treats these
-	 * other bytes as readable, too. */
+	 * other bytes as readable, so the verdicts may differ. */
 	return strstr(fuzz_why, "invalid read from stack") ||
 	       strstr(fuzz_log, "INVARIANTS VIOLATION") ||
 	       ends_mispredicted(fuzz_log) ? NOTHING : HIDDEN;

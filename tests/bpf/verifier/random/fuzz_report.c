@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reports findings of the fuzzer, and reads reports again. Before a report, the program is reduced:
- * it keeps only instructions without which the finding disappears.
+ * Reports findings of the fuzzer, and reads reports again. Before the report, the program is
+ * reduced to the instructions that are necessary for the finding.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,8 +128,8 @@ void fuzz_report(const struct gen_program *p, uint64_t seed, enum finding what, 
 }
 
 /* Reads a report. Its first line has "FOUND", "seed N" and "type NAME". A line "function:" comes
- * before each function. In the line of an instruction, its bytes follow ";" as one or two
- * hexadecimal numbers. */
+ * before each function. In the line of an instruction, the instruction's bytes follow ";" as one or
+ * two hexadecimal numbers. */
 bool fuzz_read(FILE *f, struct gen_program *p)
 {
 	char line[400];

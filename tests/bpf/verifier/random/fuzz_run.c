@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs an accepted program of the fuzzer in several ways: twice on the checking interpreter
- * (watch.h), the second time with memory at other addresses; on both engines, with its memory
- * between inaccessible pages; and in the kernel. Compares the results, except those that depend on
- * addresses.
+ * Runs an accepted program of the fuzzer in several ways. The checking interpreter (watch.h) runs
+ * the program twice, the second time with memory at other addresses. Both engines run the program
+ * with its memory between inaccessible pages. The kernel also runs the program. All results must be
+ * equal, except results that depend on addresses.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,8 +137,8 @@ static enum finding run_real(const struct subject *s, uint64_t input, bool jit,
 			 a->sum, sum);
 }
 
-/* Returns whether the helper has another result in the kernel: a time, a random number, or what
- * identifies a thread, a processor, a user, a socket or a packet. */
+/* Returns whether the helper has another result in the kernel. Such results are times, random
+ * numbers, and identifiers of threads, processors, users, sockets and packets. */
 static bool is_kernels_own(int32_t helper)
 {
 	static const int32_t own[] = {
@@ -167,8 +167,8 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) ||
 		     (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* for a load of any byte of the field pkt_type, Linux loads the byte that has the
-		 * field's bits, without a shift */
+		/* for a load of any later byte of the field pkt_type, Linux loads the byte that has
+		 * the field's bits, and doesn't shift it */
 		if (BPF_CLASS(in->code) == BPF_LDX &&
 		    in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
@@ -181,8 +181,9 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 }
 
 /* Returns whether the run reaches an instruction that the kernel has removed. The kernel removes
- * instructions that its verifier didn't reach. The cause is a flaw of Linux 6.18: after a load from
- * the stack with sign extension, its verifier still assumes the stored number. */
+ * instructions that its verifier didn't reach. A flaw of Linux 6.18 makes it remove too many
+ * instructions. After a load with sign extension from the stack, its verifier still assumes the
+ * stored number. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {
 	static bool seen[GEN_MOST];

@@ -4,11 +4,11 @@
  * variants of each program:
  *
  * - Our verdict is compared with the running kernel's verdict. If only the kernel refuses a
- *   program, the program is reduced, and is counted by the reason of the difference
- *   (fuzz_laxer_class()).
- * - An accepted program runs on a checking interpreter, on both engines between inaccessible
- *   pages, and in the kernel. All results must be the same. The checking interpreter checks each
- *   access. It compares each register with the verifier's deductions (watch.h, beliefs.h).
+ *   program, the program is reduced, and is counted in a class that names the reason of the
+ *   difference (fuzz_laxer_class()).
+ * - An accepted program runs on a checking interpreter, on both engines between inaccessible pages,
+ *   and in the kernel. All results must be the same. The checking interpreter checks each access,
+ *   and compares each register with the verifier's deductions (watch.h, beliefs.h).
  * - The program is verified a second time. In this second verification, a path is pruned only if an
  *   earlier state contains the whole current state. The verdict must stay the same.
  *
@@ -80,7 +80,7 @@ static void try_seed(uint64_t seed)
 	struct gen_program p, q;
 
 	fuzz_all->at = seed;
-	/* a limit of processor time, because a busy machine may be slow */
+	/* limits the processor time; on a busy machine, the elapsed time may be much longer */
 	setitimer(ITIMER_PROF, &limit, NULL);
 	fuzz_choose_caps(seed);
 	if (fuzz_opt.first)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random programs. A verifier accepts most of them. The generator keeps a rough account of the
- * contents of registers and stack. In some programs, it changes fields of one or two instructions
- * at the end.
+ * Generates random programs. The generator keeps a rough account of the contents of registers and
+ * stack, so the verifier accepts most programs. Finally, the generator changes fields of one or two
+ * instructions in some programs.
  */
 #ifndef PB_TEST_GENERATE_H
 #define PB_TEST_GENERATE_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include "bpf/verifier/verify.h"
 
-/* maps of a generated program; an LD_IMM64 has one of these as imm */
+/* the maps of a generated program; the imm of an LD_IMM64 is one of these numbers */
 enum { GEN_HASH, GEN_ARRAY, GEN_DIRECT, GEN_PROGS, GEN_OUT, GEN_RING, GEN_MAPS };
 #define GEN_HASH_KEY	8
 #define GEN_HASH_VALUE	32

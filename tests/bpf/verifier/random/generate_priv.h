@@ -93,7 +93,7 @@ void gen_number(struct gen *g, int r);
 int gen_bounded(struct gen *g, int below);
 void gen_block(struct gen *g, int items);
 void gen_rare(struct gen *g);
-/* Two paths meet. *a keeps what the accounts of the two paths have in common. */
+/* Merges the accounts of two paths that meet. *a keeps what both accounts have in common. */
 void gen_merge(struct account *a, const struct account *b);
 /* Generates the subprograms that are called, in the order of their numbers. */
 void gen_make_subs(struct gen *g);

@@ -29,8 +29,8 @@ static void direct_value(struct gen *g)
 	g->a.left[r] = (int16_t)(GEN_DIRECT_VALUE - off);
 }
 
-/* Makes a spill and a fill of any width. Some fills extend the sign. Some accesses use another
- * register than r10 as base. */
+/* Makes a spill and a fill of any width. Some fills extend the sign. Some accesses use a register
+ * other than r10 as base. */
 static void spill_narrow(struct gen *g)
 {
 	int s = pick(g, 4), bytes = s == 3 ? 8 : sizes[s] == BPF_W ? 4 : sizes[s] == BPF_H ? 2 : 1,
@@ -74,7 +74,8 @@ static void move_signed(struct gen *g)
 	set(g, dst, NUMBER);
 }
 
-/* Makes a check that a range is inside the packet. The range begins at an unknown offset. */
+/* Makes a branch that checks whether a range is inside the packet. The range begins at an unknown
+ * offset. */
 static void packet_at(struct gen *g)
 {
 	bool xdp = g->p->type == BPF_PROG_TYPE_XDP;

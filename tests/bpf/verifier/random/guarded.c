@@ -14,8 +14,8 @@ static volatile sig_atomic_t running;
 static void on_fault(int sig, siginfo_t *info, void *arg)
 {
 	ucontext_t *u = arg;
-	/* the address at which a load that may fault continues; 0: another instruction has caused
-	 * the fault */
+	/* if a load that may fault has faulted, the address at which it continues; 0: another
+	 * instruction has faulted */
 	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
 
 	if (go)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Replaces instructions by no-ops. Keeps a replacement only if the program still shows the finding.
- * Then removes no-ops in the same way (reduce.h). */
+/* Replaces instructions with no-ops. Keeps a replacement only if the program still shows the
+ * finding. Then removes no-ops in the same way (reduce.h). */
 #include <stdio.h>
 #include <string.h>
 #include "bpf/core/disasm.h"
@@ -107,8 +107,8 @@ static bool leave_out(struct gen_program *p, reduce_shows *shows, void *arg)
 	return some;
 }
 
-/* Removes no-ops one by one. The number of no-ops decides where the verifier keeps states, so some
- * no-ops may be needed. */
+/* Removes no-ops one by one. The number of no-ops decides where the verifier keeps states, so the
+ * finding may need some no-ops. */
 static void close_some(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	for (int i = p->nr - 1; i >= 0; i--) {
@@ -132,7 +132,8 @@ static void drop_funcs(struct gen_program *p, reduce_shows *shows, void *arg)
 		*p = q;
 }
 
-/* Cuts off the program's end. The last needed instruction stays. */
+/* Cuts off the program's end. Keeps the shortest beginning of the program that shows the
+ * finding. */
 static void cut_end(struct gen_program *p, reduce_shows *shows, void *arg)
 {
 	struct gen_program q = *p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks that accepted programs are safe. Verifies, resolves and runs random programs. They run on
- * an interpreter that checks each access (watch.c), and on both engines. On the engines,
- * inaccessible pages surround all memory of a program. All results must be the same.
+ * Checks that accepted programs are safe. Verifies, resolves and runs random programs. Accepted
+ * programs run on an interpreter that checks each access (watch.c), and on both engines. On the
+ * engines, inaccessible pages surround all memory of a program. All results must be the same.
  *
  *   bpf_safety [-n PROGRAMS] [-s SEED] [-i INPUTS] [-v]
  *

@@ -9,9 +9,9 @@
 #include "bpf/verifier/state.h"
 #include "sharper.h"
 
-/* What we know of a register after an instruction, on all paths together. An instruction has two
- * hulls: [0] for paths that continue at the next instruction, [1] for paths that continue
- * elsewhere. */
+/* What our verifier knows of a register after an instruction. hulls[] joins all visits of the
+ * instruction. An instruction has two hulls for each register: [0] for paths that continue at the
+ * next instruction, [1] for paths that continue elsewhere. */
 struct hull {
 	bool any, number;
 	struct range wide, low;
@@ -21,8 +21,8 @@ struct hull {
 static struct hull hulls[GEN_MOST][2][11];
 static bool seen[GEN_MOST];
 
-/* What we know of registers after each visit of an instruction, in order. hulls[] doesn't
- * distinguish the iterations of a loop; visits[] does. */
+/* What our verifier knows of registers after each visit of an instruction, in the order of the
+ * visits. Unlike hulls[], visits[] distinguishes the iterations of a loop. */
 #define MOST_VISITS 2000
 static struct visited {
 	uint32_t insn;
@@ -49,9 +49,9 @@ static bool is_branch(const struct bpf_insn *i)
 	       op != BPF_EXIT;
 }
 
-/* before[]: for each instruction, the registers before its last visit. narrowed[]: for each branch
- * and each of its two paths, the registers whose bounds the path narrows although the branch
- * doesn't compare them. returns[]: for each call, the registers whose bounds the call narrows,
+/* before[] has the registers before the last visit of each instruction. narrowed[] is about the two
+ * paths of each branch. It marks registers that the branch doesn't compare, but whose bounds become
+ * narrower on the path. For each call, returns[] marks registers whose bounds the call narrows,
  * because the callee has branches. */
 static struct reg before[GEN_MOST][11];
 static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
@@ -196,7 +196,7 @@ static bool knows_less(const char *text, const struct hull *h)
 	if (off && off < end)
 		r.var = (struct tnum){ strtoull(off + 9, NULL, 0),
 				       strtoull(strchr(off, ';') + 1, NULL, 0) };
-	/* when the kernel writes the log, it may not have deduced all bounds from each other */
+	/* the kernel may write the log before it has deduced all bounds from each other */
 	if (r.wide.smin >= INT32_MIN && r.wide.smax <= INT32_MAX) {
 		r.low.smin = r.low.smin > r.wide.smin ? r.low.smin : r.wide.smin;
 		r.low.smax = r.low.smax < r.wide.smax ? r.low.smax : r.wide.smax;
@@ -289,10 +289,10 @@ static const char *shown_next(const char *p, const char *end, unsigned *reg, con
 
 /*
  * A branch also narrows registers that are linked to an operand of the branch. But the log shows
- * only the operands. It shows a linked register only when an instruction reads the register. So
- * links[] has two facts about each register. `id` is the register's last link in the log.
- * `compared` becomes true when a branch compares another register with this id. It becomes false
- * when the log shows the register.
+ * only the operands. It shows a linked register only when an instruction reads the register.
+ * Therefore, links[] has two facts about each register. `id` is the register's last link in the
+ * log. `compared` becomes true when a branch compares another register with this id. `compared`
+ * becomes false when the log shows the register.
  */
 static struct link {
 	unsigned long id;
@@ -327,7 +327,7 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 		links[reg] = (struct link){ id_of(text), false };
 	if (*line == 'f' || !is_branch(insn))
 		return;
-	/* at a branch, the kernel may remove an operand from its link; we keep the link */
+	/* at a branch, the kernel may end the link of an operand; links[] keeps this link */
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		if (!links[reg].id && (!strncmp(text, "scalar(", 7) || is_constant(text)))
 			links[reg].id = before[reg].id;
@@ -342,9 +342,9 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 
 enum less { NO, HERE, AT_BRANCH };
 
-/* Returns whether the kernel knows less than we do after this line. AT_BRANCH: it knows less of a
- * register that the instruction only reads. So the kernel has forgotten something at an earlier
- * branch. */
+/* Returns whether the kernel knows less than we do after this line. AT_BRANCH: the kernel knows
+ * less of a register that the instruction only reads. So the kernel has forgotten something at an
+ * earlier branch. */
 static enum less line_knows_less(const struct bpf_insn *insn, const char *line, const char *end,
 				 const struct hull *h)
 {
@@ -372,7 +372,7 @@ static bool compares_linked(const struct bpf_insn *insn)
 }
 
 /* Like compares_linked(), but for the instruction that the kernel refuses. The log doesn't show the
- * registers after this instruction. */
+ * registers after this instruction, so the links before it are used. */
 static bool reads_linked(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);
@@ -415,8 +415,8 @@ static void look_at_iteration(const struct pb_bpf_verify *v, unsigned long at, u
 		name_insn(v, (uint32_t)at, out, size);
 }
 
-/* Compares the registers in a line of the log with hulls[]. The line is about a path: the kernel
- * continues from instruction `at` to instruction `to`. */
+/* Compares the registers in a line of the log with hulls[]. The line is about the path from
+ * instruction `at` to instruction `to`. */
 static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned long to,
 		    const char *line, const char *end, char *out, size_t size)
 {
@@ -447,8 +447,8 @@ static void look_at(const struct pb_bpf_verify *v, unsigned long at, unsigned lo
 typedef void look_fn(const struct pb_bpf_verify *v, unsigned long at, unsigned long to,
 		     const char *line, const char *end, char *out, size_t size);
 
-/* Returns whether our verifier knows that the branch is always taken. Called if the branch falls
- * through in the kernel's log. */
+/* Returns whether our verifier knows that the branch is always taken. The caller has found that the
+ * branch falls through in the kernel's log. */
 static bool goes_where_we_do_not(const struct pb_bpf_verify *v, unsigned long branch)
 {
 	return is_branch(&v->insns[branch]) && !hulls[branch][0][10].any &&

@@ -11,10 +11,10 @@
 /*
  * v is a program that we accept and that the kernel refuses. kernel_log is the kernel's log with
  * level 2. `out` gets the instruction's text without numbers. If the kernel never knows less than
- * our verifier, `out` gets "". *dead is set if we never reach the instruction that the kernel
- * refuses. If visits_apart is false, all visits of an instruction are first compared together. If
- * this finds nothing, or if visits_apart is true, our n-th visit of an instruction is compared with
- * the n-th visit in the kernel's log.
+ * our verifier, `out` gets "". *dead is set if our verifier never reaches the instruction that the
+ * kernel refuses. If visits_apart is false, sharper_at() first compares all visits of an
+ * instruction together. If sharper_at() hasn't found an instruction yet, it compares our n-th visit
+ * of each instruction with the n-th visit in the kernel's log.
  */
 void sharper_at(struct pb_bpf_verify v, const char *kernel_log, bool visits_apart, char *out,
 		size_t size, bool *dead);

@@ -76,7 +76,8 @@ static void test_limit(void **state)
 	assert_int_equal(ask_answer(err), ASK_GIVES_UP);
 }
 
-/* The program is too large for the running kernel. The log has the words of this kernel. */
+/* The program is too large for the running kernel. Unlike test_answers(), this test uses a log that
+ * the running kernel writes. */
 static void test_too_large(void **state)
 {
 	static struct gen_program p;

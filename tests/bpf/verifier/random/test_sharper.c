@@ -5,7 +5,7 @@
  *
  * In the program, r1 is r5 - 1. On the path that Linux refuses, w1 >= 23 and r5 < 3, so r1 is -1.
  * r1 is linked to r5. When a branch compares r5, Linux forgets what it knew of r1. But the log
- * doesn't show r1 before an instruction reads r1.
+ * shows r1 only when a later instruction reads r1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,8 @@ static void test_linked_register(void **state)
 	       FROM("id=1-1," KNOWN) BRANCH COPY END, "a branch");
 }
 
-/* No branch compares a register that is linked to r1. So sharper_at() finds the copy of r1. */
+/* No branch compares a register that is linked to r1. So sharper_at() finds the instruction that
+ * copies r1, not the branch. */
 static void test_other_register(void **state)
 {
 	blames(BEGIN "3: (07) r1 += -1                      ; R1=scalar(smin=-1,smax=0xfffffffe)\n"

@@ -5,9 +5,9 @@
  *
  *   bpf_verdicts [-n PROGRAMS] [-s SEED] [-u] [-v]
  *
- * -u: asks the kernel from a process without privileges. For this, unprivileged_bpf_disabled is 0
- * during the test. If its value is 1, the kernel lets nobody change it, so the kernel isn't asked.
- * -v: also prints programs that only we refuse. In all, at most 20 programs are printed.
+ * -u: asks the kernel from a process without privileges. During the test, unprivileged_bpf_disabled
+ * is 0. If its value is 1, nobody can change it, so the test is skipped. -v: also prints programs
+ * that only we refuse. In all, at most 20 programs are printed.
  *
  * Exit status 1: a laxer verdict. 77: the kernel can't be asked.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interpreter of watch.h. It compares each access with the stack frames, the packet, the maps'
- * values and the context. It notes when a result depends on addresses, because such a result may
- * differ between runs.
+ * The interpreter of watch.h. It checks that each access is inside a stack frame, the packet, a
+ * map's value or the context. It notes when a result depends on addresses, because such a result
+ * may differ between runs.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,8 +198,8 @@ static bool atomic(struct machine *m, const struct bpf_insn *i, int n)
 
 /* ---- the instructions ------------------------------------------------------------------------ */
 
-/* Records addresses that are stored on the stack. If a load reads only a part of an address, its
- * result differs between runs. */
+/* Records addresses that are stored on the stack. If a load reads only a part of an address, the
+ * loaded value differs between runs. */
 static void note_stack(struct machine *m, uint64_t addr, int n, bool load, uint64_t v)
 {
 	for (int i = m->top; i >= 0; i--) {
@@ -373,7 +373,7 @@ bool watch_run(struct watch *w)
 	m.strict = !(w->v->caps & PB_BPF_CAP_PERFMON);
 	memset(stack, 0x11 + 0x66 * (int)(w->layout & 1), sizeof memory[0]);
 	memset(&m.frames[0], 0, sizeof m.frames[0]);
-	/* with layout 0, 1, 2 ..., fp is 4088, 2912, 1736 ... bytes before the end */
+	/* with layout 0, 1, 2 ..., fp is 4088, 2912, 1736 ... bytes before the end of the memory */
 	m.frames[0].fp = stack + sizeof memory[0] - ((511 + w->layout * 365) & 511) * 8;
 	m.frames[0].size = watch_stack_of_sub(&m, 0);
 	for (int i = 0; i < 12; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An interpreter of resolved programs. It doesn't trust the verifier. A program, and a helper that
- * it calls, may access only bytes of the memory that the program was given.
+ * An interpreter of resolved programs, which doesn't trust the verifier. A program, and a helper
+ * that it calls, may access only bytes of the memory that the program was given.
  */
 #ifndef PB_TEST_WATCH_H
 #define PB_TEST_WATCH_H
@@ -28,8 +28,8 @@ struct watch {
 	char why[200];
 };
 
-/* Returns false if the program accessed memory that it wasn't given or made another error, if
- * look() ended the run, or if the run had too many steps. In these cases, `why` has the reason. */
+/* Returns false if the program made a wrong access or another error. Also returns false if look()
+ * ended the run, or if the run had too many steps. In all these cases, `why` has the reason. */
 bool watch_run(struct watch *w);
 
 /* These two functions are for look(). watch_frame() returns the index of the running frame; the

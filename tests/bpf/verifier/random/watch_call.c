@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The calls of the interpreter of watch.h: subprograms, callbacks and helpers. The description of a
- * helper says which of its arguments are memory. Before the call, this file checks that the program
- * may access this memory. Helpers that call back (bpf_loop, bpf_for_each_map_elem) are implemented
- * here, so their callbacks run on the interpreter, too.
+ * helper says which of its arguments point to memory. Before the call, watch_call() checks that the
+ * program may access this memory. Helpers that call back (bpf_loop, bpf_for_each_map_elem) are
+ * implemented here, so their callbacks run on the interpreter, too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void watch_pop(struct machine *m)
 		m->r[i] = POISON(m->w);
 }
 
-/* Runs a callback. Its result is in r0. */
+/* Runs a callback. The callback's result is in r0. */
 static bool call_back(struct machine *m, uint64_t func, const uint64_t *args)
 {
 	uint32_t at = m->at;

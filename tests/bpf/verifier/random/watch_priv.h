@@ -29,12 +29,12 @@ struct machine {
 	struct area key;	/* the key that the callback of bpf_for_each_map_elem gets */
 };
 
-/* Stores the reason in m->w->why, with the current instruction. Always returns false. */
+/* Stores the reason and the current instruction's number in m->w->why. Always returns false. */
 bool watch_wrong(struct machine *m, const char *format, ...);
 /* Checks an access. Returns false if the program may not make it. */
 bool watch_check(struct machine *m, uint64_t addr, uint64_t n, bool write);
-/* Returns whether the access is to the stack. If it is, *good gets whether the program may make
- * it. */
+/* Returns whether the access is to the stack. If so, *good gets whether the program may make the
+ * access. */
 bool watch_in_stack(struct machine *m, uint64_t addr, uint64_t n, bool write, bool *good);
 /* Runs the program until the frame `bottom` returns. */
 bool watch_run_from(struct machine *m, uint32_t at, int bottom);
@@ -45,8 +45,8 @@ uint32_t watch_stack_of_sub(const struct machine *m, uint32_t at);
  * the caller's frame. */
 bool watch_push(struct machine *m, uint32_t at, uint32_t back);
 void watch_pop(struct machine *m);
-/* Runs instruction i, a call of a helper or of a function of the kernel. A load from a packet is
- * such a call, too. */
+/* Runs instruction i, which calls a helper or a function of the kernel. In a resolved program,
+ * loads with BPF_ABS and BPF_IND are also such calls. */
 bool watch_call(struct machine *m, const struct bpf_insn *i);
 /* Returns whether the pointer is one of the world's maps. */
 bool watch_is_map(const struct pb_bpf_map *map);

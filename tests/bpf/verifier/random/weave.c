@@ -2,7 +2,7 @@
 /*
  * The generator of weave.h. A program is a list of random items. The files weave_*.c make the
  * items. Between items, the program makes accesses at the edges of bounds. At its end, the program
- * stores its numbers.
+ * stores its numbers in a map.
  */
 #include <string.h>
 #include "weave_priv.h"

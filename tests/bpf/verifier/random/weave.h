@@ -3,8 +3,8 @@
  * The second generator. Its programs test the bounds of numbers. A program loads a number, bounds
  * it by 64-bit or 32-bit branches, computes with it, and copies, spills and fills it. Then it adds
  * the number to a pointer, and accesses memory just inside or just outside of the allowed range. To
- * find the edge of this range, the generator asks the verifier for the number's bounds.
- * So the verdict on most programs depends on one bound.
+ * find the edge of this range, the generator asks the verifier for the number's bounds. So the
+ * verdict on most programs depends on a single bound.
  */
 #ifndef PB_TEST_WEAVE_H
 #define PB_TEST_WEAVE_H
@@ -21,8 +21,8 @@ struct weave_bounds {
  * refused. */
 typedef bool weave_ask(const struct gen_program *p, int at, struct weave_bounds bounds[10]);
 
-/* Makes a random program. If the verifier finds the same bounds, the same seed gives the same
- * program. */
+/* Makes a random program. As long as the verifier finds the same bounds, the same seed gives the
+ * same program. */
 void weave(struct gen_program *p, uint64_t seed, weave_ask *ask);
 /* Changes an accepted program a little. For example, changes a constant by one, changes a branch's
  * kind, a width or a register, or removes an instruction. */

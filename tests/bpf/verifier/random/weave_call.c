@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A part of the generator of weave.h. It makes calls of subprograms and callbacks, and the
- * subprograms themselves. Caller and subprogram share numbers: as arguments, as the result, or in a
- * slot of the caller's stack.
+ * subprograms themselves. Caller and subprogram exchange numbers as arguments, as the result, or in
+ * a slot of the caller's stack.
  */
 #include "weave_priv.h"
 
 static void arguments(struct weave *w, int a, int b)
 {
-	/* in this order, no register is overwritten before it is used */
+	/* because of this order, no register is overwritten before it is used */
 	put(w, BPF_STX | BPF_MEM | BPF_DW, 10, a, KEY, 0);
 	if (b >= 0)
 		MOV(2, b);

@@ -17,8 +17,8 @@ static bool look(struct weave *w, struct weave_bounds bounds[10])
 	return w->ask(&p, w->body.nr, bounds);
 }
 
-/* Finds a register with a number whose bounds are less than `room` apart. If there is none, adds
- * code that sets bounds for a number, and searches again. Searches three times at most. */
+/* Finds a register with a number whose bounds are less than `room` apart. If no register has such a
+ * number, adds code that bounds a number, and searches again. Searches three times at most. */
 static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 {
 	struct weave_bounds b[10];
@@ -87,8 +87,8 @@ static void touch(struct weave *w, int base, int off, int s)
 	}
 }
 
-/* Adds m to base, in one of several forms. May also add a constant. *shift gets the constant, or 0.
- * Returns the pointer's register. May overwrite the number in m->r. */
+/* Adds m to base, in one of several forms. May also add a constant to base. *shift gets this
+ * constant, or 0. Returns the pointer's register. May overwrite the number in m->r. */
 static int move_by(struct weave *w, int base, struct mover *m, int *shift)
 {
 	*shift = 0;
@@ -202,7 +202,7 @@ static void edge_stack(struct weave *w)
 	if (less)
 		ADD(base, -less);
 	touch_moved(w, base, &m, -64 + less, less);
-	/* load from the stack, to use what the access has stored */
+	/* loads from the stack, so that the program uses what the access has stored */
 	to = weave_free(w);
 	put(w, BPF_LDX | BPF_MEM | sizes[pick(w, 4)], to, 10, -8 * (1 + pick(w, SLOTS)), 0);
 	w->numbers |= 1u << to;
@@ -302,8 +302,8 @@ static void edge_packet(struct weave *w)
 	w->locked &= ~(1u << data | 1u << p);
 }
 
-/* r0 is NULL, or the address of a slice of `size` bytes. Accesses the slice. If may_leave is false,
- * no path leaves the function. */
+/* Accesses a slice of `size` bytes. In the program, r0 is the slice's address or NULL. If may_leave
+ * is false, no path leaves the function. */
 static void touch_slice(struct weave *w, int size, struct mover *m, bool may_leave)
 {
 	int s = pick(w, 4), base = m->r == 7 ? 6 : 7;
@@ -470,7 +470,7 @@ static void edge_size(struct weave *w)
 	called(w, true);
 }
 
-/* Passes a key at an offset that depends on a number. */
+/* Passes a map's key to a helper. The key's address depends on a number. */
 static void edge_key(struct weave *w)
 {
 	struct mover m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A part of the generator of weave.h. It makes loops. A loop ends by a counter, by may_goto, or by
- * an iterator of numbers.
+ * A part of the generator of weave.h. It makes loops. Each loop ends by a counter, by may_goto, or
+ * by an iterator of numbers.
  */
 #include "bpf/helper/kfunc.h"
 #include "weave_priv.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A part of the generator of weave.h. It loads numbers into registers, and computes with them. A
- * number comes from memory or is a constant. Many constants are at the edges of widths.
+ * A part of the generator of weave.h. It makes instructions that load numbers into registers, and
+ * that compute with these numbers. A number comes from memory or is a constant. Many constants are
+ * at the edges of widths.
  */
 #include <stddef.h>
 #include "weave_priv.h"
@@ -58,7 +59,7 @@ void weave_load_wide(struct weave *w, int r)
 	w->numbers |= 1u << r;
 }
 
-/* Loads from base + off or a little after it. The memory at base + off has `left` bytes. */
+/* Loads from a random address among the `left` bytes at base + off. */
 static void load_from(struct weave *w, int r, int base, int off, int left)
 {
 	int s = pick(w, 4), bytes = 1 << s;

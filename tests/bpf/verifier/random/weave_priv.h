@@ -131,7 +131,8 @@ void weave_load_wide(struct weave *w, int r);
 void weave_bound(struct weave *w, int r);
 /* Adds n random items. */
 void weave_items(struct weave *w, int n);
-/* These functions add one item each. An item that isn't allowed at this point is left out. */
+/* These functions add one item each. If an item isn't allowed at this point, its function adds
+ * nothing. */
 void weave_load_packet(struct weave *w);
 void weave_compute(struct weave *w);
 void weave_guard(struct weave *w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A part of the generator of weave.h. It spills numbers to the stack, overwrites parts of them, and
- * fills registers from them. Atomic instructions change numbers in memory.
+ * A part of the generator of weave.h. It makes instructions that spill numbers to the stack,
+ * overwrite parts of the spilled numbers, and fill registers. It also makes atomic instructions,
+ * which change numbers in memory.
  */
 #include "weave_priv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Maps, packets, contexts and helpers for test runs (world.h). Contents and results depend only on
- * the caller's numbers, not on time or chance. */
+ * numbers that the caller passes, not on time or chance. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -349,7 +349,7 @@ struct area world_packet(void)
 			      pb_bpf_type_of(type)->packet_writable };
 }
 
-/* Changes all pointers to the packet by `by`. */
+/* Moves all pointers to the packet by `by` bytes. */
 static void shift(struct pb_bpf_pkt *p, intptr_t by)
 {
 	p->data += by;
@@ -382,7 +382,8 @@ void world_move_packet(void)
 }
 
 static bool elsewhere;
-static bool as_kernel;			/* the packet has the room that it has in the kernel */
+static bool as_kernel;			/* the packet has the same room around it as in the
+					 * kernel */
 
 void world_as_kernel(bool yes)
 {
@@ -408,8 +409,8 @@ static void reset_packet(void)
 	if (as_kernel) {
 		p.head = data - ROOM;
 		memset(p.head, 0, ROOM);
-		data[12] = 8;		/* IPv4; from this field the kernel sets the packet's
-					 * protocol */
+		data[12] = 8;		/* IPv4; the kernel sets the packet's protocol from this
+					 * field */
 		data[13] = 0;
 		if (type == BPF_PROG_TYPE_XDP) {
 			p.head += XDP_FRAME;

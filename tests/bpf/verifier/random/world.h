@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The input of a generated program: maps, a packet, a context. An inaccessible page is right before
- * or right after each map value and the packet. For each run, all contents are made anew from the
+ * or right after each map value and the packet. world_reset() makes all contents anew from the
  * input's number, so runs can be compared.
  */
 #ifndef PB_TEST_WORLD_H
@@ -24,9 +24,10 @@ extern const struct pb_bpf_host world_host;
 
 void world_make(void);
 /* Places values so that they begin or end at an inaccessible page. Resolved programs contain
- * addresses, so this must be called before programs are resolved. */
+ * addresses, so world_place() must be called before programs are resolved. */
 void world_place(uint64_t seed);
-/* Places everything at other addresses. If a result changes, it depends on addresses. */
+/* If `yes` is true, places everything at other addresses. A result that changes depends on
+ * addresses. */
 void world_elsewhere(bool yes);
 /* Fills maps, packet and context with the contents of input number `input`. */
 void world_reset(const struct pb_bpf_type *type, uint64_t input);
@@ -46,7 +47,7 @@ uint64_t world_sum(void);
  * compared. Helpers of ring buffers are replaced to guard each record's memory. */
 pb_bpf_fn world_random, *world_stand_in(pb_bpf_fn *fn);
 /* Sets a list of numbers. Most memory is filled with these numbers and their 32-bit halves. If the
- * list is empty, memory is filled with random numbers. The caller must keep the list. */
+ * list is empty, memory is filled with random numbers. The caller must keep the list in memory. */
 void world_use_words(const uint64_t *list, unsigned nr);
 /* If `yes` is true, there is room before packets, as in the kernel's test runs. If false, an
  * inaccessible page is right before or right after the packet. */

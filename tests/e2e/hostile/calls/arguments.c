@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests every way to pass arguments and results: more arguments than registers, variable arguments,
- * structures by value in registers and memory, and hidden result pointers. Types are long double on
- * the x87 stack, complex, __int128, and vectors up to 512 bits (if the processor has them). Also
- * tests a realigned stack, and callee-saved registers.
+ * Tests every way to pass arguments and results: more arguments than fit into registers, variable
+ * arguments, structures by value in registers and memory, and hidden result pointers. The types
+ * include long double (on the x87 stack), complex, and __int128. They also include vectors of up to
+ * 512 bits, if the processor has them. Also tests a realigned stack, and callee-saved registers.
  * @flags -Wno-psabi
  * @markers 2000 main/all_of_them
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An entry or a return must not change any register. A caller in assembly fills all general
- * registers and the flags, calls a hooked function that changes no register, and compares the
- * registers' values. Other callers do the same with xmm, ymm, zmm and mask registers, mxcsr and the
- * x87 stack. Also tests results in the flags, callers built with -fipa-ra, nested functions with
- * their static chain in r10, and %al of variadic calls. All checks also run as the first calls of a
- * new thread, which take slow paths.
+ * If a function is hooked, its entry and its return must still not change any register. A caller in
+ * assembly fills all general registers and the flags, calls a hooked function that changes no
+ * register, and compares the registers' values. Other callers do the same with xmm, ymm, zmm and
+ * mask registers, mxcsr and the x87 stack. Also tests results in the flags, callers built with
+ * -fipa-ra, nested functions with their static chain in r10, and %al of variadic calls. All checks
+ * also run as the first calls of a new thread, which take slow paths.
  * @flags -fipa-ra
  * @markers 400 all_checks
  * @calls asm_leaf >=2400

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A handler interrupts each instruction of an entry, an exit and a tail call. In the first ALL
- * rounds, the handler makes a call at every one of these instructions, so that chunks become full
- * at each of them. In each later round, the handler makes a call at one instruction. No call may be
- * lost or counted twice.
+ * rounds, the handler makes a call at every one of these instructions. So a chunk (the part of the
+ * buffer that one thread fills) may become full at any of them. In each later round, the handler
+ * makes a call at one instruction. No call may be lost or counted twice.
  *
  * @flags -fno-omit-frame-pointer
  * @calls middle 320

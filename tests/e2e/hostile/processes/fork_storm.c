@@ -26,7 +26,8 @@ static KEEP long tree(int depth, int *forks, int *child_of)
 			int status;
 
 			r = opaque(tree(depth - 1, forks, child_of));
-			/* true in a child of a deeper fork, which returns through this call, too */
+			/* true in the child of a deeper fork: this child returns through this call,
+			 * too */
 			if (getpid() != me)
 				return r + 1;
 			check(waitpid(pid, &status, 0) == pid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A thread blocks every signal (also the two signals that libc reserves), and calls hooked
- * functions while text changes. Signals to the process must reach sigwaitinfo and signalfd of
- * the main thread.
+ * functions while the program's text is patched. Signals to the process must reach sigwaitinfo and
+ * signalfd of the main thread.
  * @markers 1000 blocked_main
  * @serve 200
  * @timeout 20

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Signal handlers run in the middle of many short calls. Their own signal may interrupt them
- * (SA_NODEFER). One handler gets siginfo. Some runs attach eBPF programs to the functions. A signal
- * that arrives while such a program runs is delivered after it has ended.
+ * (SA_NODEFER). One handler gets siginfo. Some runs attach eBPF programs to the functions. If a
+ * signal arrives while an eBPF program runs, it is delivered after the eBPF program has ended.
  * @buffer 256M
  */
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The stacks of coroutines are inside a frame of the main stack (by alloca, or in an array). So
- * neither the order of addresses nor mappings distinguish the stacks. All coroutines are abandoned
- * while their calls are open.
+ * the agent can't distinguish the stacks by mappings, or by the order of addresses. All coroutines
+ * are abandoned while their calls are open.
  * @markers 2400 round_on/after_round
  * @calls ping >=1
  */

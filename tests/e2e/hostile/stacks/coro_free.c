@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * At the very end of a thread, libc blocks all signals and calls the program's
- * free(). This program's free() abandons coroutines half-way, and unmaps their stacks.
+ * At the very end of a thread, libc blocks all signals and calls the program's free(). This
+ * program's free() abandons coroutines half-way, and unmaps their stacks.
  * @markers 3 main/one_thread
  * @timeout 30
  */

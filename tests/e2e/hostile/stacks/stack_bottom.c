@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program makes stacks as Go does. At the bottom of each stack is the return address bottom() +
- * 1: bottom() begins with a nop of one byte. start() jumps to body() on this stack. body() returns
- * to bottom(), and bottom() calls leave(). leave() goes back to main's stack.
+ * The program makes stacks as Go does. bottom() begins with a nop of one byte. At the bottom of
+ * each stack is the return address bottom() + 1, which is the address after this nop. start() jumps
+ * to body() on the new stack. body() returns to bottom(), and bottom() calls leave(). leave() goes
+ * back to main's stack.
  * @markers 100 body
  * @calls body 100
  * @calls leave 100

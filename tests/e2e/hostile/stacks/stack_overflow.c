@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A thread recurses into its guard page twenty times. The handler, on its alternate stack, jumps
- * out. The fault's address must be just below the stack. If a call in the last PB_HIT_ROOM bytes
- * of the stack needs the agent's C code, it is counted as lost.
+ * out. The fault's address must be just below the stack. The agent's C code needs PB_HIT_ROOM bytes
+ * of stack. If a call needs this code and has less stack, the call is counted as lost.
  * @markers 20 thread_main/one_overflow
  * @buffer 128M
  * @lost 2080

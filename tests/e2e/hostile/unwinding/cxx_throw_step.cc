@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A call is made many times. Each time, a signal handler throws at a later instruction: in the
- * entry, the body and the exit, on fast and on slow paths. An entry takes a slow path, for example,
- * if the exception before it has skipped open calls. Each time, the caller must catch this
- * exception and no other exception.
+ * entry, the body and the exit, on fast and on slow paths. For example, an entry takes a slow path
+ * if the previous exception has skipped open calls. Each time, the caller must catch exactly the
+ * exception that the handler has thrown.
  *
  * @flags -fnon-call-exceptions -fno-omit-frame-pointer
  * @markers 8 main/one_round
@@ -52,8 +52,8 @@ static KEEP long call(int (*f)(int), int x, int want, long step)
 		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" : : : "memory", "cc");
 		v = f(x);
 		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
-		check_eq(v, want);	/* the call may have fewer steps than before, so the handler
-					 * may not have thrown */
+		check_eq(v, want);	/* if the call has fewer than `step` steps, the handler
+					 * doesn't throw */
 	} catch (const stepped &s) {
 		check_eq(s.at, step);
 	}
