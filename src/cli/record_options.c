@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "module/module.h"
+#include "recorder/bpf_hooks.h"
 #include "recorder/marks.h"
 #include "recorder/texts.h"
 
@@ -388,7 +389,7 @@ int record_options_parse(struct record_options *o, int argc, char **argv)
 void record_options_free(struct record_options *o)
 {
 	free(o->patterns);
-	free(o->hooks);
+	record_hooks_free(o);
 	free(o->sets);
 	free(o->map_sizes);
 	free(o->globals);

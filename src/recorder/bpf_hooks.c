@@ -177,6 +177,15 @@ static int resolve(struct record_options *o, unsigned hook, const struct record_
 	return ret;
 }
 
+void record_hooks_free(struct record_options *o)
+{
+	for (unsigned i = 0; i < o->nr_hooks; i++) {
+		free(o->hooks[i].function);
+		free(o->hooks[i].module);
+	}
+	free(o->hooks);
+}
+
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m)
 {

@@ -17,8 +17,8 @@ struct record_target;
 /* The attachment of an eBPF program to the functions that a glob matches. */
 struct record_hook {
 	const char *section;		/* name of the program's section, for messages */
-	const char *function;		/* a glob */
-	const char *module;		/* path, file name or soname of a module; "" means any
+	char *function;			/* a glob */
+	char *module;			/* path, file name or soname of a module; "" means any
 					 * module */
 	uint32_t prog;			/* index of the program in its object */
 	bool returns;			/* the program runs at the function's return */
@@ -27,6 +27,9 @@ struct record_hook {
 	dev_t dev;
 	ino_t ino;
 };
+
+/* Frees o->hooks with the names of functions and modules. */
+void record_hooks_free(struct record_options *o);
 
 /* Checks whether o->hooks can be attached, as far as this is known before the program starts.
  * Returns 0. On an error, prints one line and returns 1. */

@@ -109,10 +109,9 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 	if (t.off)
 		return pb_error(a->command, "%s: programs are attached at functions' entries and "
 					    "returns only, not at offsets in them", p->section);
-	/* these strings are kept until the process ends */
 	h->section = p->section;
-	h->function = strndup(t.func, t.func_len);
-	h->module = t.path ? strndup(t.path, t.path_len) : "";
+	h->function = strndup(t.func, t.func_len);	/* record_hooks_free() frees it */
+	h->module = strndup(t.path ? t.path : "", t.path ? t.path_len : 0);
 	h->returns = p->returns;
 	return h->function && h->module ? 0 : pb_error(a->command, "out of memory");
 }
