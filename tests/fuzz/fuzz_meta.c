@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../unit/recordings/gen_data.h"
+#include "abi/messages.h"
 #include "base/base.h"
 #include "driver.h"
 #include "views.h"
@@ -32,7 +33,7 @@ static const uint32_t body[] = {
 	[PB_META_MODULE] = sizeof(struct pb_meta_module),
 	[PB_META_MODULE_GONE] = sizeof(struct pb_meta_module),
 	[PB_META_REFUSED] = sizeof(struct pb_meta_refused),
-	[PB_META_READY] = 48,
+	[PB_META_READY] = sizeof(struct pb_msg_ready),
 	[PB_META_THREAD] = sizeof(struct pb_ring_thread),
 	[PB_META_EXIT] = sizeof(struct pb_meta_exit),
 	[PB_META_END] = sizeof(struct pb_meta_end),
