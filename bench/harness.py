@@ -229,7 +229,7 @@ class Rounds:
 
     `yardsticks` is a list of keys. Each measurement has a value for each of these keys. The
     value doesn't depend on the variant, but only on how busy the machine was. If a yardstick
-    took more than BUSY times its fastest time in a round, the round is set aside, and another
+    took more than BUSY times its fastest time of all rounds, the round is set aside, and another
     round is run. If too many rounds were busy, the least busy rounds are used."""
 
     def __init__(self, variants, runs, log, tidy, yardsticks=()):

@@ -48,8 +48,8 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 	return false;
 }
 
-/* Looks for a library that must come first. It is the first in the list of needed libraries, or the
- * second if another runtime is the first. */
+/* Looks for a library that must come first. Looks only at the first two needed libraries. The
+ * library may be the second, if another sanitizer's runtime is the first. */
 static bool look(int fd, const Elf64_Phdr *p, unsigned nr, const Elf64_Dyn *d, unsigned nr_dyn,
 		 char name[PB_FIRST_MAX])
 {

@@ -42,7 +42,8 @@ struct core_value {
 	bool checked;			/* before the instruction is patched, check that it has the
 					 * old value */
 	bool poison;			/* replace the instruction by a call that verifiers reject.
-					 * Set if no candidate has the path, or if the types don't
+					 * Set if no candidate has the path (unless the relocation
+					 * asks just for that), or if the types don't
 					 * allow the width that a load or store would need */
 	uint32_t size, type;		/* if `value` is the offset of a member or element: the size
 					 * in bytes and the type of that member or element. size 0:

@@ -68,8 +68,8 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 }
 
 /* Returns whether the recorder was silent for too long because it had no processor, or waited for a
- * disk. After PB_STARVED_NS the result is false in any case, because the thread that has to answer
- * may hang while another thread of the recorder works. */
+ * disk. A recorder counts as starved if any of its threads has to wait. But the thread that has to
+ * answer may hang meanwhile. So after PB_STARVED_NS the result is false in any case. */
 static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;

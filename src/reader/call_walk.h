@@ -3,8 +3,8 @@
  * One pass over the calls of a data directory, for code that sums calls up: the report, the tree of
  * calls, the count of kept calls. Each call counts once: when it ends, or at the end of the data if
  * the call is still open. A call whose return isn't recorded counts at its record. A call that was
- * open during a fork counts in the parent only. If the data has a call in a list of open calls, and
- * also has the call's ENTRY, only the ENTRY counts.
+ * open during a fork counts in the parent only. The data may have a call twice: in a list of open
+ * calls, and by its ENTRY. Then the ENTRY's call counts, and the list's call doesn't.
  *
  * Context: the observer, one thread.
  */
@@ -20,8 +20,8 @@ struct pb_call_walk {
 					 * otherwise one thread comes after the other (stream.h) */
 	void *arg;
 	/* Called for each event. `calls` is the number of calls that the event counts for. If the
-	 * process inherited the call by fork, the call's `aux` is the time of the fork, or 1
-	 * without a clock. Returns false to end the walk. */
+	 * process inherited the event's call (ev->call) by fork, the walk has set the `aux` of this
+	 * call to the time of the fork, or to 1 without a clock. Returns false to end the walk. */
 	bool (*event)(void *arg, const struct pb_event *ev, unsigned calls);
 	/* Called after the last event, once for each call that is still open. The calls of a stack
 	 * come from the outermost call to the innermost. After the calls of a stack comes the leaf

@@ -81,8 +81,8 @@ struct pb_data {
 	size_t nr_maps;
 	struct pb_exit *exits;
 	size_t nr_exits;
-	struct pb_msg_ready ready;	/* sums over all images and over the modules that they
-					 * loaded later */
+	struct pb_msg_ready ready;	/* sums of the READY records, of which there is one for each
+					 * image's start and for each later load of modules */
 	uint64_t refused_late;		/* number of PB_META_REFUSED records */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */

@@ -26,8 +26,9 @@
  * After the thread's last record, the fields leaf_* of the last chunk's header may give a LEAF_OPEN
  * event. Then comes a LOST event if there are losses that no event has reported yet.
  *
- * If a call began in the process that forked this process, its ENTRY becomes an OPEN event, and its
- * LEAF becomes an EXIT event.
+ * A call that began in the process that forked this process may have had no record at the fork.
+ * Then this process writes a record of the call, too. If it is an ENTRY, it becomes an OPEN event.
+ * If it is a LEAF, it becomes an EXIT event.
  *
  * Context: the observer, one thread.
  */

@@ -264,8 +264,9 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* If the recorder is killed later, readers need the early reading of the clocks. The
-	 * further readings make the conversion of times more exact. */
+	/* The recorder may be killed in its first seconds. The reading of the clocks after one
+	 * second serves readers then. The later readings make the conversion of times more
+	 * exact. */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }

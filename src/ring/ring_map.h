@@ -45,8 +45,9 @@ struct pb_writer {
 				 * chunk */
 	uint64_t left[PB_WRITER_LEFT];	/* the chunks that the writer has left and not handed over
 					 * yet: see change.c */
-	uint64_t taken;		/* the chunk that change.c is filling, and where on the stack that
-				 * code runs: see change.c */
+	uint64_t taken;		/* high half: 1 + the index of the chunk that change.c prepares; low
+				 * half: the place on the stack where that code runs. 0: none. See
+				 * change.c */
 	uint64_t undone;	/* the chunk in which C code writes a record of several words */
 	uint64_t nr_pending;
 	struct pb_pending pending[PB_WRITER_PENDING];

@@ -28,8 +28,8 @@ static int by_symbol(const struct pb_report_row *x, const struct pb_report_row *
 	return ret ? ret : strcmp(x->module, y->module);
 }
 
-/* Orders functions by symbol. Static functions may have the same symbol. Functions with the same
- * symbol are ordered by address. */
+/* Orders functions by symbol and module. Static functions of a module may have the same symbol.
+ * Such functions are ordered by their ids, and so by address. */
 static int by_symbol_and_id(const void *a, const void *b)
 {
 	const struct pb_report_row *x = a, *y = b;
@@ -81,8 +81,10 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 	return nr;
 }
 
-/* Returns the function that is shown. Addresses are looked up only in the modules of `now`. So a
- * function that only `base` has gets an id that no module has. */
+/* Returns the function that is shown. If several functions have one name, their addresses are
+ * shown, too. The addresses are looked up by the functions' ids in the modules of `now`, where the
+ * id of a function of `base` may belong to another function. So a function that only `base` has
+ * gets an id that no module has. */
 static struct pb_function function_of(const struct difference *d)
 {
 	const struct pb_report_row *r = d->now != &none ? d->now : d->base;

@@ -331,7 +331,8 @@ static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select
 		return;
 	}
 	if (p->v->min_ns && !shown) {
-		/* the call's entry was never printed, because all callees were short */
+		/* the call's entry was never printed, because no event in the call came after the
+		 * call had lasted long enough */
 		if (!ev->start || comment || !pb_select_long(p->v, ev->start, ev->time))
 			return;
 		if (!ev->call || !(ev->call->view & V_OPENED)) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""For run_real. Counts two things in the programs' modules: all functions, including refused
-functions; and the functions whose exits are all hooked. The second number, as a share of the first,
+"""For run_real. Counts two things in the programs' modules: all functions, including those
+functions that are refused for their instructions; and the functions whose exits are all hooked. The second number, as a share of the first,
 must not be below a limit."""
 import csv
 import io

@@ -24,8 +24,9 @@ SAME(orig_rax, R_ORIG_RAX); SAME(rip, R_RIP); SAME(cs, R_CS); SAME(eflags, R_FLA
 SAME(rsp, R_RSP); SAME(ss, R_SS);
 
 #define STATUS_FLAGS	0x8d5l
-/* These bytes tell a stub's own instructions (frame.h) apart. All but the jmp begin with REX_W_R.
- * Only the last instruction, which reloads r11, has MOV_LOAD as its second byte. */
+/* The bytes at the PC show which of a stub's own instructions (frame.h) comes next, and so whether
+ * r11 still has the program's value. All but the jmp begin with REX_W_R. Only the last one, which
+ * reloads r11, has MOV_LOAD as its second byte. */
 #define REX_W_R		0x4c
 #define MOV_LOAD	0x8b
 

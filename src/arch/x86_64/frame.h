@@ -22,7 +22,7 @@
  *    0  mov  %r11,-56(%rsp)
  *    5  lea  site(%rip),%r11
  *   12  jmp  *(%r11)              site->handler
- *   15  mov  -56(%rsp),%r11       <- handler of a disabled site; site->body
+ *   15  mov  -56(%rsp),%r11       <- site->body; also site->handler if the site is disabled
  *   20  the displaced instructions, and the jump back
  */
 /* Bytes before the first stub of a module, for copies of handlers (near.c). */
@@ -33,13 +33,14 @@
 
 /*
  * A window is the code that a jump to a stub replaces (abi/analysis.h). The stub has a copy of the
- * window, with these exits. At each exit, rsp is at the slot. A plain ret becomes
+ * window. In this copy, the window's exits are changed as follows. At each exit, rsp is at the
+ * slot. A plain ret becomes
  *
  *       jmp  *ret(%rip)             pb_returns.ret
  *
  * Any other unconditional exit is preceded by the code shown here. For a conditional exit, this
  * code comes after the copy of the window, and the exit's copy jumps to this code. In that case,
- * "the exit" is an unconditional jump to the exit's target:
+ * the last line stands for an unconditional jump to the conditional exit's target:
  *
  *    0  mov  %r11,-56(%rsp)
  *    5  lea  1f(%rip),%r11

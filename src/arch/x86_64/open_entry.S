@@ -23,8 +23,8 @@
 	jae	\to
 	.endm
 
-	/* lazy: the call's exit decides whether the call is recorded. Until the exit, the parent
-	 * needs no ENTRY for this call. */
+	/* lazy: the call's exit decides whether the call is recorded. So the entry doesn't write
+	 * the parent's ENTRY yet. */
 	.macro open_entry name, mode, nested, lazy
 	.globl	\name
 	.hidden	\name
@@ -45,7 +45,8 @@
 	jne	.Llimited_\name
 .Lunlimited_\name:
 	.if \nested
-	testb	$1, O_WORD(%rcx)		/* a foot: no caller in this segment */
+	testb	$1, O_WORD(%rcx)		/* a foot's word is odd (arch/open_call.h).
+						 * The caller is in another segment */
 	jnz	.Lfoot_\name
 	.endif
 	.if \lazy
@@ -118,7 +119,7 @@
 	jmp	.Lslow_\name
 	.endif
 
-	/* Nothing below a call of set_graph_notrace is recorded. */
+	/* Nothing below a call of a function in set_graph_notrace is recorded. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
 	je	pb_graph_reject

@@ -112,7 +112,7 @@ struct pb_bpf_prog {
 	uint32_t jited_len;
 	/* the native code's .eh_frame, terminated by 0, in the form for __register_frame() */
 	const void *unwind;
-	struct pb_bpf_prog_stats *stats;	/* writable */
+	struct pb_bpf_prog_stats *stats;	/* the only part of a program that changes */
 };
 
 /* The environment of a run (host.h). The process that runs the program supplies the environment. */

@@ -240,7 +240,7 @@ static int check_async(struct env *env, const struct helper_call *call)
 	st = pbv_branch_push(env, start, env->insn, false);
 	if (!st)
 		return -EFAULT;
-	/* the new state has no parent */
+	/* the new state gets no parent below: undo what pbv_branch_push() did to its parent */
 	if (st->parent)
 		st->parent->branches--;
 	pbv_state_clear(env, st);

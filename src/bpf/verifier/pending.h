@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pending states. A state is pending if a path from it leads back to a state that isn't done. The
- * needs of a pending state aren't known yet. */
+/* Pending states. The needs of a state (env.h) are what a later state must have in common with it.
+ * They are known when all paths from the state have been followed. A state is pending if a path
+ * from it jumps back to a kept state whose needs aren't known yet. Then its own needs aren't known,
+ * either. */
 #ifndef PB_BPF_VERIFIER_PENDING_H
 #define PB_BPF_VERIFIER_PENDING_H
 #include "bpf/verifier/env.h"

@@ -132,7 +132,8 @@ static enum reason plan(struct env *env, const struct bpf_insn *insn, const stru
 	return 0;
 }
 
-/* Sets the final limit: the distance by which the operation has moved the pointer. */
+/* Called after the operation; ptr is the result. Sets the final limit: the distance by which the
+ * operation moves the pointer at most. */
 static enum reason commit_plan(struct env *env, const struct reg *ptr, const struct mask_window *w)
 {
 	uint32_t limit;

@@ -91,7 +91,8 @@ static void put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, b
 		pb_call_put_end(t, c, now, jump);
 	pb_barrier();
 	*(volatile uint8_t *)&c->record = PB_OPEN_WRITTEN;
-	/* calls that eBPF programs make until c is released aren't callees of c */
+	/* with this state c isn't in the tree of calls: calls that eBPF programs make until c is
+	 * released aren't callees of c */
 	*(volatile uint8_t *)&c->state = PB_ENTRY_PROG;
 }
 
@@ -137,8 +138,9 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 
 /* Ends those calls of the site that still wait for the return through the slot. The function of
  * such a call went on in another function, and the call waits for the return of the other function.
- * If the site's function is called again with the same slot, a jump has skipped the other function.
- * Then the other function never returns. */
+ * If the site's function is called again with the same slot, a jump may have left the other
+ * function. Then the other function never returns. So the waiting call ends here, and its eBPF
+ * programs miss the return. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -201,7 +203,8 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 {
 	struct pb_open_call *parent = pb_call_outer(c);
 	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
-	/* after this call, t may have to go back to another stack */
+	/* `last`: c is the first call on a stack to which a signal handler brought t. At the end of
+	 * c, t may have to go back to its former stack. So the exit of c must go to C code */
 	bool last = pb_unlikely(t->stack->back) && pb_open_is_root(pb_open_below(c));
 
 	if (waiting >= PB_MAX_WATCHED)
@@ -375,8 +378,9 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* The slot shows on which stack the caller is. The address of a frame of the agent wouldn't show
- * this, because the frame may overlap the memory of a stack that is gone. */
+/* The slot holds the return address of the program's call, so the caller's stack contains it. The
+ * address of a frame of the agent wouldn't show this stack: the frame lies below the slot, possibly
+ * in memory that still counts as part of a stack that is gone. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate)
 {
 	struct pb_stack *s = NULL;

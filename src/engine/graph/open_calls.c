@@ -13,8 +13,9 @@
 
 /* A handler may call functions, and jump out of these functions to a place inside the handler. The
  * calls of these functions stay open. If this happens at each instruction of the code that closes
- * calls, handlers leave calls open faster than the code closes them. Or each handler closes the
- * entry that the code looks at, and leaves other calls open. So the code gives up after it has
+ * calls, handlers leave calls open faster than the code closes them. It is also possible that each
+ * handler closes just the entry that the code looks at. Then the code finds a free entry each time,
+ * and more open calls after it. So the code gives up after it has
  * looked at MOST_LEFT more entries than were in use. A handler may also take the entry that the
  * code is about to claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
 #define MOST_LEFT	256
@@ -117,7 +118,9 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 
 /* Entry c is in the middle of a change, because the code that changes it was interrupted. Returns
  * whether a jump has left that code, so that the code never resumes. The code ran for an earlier
- * hit. A jump has left it if that hit's slot is at or below `slot`, the slot of the present hit. */
+ * hit. The present hit has the slot `slot`. If the earlier hit's slot is at or below it, the stack
+ * was unwound past the interrupted code, so a jump has left the code. Otherwise the present hit may
+ * be in a handler that interrupted the code, further down on the stack. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)
@@ -127,7 +130,8 @@ static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 
 /* Returns whether calls after c in the array may have the same slot as c. There are two cases.
  * Either only eBPF programs still wait for the return of c: its function may have jumped to another
- * function, which returns in its place. Or the slot of c doesn't hold a return address. */
+ * function, which returns in its place. Or c has no return address (PB_OPEN_NO_RET): several such
+ * calls may have the same slot. */
 static bool is_shared(const struct pb_open_call *c)
 {
 	return !pb_open_is_root(c) && (*(volatile const uint8_t *)&c->state == PB_ENTRY_PROG ||
@@ -157,7 +161,7 @@ static void close_call(struct pb_open_call *c, int64_t word, uint64_t slot,
 }
 
 /* Slots descend along the array. Returns whether entry c follows this rule. If it doesn't, c is a
- * leftover: it is older than the entry before it in the array. */
+ * leftover: the entry before c was freed and is used by a newer call, while c stayed. */
 static bool descends(const struct pb_open_call *c, int64_t word)
 {
 	const struct pb_open_call *below = pb_open_below(c);
@@ -198,7 +202,7 @@ static struct pb_open_call *close_above(struct pb_open_call *c, uint64_t slot, b
 }
 
 /* Returns the first entry of the segment after c's segment. If there is no such segment, adds one.
- * NULL: no memory is left. */
+ * NULL: no memory is left, or c's segment must be the last one. */
 static struct pb_open_call *grown(struct pb_open_call *c, const struct pb_open_hooks *hooks)
 {
 	struct pb_open_segment *s = pb_open_segment_of(c), *fresh;

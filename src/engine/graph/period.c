@@ -7,8 +7,10 @@
  *
  * An exit first compares slot and return address with those of the innermost call. If they are
  * equal, the exit doesn't look at `lo`. A call of a former period may have had the same slot and
- * return address. So the return addresses of all open calls are cleared, too. If a thread is
- * opening a call in a cleared entry at that moment, the call will end as a skipped call.
+ * return address. So the return addresses of all open calls are cleared, too. A thread may
+ * open a new call in an entry at the moment when the entry's return address is cleared. Then the
+ * new call's return address is lost, so the call's exit doesn't find the call, and the call ends as
+ * a skipped call.
  */
 #include "engine/graph/period.h"
 #include "engine/graph/chains.h"

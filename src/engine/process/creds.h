@@ -2,7 +2,7 @@
 /*
  * When the program changes its credentials, libc changes the credentials of all threads that it
  * knows. It doesn't know the agent's thread. So setuid and related functions are replaced: the
- * agent's thread makes the same system call before the program goes on.
+ * agent's thread makes the same system call. The program waits for it, but not for long.
  */
 #ifndef PB_ENGINE_PROCESS_CREDS_H
 #define PB_ENGINE_PROCESS_CREDS_H

@@ -119,7 +119,7 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 	return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }
 
-/* ---- where a system call may end the program ------------------------------------------------ */
+/* ---- no system calls if a seccomp filter may end the program -------------------------------- */
 
 /* Reads by loads that may fault. If such a load isn't safe, the kernel reads instead. */
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
@@ -147,7 +147,8 @@ static uint64_t uid_gid(struct pb_bpf_run *run)
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->uid_gid(run) : first_ids;
 }
 
-/* Makes only system calls that the agent's start makes, too. */
+/* Makes only system calls that the agent's start has made, too. The program's seccomp filters of
+ * that time allow them (sandbox.h). */
 static bool read_comm(char name[PB_BPF_COMM])
 {
 	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/comm", O_RDONLY | O_CLOEXEC, 0);
@@ -183,7 +184,7 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 	       -EINVAL;
 }
 
-/* Keeps user, group and name of the task. Makes only system calls that the agent's start makes,
+/* Keeps user, group and name of the task. Makes only system calls that the agent's start has made,
  * too. The IDs come from the auxiliary vector. */
 static void remember_task(void)
 {

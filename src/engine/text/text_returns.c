@@ -90,8 +90,9 @@ static void change(struct pb_module *m, uint32_t window, bool on);
 
 /* Returns the address to which the jump of a window of exits must lead. Usually this is the
  * window's own stub. But if the jump is the second of two shared jumps, its bytes are also a part
- * of the first jump. So the targets of both jumps are chosen together. In this case, if the
- * window's stub is new, through_landing() makes the first jump's stub, too. */
+ * of the first jump. So the targets of both jumps are chosen together (text_shared.c). In this
+ * case the result is the second jump's target, where a jump to the window's stub lies. If this stub
+ * is new, through_landing() makes the first jump's stub, too. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;

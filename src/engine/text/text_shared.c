@@ -9,10 +9,11 @@
  *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
  *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
  *
- * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. d3
- * and d2 give the distance of the targets from the module. As in map_near() (text_stubs.c), the
- * targets lie below the module, where only the loader maps files. If there is no room below the
- * module, the targets lie far above it.
+ * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. d2
+ * is the highest byte of the first displacement, and d3 is the highest byte of the second. So these
+ * two bytes give the targets' distances from the module. The targets lie below the module. Only the
+ * loader maps memory there, so most of these addresses are free (abi/stubs.h). If there is no room
+ * below the module, the targets lie far above it.
  *
  * Areas. The targets of one module are as far apart as the module's functions. So each megabyte of
  * addresses that contains targets needs a mapping, which is called an area. An area costs address
@@ -33,7 +34,7 @@
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
 #define NEAREST		0x10u		/* the value of d3 and of d2 for the nearest targets, which
 					 * are a quarter of a gigabyte above the module. For targets
-					 * below the module, both bytes have the negative value */
+					 * below the module, the bytes are 0x100 minus this value */
 #define FARTHEST	0x7eu
 
 static struct shared {
@@ -149,8 +150,8 @@ static void leave_areas(const struct shared *r)
 	leave_area(r->target[1]);
 }
 
-/* The search begins at the distance that was found for the module's last pair, because smaller
- * distances usually fail again. */
+/* The search begins at the distance that was found for the module's last pair, because the
+ * distances that were tried before it usually fail again. */
 static bool find_targets(struct shared *r, const struct pb_module *m, uint64_t first, uint64_t size)
 {
 	static const struct pb_module *of;

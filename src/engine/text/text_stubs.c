@@ -8,9 +8,9 @@
  *
  * If the file is mapped at the address for which its code was made, stubs without absolute
  * addresses are ready for use. If the module also has no load bias, all its stubs are ready. A stub
- * that isn't ready is written anew as a whole. A stub is made when its site is first patched, after
- * a check that the bytes to displace are those of the file. The stub becomes executable when the
- * batch seals it.
+ * that isn't ready is written anew as a whole, when its site is first patched. Before that, the
+ * agent checks that the bytes to displace are those of the module's own file. The stub becomes
+ * executable when the batch seals it.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -219,8 +219,8 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 		pb_pages_unmap(at - r.front, r.front + r.file);
 		return "no memory for its stubs";
 	}
-	/* core files need the bytes that differ from the file: the headers (text_jit.c), or the
-	 * whole copy */
+	/* Core files need the bytes that a debugger can't read from a file. These are the headers,
+	 * which text_jit.c changes in memory; or, if the file was copied, the whole copy. */
 	pb_pages_dump(at, r.copied ? size : PB_STUBS_PAGE);
 	m->region = at - r.front;
 	m->region_size = r.front + r.file;

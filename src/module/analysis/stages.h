@@ -8,7 +8,7 @@
  *   symbols   candidates for functions, and labels, from every symbol table
  *   imports   the pointers and the linker's stubs that lead to compilers' hooks (mcount,
  *             __fentry__, ...); the code addresses that relocations name
- *   depth     the stack's depth in assembly without .eh_frame, as FDEs
+ *   depth     computes the stack's depth in assembly without .eh_frame, and writes it as FDEs
  *   lsda      where exceptions enter functions
  *   sweep     decodes all code once: branch targets, calls of hooks, instructions that use the
  *             return slot, padding

@@ -411,7 +411,7 @@ static void xdp_packets(void **state)
 
 static void random_skb_ctx(struct calls *c)
 {
-	/* fields that may be set, and some fields that may not be set */
+	/* Fields that may be set. The loop below sometimes sets another field, too */
 	static const uint16_t good[] = {
 		offsetof(struct __sk_buff, mark), offsetof(struct __sk_buff, priority),
 		offsetof(struct __sk_buff, ingress_ifindex), offsetof(struct __sk_buff, ifindex),

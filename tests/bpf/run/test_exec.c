@@ -64,7 +64,8 @@ uint64_t loop(uint64_t n, uint64_t func, uint64_t ctx, uint64_t flags, uint64_t 
 }
 
 /* For each index, the callback calls a helper and adds the result to a slot of the program's stack.
- * Program and callback use r6. A callback must preserve r6 for its caller. */
+ * Program and callback use r6. The engine must save r6 before it calls the callback, and restore it
+ * afterwards, so that the program finds its own r6 after the helper. */
 static void callbacks_run_in_either_engine(void **state)
 {
 	static pb_bpf_fn *const calls[] = { loop, sum };

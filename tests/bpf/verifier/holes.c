@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests unsafe programs that the verifier of Linux 6.1 accepts. Also tests programs for which this
- * verifier needs much time. Later kernels refuse most of the unsafe programs. Most programs have a
- * harmless variant. A test's name says what its program does.
+ * Tests unsafe programs that the verifier of Linux 6.1 accepts. Also tests programs for which that
+ * verifier needs much time, and ours must not. Later kernels refuse most of the unsafe programs.
+ * Most programs have a harmless variant. A test's name says what its program does.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -132,8 +132,8 @@ static void test_more_iterations_on_another_path(void **state)
 	flags = 0;
 }
 
-/* The context decides whether the loop ends. The loop begins with a call of a helper that has no
- * callback. */
+/* The context decides whether the loop ends. The loop begins with a call of a helper. If
+ * that helper had a callback, the verifier wouldn't look for an endless loop there. It has none. */
 static void test_loop_that_may_not_end(void **state)
 {
 	struct bpf_insn p[] = {

@@ -2,10 +2,10 @@
 /*
  * Tests what the verifier learns through the stack and through links between numbers. Linux 6.12
  * draws the same conclusions. The programs of these tests write a byte at fp - 64 plus a number.
- * The verifier accepts such a program only if it knows that the number is from 0 to 63. The
- * verifier must accept good(), and refuse bad(). Most good programs have a similar bad program, in
- * which the same conclusion is wrong. The last tests are about loops and about a global function
- * that isn't called. Their programs don't write such a byte.
+ * The verifier accepts such a program only if it knows that the byte is in the stack, so that the
+ * number is from -448 to 63. The verifier must accept good(), and refuse bad(). Most good programs
+ * have a similar bad program, in which the same conclusion is wrong. The last tests are about loops
+ * and about a global function that isn't called. Their programs don't write such a byte.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -67,8 +67,9 @@ static void test_fill_cuts(void **state)
 	bad(BPF_ST_MEM(BPF_W, 10, -8, -193), FILL(BPF_W, 6, -8), USE(6), END());
 }
 
-/* A narrow number is spilled to a part of a slot. Tests what the verifier knows of the slot's other
- * bytes, and after which stores it forgets the bytes. */
+/* A narrow number is spilled to a part of a slot: what does the verifier know of the slot's other
+ * bytes? A narrow store overwrites a part of a spilled number: the verifier must forget the
+ * number. */
 static void test_beside(void **state)
 {
 	/* the verifier still knows that these bytes are 0 */
@@ -149,7 +150,7 @@ static void test_constant_more(void **state)
 	good(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 59, 4), USE(6), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 4), BPF_JMP_IMM(BPF_JGT, 0, 60, 4), USE(6), END());
 	good(ANY(), MOV(6, 0), ADD(0, 4), BPF_JMP_IMM(BPF_JGT, 6, 59, 4), USE(0), END());
-	/* the branch bounds r6; r0 is r6 minus the constant, so r0 may be less than 0 */
+	/* The branch bounds r6. r0 is r6 minus the constant. It may be as low as -448 */
 	good(ANY(), MOV(6, 0), ADD(6, 440), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	bad(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 4), USE(0), END());
 	good(ANY(), MOV(6, 0), ADD(6, 450), BPF_JMP_IMM(BPF_JGT, 6, 63, 5),

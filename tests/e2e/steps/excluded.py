@@ -9,23 +9,25 @@ HANDLERS = ["t_root", "t_hand", "t_far", "t_leaf", "t_out"]
 def hidden_steps(out, mode):
     """Returns (function, state, number of the instruction) of the instructions at which t_hidden is
     open, and excluded by -N. A handler that interrupts them makes calls below t_hidden, so these
-    calls are excluded, too. At t_hidden's entry and exit, the handler's calls may be recorded or
-    not."""
+    calls are excluded, too. The result includes the
+    instructions of t_hidden's exit stub, where the handler's calls may be recorded or not. It
+    doesn't include the instructions of the entry stub."""
     hidden = set()
     for key, steps in out.steps.items():
         if "-N" not in mode.options or key[0] != HIDING:
             continue
         slot, began, last, numbers = steps[0].rsp - 16, False, None, []
         for n, s in enumerate(steps, 1):
-            # When t_hidden begins, its return slot is two words below its caller's return slot.
-            # During t_hidden's exit, handlers see the state after the return
+            # When t_hidden begins, its return slot is two words below its caller's return slot
             began = began or (s.rsp == slot and s.pc[0] not in "+?")
             if not began:
                 continue
+            # In the exit's stub, handlers see the state after the return: rsp is above the slot,
+            # and the PC is the return address. So these steps end when the PC changes
             inside = s.rsp <= slot
             if not inside and last not in (None, s.pc):
                 break
             last = None if inside else s.pc
             numbers.append(n)
-        hidden.update((*key, n) for n in numbers[:-1])      # the last one is the real return
+        hidden.update((*key, n) for n in numbers[:-1])      # at the last one, t_hidden has returned
     return hidden

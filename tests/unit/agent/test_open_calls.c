@@ -112,7 +112,7 @@ __attribute__((used)) void step_enter_slow(uint64_t slot, uint32_t site)
 	struct pb_open_call *c = pb_open_enter(&step_top, slot, &hooks), *parent;
 
 	if (!c) {
-		made--;		/* an entry-only call leaves no record here */
+		made--;		/* no room in the array: this test writes no record */
 		return;
 	}
 	parent = pb_open_parent(c);
@@ -205,8 +205,10 @@ static void check_account(const char *when)
 		if (*w && (*w & 3) != WORD_ENTRY && (*w & 3) != WORD_LEAF)
 			depth--;
 	}
-	/* a jump abandons the calls that the handlers interrupted: these calls were entered, but
-	 * not counted */
+	/* A jump abandons the calls that its handlers interrupted. Such a call may have been
+	 * entered, but not counted in `made` yet, so each jump may add one end for each handler. A
+	 * jump inside a handler may leave a call open in the entry that the interrupted call takes
+	 * next. So each such jump may cost one end. */
 	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) ||
 	    (!jumps && (ends != made || holes || cut || depth)))
 		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open "
@@ -338,8 +340,8 @@ static void begin(void)
 	nr_segments = 1;
 	pb_open_segment_init(&segments[0], NULL, ~0ul >> 1);
 	segments[0].call[0].state = 1;
-	/* as in a real stack, the foot (the segment's first entry) has a slot minus 1. Slots are
-	 * multiples of 8 */
+	/* The word of a foot (a segment's first entry) is a slot minus 1. Slots are multiples of 8.
+	 * ~0ul >> 1 isn't a slot, so the low bits are set as a real stack has them. */
 	segments[0].call[0].word &= ~7l;
 	segments[0].call[0].word |= 7;
 	step_top = &segments[0].call[0];
@@ -471,8 +473,8 @@ static void test_left_above(void **state)
 	begin();
 	c = enter(0x1000);
 	left = enter(0x900);
-	c->word = PB_OPEN_FREE;		/* as the exit of c does if step_top doesn't point to
-					 * `left` */
+	c->word = PB_OPEN_FREE;		/* as the exit of c does if step_top points to c: it
+					 * doesn't look at `left`, which comes after c */
 	step_top = &segments[0].call[0];
 	parent = step_top + 1;
 	parent->word = 0x800;
@@ -529,8 +531,8 @@ static void left_at_each_step(long calls)
 }
 
 /* The numbers of calls that are left repeat with a period of 1 to 16 instructions. A loop under
- * test looks at one call in each iteration. With some of these periods, a handler closes this call
- * in each iteration. */
+ * test looks at one call in each iteration. With some of these periods, the handler's first call
+ * closes just this call in each iteration. Without its limit the loop would never end. */
 static void test_left_at_each_step(void **state)
 {
 	install();

@@ -25,7 +25,9 @@ extern uint8_t *ring;
 extern struct pb_writer w;
 extern uint32_t next_record;		/* the number of the next record */
 extern uint8_t done[MAX_RECORDS];	/* whether the record was written completely */
-extern long at;				/* the step at which the handler runs, for messages */
+extern long at;				/* tests single-step the writer: the number of the
+					 * instruction at which the test's signal handler
+					 * runs; for messages */
 extern bool may_close;			/* a FULL chunk may have been closed before it was full */
 
 /* Maps the ring. Children share it. */

@@ -31,7 +31,8 @@ struct gen_program {
 	int nr;
 	uint32_t type;		/* BPF_PROG_TYPE_ */
 	uint32_t flags;		/* BPF_F_ */
-	bool changed;		/* the generator changed a field of an instruction at the end */
+	bool changed;		/* in the end, the generator changed fields of one or two
+				 * instructions */
 	struct pb_bpf_func funcs[GEN_MOST_FUNCS];
 	uint32_t nr_funcs;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stacks of coroutines are unmapped while calls are open on these stacks. The processes have
- * all kinds of dispositions and masks of SIGSEGV. When the agent checks whether these stacks still
- * exist, it must neither end the program nor run the program's handlers. The program's own faults
- * must have the same effect as in an untraced run. Also tests stacks that can't be read for a
- * while.
+ * The stacks of coroutines are unmapped while calls are open on these stacks. Each case runs in a
+ * child process of its own. The children differ in their disposition and mask of SIGSEGV. When the
+ * agent checks whether these stacks still exist, it must neither end the program nor run the
+ * program's handlers. The program's own faults must have the same effect as in an untraced run.
+ * Also tests stacks that can't be read for a while.
  * @markers 42 main/one_process
  * @calls body >=40000
  * @timeout 30
