@@ -24,6 +24,7 @@
 #include "recorder/modules.h"
 #include "recorder/ring_memory.h"
 #include "recorder/server.h"
+#include "recorder/session_dir.h"
 #include "recorder/settings.h"
 #include "recorder/summary.h"
 #include "recorder/thread_names.h"
@@ -52,8 +53,10 @@ static struct pb_datadir datadir;
 static struct record_options options = { .quiet = true };
 static struct record_image image = { .number = 1, .path = "/usr/bin/victim" };
 static struct record_image *images[] = { &image };
+static struct record_session session;	/* its directory is "": no agent has left a file there */
 static struct record_server server = {
-	.options = &options, .ring = &ring, .datadir = &datadir, .images = images, .nr_images = 1,
+	.session = &session, .options = &options, .ring = &ring, .datadir = &datadir,
+	.images = images, .nr_images = 1,
 };
 
 /* --- the program -------------------------------------------------------- */
