@@ -90,12 +90,9 @@ struct pb_patch {
 };
 
 /* Writes nr patches, which are sorted by address and don't overlap. Writes whole pages to
- * /proc/self/mem. mem_fd is a descriptor of that file; if it is -1, the function opens the file. If
- * the file can't be written, the function uses mprotect(2). Returns 0 or -errno. After an error,
- * none or some of the patches are written, each of them completely. */
-int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd);
-/* Opens /proc/self/mem for pb_text_poke(). Returns the descriptor, or -errno. */
-int pb_text_poke_open(void);
+ * /proc/self/mem. If that file can't be written, the function uses mprotect(2). Returns 0 or
+ * -errno. After an error, none or some of the patches are written, each of them completely. */
+int pb_text_poke(const struct pb_patch *p, size_t nr);
 /* Writes bytes to memory that no thread runs yet. The memory may already be executable. Returns 0
  * or -errno. */
 int pb_text_write(uint64_t addr, const void *bytes, size_t len);

@@ -20,8 +20,9 @@
  * pb_pages_unmap() removes the mapping. */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
-/* mremap(2) with MREMAP_MAYMOVE, for a private mapping from pb_pages_map(). Returns the mapping's
- * new address, or -errno; after an error, the mapping is as before. */
+/* mremap(2) with MREMAP_MAYMOVE, for a whole private mapping from pb_pages_map(). The new mapping
+ * stays out of core files and isn't locked, as the old one. Returns the new address, or -errno.
+ * After an error, the mapping is as before. */
 long pb_pages_remap(uint64_t at, uint64_t size, uint64_t new_size);
 /* Adds to the list a mapping that wasn't made by pb_pages_map(). */
 void pb_pages_add(uint64_t at, uint64_t size);

@@ -443,7 +443,7 @@ static int stop_and_write(struct job *job)
 	if (!err && job->s->stopped)
 		err = ask(job);
 	if (!err && job->nr)
-		err = pb_text_poke(job->p, job->nr, -1);
+		err = pb_text_poke(job->p, job->nr);
 	release_all();
 	return err;
 }

@@ -16,7 +16,7 @@
 #define MAX_GAP		PAGE	/* the largest gap, in bytes, between the pages of two patches that
 				 * share a write */
 
-int pb_text_poke_open(void)
+static int open_memory(void)
 {
 	return (int)pb_sys(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
 }
@@ -28,7 +28,7 @@ static uint64_t page_of(uint64_t a)
 
 int pb_text_write(uint64_t addr, const void *bytes, size_t len)
 {
-	int fd = pb_text_poke_open();
+	int fd = open_memory();
 	long n = fd < 0 ? fd : pb_sys(SYS_pwrite64, fd, bytes, len, addr), err;
 	uint64_t start = page_of(addr), size = page_of(addr + len - 1) + PAGE - start;
 
@@ -89,9 +89,9 @@ static int protect_run(const struct pb_patch *p, size_t nr, uint64_t start, uint
 	return (int)pb_sys(SYS_mprotect, start, end - start, PROT_READ | PROT_EXEC);
 }
 
-int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd)
+int pb_text_poke(const struct pb_patch *p, size_t nr)
 {
-	int fd = mem_fd >= 0 ? mem_fd : pb_text_poke_open(), err = 0;
+	int fd = open_memory(), err = 0;
 	long buf = pb_sys(SYS_mmap, 0, BUFFER, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -108,7 +108,7 @@ int pb_text_poke(const struct pb_patch *p, size_t nr, int mem_fd)
 	}
 	if (!pb_sys_failed(buf))
 		pb_sys(SYS_munmap, buf, BUFFER);
-	if (fd >= 0 && mem_fd < 0)
+	if (fd >= 0)
 		pb_sys(SYS_close, fd);
 	return err;
 }

@@ -95,21 +95,19 @@ void pb_text_begin(void)
 	batch_error = 0;
 }
 
-/* A child that is forked here may use the part, too. So part->p always points to mapped memory, or
- * max is 0. */
+/* Another thread may fork while a part's memory is moved or freed, and the child may use the part,
+ * too. So max is 0 meanwhile: a part with max 0 has no memory, and gets new memory. */
 static void take_memory(struct part *part)
 {
-	__atomic_store_n(&part->max, 0, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&part->p, NULL, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	part->max = 0;
+	pb_barrier();
 }
 
 static void give_memory(struct part *part, uint64_t at, size_t max)
 {
-	__atomic_store_n(&part->p, (struct pb_patch *)at, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&part->max, max, __ATOMIC_RELAXED);
+	part->p = (struct pb_patch *)at;
+	pb_barrier();
+	part->max = max;
 }
 
 static bool grow(struct part *part)
@@ -460,7 +458,7 @@ static int write_part(struct part *part, bool live)
 	/* no thread runs this text */
 	if (!live) {
 		part->done = part->nr;
-		return pb_text_poke(part->p, part->nr, -1);
+		return pb_text_poke(part->p, part->nr);
 	}
 	err = pb_stop_world(&stop);
 	part->done = stop.done;
@@ -489,7 +487,7 @@ static void take_back_slots(void)
 		    pb_window_is_patched(m, &place) || !pb_slot_is_patched(m, &place))
 			continue;
 		memcpy(p.bytes, p.old, p.len);
-		pb_text_poke(&p, 1, -1);
+		pb_text_poke(&p, 1);
 	}
 }
 

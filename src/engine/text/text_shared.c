@@ -79,20 +79,33 @@ static bool map_area(struct area *a, uint64_t target, uint64_t size)
 	return true;
 }
 
+static struct area *area_of(uint64_t target)
+{
+	if (holds(last_area, target))
+		return last_area;
+	for (struct area *a = areas; a < areas + nr_areas; a++)
+		if (holds(a, target))
+			return a;
+	return NULL;
+}
+
+static struct area *free_area(void)
+{
+	for (struct area *a = areas; a < areas + nr_areas; a++)
+		if (!a->nr_jumps)
+			return a;
+	return nr_areas < pb_array_size(areas) ? &areas[nr_areas++] : NULL;
+}
+
 /* Adds a jump at `target` to its area. If there is no such area, maps one of `size` bytes. */
 static bool enter_area(uint64_t target, uint64_t size)
 {
-	struct area *a = last_area, *free = NULL;
+	struct area *a = area_of(target);
 
-	if (!holds(a, target)) {
-		for (a = areas; a < areas + nr_areas && !holds(a, target); a++)
-			free = free || a->nr_jumps ? free : a;
-		if (a == areas + nr_areas) {
-			a = free ? free : a;
-			if (a == areas + pb_array_size(areas) || !map_area(a, target, size))
-				return false;
-			nr_areas += !free;
-		}
+	if (!a) {
+		a = free_area();
+		if (!a || !map_area(a, target, size))
+			return false;
 	}
 	last_area = a;
 	a->nr_jumps++;
@@ -101,13 +114,10 @@ static bool enter_area(uint64_t target, uint64_t size)
 
 static void leave_area(uint64_t target)
 {
-	for (struct area *a = areas; a < areas + nr_areas; a++) {
-		if (!holds(a, target))
-			continue;
-		if (!--a->nr_jumps)
-			pb_pages_unmap(a->at, a->size);
-		return;
-	}
+	struct area *a = area_of(target);
+
+	if (!--a->nr_jumps)
+		pb_pages_unmap(a->at, a->size);
 }
 
 /* ---- choosing targets -------------------------------------------------------- */
