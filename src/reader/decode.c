@@ -473,7 +473,7 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 		*time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
 	else if (type == PB_EXT_LONG)
 		*time = c->window[c->pos + 1];
-	else if (type != PB_EXT_LOST)
+	else if (pb_ext_infos[type].has_time)
 		*time = near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
 	if (!(word & PB_TAG_MASK) && type == PB_EXT_TAIL_LEAF)
 		*time = before(*time, c->window[c->pos + 1] >> PB_EXT_ADDRESS_SHIFT);

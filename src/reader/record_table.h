@@ -12,10 +12,10 @@
 enum pb_ext_event { PB_EXT_EVENT_NOTHING, PB_EXT_EVENT_EVENT, PB_EXT_EVENT_AFTER_GAP };
 enum pb_ext_count { PB_EXT_COUNT_NOTHING, PB_EXT_COUNT_LEAF, PB_EXT_COUNT_END };
 struct pb_ext_info {
-	uint8_t words, event, count;
+	uint8_t words, has_time, event, count;
 };
 #define PB_X_INFO(name, nr, words, has_site, has_time, event, count, ...) \
-	[nr] = { words, PB_EXT_EVENT_##event, PB_EXT_COUNT_##count },
+	[nr] = { words, has_time, PB_EXT_EVENT_##event, PB_EXT_COUNT_##count },
 #define PB_X_NOFIELD(...)
 static const struct pb_ext_info pb_ext_infos[1 << PB_EXT_TYPE_BITS] = {
 	PB_EXT_RECORDS(PB_X_INFO, PB_X_NOFIELD)
