@@ -277,11 +277,12 @@ bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint
 	return false;
 }
 
-bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
+bool pb_writer_put_untimed(struct pb_writer *w, uint64_t word, const uint64_t *payload,
+			   unsigned nr)
 {
 	struct pb_owner o = pb_writer_owner(w);
 
-	if (put_plain(w, pb_ext_record(STACK, 0, 0), w->last, &stack, 1))
+	if (put_plain(w, word, w->last, payload, nr))
 		return true;
 	missed(w, o);
 	return false;

@@ -39,8 +39,9 @@ bool pb_writer_put_end(struct pb_writer *w, uint64_t word, uint64_t time, unsign
 		       const uint64_t *payload, unsigned nr_payload, const void *ending);
 /* Writes a PB_EXT_LONG. If there is no room, a call is counted as lost. */
 bool pb_writer_put_long(struct pb_writer *w, uint32_t site, uint64_t start, uint64_t end);
-/* Writes a PB_EXT_STACK, which has no time. If there is no room, a record is counted as missed. */
-bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack);
+/* Writes a record that has no time. If there is no room, a record is counted as missed. */
+bool pb_writer_put_untimed(struct pb_writer *w, uint64_t word, const uint64_t *payload,
+			   unsigned nr_payload);
 /* Notes in the chunk which call began last. */
 void pb_writer_leaf(struct pb_writer *w, uint32_t site, uint64_t start);
 /* Counts a call that is recorded without its return. */

@@ -50,7 +50,7 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	pb_barrier();
 	t->top = s->top;
 	t->w.stack = id;
-	pb_writer_put_stack(&t->w, id);
+	pb_writer_put_untimed(&t->w, pb_ext_record(STACK, 0, 0), &id, 1);
 	settle(t);
 }
 

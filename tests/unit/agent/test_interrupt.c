@@ -120,7 +120,8 @@ void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
 	nr_closed++;
 }
 
-bool pb_writer_put_stack(struct pb_writer *w, uint64_t stack)
+bool pb_writer_put_untimed(struct pb_writer *w, uint64_t word, const uint64_t *payload,
+			   unsigned nr)
 {
 	if (leaves)
 		longjmp(left, 1);
