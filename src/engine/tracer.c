@@ -428,28 +428,51 @@ static int write_clock(char *text, bool append, bool live)
 	return -EINVAL;
 }
 
+/* The rows of trace_options. An option's `changed` runs after a write to `on`. If it returns an
+ * error, write_option() restores `on`, and calls `changed` again. */
+static const struct option {
+	const char *name;
+	bool *on;
+	int (*changed)(bool live);
+} options[] = {
+	{ "keep-patched", &pb_keep_patched, pb_ftrace_update },
+};
+
 static void read_options(struct pb_seq *s)
 {
-	pb_seq_puts(s, pb_keep_patched ? "keep-patched\n" : "nokeep-patched\n");
+	for (size_t i = 0; i < pb_array_size(options); i++) {
+		pb_seq_puts(s, *options[i].on ? "" : "no");
+		pb_seq_puts(s, options[i].name);
+		pb_seq_puts(s, "\n");
+	}
+}
+
+static int set_option(const struct option *o, bool on, bool live)
+{
+	bool before = *o->on;
+	int err;
+
+	*o->on = on;
+	err = o->changed(live);
+	if (err) {
+		*o->on = before;
+		o->changed(live);
+	}
+	return explained(err);
 }
 
 static int write_option(char *word, void *live)
 {
-	bool on = !pb_has_prefix(word, "no"), before;
-	int err;
+	for (size_t i = 0; i < pb_array_size(options); i++) {
+		const struct option *o = &options[i];
 
-	if (!pb_streq(on ? word : word + 2, "keep-patched")) {
-		pb_file_error = "no such option (see trace_options)";
-		return -EINVAL;
+		if (pb_streq(word, o->name))
+			return set_option(o, true, *(bool *)live);
+		if (pb_has_prefix(word, "no") && pb_streq(word + 2, o->name))
+			return set_option(o, false, *(bool *)live);
 	}
-	before = pb_keep_patched;
-	pb_keep_patched = on;
-	err = pb_ftrace_update(*(bool *)live);
-	if (err) {
-		pb_keep_patched = before;
-		pb_ftrace_update(*(bool *)live);
-	}
-	return explained(err);
+	pb_file_error = "no such option (see trace_options)";
+	return -EINVAL;
 }
 
 static int write_options(char *text, bool append, bool live)
