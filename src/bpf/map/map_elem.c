@@ -118,14 +118,15 @@ struct lives {
 };
 
 /* Returns whether the process with this number has died. Asks only once for each number. Until
- * end_lives(), no other process gets the number of a dead process. */
+ * end_lives(), no other process gets the number of a dead process. An agent can't ask. It only
+ * knows that the former owner of its own number has died. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;
 
-	if (!owner || owner >= PB_BPF_MAX_OWNERS || !l->m->alive)
+	if (!owner || owner >= PB_BPF_MAX_OWNERS)
 		return false;
-	if (!(l->asked[i] & bit)) {
+	if (l->m->alive && !(l->asked[i] & bit)) {
 		l->asked[i] |= bit;
 		if (l->m->claim ? l->m->claim(l->m, owner) : !l->m->alive(l->m, owner))
 			l->dead[i] |= bit;
