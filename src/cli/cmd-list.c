@@ -28,6 +28,7 @@ struct list {
 	const char *file;
 	bool refused, entry_only, total, libs;
 	uint32_t runtimes;	/* the language runtimes of all files, as bits */
+	uint64_t unknown_kib;	/* code in no function, in files where this is most of the code */
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;
@@ -220,6 +221,9 @@ static void print_totals(struct list *l)
 	for (unsigned i = 0; i < PB_NR_REFUSED; i++)
 		all += l->count[i];
 	print_runtimes(l);
+	if (l->unknown_kib)
+		print_total_line(l, "", "KiB of code in no function: neither unwind tables nor "
+				 "symbols describe it", l->unknown_kib);
 	print_total_line(l, "", "functions", all);
 	print_total_line(l, "", "can be traced", l->count[PB_REFUSED_NOT]);
 	for (unsigned i = 1; i < PB_NR_REFUSED; i++)
@@ -243,6 +247,7 @@ static void list_analysis(struct list *l, const struct pb_analysis *a)
 	const char *module = pb_analysis_string(a, a->soname);
 
 	l->runtimes |= a->runtimes;
+	l->unknown_kib += a->unknown_kib;
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
 		enum pb_inexit in = inexit(a, &f[i]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Gives hints at the end of a recording, for a user who may have expected more calls. There are
- * hints for three cases: a --module matched no library, a runtime is traced only in part, or the
- * program is a small launcher. A launcher's work is done by libraries, which aren't traced by
- * default.
+ * hints for four cases: a --module matched no library, a runtime is traced only in part, most of a
+ * module's functions aren't known, or the program is a small launcher. A launcher's work is done by
+ * libraries, which aren't traced by default.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define FEW_CALLS	1000	/* a launcher itself makes fewer calls than this */
 #define LAUNCHER	10	/* a program is a launcher if its libraries have more than LAUNCHER
 				 * times as many functions as the program */
-#define NAMED		3	/* at most this many libraries are named in the hint */
+#define NAMED		3	/* a hint names at most this many libraries */
 
 static const char *soname(const struct record_module *m)
 {
@@ -114,6 +114,30 @@ void record_hint_runtimes(const struct record_server *s)
 			 pb_runtime_policy(bit));
 		pb_text_clean(text, '?', 0);
 		if (!s->options->quiet)
+			record_error("%s", text);
+		pb_datadir_note(s->datadir, text);
+	}
+}
+
+/* --- modules without unwind tables and symbols ---------------------------- */
+
+void record_hint_unknown(const struct record_server *s)
+{
+	const struct record_modules *m = s->modules;
+	unsigned printed = 0;
+
+	for (uint32_t i = 0; i < m->nr; i++) {
+		const struct pb_analysis *a = m->list[i]->map;
+		char text[600], kib[32];
+
+		if (!m->list[i]->traced || !a->unknown_kib)
+			continue;
+		record_format_number(a->unknown_kib, kib, sizeof(kib));
+		snprintf(text, sizeof(text), "%.100s: %s KiB of its code is in no function, "
+			 "because neither unwind tables nor symbols describe it; calls there "
+			 "aren't recorded", soname(m->list[i]), kib);
+		pb_text_clean(text, '?', 0);
+		if (!s->options->quiet && printed++ < NAMED)
 			record_error("%s", text);
 		pb_datadir_note(s->datadir, text);
 	}

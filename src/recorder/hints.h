@@ -14,6 +14,9 @@ struct record_server;
 void record_hint_modules(const struct record_server *s);
 /* Reports the runtimes among the modules, and which part of each is traced. */
 void record_hint_runtimes(const struct record_server *s);
+/* Reports each traced module most of whose code is in no function. The user gets a line for the
+ * first three, and the data directory gets a note for each. */
+void record_hint_unknown(const struct record_server *s);
 /* Writes to `near` up to three names of libraries that are similar to `name`, as "a, b or c". If
  * there is no such library, writes "". */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);

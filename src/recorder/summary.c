@@ -216,6 +216,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	}
 	record_hint_modules(s);
 	record_hint_runtimes(s);
+	record_hint_unknown(s);
 	record_hint_hooks(s);
 	if (!s->options->quiet)
 		record_hint_launcher(s, pb_counts_calls(&d->counts, true));

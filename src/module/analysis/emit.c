@@ -195,6 +195,30 @@ static void put_exits(const struct pb_an *an, const struct pb_analysis *a, uint8
 		blob[a->inexits_offset + i] = an->fns.v[i].inexit;
 }
 
+/* Returns unknown_kib. A function whose size is unknown reaches to the next function. */
+static uint32_t unknown_kib(const struct pb_an *an)
+{
+	uint64_t code = 0, known = 0, at = 0;
+
+	for (size_t i = 0; i < an->ranges.n; i++)
+		code += an->ranges.v[i].stubs ? 0 : an->ranges.v[i].size;
+	for (size_t i = 0; i < an->fns.n; i++) {
+		const struct pb_fn *f = &an->fns.v[i];
+		uint64_t end = f->addr + f->size;
+
+		if (!f->size && i + 1 < an->fns.n)
+			end = f[1].addr;
+		at = f->addr > at ? f->addr : at;
+		if (end > at) {
+			known += end - at;
+			at = end;
+		}
+	}
+	if (known >= code / 2 || code - known < 65536)
+		return 0;
+	return (uint32_t)((code - known) / 1024);
+}
+
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 {
 	struct pb_analysis a = {
@@ -217,6 +241,7 @@ int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 	a.nr_refused = a.nr_funcs - a.nr_sites;
 	fill_identity(an, &a);
 	fill_extents(an, &a);
+	a.unknown_kib = unknown_kib(an);
 	a.strings_size = t.n;
 	a.funcs_offset = place(&at, an->fns.n * sizeof(*funcs));
 	a.nops_offset = place(&at, an->nops.n * sizeof(struct pb_nop));
