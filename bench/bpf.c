@@ -5,7 +5,7 @@
  * part of the run's time. The time for entering is subtracted. If the time for entering is more
  * than a tenth of the run's time, there is no figure. In each round, the kernel, the JIT and the
  * interpreter take turns: each repeats its runs for a slice of time (SLICE_NS). A figure is the
- * median over the rounds. Needs the right to load programs.
+ * median over the rounds. The bench needs the right to load programs into the kernel.
  *
  *	bench_bpf [ROUNDS]
  */
@@ -156,8 +156,9 @@ static void alu_loop(struct bench *b)
 	     BPF_ALU64_IMM(BPF_SUB, 1, 1), BPF_JMP_IMM(BPF_JNE, 1, 0, -6), BPF_EXIT_INSN());
 }
 
-/* Writes a lookup in an array. Patchbay's form has the inlined code that run/fixup.c would write.
- * The kernel's form has a call, which the kernel's verifier inlines. */
+/* Writes a lookup in an array. Usually run/fixup.c inlines such lookups, but Patchbay's form
+ * doesn't pass through it. So this function writes the inlined code itself. The kernel's form has a
+ * call, which the kernel's verifier inlines. */
 static void put_array_lookup(struct bench *b)
 {
 	const struct bpf_insn inlined[] = {
@@ -235,7 +236,8 @@ static void hash_updates(struct bench *b)
 	BOTH(b, BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN());
 }
 
-/* If a packet is TCP over IPv4 to port 80, computes a hash of its addresses and ports. */
+/* Writes a program that parses the same packet in each iteration of a loop. If the packet is TCP
+ * over IPv4 to port 80, the program computes a hash of the packet's addresses and ports. */
 static void packet_parses(struct bench *b)
 {
 	put(b, KERNEL, BPF_LDX_MEM(BPF_W, 8, 1, offsetof(struct __sk_buff, data)));

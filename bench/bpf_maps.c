@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Measures the time of an operation on a map: on Patchbay's maps, and on this kernel's maps from an
- * eBPF program. Operations run in one thread, in two threads, and in two processes that share a
- * map. For Patchbay and for the kernel, a loop makes a thousand operations. The loop also prepares
- * key and value for each operation. The time for preparing them is part of both figures.
+ * Measures the time of one map operation, for Patchbay's maps and for this kernel's maps. C code
+ * operates on Patchbay's maps. An eBPF program operates on the kernel's maps. Operations run in one
+ * thread, in two threads, and in two processes that share a map. For Patchbay and for the kernel, a
+ * loop makes a thousand operations. The loop also prepares key and value for each operation. The
+ * time for preparing them is part of both figures.
  *
- * There is no row for lookups in an array. The kernel and Patchbay inline such lookups, so this
- * program would measure little more than the loop. bench_bpf measures these lookups.
+ * There is no row for lookups in an array, because Patchbay and the kernel inline such a lookup
+ * into the eBPF program. bench_bpf measures these lookups.
  *
  *   bench_bpf_maps [ROUNDS [TYPE]]	prints nanoseconds, as medians of ROUNDS (9) rounds
  *

@@ -20,9 +20,9 @@
  *   cost mix N M          N calls of leaf, then fib(M)
  *
  * The functions to trace are leaf(), fib(), leaf_loop(), fib_loop() and other(). Nothing calls
- * other(). The two loops are traced so that a depth or a filter can reject the calls that they
- * make. UNTRACED functions have no patchable entry, whatever the compiler's options are. The two
- * limits are assembly, so the compiler adds no patchable entry to them either.
+ * other(). leaf_loop() and fib_loop() are traced so that the options -D and -N can reject the calls
+ * that they make. UNTRACED functions have no patchable entry, whatever the compiler's options are.
+ * The two limits are assembly, so the compiler adds no patchable entry to them either.
  *
  * The program must be built with -O2 -fno-optimize-sibling-calls. Otherwise gcc turns
  * half of fib's calls into a loop.
@@ -44,7 +44,8 @@
 #define SLICE_CALLS 200000
 #define SLICE_FIB   24		/* 150,049 calls */
 #define FIRST_8MB   1000000	/* the number of 8-byte records in 8 MB */
-#define FIRST_PASS  9000000	/* this number of 8-byte records fills more than 64 MiB */
+#define FIRST_PASS  9000000	/* this number of 8-byte records fills the tracer's buffer, which
+				 * has 64 MiB by default */
 #define MAX_SLICES  1001
 
 /* The buffer in which limit() and entry_limit() write a thread's records. `next` is the address of
@@ -266,8 +267,8 @@ UNTRACED static void wait_in(const char *dir)
 }
 
 /* CPU time per call of leaf in ns. part: the first 8 MB of records. pass: the first pass through
- * the tracer's buffer, in which the kernel also allocates the buffer's pages. later: calls after
- * the first pass. */
+ * the tracer's buffer. During this pass, the kernel also allocates the buffer's pages. later: calls
+ * after the first pass. */
 static struct first {
 	double part, pass, later;
 } first;
@@ -467,8 +468,8 @@ UNTRACED static void idle(int nr, long calls)
 	if (!id)
 		abort();
 	idle_calls = calls;
-	sink += leaf(1);		/* this thread's state is allocated before memory is
-					 * measured */
+	sink += leaf(1);		/* so that the tracer allocates this thread's state
+					 * before memory is measured */
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 64 << 10);
 	pthread_barrier_init(&idle_ready, NULL, nr + 1);

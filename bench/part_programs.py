@@ -76,7 +76,8 @@ def ask(path, command):
 
 @contextlib.contextmanager
 def server(bench, folder, wrap):
-    """Runs a redis-server with its recorder on one processor, on which no client runs."""
+    """Runs a redis-server, with the recorder that `wrap` may add, on one processor. No client runs
+    on that processor."""
     path = bench.path("redis.sock")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)

@@ -76,8 +76,8 @@ def generate(bench, functions, files=10):
     lasts = [functions * (k + 1) // files - 1 for k in range(files)]
     with open(main, "w") as f:
         f.writelines(f"int f{i}(int);\n" for i in lasts)
-        # If the program has arguments, it writes its PID to the first file and waits until the
-        # second file exists.
+        # If the program has arguments, they name two files. The program writes its PID to the first
+        # file, and waits until the second file exists.
         f.write("#include <stdio.h>\n#include <unistd.h>\n"
                 "int main(int argc, char **argv) { char c; int r = (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1;\n"
                 "if (argc > 1) { FILE *f = fopen(argv[1], \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); "

@@ -47,9 +47,9 @@ struct pb_bpf_machine_opts {
 	/* BPF_PROG_TYPE_* of programs whose section doesn't determine a type. 0: such programs are
 	 * rejected. */
 	uint32_t type;
-	/* Verify programs as for a user without privileges. Such programs may be of the types
-	 * socket_filter and cgroup_skb only. They have no loops and no subprograms, and don't
-	 * reveal addresses. */
+	/* Verify programs as the kernel does for a user without privileges. A program must then
+	 * be of type socket_filter or cgroup_skb. It must have no loops and no subprograms, and
+	 * must not reveal addresses. */
 	bool unprivileged;
 	/* Interpret programs instead of compiling them. */
 	bool interpret;

@@ -138,7 +138,7 @@ struct pb_func {
 	uint32_t name;		/* string: the best of the function's names, mangled */
 	uint16_t window;	/* offset of the first displaced byte from addr (4 after endbr64) */
 	uint8_t window_len;	/* count of displaced bytes: whole instructions, and padding if the
-				 * function is too short. From pb_func_jump_len() to
+				 * function is too short. At least pb_func_jump_len(), at most
 				 * PB_WINDOW_MAX */
 	uint8_t kind;		/* PB_SITE_* */
 	uint8_t refused;	/* enum pb_refused */
@@ -151,9 +151,9 @@ struct pb_func {
 
 /*
  * Exits: the instructions that end a call, which are `ret` and tail jumps. A window that holds
- * exits is replaced by a jump to a stub, like the window of an entry. The stub lets the agent end
- * the call before each exit runs. A function is complete (PB_INEXIT_NOT) if all of its exits lie in
- * windows.
+ * exits is replaced by a jump to a stub, like the window of an entry. Before an exit runs, the stub
+ * jumps to code of the agent that ends the call. A function is complete (PB_INEXIT_NOT) if all of
+ * its exits lie in windows.
  * The elements left_by[leaves[i]] .. left_by[leaves[i + 1] - 1] belong to function i. They name the
  * windows that hold the exits of function i. Several functions may have the same window. The file
  * has only the windows of complete functions. See doc/design/returns.md.
@@ -270,7 +270,7 @@ struct pb_window_exit {
 
 /*
  * The code that runs in a stub in place of the displaced bytes. It has `len` bytes, which are
- * copied to any address in reach. After copying, the fixups are applied. The code ends with a jump
+ * copied to the stub. Then the fixups adapt them to the stub's address. The code ends with a jump
  * to addr + window + window_len, unless its last instruction never falls through. The window's nops
  * are not copied. Calls that are in the table of nops are not copied either.
  *
@@ -304,7 +304,7 @@ struct pb_window_exit {
  * slot. Whole instructions are displaced, as in a window, with at least PB_CODE_SLOT_LEN bytes:
  *
  *   code     jmp rel32 copy	5 bytes; to the copy of the displaced instructions
- *   slot     jmp rel32 stub	5 bytes; displaced bytes after them stay unchanged
+ *   slot     jmp rel32 stub	5 bytes; any displaced bytes after the slot stay unchanged
  *
  * No displaced instruction begins at the address of the slot's jump. So a PC at this address always
  * belongs to the slot's jump, never to the program's code. The displaced bytes overlap no window

@@ -359,8 +359,8 @@ static bool apart_from_windows(const struct pb_analysis *a, uint32_t i, struct a
 	return true;
 }
 
-/* No other site may use the area that second_area() returns for window i. The area must be in
- * reach. */
+/* No other site may use the area that second_area() returns for window i. If the window has a slot,
+ * the slot must be in reach of the window's short jump. */
 static bool second_apart(const struct pb_analysis *a, uint32_t i)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(a) + i;

@@ -19,12 +19,12 @@
  *
  * A record's time is the low bits of the clock. The decoder keeps `last`, the full time of the
  * previous record. At the chunk's first record, `last` is chunk->start. The decoder takes the full
- * time nearest to `last` that has the record's low bits. This time may be before `last`, since a
- * signal handler's record may stand before or after the record that the handler interrupted. If a
- * time is too far from `last`, the writer first writes PB_EXT_TIME, which sets `last`. If a
- * duration doesn't fit into a LEAF, the writer writes PB_EXT_LONG instead. The time of an ENTRY is
- * the start of the call. The time of an EXIT or a LEAF is the end of the call. After each record
- * that has a time, `last` is this time.
+ * time nearest to `last` that has the record's low bits. This time may be before `last`: if a
+ * signal handler interrupts code that writes a record, the handler's records may come before or
+ * after that record. If a time is too far from `last`, the writer first writes PB_EXT_TIME, which
+ * sets `last`. If a duration doesn't fit into a LEAF, the writer writes PB_EXT_LONG instead. The
+ * time of an ENTRY is the start of the call. The time of an EXIT or a LEAF is the end of the call.
+ * After each record that has a time, `last` is this time.
  *
  * EXT records: len is the count of all 64-bit words of the record. Readers skip types that they
  * don't know. If a type doesn't use `site` or `time`, the field is zero.
@@ -51,8 +51,9 @@
 	/* A call that ended without a return: exception, longjmp, thread end. Closes the
 	 * innermost open call of this site on this stack. If the call has no ENTRY (it was a
 	 * leaf so far), `start` is the start of the call. Otherwise `start` is PB_END_ENTRY.
-	 * `start` is never zero: no record but OPEN has a payload word of zero, because a
-	 * chunk's data ends with its last nonzero word. */ \
+	 * `start` is never zero, because a chunk's data ends with its last nonzero word: a
+	 * zero at the end of the data would be cut off. Only OPEN may have a payload word of
+	 * zero. */ \
 	X(END,   4, 2, 1, 1, EVENT, END, "end", F(start, "%llu")) \
 	/* in place of a LEAF: the call's duration doesn't fit into a LEAF */ \
 	X(LONG,  5, 3, 1, 0, EVENT, LEAF, "leaf", F(start, "%llu") F(end, "%llu")) \

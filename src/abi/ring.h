@@ -83,9 +83,10 @@
 
 struct pb_chunk {
 	uint32_t state;
-	uint32_t serial;	/* serial of the thread, unique in the session; one 64-bit cmpxchg
-				 * changes `serial` and `state`, so that a writer recognises its own
-				 * chunks */
+	uint32_t serial;	/* serial of the thread that writes the chunk, unique in the
+				 * session. One 64-bit cmpxchg changes `state` and `serial`
+				 * together. So a writer's change fails if another thread has taken
+				 * the chunk meanwhile */
 	uint32_t buffer;	/* buffer id, for instances and snapshots; 0 = the main buffer */
 	uint32_t image;		/* program image (one per exec), which determines the table of
 				 * sites */
@@ -102,13 +103,14 @@ struct pb_chunk {
 	uint64_t lost;		/* total of calls that the thread lost before this chunk */
 	uint64_t no_return;	/* total of the thread's calls that were recorded without a
 				 * return */
-	/* The open leaf: the call that was entered last. It may still run, and has no ENTRY. It is
-	 * stale if a record in the chunk has a time that isn't before leaf_start. leaf_start is
-	 * written after leaf_site. */
+	/* leaf_start and leaf_site describe the open leaf: the call that was entered last, if it
+	 * may still run and has no ENTRY. If a record in the chunk has a time that isn't before
+	 * leaf_start, these fields are stale. leaf_start is written after leaf_site. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;
-	uint32_t missed;	/* total of the thread's unwritten records whose calls don't count
-				 * as lost */
+	uint32_t missed;	/* total of the thread's records that weren't written although their
+				 * calls don't count as lost; for example, an EXIT whose ENTRY was
+				 * written */
 	uint32_t uses;		/* how often this chunk was opened */
 	uint32_t pad[9];
 };
@@ -124,7 +126,7 @@ struct pb_ring_thread {
 				 * return */
 	uint64_t start;		/* time of the thread's first hit */
 	uint64_t unused;
-	uint64_t missed;	/* total of unwritten records whose calls don't count as lost */
+	uint64_t missed;	/* as in struct pb_chunk */
 	uint64_t unused2;
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
@@ -153,7 +155,7 @@ struct pb_ring {
 						 * why */
 	char latch_reason[100];
 	uint64_t max_stop_ns;	/* the longest stop for a change of text */
-	/* calls of threads that have no pb_ring_thread, or no state in their process */
+	/* counts of calls of threads that have no pb_ring_thread, or no state in their process */
 	uint64_t calls_lost, calls_no_return;
 	uint64_t chunks_overwritten;	/* overwrite mode: count of FULL chunks that were taken
 					 * over */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an architecture supplies to the agent and to the module analysis. The agent and the module
- * analysis include only this header, and no file of the architecture's own folder.
+ * The interface that an architecture supplies to the agent and to the module analysis. They include
+ * only this header, and no file of the architecture's own folder.
  * scripts/check-layers enforces this rule. The `static inline` functions are defined in that
  * folder's headers, which are included at the end. All other functions are defined in that folder's
  * sources. doc/design/porting.md explains what to write for another processor than x86-64.
@@ -313,9 +313,10 @@ static inline uint64_t pb_context_pc(const ucontext_t *uc);
 static inline uint64_t pb_context_sp(const ucontext_t *uc);
 static inline void pb_context_set_pc(ucontext_t *uc, uint64_t pc);
 
-/* Returns whether the interrupted code is on the hit path. If the code belongs to an exit, *e
- * describes that exit. The function can't tell an exit from other code, so the caller must check
- * that there is an open call at e->call. record: PB_OPEN_*, the state of the exit's record. */
+/* Returns whether the interrupted code is on the hit path. If it is, sets *e as if the code
+ * belonged to an exit. The function can't tell an exit from other code of the hit path. So the
+ * caller must check that there is an open call at e->call. record: PB_OPEN_*, the state of the
+ * exit's record. */
 struct pb_hot_exit {
 	uint64_t call, slot;
 	uint8_t record;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What C code shares with the hit path's assembly of any architecture: the offsets in the state of
- * threads, in sites and in chunks, and the modes. Open calls are in open_call.h. Frames and stubs
- * differ by architecture, and are in the architecture's frame.h. C code asserts each offset except
- * L_START and L_SITE. doc/design/open-calls.md says what the fields may hold at every instruction.
+ * Constants that C code shares with the hit path's assembly, for every architecture: offsets in the
+ * state of threads, in sites and in chunks; states of open calls; and the modes of pb_enter(). The
+ * layout of open calls is in open_call.h. Frames and stubs differ by architecture, and are in the
+ * architecture's frame.h. C code asserts each offset except L_START and L_SITE.
+ * doc/design/open-calls.md says what the fields may hold at every instruction.
  */
 #ifndef PB_ARCH_LAYOUT_H
 #define PB_ARCH_LAYOUT_H
@@ -15,18 +16,19 @@
 /* the call has no ENTRY yet, and its parents may have none; the call's exit decides whether the
  * call is recorded */
 #define PB_ENTRY_LAZY		2
-#define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but it wasn't written,
-					 * for lack of room or because of a jump */
+#define PB_ENTRY_LATE		3	/* a callee needed this call's ENTRY, but the ENTRY wasn't
+					 * written: there was no room, or a handler's jump left the
+					 * code that was about to write it */
 #define PB_ENTRY_SILENT		5	/* neither this call nor any call below it is recorded */
 #define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
 					 * return */
 #define PB_ENTRY_FOOT		7	/* the foot of a segment, that is, its first entry. It
 					 * stands for the last call of the previous segment. For
 					 * the state, look at that call. */
-#define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY. The lowest
-					 * bit is set. The assembly's `bts`, which makes a LEAF
-					 * call EMITTED, tests this bit, and so doesn't take the
-					 * call for a LEAF */
+#define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY. The
+					 * assembly's `bts` makes a LEAF call EMITTED by setting
+					 * the lowest bit. In this value the bit is already set, so
+					 * `bts` doesn't take the call for a LEAF */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
@@ -80,10 +82,10 @@
 #define PB_MAX_REPLACED		32	/* how many functions C code of the agent may replace */
 #define PB_PROG_CODE		0x100000	/* bytes for native code of programs */
 
-/* how a call goes on after pb_prog_hit() */
-#define PB_PROG_JUMP		0	/* it jumps to the address that pb_prog_hit() returned, as
-					 * the stub would */
-#define PB_PROG_RETURN		1	/* it returns at once; pb_prog_hit() returned the call's
-					 * return value in place of the address */
+/* how pb_prog_entry() continues after pb_prog_hit() */
+#define PB_PROG_JUMP		0	/* it jumps to the address that pb_prog_hit() returned, with
+					 * the registers as if the stub had jumped there */
+#define PB_PROG_RETURN		1	/* it returns to the function's caller; pb_prog_hit()
+					 * returned the call's return value, not an address */
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What all of Patchbay needs of the processor. This is the lowest layer; src/base includes it for
- * the other layers. arch/arch.h has what only the agent and the module analysis need.
+ * The operations of the processor that all parts of Patchbay need. This is the lowest layer;
+ * src/base includes it for the other layers. arch/arch.h has the operations that only the agent and
+ * the module analysis need.
  *
  * Context of each function: any, also the hit path; nothing here calls a library, sets errno or
  * uses a vector register.

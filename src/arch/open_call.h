@@ -3,7 +3,9 @@
  * The layout of a stack's open calls, for assembly and C. doc/design/open-calls.md
  * explains the states, and what a signal handler may see at each instruction.
  *
- * An open call is an entry of 32 bytes in an array. The first word of the entry is the state:
+ * An open call is an entry of 32 bytes in an array. The entry's first word (O_WORD) says whether
+ * the entry is in use, and how far the call is. It isn't the field O_STATE, whose values are in
+ * layout.h. The word's values:
  *
  *     slot         live: this stack slot holds the call's return address
  *     ~slot        claimed: the handler of the function's entry is filling these 32 bytes

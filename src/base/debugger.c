@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The function and the list that gdb looks for. */
+/* gdb's JIT interface (debugger.h): the function and the list of ELF files, under the names that
+ * gdb looks for. */
 #include <stddef.h>
 #include "base/debugger.h"
 

@@ -80,7 +80,7 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 	return p;
 }
 
-/* Removes from the list what lies inside the range. */
+/* Removes from the list each mapping that begins inside the range. */
 static void leave(uint64_t at, uint64_t size)
 {
 	uint32_t nr = __atomic_load_n(&nr_mappings, __ATOMIC_ACQUIRE);

@@ -3,7 +3,8 @@
  * Keeps the agent's mappings out of the way when a program works on all of its memory:
  *
  *   core files        MADV_DONTDUMP, except for memory that a debugger needs to unwind
- *   mlockall          the agent keeps a list of its mappings. These mappings aren't locked
+ *   mlockall          the agent keeps a list of its mappings. If the program calls
+ *                     mlockall(), the mappings on the list stay unlocked
  *   /proc/PID/maps    the agent's state is mapped with PROT_WRITE only. The processor
  *                     can't forbid reading such pages, so the agent can read them. A
  *                     memory test, or a garbage collector that searches for roots,
@@ -20,9 +21,9 @@
  * pb_pages_unmap() removes the mapping. */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
-/* mremap(2) with MREMAP_MAYMOVE, for a whole private mapping from pb_pages_map(). The new mapping
- * stays out of core files and isn't locked, as the old one. Returns the new address, or -errno.
- * After an error, the mapping is as before. */
+/* mremap(2) with MREMAP_MAYMOVE, for a whole private mapping from pb_pages_map(). Like the old
+ * mapping, the new mapping stays out of core files, and isn't locked. Returns the new address, or
+ * -errno. After an error, the mapping is as before. */
 long pb_pages_remap(uint64_t at, uint64_t size, uint64_t new_size);
 /* Adds to the list a mapping that wasn't made by pb_pages_map(). */
 void pb_pages_add(uint64_t at, uint64_t size);

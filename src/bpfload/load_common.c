@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the steps of opening an object have in common: memory, messages, the relocations of a
- * section, and the types of the kernel or another target. */
+/* Functions that several steps of opening an object use: for memory, for messages, for the
+ * relocations of a section, and for the types of the kernel or another target. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,8 +33,9 @@ void *load_alloc(struct load *l, size_t size)
 		if (!c)
 			return NULL;
 		c->size = room;
-		if (room != CHUNK && l->chunks) {	/* the chunk that is in use stays the first
-							 * in the list */
+		if (room != CHUNK && l->chunks) {	/* this chunk is full at once. It becomes
+							 * the second of the list, because only
+							 * the first chunk is searched for room */
 			c->next = l->chunks->next;
 			l->chunks->next = c;
 		} else {

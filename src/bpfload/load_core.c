@@ -45,8 +45,9 @@ static bool take(struct core *c, const struct core_path *to)
 	return true;
 }
 
-/* Lists the types in b that have the same name as the relocation's type, without flavours. Returns
- * false if there are too many, or if there is no memory. */
+/* Lists the types in b that have the same name and kind as the relocation's type. A flavour (the
+ * end of a name, from "___") is ignored. Returns false if there are too many types, or if there is
+ * no memory. */
 static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);

@@ -18,8 +18,8 @@ struct pb_bpf_elf {
 	uint16_t type, machine;
 	Elf64_Shdr *sh;			/* the section headers; a section that lies outside of the
 					 * file gets size 0 */
-	uint32_t nr, names;		/* nr: count of sections; names: number of the section with
-					 * their names */
+	uint32_t nr, names;		/* nr: count of sections; names: number of the section that
+					 * holds the names of all sections */
 	uint32_t symtab, nr_syms;	/* symtab: number of the section with the symbols; 0:
 					 * none */
 };

@@ -93,8 +93,8 @@ static uint64_t kernel_version(const struct load *l)
 	return a << 16 | b << 8 | (c > 255 ? 255 : c);
 }
 
-/* Copies the text after "NAME=" in the caller's lines to `text`. Returns false if no line begins
- * with "NAME=". */
+/* Looks in opts.kconfig for a line that begins with "NAME=", and copies the rest of this line to
+ * `text`. Returns false if there is no such line. */
 static bool config_text(const struct load *l, const char *name, char *text, size_t size)
 {
 	size_t n = strlen(name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes an object's maps and fills them. Makes each program that the caller asks for, and the
- * programs that this program may reach by tail calls. */
+/* Makes an object's maps and fills them. Makes a program of the object, alone or together with the
+ * programs that it may reach by tail calls. */
 #include "bpfload/load_make.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void say(const char **why, const char *format, ...)
 	*why = text;
 }
 
-/* --- the maps and programs that elements of maps name: an id is the index in the object + 1 --- */
+/* --- elements of maps refer to maps and programs by ids; an id is 1 + the object's index --- */
 
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads the maps that section `maps` declares (the legacy form), and makes maps of variables. */
+/* Reads the maps that section `maps` declares (the legacy form). Adds a map for each section of
+ * variables, for example .data. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -92,8 +93,8 @@ static int kind_of(const struct load *l, uint32_t section)
 	return 0;
 }
 
-/* Returns a map's name such as "object.rodata", cut as libbpf cuts it. The map of a section such as
- * .rodata.name has the section's name. */
+/* Returns the name of the map for a section of variables. For .rodata, the name is
+ * "OBJECT.rodata", cut as libbpf cuts it. For .rodata.NAME, it is the section's name. */
 static const char *variables_name(struct load *l, const char *section)
 {
 	char name[BPF_OBJ_NAME_LEN + 1];

@@ -161,7 +161,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 }
 
 /* Returns the map's offset in the section, from the map's symbol. If the map has no symbol, returns
- * `off`, which is from BTF. A symbol is better: bpftool's linker may write offset 0 to BTF. */
+ * `off`, which is from BTF. The symbol takes precedence, because bpftool's linker may write offset
+ * 0 to BTF. */
 static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
 {
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
@@ -245,7 +246,7 @@ static uint32_t map_over(const struct load *l, uint32_t section, uint64_t off)
 	return UINT32_MAX;
 }
 
-/* Finds the map or the program that symbol s names, and puts it into the slot. */
+/* Finds the map or the program that symbol s names, and stores its number in *slot. */
 static bool slot_of(struct load *l, const Elf64_Sym *s, bool prog, struct pb_bpf_object_slot *slot)
 {
 	struct load_func *f;
@@ -284,7 +285,8 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 		return 0;
 	}
 	slot.index = (uint32_t)((at - values) / 8);
-	/* load_grow() begins with 4 and doubles, so nr_slots determines the room */
+	/* The map doesn't store how many slots there is room for. load_grow() begins with room for
+	 * 4 elements and doubles the room, so the room follows from nr_slots. */
 	for (room = 4; room < map->nr_slots; room *= 2)
 		;
 	room = map->nr_slots ? room : 0;

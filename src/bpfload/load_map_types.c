@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Adds maps to an object, and finds the offsets of locks, timers and kernel pointers in their
- * values, from BTF. */
+/* Adds maps to an object. Reads from BTF at which offsets a map's values have locks, timers and
+ * kernel pointers. */
 #include <string.h>
 
 #include "bpfload/load_priv.h"
@@ -86,8 +86,8 @@ static void look_at(struct value *v, uint32_t type, uint32_t at)
 		find_kptr(v, type, at);
 }
 
-/* Like the kernel, looks at the members of a structure, or at the variables of a section, but not
- * inside members or variables. */
+/* Looks for locks, timers and kernel pointers among the members of the value's structure, or among
+ * the variables of the section. Like the kernel, doesn't look inside members or variables. */
 void load_map_types(struct load *l, struct pb_bpf_object_map *map)
 {
 	const struct pb_bpf_btf *b = l->object.btf;

@@ -12,7 +12,7 @@
  *   load_ext.c    .BTF.ext: functions' types, lines, and CO-RE relocations (load_core*.c)
  *   load_prog.c   programs, each followed by the functions that it calls
  *
- * load_common.c has what all steps use.
+ * load_common.c has the functions that several steps use.
  */
 #ifndef PB_BPFLOAD_LOAD_PRIV_H
 #define PB_BPFLOAD_LOAD_PRIV_H
@@ -47,8 +47,9 @@ struct load_func {
 	uint32_t nr_lines;
 	struct pb_bpf_object_poison *poison;
 	uint32_t nr_poison, room_poison;
-	uint32_t seen, at;		/* set by load_prog.c: in the program with number seen - 1,
-					 * the function begins at instruction `at` */
+	uint32_t seen, at;		/* set by load_prog.c. seen: 1 + the number of the last
+					 * program that got a copy of the function; at: the
+					 * instruction at which the copy begins */
 };
 
 enum load_extern_kind { LOAD_KCONFIG, LOAD_KSYM, LOAD_KFUNC, LOAD_UNKNOWN };
@@ -62,8 +63,8 @@ struct load_extern {
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };
 
-/* Candidates for a type of the object: types in `btf`, which is the target's or the traced
- * program's BTF. */
+/* CO-RE's candidates for a type of the object: the types of the same name and kind in `btf`.
+ * `btf` is the BTF of the target or of the traced program. */
 struct core_candidates {
 	const struct pb_bpf_btf *btf;
 	uint32_t *types, nr;		/* types NULL: the search hasn't been made yet */
@@ -84,7 +85,7 @@ struct load {
 		uint32_t section;
 		uint64_t off, size;
 	} *places;			/* indexed by the map's number */
-	uint32_t room_maps, maps_btf;	/* maps_btf: DATASEC .maps */
+	uint32_t room_maps, maps_btf;	/* maps_btf: id of DATASEC .maps */
 	struct load_extern *externs;
 	uint32_t *extern_of;		/* indexed by the symbol's number: 1 + the extern's number;
 					 * 0: not an extern */
@@ -100,7 +101,8 @@ struct load {
 	uint32_t line_off;		/* offset in BTF's strings of the last source line that was
 					 * read */
 	const char *line;		/* the text of that source line */
-	uint64_t room;			/* count of instructions that programs may still get */
+	uint64_t room;			/* how many more instructions the object's programs may
+					 * have, all together */
 	uint64_t work;			/* count of steps that may still be spent: load_work() */
 	char *err;
 	size_t err_size;
@@ -126,7 +128,7 @@ void load_error(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Counts n steps of work. The steps for one object are limited, since a file's parts may refer to
- * each other without end. Returns false if all steps are spent; *why then says so. */
+ * each other without end. If too few steps are left, sets *why and returns false. */
 bool load_work(struct load *l, uint64_t n, const char **why);
 
 /* Sets those fields of prog that follow from the name of its section. After an error, sets

@@ -15,8 +15,9 @@ struct chain {
 	uint32_t number;		/* 1 + the program's number */
 	struct load_func **funcs;
 	uint32_t nr;
-	struct { struct load_func *f; uint32_t ref; } *path;	/* the function that is being added,
-								 * and its callers */
+	struct { struct load_func *f; uint32_t ref; } *path;	/* the walk's current function is
+								 * last, after its callers; ref:
+								 * its next call to follow */
 	uint32_t depth;
 };
 

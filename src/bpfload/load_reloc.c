@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Resolves the references of instructions to maps, variables and functions. Maps and variables have
- * the same numbers in all programs, so the numbers are put into the instructions now. Each program
- * has its own copy of a function, so references to functions are kept in load_func.refs.
+ * the same numbers in all programs, so the numbers are put into the instructions now. A reference
+ * to a function is a distance in instructions, which differs between programs. So load_func.refs
+ * keeps these references until load_prog.c makes the programs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +73,8 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 		load_error(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses %s, a kernel symbol that Patchbay doesn't have", f->name,
 			   e->name);
-	/* the loaded value isn't an address: it is nonzero if the function exists */
+	/* Patchbay's kernel functions have no addresses. The loaded value only shows whether the
+	 * function exists: if not, the value is 0. */
 	insn[0].src_reg = 0;
 	insn[0].imm = e->kfunc;
 	insn[1].imm = 0;

@@ -6,7 +6,8 @@
 
 #include "bpfload/load_priv.h"
 
-/* Most flags set a member of struct pb_bpf_object_prog (load.h). */
+/* Flags of section names. A flag without a comment sets the member of struct pb_bpf_object_prog
+ * (load.h) with a similar name; SLEEPS and FRAGS set bits of its member `flags`. */
 enum {
 	OURS = 1,		/* a type that Patchbay runs */
 	TARGET = 2,		/* "/..." may follow the name */

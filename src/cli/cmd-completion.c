@@ -115,7 +115,7 @@ struct line {
 	const char *command;
 	const struct argp *argp;	/* options of the command, or NULL */
 	int first;			/* index of the word after the command */
-	int prog;			/* index of the program's word, or 0 */
+	int prog;			/* index of the word that names the program; 0: none */
 };
 
 #define FUNCTIONS	":functions"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of recording commands, as argp tables, and the settings that each option makes. */
+/* The argp tables with the options of recording commands, and the parsers that turn the options
+ * into settings (struct record_options). */
 #include "cli/record_options.h"
 
 #include <errno.h>
@@ -155,8 +156,9 @@ static const char *one_of(const char *arg, const char *const *names)
 	return NULL;
 }
 
-/* Without a unit, a whole number is in ns, as in uftrace. A number with a point is in seconds, as
- * in the views. In the control file tracing_thresh, a number is in us instead, as in the kernel. */
+/* Reads the time of -t. Without a unit, a whole number is in ns, as in uftrace. A number with a
+ * point is in seconds, as in the views. (The control file tracing_thresh differs: a number without
+ * a unit is in us, as in the kernel.) */
 static int parse_time(const char *arg, uint64_t *ns)
 {
 	char seconds[64];

@@ -7,8 +7,8 @@
 
 enum pb_name_kind {
 	PB_NAME_RAW,		/* a name from the symbol table, or an alias */
-	PB_NAME_SHORT,		/* a demangled name without parameters: in full, or as views show
-				 * it */
+	PB_NAME_SHORT,		/* a demangled name without parameters. Long lists of template
+				 * arguments are in full, or shortened to "<...>" as in views */
 	PB_NAME_DEMANGLED,	/* a demangled name with parameters */
 };
 

@@ -249,7 +249,8 @@ static void start(char **envp, const char *path, const char *preload, uint64_t t
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
 	pb_prog_register_files();
-	pb_hot_link_tls();	/* before modules are added: they may get copies of the hit path */
+	pb_hot_link_tls();	/* before modules are added, because copies of the hit path may be
+				 * made for a module */
 	if (pb_loader_start(&session, own_path(), (uint64_t)_DYNAMIC)) {
 		pb_session_close(&session);
 		pb_session_missed(&session, path);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Detaches in four steps. Each step is tried until it succeeds:
+ * Detaches in four steps. A step that fails is repeated until it succeeds:
  *
  *   1  remove the tracers: the text of traced functions has the bytes of the file
  *      again, and no thread enters the functions' stubs any more
  *   2  stop the threads, until none is in a stub or in the agent's code; during the
- *      last stop the kernel gets the program's signal handlers back
+ *      last stop, install the program's own signal handlers in the kernel again
  *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)
  *   4  restore the compiled-in calls
  */
@@ -25,8 +25,8 @@
 #define FIRST_PAUSE_NS	1000000ull
 #define LAST_PAUSE_NS	10000000000ull
 #define SLICE_NS	20000000ull
-#define RUN_OUT_STOPS	16		/* about 40 seconds; a thread that is still in our code
-					 * after this time stays in it */
+#define RUN_OUT_STOPS	16		/* after so many stops (about 40 seconds) step 2 doesn't
+					 * wait any more for threads that are still in our code */
 
 static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
@@ -119,7 +119,7 @@ void pb_detach(void)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 	};
 
-	/* loads that may fault need the agent's signal handlers, which step 2 removes */
+	/* no load may fault any more, because step 2 removes the handlers that such loads need */
 	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);

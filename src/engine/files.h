@@ -27,8 +27,8 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 	return s->used == s->size;
 }
 
-/* Says what is wrong with a write, as text for users. A write function that fails may set this
- * variable; NULL: it gave no text. */
+/* The reason why a write failed, as text for users. A write function that fails may set this
+ * variable. NULL: it hasn't set the variable. */
 extern const char *pb_file_error;
 
 /*
@@ -42,8 +42,9 @@ struct pb_file {
 	 * or -errno. */
 	int (*write)(char *text, bool append, bool live);
 	uint32_t *word;
-	/* Called after the word got its new value; may be NULL. Returns 0 or -errno. After an error
-	 * the word is set back to `before`, and the function is called once more. */
+	/* Called after the word got its new value; may be NULL. `before` is the old value. Returns
+	 * 0 or -errno. After an error the word gets its old value again, and the function is called
+	 * once more. */
 	int (*changed)(uint32_t before, bool live);
 };
 void pb_file_register(enum pb_control_file id, const struct pb_file *file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ends tracing when the agent finds itself broken. It sets the limit of depth to 0, because the hit
- * path compares this limit anyway. It leaves the reason in the ring. Tracing is never turned on
- * again.
+ * Ends tracing when the agent finds itself broken. To do this, it sets the limit of depth to 0. The
+ * hit path compares this limit anyway, so it needs no further check. The reason is left in the
+ * ring. Tracing is never turned on again.
  */
 #include "base/base.h"
 #include "base/mem.h"

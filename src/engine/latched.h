@@ -10,6 +10,6 @@
 /* The agent found itself broken (latch.h). */
 extern bool pb_latched;
 /* The observer hung up: no further module or image is traced. If the program sets a signal handler,
- * the kernel gets this handler itself. */
+ * the agent doesn't put its own handler in place of it any more. */
 extern bool pb_detached;
 #endif

@@ -144,7 +144,7 @@ static void read_current_tracer(struct pb_seq *s)
 	pb_seq_puts(s, "\n");
 }
 
-/* Sets the message for -EAGAIN. */
+/* If err is -EAGAIN, sets the message that the writer of the control file gets. Returns err. */
 static int explained(int err)
 {
 	static char text[160];

@@ -39,7 +39,8 @@ bool pb_reads_on(void)
 		return false;
 	pb_frame_room = pb_auxv(AT_MINSIGSTKSZ, pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
-	/* reads are only turned on if the program can't install a handler without sigaction() */
+	/* the caller turns reads on only if the program can't install a handler without
+	 * sigaction(), so the reason PB_UNSEEN_PROGRAM no longer holds */
 	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	return true;
 }

@@ -174,8 +174,8 @@ static char *demangle(const char *name, int options)
 	return text;
 }
 
-/* Demangling without parameters drops " [clone .part.0]". This function appends ".part.0" instead.
- * A clone of a C function has the same ending. */
+/* Demangling without parameters drops " [clone .part.0]". This function appends ".part.0" instead,
+ * because the names of clones of C functions end in the same way. */
 static char *add_clone(char *text, const char *name)
 {
 	char *full = strchr(name, '.') ? demangle(name, DMGL_AUTO | DMGL_PARAMS) : NULL;

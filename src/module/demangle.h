@@ -27,7 +27,7 @@ bool pb_demangle_style(const char *text, enum pb_demangle *how);
 /* Returns the demangled name, which the caller frees. NULL: the name should be used as it is. */
 char *pb_demangle(const char *name, enum pb_demangle how);
 /* Does what pb_demangle() does with SHORT or FULL, but leaves out each long list of template
- * arguments that is nested in `depth` other long lists. With depth 0, SIMPLE leaves out the same
- * lists. */
+ * arguments that is nested in `depth` other long lists. SHORT with depth 0 gives the same result as
+ * pb_demangle() with SIMPLE. */
 char *pb_demangle_depth(const char *name, enum pb_demangle how, unsigned depth);
 #endif

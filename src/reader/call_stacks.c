@@ -133,7 +133,8 @@ void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to)
 
 	if (pb_stack_is_own(to))
 		return;
-	/* if `to` is in the chain already, the thread returns to an outer stack */
+	/* if `to` is in the chain already, the thread returns to an outer stack, and the links stay
+	 * as they are */
 	for (int n = 0; s && n < MAX_NESTED; s = s->from, n++)
 		if (s->from == to)
 			return;

@@ -228,9 +228,10 @@ static inline bool settle(struct pb_cursor *c)
 	}
 }
 
-/* Changes an event of an inherited call. If a call began before its process' first thread, the
- * process inherited the call by fork. Such a call is counted in the parent. If the call had no
- * record when the process forked, both processes write a record of it. */
+/* Changes an event of an inherited call. If a call began before the first thread of its process,
+ * the process inherited the call by fork. If the call had no record at the time of the fork, both
+ * the parent and the child write a record of the call. But the call counts only in the parent. So
+ * in the child, an ENTRY becomes an OPEN, and a LEAF becomes an EXIT. */
 static void inherit(struct pb_cursor *c, struct pb_event *ev)
 {
 	c->inherited++;

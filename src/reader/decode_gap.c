@@ -50,7 +50,8 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 
 /* A call of the list is known if the decoder's stack has it. Finds the unknown calls that are in
  * the list before known calls. A signal handler interrupted each such call before its ENTRY was
- * written. Either the ENTRY comes later, or the ENTRY was lost and the call is not counted. */
+ * written. attend_open() skips the OPEN records of these calls: either the ENTRY comes later, or
+ * the ENTRY was lost and the call is not counted. */
 static void find_unwritten(struct pb_cursor *c, const struct list *l)
 {
 	const struct pb_call_stack *s = c->stack;
@@ -73,9 +74,9 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 	}
 }
 
-/* Called after a gap. Finds the known open call with which the list begins. If the list isn't full,
- * it has all open calls whose ENTRY was written; more calls may be open. A full list has only the
- * innermost of `depth` calls. */
+/* Called after a gap. Finds which of the stack's open calls is the first call of the list. If the
+ * list isn't full, it has all open calls whose ENTRY was written, so it begins with the outermost
+ * call. A full list has only the innermost of these calls. `depth` is their number. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;

@@ -193,7 +193,8 @@ static void round_chunk(struct pb_drain *d, uint32_t i, bool full, struct pb_dra
 		batch_add(d, i, PB_CHUNK_FULL, PB_CHUNK_FREE);
 		r->taken++;
 	} else if (state == PB_CHUNK_FREE && pb_drain_take(c, PB_CHUNK_FREE)) {
-		/* an engine set the chunk's bit, but was stopped before it took the chunk */
+		/* an engine set the chunk's bit, but was stopped before it took the chunk, so clear
+		 * the bit */
 		pb_drain_release(d, i, PB_CHUNK_FREE);
 	}
 }

@@ -89,8 +89,8 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)
 {
-	/* if all chunks fit under --max-size, the last chunks needn't be decoded: the order matters
-	 * only if the disk is full */
+	/* If all chunks fit under --max-size, the order matters only if the disk becomes full. An
+	 * approximate order is enough then, so the threads' last chunks aren't decoded. */
 	bool exact = d->max_size &&
 		     d->datadir->chunks_size + (uint64_t)nr * PB_CHUNK_SIZE > d->max_size;
 	struct aged *aged = calloc(nr + 1ul, sizeof(*aged));

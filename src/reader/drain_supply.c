@@ -17,8 +17,8 @@
 #define TRIM_MAX	8192		/* limit of the chunks that one trim looks at */
 
 /* Engines begin to search for a free chunk at free_word. So if the freed chunk's word is lower than
- * free_word, free_word is set to the chunk's word. The chunk's memory is probably in the
- * processor's cache. */
+ * free_word, free_word is set to the chunk's word. Engines then use this chunk again soon, which is
+ * fast because the chunk's memory is probably in the processor's cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -84,8 +84,9 @@ bool pb_drain_ahead(struct pb_drain *d)
 	return true;
 }
 
-/* Frees the memory of nr chunks, which are READING. The freed memory reads as zero. A chunk of
- * zeroes is FREE and was never used. */
+/* Frees the memory of nr chunks, which are READING. The freed memory reads as zero, and so the
+ * chunks become FREE: a chunk of zeroes is FREE and was never used. If the memory can't be freed,
+ * releases the chunks. */
 static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 {
 	off_t at = (off_t)(d->geometry.chunks_offset + (uint64_t)first * PB_CHUNK_SIZE);

@@ -9,8 +9,8 @@
 
 #include "base/base.h"
 
-#define WINDOWS_TOTAL	(64u << 20)	/* limit of all windows together, in bytes */
-#define WINDOW_MIN	512		/* smallest window in bytes, whatever the limit */
+#define WINDOWS_TOTAL	(64u << 20)	/* limit of all cursors' read windows together, in bytes */
+#define WINDOW_MIN	512		/* smallest read window in bytes, whatever the limit */
 
 static bool wanted(const struct pb_thread *t, const uint32_t *tids, size_t nr)
 {
@@ -129,8 +129,8 @@ bool pb_stream_next(struct pb_stream *s, struct pb_event *ev)
 
 		if (merges && !s->fresh)
 			reorder(s);
-		/* open the chunk first, because the chunk's first event may come long after the
-		 * chunk's start */
+		/* Open the chunk before its first event is returned. That event may come long after
+		 * the chunk's start, and then another cursor's event may come first. */
 		if (merges && pb_unlikely(!s->heap[0].cursor->in_chunk) &&
 		    pb_cursor_open(s->heap[0].cursor)) {
 			s->fresh = false;

@@ -12,8 +12,8 @@
 
 typedef unsigned __int128 u128;
 
-/* Returns the value of a trace clock, from a reading of all clocks. The trace clocks local, global
- * and perf are the kernel's scheduler clock: time since boot. */
+/* Returns the value of a trace clock, from a reading of all clocks. In ftrace, the trace clocks
+ * local, global and perf are the kernel's scheduler clock. Here, CLOCK_MONOTONIC stands for it. */
 static uint64_t base_ns(const char *name, const struct pb_meta_clock *c)
 {
 	if (!strcmp(name, "mono_raw") || !strcmp(name, "x86-tsc"))
@@ -31,7 +31,8 @@ static void line_set(struct pb_clock_line *l, uint64_t tsc, uint64_t ns, uint64_
 	l->tsc = tsc;
 	l->ns = ns;
 	l->whole = span / ticks;
-	/* rounded up, so that a whole number of nanoseconds isn't rounded down by one */
+	/* The fraction is rounded up. Otherwise a time that is a whole number of nanoseconds could
+	 * come out one nanosecond too small. */
 	l->fraction = (uint64_t)((((u128)(span % ticks) << 64) + ticks - 1) / ticks);
 }
 
@@ -100,7 +101,8 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 	for (size_t i = 1; i < nr; i++) {
 		uint64_t n0 = base_ns(c->name, &p[last]), n1 = base_ns(c->name, &p[i]);
 
-		/* both clocks must go forward, and the TSC's rate must be at least 1 MHz */
+		/* A reading is used only if both clocks have gone forward since the last reading
+		 * that is used, and if the TSC's rate is at least 1 MHz. */
 		if (p[i].tsc == p[last].tsc || n1 <= n0 ||
 		    (n1 - n0) / (p[i].tsc - p[last].tsc) > 1000)
 			continue;
@@ -148,8 +150,8 @@ uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
 {
 	uint64_t low = 0, high = UINT64_MAX;
 
-	/* A binary search works, because pb_clock_ns() never decreases. A value can wrap only long
-	 * after the end of a trace. */
+	/* A binary search works, because pb_clock_ns() doesn't decrease until its value wraps. At
+	 * the times where the value may wrap, long after the end of a trace, `huge` is true. */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		const struct pb_clock_line *l = find_line(c, mid);

@@ -4,9 +4,9 @@
  * libraries that the dynamic loader would load for it. The loader lists these libraries (ld.so
  * --list, as in ldd).
  *
- * Each file is a job. A thread looks at a file when it searches the cache for the file's analysis.
- * If the cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the
- * thread also makes the kernel read the file ahead. The lock protects the job's state, which is one
+ * Each file is a job. To look at a file means to search the cache for the file's analysis. If the
+ * cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the thread that
+ * looks also makes the kernel read the file ahead. The lock protects the job's state, which is one
  * of these:
  *
  *   NEW      no thread has looked at the file yet

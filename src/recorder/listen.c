@@ -62,7 +62,8 @@ static bool accept_agent(const struct record_server *s, struct record_peer *peer
 
 	if (!record_listen_accept(s->session->listen_fd, peer))
 		return false;
-	/* if the agent has already left, the main thread's next read from it fails */
+	/* An error of this send needs no check: if the agent has already left, the main thread's
+	 * next read from it fails. */
 	c = (struct record_conn){ .fd = peer->fd };
 	fd = record_procs_share(s->ring);
 	record_conn_send(&c, PB_MSG_RING, &ring, sizeof(ring), NULL, 0, fd);

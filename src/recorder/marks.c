@@ -120,8 +120,8 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 }
 
 /* Writes the new alias strings, "a\nb\n". A string has a function's aliases and the texts of its
- * marks. Functions without aliases often have the same marks. If such a function has the same marks
- * as the previous marked function of this kind, both share one string. */
+ * marks. Functions without aliases often have the same marks. If two successive marked functions
+ * without aliases have the same marks, they share one string. */
 static bool put_aliases(FILE *f, const struct record_options *o, const struct pb_analysis *a,
 			struct pb_func *funcs, const uint64_t *marks)
 {

@@ -10,7 +10,7 @@ struct record_options;
 /* A pattern that the recorder matches for the agents. */
 struct record_mark {
 	enum pb_match match;
-	char *pattern;			/* without ! */
+	char *pattern;			/* the pattern, without a leading ! */
 	const char *module;		/* the text of the pattern after :mod:, or NULL; `pattern`
 					 * has the text before :mod: */
 	char text[192];			/* the word for the pattern in control files: "=ns::*" */

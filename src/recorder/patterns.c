@@ -19,7 +19,7 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-#define LIST_MAX 4000	/* limit of the bytes of names in one control write */
+#define LIST_MAX 4000	/* a pattern whose list of names is longer (in bytes) gets a mark */
 
 struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];

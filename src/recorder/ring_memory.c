@@ -120,7 +120,8 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 	if (buffer < 4 * PB_CHUNK_SIZE || buffer > BUFFER_MAX)
 		return record_error("-b %llu: the buffer must be between 64K and 16T",
 				    (unsigned long long)buffer);
-	/* if a limit of memory or of file sizes is reached, the reserve is made smaller first */
+	/* If a limit of memory or of file sizes is too low for the ring, the loop tries smaller
+	 * reserves, and at last no reserve, before it gives up. */
 	for (;; reserve /= 4) {
 		geometry_init(&r->geometry, buffer, reserve, mode);
 		ret = try_create(r, &map);

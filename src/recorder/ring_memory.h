@@ -15,7 +15,8 @@ struct record_ring {
 	struct pb_ring geometry;
 	dev_t dev;
 	ino_t ino;
-	_Atomic bool unlocked;	/* an agent has no shared lock (record_procs_share()) */
+	_Atomic bool unlocked;	/* an agent got a descriptor that has no shared lock
+				 * (record_procs_share()) */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536

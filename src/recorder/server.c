@@ -82,9 +82,9 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 	return im;
 }
 
-/* Returns the first of the image's site numbers for a module. If the agent asks for the module
- * again, it gets the same number. Returns 0 if the module has no functions, if it has more
- * functions than site numbers are left, or if memory is short. */
+/* Returns the site number of a module's first function in an image. If the agent requests the
+ * module again, it gets the same number. Returns 0 if the module has no functions, if it has more
+ * functions than the image has unused site numbers, or if memory is short. */
 static uint32_t image_first_site(struct record_server *s, struct record_image *im,
 				 const struct record_module *m)
 {
@@ -152,9 +152,10 @@ static int open_regular(const char *path)
 
 /* Opens the module's file with the path as the process sees it. A relative path starts at the
  * process' working directory. If the recorder may not use the process' root directory, it opens the
- * path in its own root directory. The loader's list has no name for the executable, so the
- * executable's path is "". If the executable's path can't be opened, /proc/PID/exe is opened. A
- * wrong file does no harm, because the agent compares the analysis with its memory. */
+ * path in its own root directory. The executable's path is the text of the agent's link
+ * /proc/self/exe, or "" if the agent couldn't read the link. If this path can't be opened,
+ * /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the analysis with
+ * its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {

@@ -354,7 +354,8 @@ static bool is_ours(const char *var)
 	return !strncmp(var, "LD_PRELOAD=", 11) || !strncmp(var, "PATCHBAY_SESSION=", 17);
 }
 
-/* Sets `first` to "NAME:", the library that must be preloaded before the agent, or to "". */
+/* If the program exe needs a library that must be preloaded before the agent, sets `first` to the
+ * library's name and a colon. Otherwise sets `first` to "". */
 static void first_of(const char *exe, char first[PB_FIRST_MAX + 1])
 {
 	int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

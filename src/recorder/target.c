@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the program. If it can't be traced, reports the reason before the program starts. The
- * program must be for this machine and have a dynamic loader, which takes LD_PRELOAD. That loader
- * must not be in secure-execution mode.
+ * program must be for this machine. It must have a dynamic loader, because LD_PRELOAD makes the
+ * loader load the agent. The loader must not be in secure-execution mode, in which it ignores the
+ * agent.
  */
 #include <elf.h>
 #include <errno.h>
@@ -148,9 +149,9 @@ static int script_interpreter(char *line, const char *script, char *out)
 	return 0;
 }
 
-/* Looks at the file t->exe. Returns 0 if it is the program. If it is a script, sets t->exe to the
- * script's interpreter and returns -1: that file must be looked at next. If the file can't be
- * traced, returns the exit status. */
+/* Looks at the file t->exe. Returns 0 if it is a program that can be traced. If it is a script,
+ * sets t->exe to the script's interpreter and returns -1: the caller must then look at the
+ * interpreter. If the file can't be traced, returns the exit status. */
 static int look_at(struct record_target *t)
 {
 	union {

@@ -24,12 +24,12 @@
  *             of the chunk's number (left_word()). If the memory now holds a chunk
  *             with another number, the element is dropped.
  *   base, leaf
- *             These two members follow from pos. While they change, base is 0, and leaf
+ *             Both members depend on pos alone. While they change, base is 0, and leaf
  *             is pb_no_leaf. Any activation sets them (pb_change_mend()).
  *   pending[] the interrupted activations and hits. If interrupted code may still
  *             fill a hole in a chunk, the chunk is HELD until that code has resumed,
- *             or is known to be gone. A hit on the thread's own stack shows that the
- *             code is gone, if the hit is at or above the handler's frame.
+ *             or is known to be gone. If a hit occurs on the thread's own stack, at or
+ *             above the handler's frame, the code is gone.
  *
  * A handler may jump away between the removal of a chunk from left[] and its change
  * to FULL. A handler may also jump out of a nested activation before pos moves. In
@@ -135,7 +135,7 @@ static void forget_pending(struct pb_writer *w, uint64_t from)
 
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 {
-	/* if the handler forked, the child's list is empty */
+	/* in a child that the handler forked, the list is empty, and no element must be dropped */
 	if (nr < w->nr_pending)
 		forget_pending(w, nr);
 }
@@ -265,9 +265,9 @@ static bool is_same(uint64_t word)
 	return left_word(c, *(const volatile uint64_t *)&c->seq) == word;
 }
 
-/* Returns true if the writer still has the chunk that this element stands for. The state is read
- * before the number: a chunk gets its number before it becomes OPEN. So if the memory is a newer
- * chunk, its number is seen. */
+/* Returns true if the writer still has the chunk that this element stands for. A chunk gets its
+ * number before it becomes OPEN, so the state is read before the number. If the state is that of a
+ * newer chunk in the same memory, the number is then the newer chunk's, too. */
 static bool still_ours(const struct pb_writer *w, uint64_t word)
 {
 	if (!is_ours(w, left_chunk(word)))
@@ -319,9 +319,9 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 
 /* Removes all elements that are equal to `word`, and hands over the chunk. Such an element is
  * entered only by activations that began while pos was in the chunk. A handler that interrupts this
- * code begins later, so it enters none. So after the removal no handler finds the element or hands
- * the chunk over. If the chunk was handed over before, its memory may be the chunk in force by now.
- * In this case the state isn't changed. */
+ * code begins after that, so it doesn't enter the element, and after the removal it doesn't find
+ * the element. So no handler hands the chunk over then. If the chunk was handed over before, its
+ * memory may be the chunk in force by now. In this case the state isn't changed. */
 static void hand_over_left(struct pb_writer *w, struct pb_owner o, uint64_t word)
 {
 	for (int i = 0; i < PB_WRITER_LEFT; i++)
@@ -356,8 +356,8 @@ static void tidy(struct pb_writer *w, struct pb_owner o)
 
 /* Returns where on the thread's own stack this activation runs: the number of words between its
  * frame and the stack's upper end. All ones: the activation is on another stack, or the stack's
- * bounds aren't known. (The hit's slot would not do: after a handler of which the agent doesn't
- * know, w->slot is the slot of the handler's hit.) */
+ * bounds aren't known. (w->slot can't be used in place of the frame: if a handler has run that the
+ * agent doesn't know of, w->slot is the slot of the handler's hit.) */
 static uint32_t place(const struct pb_writer *w)
 {
 	uint64_t frame = (uint64_t)__builtin_frame_address(0), words = (w->own_hi - frame) / 8;
@@ -488,9 +488,9 @@ void pb_change_mend(struct pb_writer *w)
 	leaf = (uint64_t)&((struct pb_chunk *)c)->leaf_start;
 	pb_own_change(o, &w->base, 0, c);
 	pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf, leaf);
-	/* A handler may have changed chunks, and a jump may have ended its change before it set
-	 * base and leaf. Then clear base and leaf; the next record sets them. They aren't set here
-	 * in a loop, because handlers may change chunks in each iteration. */
+	/* A handler may have moved pos to another chunk, and jumped away before it set base and
+	 * leaf. They then belong to the old chunk c. So they are cleared, and the next record sets
+	 * them. A loop might not end here, because handlers may change chunks in each iteration. */
 	if (pb_chunk_of(*(volatile uint64_t *)&w->pos) != c) {
 		pb_own_change(o, (uint64_t *)&w->leaf, leaf, (uint64_t)pb_no_leaf);
 		pb_own_change(o, &w->base, c, 0);

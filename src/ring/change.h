@@ -20,8 +20,8 @@ static inline uint64_t pb_chunk_of(uint64_t pos)
  * another chunk in force meanwhile. False: the writer got no chunk. `ending`: see
  * pb_writer_put_end(). */
 bool pb_change_chunk(struct pb_writer *w, struct pb_owner o, uint64_t full, const void *ending);
-/* Sets base and leaf for the chunk in force. A handler that left by a jump may have
- * interrupted the code that sets them. */
+/* Sets base and leaf for the chunk in force. Also called when a handler may have interrupted
+ * the code that sets them, and may have left by a jump. */
 void pb_change_mend(struct pb_writer *w);
 /* Makes the chunk in force and all chunks in left[] FULL. After this call the writer has no
  * chunk. */

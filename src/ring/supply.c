@@ -55,7 +55,8 @@ static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 
 static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 {
-	/* without this check a forked child would set all bits and get no chunk */
+	/* A forked child isn't the owner o. Without the check pb_writer_is(o), it would set all
+	 * bits and get no chunk. */
 	for (; free && pb_writer_is(o); free &= free - 1) {
 		struct pb_chunk *c = claim(o, at, (unsigned)__builtin_ctzll(free));
 
@@ -126,12 +127,13 @@ static struct {
  * changes. */
 static uint64_t dead_heartbeat = ~0ull;
 
-/* Set when a wait was in vain because idle threads hold all chunks of this mapping. */
+/* Set when a wait ended without a chunk because threads hold all chunks. While it is set, and no
+ * chunk has become available, later waits end at once. */
 static bool starved;
 
 struct wait {
 	uint64_t heartbeat;
-	uint64_t silent, in_vain;	/* pauses */
+	uint64_t silent, in_vain;	/* as in `seen`, but counted in pauses of this thread */
 };
 
 static void pass(struct wait *w, uint64_t time)
@@ -148,8 +150,8 @@ static void pass(struct wait *w, uint64_t time)
 	    !__atomic_compare_exchange_n(&seen.time, &before, time, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return;		/* another thread has made a later check */
-	/* only a part of a long step counts: no thread ran in that time, perhaps because the
-	 * machine was suspended */
+	/* Only a part of a long step counts, because no waiting thread ran in that time. The
+	 * machine may have been suspended. */
 	step = step < most ? step : most;
 	__atomic_fetch_add(&seen.silent, step, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);

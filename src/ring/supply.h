@@ -10,7 +10,7 @@
 #include "arch/arch.h"
 #include "abi/ring.h"
 
-/* Returns the TSC, or 0 where the TSC mustn't be read. The engine registers this function. */
+/* Returns the TSC, or 0 where the TSC mustn't be read. The engine sets this pointer. */
 extern uint64_t (*pb_supply_ticks)(void);
 
 /* Takes a FREE chunk for the owner o, and makes it TAKEN. If no chunk is FREE, the ring's mode
@@ -23,8 +23,9 @@ extern uint64_t (*pb_supply_ticks)(void);
  *   - the recorder sends no heartbeat for ring->wait_ticks
  *   - threads hold all chunks, and no waiting thread gets a chunk for ring->wait_ticks
  *
- * After one of the last two cases, later waits of the process end at once: until the next
- * heartbeat, or while threads hold all chunks.
+ * If a wait ended because there was no heartbeat, later waits of the process end at once until the
+ * next heartbeat. If a wait ended because threads hold all chunks, later waits end at once as long
+ * as threads hold all chunks.
  */
 struct pb_chunk *pb_supply_take(struct pb_owner o);
 

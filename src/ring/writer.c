@@ -11,10 +11,10 @@
  * back to the zone's beginning. The slow path begins with this call. So does every
  * handler that interrupts the agent's code.
  *
- * A handler may change chunks after the reservation. By `base` the assembly finds out
- * whether a position is in the chunk in force. While `base` is 0, every record takes
- * the slow path, which masks the position instead. The code that changes chunks is in
- * change.c.
+ * A handler may change chunks after the reservation. The assembly compares the position
+ * with `base` to find out whether it is in the chunk in force. While `base` is 0, every
+ * record takes the slow path, which computes the chunk from the position instead. The
+ * code that changes chunks is in change.c.
  */
 #include "ring/writer.h"
 #include "base/base.h"
@@ -75,8 +75,9 @@ void pb_writer_lost(struct pb_writer *w)
 		pb_own_store(o, w->leaf, 0);
 	if (!w->thread)
 		pb_ring_call_lost();
-	/* add to the table's count first: if a handler jumps away between the two additions,
-	 * w->lost must not be larger than the table's count. Headers of chunks get w->lost */
+	/* w->lost is copied to the headers of chunks, and must never be larger than the table's
+	 * count. A handler may jump away between the two additions. So the table's count is
+	 * increased first. */
 	pb_own_count(o, w->thread ? &w->thread->lost : &no_entry, &w->lost);
 }
 

@@ -142,7 +142,7 @@ static void on_event(struct chrome *c, const struct pb_event *ev)
 			lost(c, ev);
 		break;
 	case PB_EV_OPEN:
-		/* a call that a child inherited by fork begins with the child */
+		/* if a child inherited the call by fork, the call is shown from the fork on */
 		if (ev->call && ev->flags & PB_EV_INHERITED)
 			ev->call->aux = ev->time;
 		break;

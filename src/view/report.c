@@ -3,7 +3,7 @@
  * Sums up calls by function, in one pass, or in two if stacks move between threads. Each record
  * costs an array access and no hashing.
  *
- * A function's total has the time of a call only if the stack has no outer call of the same
+ * A call's time is added to its function's total only if the stack has no outer call of the same
  * function. To find this out, `active` counts the function's open calls on the stack of the last
  * event. If the next event is on another stack, the calls of the old stack are subtracted and the
  * calls of the new stack are added. If almost every event switches to another deep stack, these

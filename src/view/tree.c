@@ -235,7 +235,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 		break;
 	}
 	if (visible && !v->min_ns && calls && pb_select_clip(v, &start, &end)) {
-		node = node_of(t, ev);		/* may move the nodes */
+		node = node_of(t, ev);		/* may move the array t->nodes */
 		t->nodes[node].calls += calls;
 	}
 }
@@ -266,8 +266,8 @@ static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_ca
 		m->tree->nodes[call ? call->view : s->user].calls += calls;
 }
 
-/* Removes each node for which no call was counted, in the node and in all nodes below it. All calls
- * of such a node were too short, or outside of --range. */
+/* Removes a node if no call was counted in it or in any node below it. All calls of such a node
+ * were too short, or outside of --range. */
 static void prune(struct pb_tree *t)
 {
 	for (uint32_t i = t->nr - 1; i; i--)

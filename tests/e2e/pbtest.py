@@ -2,8 +2,8 @@
 """Shared by the end-to-end, torture and real-program tests: runs programs bare (untraced)
 and under Patchbay, reads recordings, and prints results.
 
-Most tests depend on the form of the command line and of the views' text only through this
-module."""
+Most tests use the command line and the views' text only through this module. So if their form
+changes, these tests need no change."""
 import collections
 import csv
 import functools
@@ -37,8 +37,8 @@ def sanitized():
     return b"__asan_report_load8" in data or b"__tsan_func_entry" in data
 
 
-# If this test is a shell's background job, it ignores SIGINT and SIGQUIT. Its children would
-# inherit the ignored signals.
+# If this test is a shell's background job, the shell has made it ignore SIGINT and SIGQUIT. Its
+# children would ignore them, too. So both signals get a handler here.
 for _sig in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_sig) is signal.SIG_IGN:
         signal.signal(_sig, signal.default_int_handler)
@@ -476,7 +476,8 @@ def toggles(seed=1):
 
 # --- program text -----------------------------------------------------------
 
-# files of stubs in the cache (src/abi/stubs.h); agents change only private copies of them
+# The names of files of stubs in the cache (src/abi/stubs.h). Agents map these files privately and
+# change them in memory, so memory and file differ.
 STUBS = re.compile(r"-v\d+\.\d+\.s\d+$")
 
 

@@ -190,7 +190,7 @@ static void kept_input(const char *why)
 	       (unsigned long long)shared->round, (unsigned long long)seed, program, path);
 }
 
-/* Returns a text for the finding with which the child ended, or NULL if there was no finding. */
+/* Returns a text that describes the finding, or NULL if the child ended without a finding. */
 static const char *verdict(int status, bool late)
 {
 	static char text[64];
@@ -235,8 +235,8 @@ static bool wait_for(pid_t pid, int *status)
 	return late;
 }
 
-/* Returns true if fuzz_wild allows the way in which the child ended. SIGABRT comes from FUZZ_CHECK,
- * and is always a finding. */
+/* Returns true if fuzz_wild allows the child's end. It doesn't allow a time-out. Nor does it allow
+ * SIGABRT, because FUZZ_CHECK reports its findings by SIGABRT. */
 static bool is_wild(int status, bool late)
 {
 	return &fuzz_wild && fuzz_wild && !late &&

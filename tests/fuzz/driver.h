@@ -35,9 +35,9 @@ void fuzz_seeds(void);
  * also makes its own mutations. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
 
-/* Optional, used by driver.c only. The rounds count their work in fuzz_counts(), which has
- * fuzz_counts_size bytes. fuzz_summary() prints these counts in one line. It returns false if the
- * rounds tested too little. */
+/* Optional, used by driver.c only. fuzz_counts_size: the size of the memory in which the rounds
+ * count their work. fuzz_counts() returns this memory. fuzz_summary() prints the counts in one
+ * line, and returns false if the rounds tested too little. */
 extern const size_t fuzz_counts_size __attribute__((weak));
 bool fuzz_summary(const void *counts) __attribute__((weak));
 

@@ -53,7 +53,7 @@ size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 		at = a.recipes_offset + fuzz_below(&r, a.recipes_size);
 		break;
 	case 5: case 6:
-		/* any table from the windows to the inexits; these tables follow each other */
+		/* a byte of any table from the windows to the inexits; these tables are adjacent */
 		at = a.windows_offset +
 		     fuzz_below(&r, a.inexits_offset + a.nr_funcs - a.windows_offset + 1);
 		break;

@@ -2,8 +2,9 @@
 /*
  * Fuzzes the parsers of src/control with any bytes. They must end, and must not read outside their
  * input. If a duration is parsed and then formatted, the text must parse to the same duration.
- * Packed writes must unpack, and must pack to the same bytes again. The result of each glob is
- * compared with the result of a second, slow matcher.
+ * If writes to control files are packed into one buffer, the buffer must unpack, and the unpacked
+ * writes must pack to the same bytes again. The result of each glob is compared with the result of
+ * a second, slow matcher.
  */
 #include <stdlib.h>
 #include <string.h>

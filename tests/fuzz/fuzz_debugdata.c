@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Fuzzes the reader of .gnu_debugdata, an xz stream that contains an ELF file of symbols. The input
- * is the ELF file, and the fuzzer packs it as packagers do. If the first byte is 0xfd, the input is
- * the xz stream itself. No ELF file begins with 0xfd.
+ * Fuzzes the reader of .gnu_debugdata, an xz stream that contains an ELF file of symbols. If the
+ * input's first byte is 0xfd, the input is the xz stream itself. Otherwise the input is the ELF
+ * file, and the fuzzer packs it as packagers do. No ELF file begins with 0xfd.
  */
 #include <lzma.h>
 #include <stdlib.h>

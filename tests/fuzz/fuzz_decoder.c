@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shows broken chunks, and the files to which chunks refer, in every view. A view may report that
- * it can't read them. No view may crash, hang, or need much more memory than the size of the files
- * explains.
+ * Runs every view on a broken data directory: broken chunks, and broken files to which the chunks
+ * refer. A view may report that it can't read a file. No view may crash or hang. If the files are
+ * small, no view may need much memory.
  *
  * The input is three files: chunks, meta and a module. Each file's length precedes the file.
  */
@@ -64,8 +64,8 @@ static size_t mutate_file(struct fuzz_rng *r, uint8_t *f, size_t len)
 		if (at + n <= len && n < len)
 			memmove(f + (fuzz_below(r, len - n) & ~(size_t)7), f + at, n);
 		return len;
-	case 1:		/* append the end of the file again, which repeats chunks and deepens
-			 * stacks */
+	case 1:		/* append a copy of the file's last part, so that chunks occur twice, and
+			 * the stacks of open calls become deeper */
 		n = fuzz_random(r) % 4 ? 0 : len - at;
 		memcpy(f + len, f + at, n);
 		return len + n;

@@ -37,8 +37,8 @@ struct ground {
 	uint8_t *keys, *values;
 };
 
-/* Pretends that no other process lives. Otherwise an operation would wait milliseconds for each
- * lock that another process seems to hold. */
+/* Reports every other process as dead. If another process seemed to hold a lock and to be alive, an
+ * operation would wait for the lock for milliseconds. */
 static bool alive(const struct pb_bpf_map *map, uint32_t owner)
 {
 	return owner == map->owner;

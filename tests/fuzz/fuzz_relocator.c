@@ -181,10 +181,10 @@ static bool find_hook(const uint8_t *bytes, struct pb_nop *hook)
 
 /* --- one window --------------------------------------------------------- */
 
-/* Returns whether the window jumps to its own start. Such a window can't be compared. In the
- * patched run, the stub stores r11 in the red zone each time control enters the stub. The original
- * code doesn't store r11. sandbox.c stores r11 in both runs, but only once, before the first
- * instruction. */
+/* Returns whether the window jumps to its own start. The runs of such a window can't be compared,
+ * because the stub stores r11 in the red zone each time control enters the stub. The original code
+ * doesn't. sandbox.c makes up for the first store only: it stores r11 in both runs, before the
+ * first instruction. */
 static bool enters_itself(uint64_t link)
 {
 	for (unsigned k = 0; k < window.head.nr_fixups; k++)
@@ -193,7 +193,8 @@ static bool enters_itself(uint64_t link)
 	return false;
 }
 
-/* Returns the distance of a slot to which no operand in the window refers. 0: none was found. */
+/* Chooses a place for the slot. No operand or jump in the window may refer to the place. Returns
+ * the distance from the function to the slot, or 0 if no place was found. */
 static int choose_slot(uint64_t link, uint64_t random)
 {
 	for (unsigned tries = 0; tries < 16; tries++, random = random * 7 + 13) {
@@ -212,7 +213,7 @@ static int choose_slot(uint64_t link, uint64_t random)
 }
 
 /* A place for the stub. stub: the stub's address. via: the distance from the function to its slot;
- * 0: there is no slot. code_slot: another function's code slot is at the window's place. */
+ * 0: there is no slot. code_slot: the patch writes another function's code slot over the window. */
 struct place {
 	uint64_t stub;
 	int via;
@@ -363,7 +364,7 @@ static void count_verdict(struct counts *count, enum verdict v, uint32_t kinds)
 }
 
 /* Returns whether two runs of the original window differ. They may differ if a random pointer hits
- * memory outside the sandbox. An example is a sanitizer's memory, which has low addresses. */
+ * memory outside the sandbox, for example a sanitizer's memory, which has low addresses. */
 static bool differs_from_itself(void)
 {
 	struct result *o = &results[RUN_ORIGINAL], *again = &results[RUN_PATCHED];

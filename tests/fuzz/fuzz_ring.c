@@ -53,7 +53,8 @@ static struct pb_datadir datadir;
 static struct record_options options = { .quiet = true };
 static struct record_image image = { .number = 1, .path = "/usr/bin/victim" };
 static struct record_image *images[] = { &image };
-static struct record_session session;	/* its directory is "": no agent has left a file there */
+static struct record_session session;	/* its directory is "", so that the recorder finds no file
+					 * of an agent there */
 static struct record_server server = {
 	.session = &session, .options = &options, .ring = &ring, .datadir = &datadir,
 	.images = images, .nr_images = 1,

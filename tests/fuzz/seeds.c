@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the seeds' ELF files, and passes on each file or one of its sections. */
+/* Finds ELF files for seeds. Passes each file to a function of the fuzzer, or adds one section of
+ * each file as a seed. */
 #include "seeds.h"
 
 #include <stdio.h>

@@ -20,8 +20,8 @@ OPTIONS = ("-q", "--no-loss", "--max-size=0")
 EXECUTABLE, EVERYTHING = (), ("--module=*",)
 PYTHON = "/usr/bin/python3"     # the interpreter for which Debian's Python modules are installed
 
-# The least share in percent of calls that must have a duration. ORDINARY: in programs of C and C++.
-# RUNTIME: in the C and C++ parts of a runtime.
+# At least this percentage of the calls must have a duration. ORDINARY: the limit for programs in C
+# and C++. RUNTIME: the limit for the C and C++ parts of a runtime.
 ORDINARY, RUNTIME = 99.0, 90.0
 
 
@@ -159,8 +159,8 @@ def percent(timed, calls):
 
 
 def account(data, parts, all_parts):
-    """Returns a text: how many entered calls have a duration, and what became of the other
-    calls."""
+    """Returns a text with the number of entered calls and the share of them that have a duration.
+    The text also counts the calls without a duration, by reason."""
     info = pbtest.info(data)
     calls, timed, inside = 0, 0, collections.defaultdict(lambda: [0, 0])
     for row in pbtest.report(data):

@@ -109,9 +109,9 @@ static void in_child(void)
 	_exit(0);
 }
 
-/* Forks in a handler. The child of a libc handler returns to the interrupted code, and ends there.
- * The child of a raw handler ends in the handler, since the agent isn't notified of raw
- * handlers. */
+/* Forks in a handler. If libc installed the handler, the child returns to the interrupted code, and
+ * ends there. If the handler is raw, the agent isn't notified of it. Then the child ends in the
+ * handler. */
 static void fork_here(void)
 {
 	int status;
@@ -311,8 +311,10 @@ __attribute__((used)) static void begin(void)
 	die("no coroutine");
 }
 
-/* Destroys the coroutine and makes a new one. Overwrites the old stack, or maps a new stack
- * at its address. The agent isn't notified of this. The stacks of all coroutines are adjacent. */
+/* Destroys the coroutine and makes a new one. The new coroutine uses the old stack after it was
+ * overwritten, or a new stack that is mapped at the same address. The agent isn't notified of
+ * either. The stacks of all coroutines are adjacent, so the list of mappings doesn't show where one
+ * stack ends. */
 static void renew(struct coroutine *c)
 {
 	if (c->sp)

@@ -11,7 +11,7 @@ pb_function:
 	save
 .Lsaved_function:
 	load_thread
-	cmpl	$0, pb_max_depth(%rip)		/* tracing_on */
+	cmpl	$0, pb_max_depth(%rip)		/* 0: tracing is off */
 	je	pb_graph_reject
 	cmpq	$0, T_TOP(%rdi)			/* 0 in a new thread and after a fork */
 	je	.Lfunction_slow

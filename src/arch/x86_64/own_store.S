@@ -74,7 +74,8 @@
 	end pb_own_change
 
 /* void pb_own_count(owner, uint64_t *shared, uint64_t *own). If a handler forks between the two
- * additions, the child doesn't make the second one: in the child, *own counts for the child. */
+ * additions, the child doesn't make the second addition, because the child's copy of *own counts
+ * only what happens in the child. */
 	function pb_own_count
 	cmp	%esi, (%rdi)
 	jne	1f

@@ -2,8 +2,8 @@
 /*
  * The call of an eBPF program's native code, and the pages for native code. These pages are part of
  * the agent, so unwinders find the agent's CFI for them. In all native code r12 points to the run.
- * The word before the run is the stack pointer with which pb_prog_call called the code. So one CFI
- * rule is enough for all native code: its caller is pb_prog_call.
+ * The word before the run is the stack pointer with which pb_prog_call called the code. From this
+ * word, an unwinder finds the frame of pb_prog_call. So one CFI rule is enough for all native code.
  */
 #include "arch/x86_64/frame.h"
 
@@ -54,7 +54,7 @@ pb_prog_call:
 	.cfi_escape 0x0f,0x03,0x7c,0x78,0x06
 	.cfi_offset rip, -8
 	.cfi_val_offset rbp, 48
-	.skip 16, 0xcc	/* unwinders look up PC - 1 */
+	.skip 16, 0xcc	/* an unwinder looks up PC - 1, also if PC is the first instruction */
 	.balign 4096, 0xcc
 	.globl	pb_prog_code
 	.hidden	pb_prog_code

@@ -58,7 +58,8 @@ static inline void pb_regs_finish(struct pt_regs *r, uint64_t pc)
 {
 	uint64_t saved = *pb_regs_at(r, R_FLAGS);
 
-	/* ah: lahf; al: the overflow flag */
+	/* from the macro `save` (hot.inc): byte 1 has the flags that lahf stores, and byte 0 has
+	 * the overflow flag */
 	*pb_regs_at(r, R_FLAGS) = (saved >> 8 & 0xd5) | 0x202 | (saved & 1) << 11;
 	*pb_regs_at(r, R_RIP) = pc;
 	*pb_regs_at(r, R_ORIG_RAX) = ~0ul;

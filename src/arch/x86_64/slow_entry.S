@@ -8,7 +8,8 @@
 	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
 	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow
 
-/* Calls void pb_enter(site, slot, mode). No entry of open calls has been claimed for the call. */
+/* Calls void pb_enter(site, slot, mode). The array of open calls doesn't have an entry of the new
+ * call yet. */
 	.balign 16
 	.globl	pb_enter_slow
 	.hidden	pb_enter_slow
@@ -97,7 +98,7 @@ pb_enter_cramped:
 	jmp	pb_graph_reject
 	.cfi_endproc
 .Lcramped_end:
-	/* a child doesn't count the lost call, because its parent does */
+	/* a forked child doesn't count the lost call, because the parent process does */
 	forked_to .Lcount, .Lcramped_end, pb_graph_reject
 	hot_range pb_enter_cramped, pb_enter_cramped, .Lcramped_end
 	.size pb_enter_cramped, . - pb_enter_cramped

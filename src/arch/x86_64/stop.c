@@ -54,8 +54,8 @@
 #define LATE_MOST_NS	2000000000ull	/* the longest wait for late threads that are runnable */
 #define GROUP		6000		/* patches per stop; they take about a millisecond */
 #define RETRIES		100
-#define PATIENT_TRIES	20		/* this many tries, the first ones, fail if a handler has
-					 * interrupted bytes to be replaced */
+#define PATIENT_TRIES	20		/* number of the first tries, which also fail if a handler
+					 * has interrupted bytes to be replaced */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
@@ -455,7 +455,7 @@ static int helper(void *arg)
 
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
 		if (pb_now_ns() - start > 10 * STOP_NS)
-			return 1;	/* the target is gone */
+			return 1;	/* the process that requested the stop is gone */
 		pb_sys(SYS_sched_yield);
 	}
 	if (pb_vm_users(job->pid)) {

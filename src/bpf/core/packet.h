@@ -32,7 +32,7 @@ struct pb_bpf_sock {
 	uint64_t cookie;
 };
 
-struct pb_bpf_tunnel {			/* what bpf_skb_get_tunnel_key returns and
+struct pb_bpf_tunnel {			/* the data that bpf_skb_get_tunnel_key returns and
 					 * bpf_skb_set_tunnel_key stores */
 	struct bpf_tunnel_key key;
 	bool known, ipv6, has_opt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Formats text without libc. The agent also writes the verifier's log and the disassembly, and must
- * not call libc.
+ * Formats text without libc, because the agent, too, writes the verifier's log and the disassembly.
+ * The agent must not call libc.
  *
  * Conversions: %s %c %d %u %x %%. A number may have the flags 0, + (a sign) and # (0x), a width,
  * and l or ll. No other conversions or flags are supported.

@@ -113,9 +113,9 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * Sometimes the helper can't take the lock, for example in a handler that has interrupted the
- * lock's holder. The helper returns nothing, so it can't report this failure. In this case the
- * program continues without the lock, and spin_unlock does nothing.
+ * r1 the lock's address. Sometimes the helper can't take the lock, for example in a handler that
+ * has interrupted the lock's holder. The helper returns nothing, so it can't report this failure.
+ * In this case the program continues without the lock, and spin_unlock does nothing.
  */
 PB_BPF_HELPER(spin_lock)
 {

@@ -265,8 +265,8 @@ static int insert_tag(struct pb_bpf_skb *skb)
 	if (err)
 		return err;
 	skb->mac -= VLAN_HEADER;
-	skb->net -= VLAN_HEADER;	/* net is now the address of the tag's TCI (Linux 6.1
-					 * doesn't change net) */
+	skb->net -= VLAN_HEADER;	/* net is now the address of the tag's TCI. Linux 6.1
+					 * differs: it leaves net unchanged */
 	tag = skb->pkt.data + 12;
 	memcpy(tag, &proto, 2);
 	memcpy(tag + 2, &tci, 2);

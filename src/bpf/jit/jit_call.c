@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Frames and calls in native code. A subprogram is a function:
+ * Frames and calls in native code. A subprogram becomes a function with this frame:
  *
  *	return address
  *	rbp of the caller      <- rbp, which is eBPF's r10: frames form a chain
@@ -67,8 +67,8 @@ static int count(unsigned bits)
 	return n;
 }
 
-/* Returns the number of bytes between rbp and the saved registers. With this number rsp becomes a
- * multiple of 16. */
+/* Returns the number of bytes between rbp and the saved registers. The number is chosen so that rsp
+ * becomes a multiple of 16. */
 static int32_t room(const struct pb_jit *j)
 {
 	int32_t stack = (int32_t)pb_align_up((uint32_t)j->prog->subs[j->sub].stack, 8u);

@@ -50,7 +50,8 @@ struct pb_jit {
 #define PB_JIT_NO_FLAG	255
 	bool zero_wide;		/* the zero flag describes all 64 bits */
 	bool tail_calls;	/* the program has tail calls */
-	bool settled;		/* far jumps stay far */
+	bool settled;		/* a jump in the long form keeps this form, even if its target gets
+				 * near (jit_x86_64.c) */
 	bool moved;		/* some address differs from that of the previous pass */
 	struct pb_bpf_jit_frame nowhere;	/* receives each frame if the caller passes no `out`
 						 * or no `frames` */

@@ -10,11 +10,12 @@
  *
  *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so forward jumps are long
  *   next passes  code only shrinks, so a jump that is short stays short
- *   settled      after PASSES passes, a long jump stays long. In the worst case, each pass makes
- *                only one more jump short, and PASSES limits the number of these passes
+ *   settled      after PASSES passes, a long jump stays long. Without this limit, there could be
+ *                many passes: in the worst case, each pass makes only one more jump short
  *   end          if no address has moved, all jumps are right. One more pass writes the bytes
  *
- * A pass without a buffer computes the same code, so the size is known before a buffer is needed.
+ * A pass without a buffer lays out the same code, so a caller can learn the code's size before it
+ * provides a buffer.
  *
  * Faults. A load that may fault has an entry in the table of faults. The entry has the load's
  * place, and the place at which to continue. The code at which to continue sets the destination to
@@ -22,8 +23,8 @@
  * (pb_jit_fixups), and not in the usual path.
  *
  * Fusion (jit_fuse.c). Two or three eBPF instructions may become one instruction of the processor.
- * A comparison with 0 may use the flags of the instruction before. The JIT fuses instructions, or
- * uses such flags, only if no jump leads to the second or third of these instructions.
+ * A comparison with 0 may use the flags that the instruction before it has set. The JIT uses these
+ * two shortcuts only if no jump leads into the sequence, to its second or third instruction.
  *
  * Blinding. If constants are blinded, executable memory contains no immediate operand that the
  * program chooses.
@@ -32,7 +33,7 @@
 #include <errno.h>
 #include "bpf/jit/jit_priv.h"
 
-#define PASSES	12		/* number of passes after which far jumps stay far */
+#define PASSES	12		/* number of passes after which long jumps stay long */
 
 static void branch(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {

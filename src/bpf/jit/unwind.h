@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Describes native code for debuggers and unwinders: its frames as .eh_frame and, for gdb, an
- * object file in memory. Context: not on a hit.
+ * Describes native code for unwinders and for gdb. Unwinders read the frames from an .eh_frame. gdb
+ * reads an object file in memory. Context: not on a hit.
  */
 #ifndef PB_BPF_JIT_UNWIND_H
 #define PB_BPF_JIT_UNWIND_H
@@ -14,9 +14,9 @@ static inline uint32_t pb_bpf_unwind_size(uint32_t functions)
 	return 24 + functions * 48 + 4;
 }
 
-/* Writes the .eh_frame for code at address `code`. The .eh_frame must stay at `out`, because its
- * references are relative. Returns the length of the .eh_frame. nr: number of elements of
- * `frames`. */
+/* Writes the .eh_frame for code at address `code`. The .eh_frame must stay at `out`, because it
+ * refers to the code by relative addresses. Returns the length of the .eh_frame. nr: number of
+ * elements of `frames`. */
 uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_jit_frame *frames,
 			     uint32_t nr);
 

@@ -115,7 +115,8 @@ static bool spec_of(const void *block, uint64_t size, struct pb_bpf_map_spec *sp
 	    head->version != PB_BPF_MAP_VERSION)
 		return false;
 	*spec = head->spec;
-	pb_barrier();		/* check the copy, which no other process can change */
+	pb_barrier();		/* the checks must read the copy, because other processes may
+				 * change the block */
 	spec->name[BPF_OBJ_NAME_LEN - 1] = 0;
 	for (uint32_t i = 0; i < PB_BPF_MAX_KPTRS; i++)
 		spec->types.kptrs[i].name = "";

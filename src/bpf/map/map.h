@@ -6,10 +6,11 @@
  *
  * Operations return 0 or the kernel's -errno. In struct pb_bpf_map_ops, lookup, update, remove,
  * push, pop, peek, each and prog are for programs. These operations allocate nothing, and never
- * wait without bound. They make no system call, except by alive, claim, unclaim and wake of struct
- * pb_bpf_map. Context: any thread, and signal handlers. A handler may interrupt an operation on the
- * same map. Calls from *outside* are calls that don't come from a program. For these calls,
- * map_sys.h has the operations of bpf(2). map_file.h creates and opens blocks.
+ * wait without bound. They make no system call themselves; only the callbacks alive, claim, unclaim
+ * and wake of struct pb_bpf_map may make one. Context: any thread, and signal handlers. A handler
+ * may interrupt an operation on the same map. Calls from *outside* are calls that don't come from a
+ * program. For these calls, map_sys.h has the operations of bpf(2). map_file.h creates and opens
+ * blocks.
  */
 #ifndef PB_BPF_MAP_MAP_H
 #define PB_BPF_MAP_MAP_H
@@ -176,9 +177,9 @@ struct pb_bpf_map {
 	 * alive: returns whether the process with number `owner` lives, by a system call.
 	 * Operations call `alive` in three cases: elements run out, a lock or the bucket of a stack
 	 * trace isn't released, or a full map refuses a key or a record. In the last case,
-	 * operations call `alive` at most a few hundred times a second. If `alive` is NULL, it is
-	 * unknown which processes live, or runs may make no system calls. Then other processes, or
-	 * `repair`, clean up after a dead process.
+	 * operations call `alive` at most a few hundred times a second. `alive` is NULL if this
+	 * process can't find out which processes live, or if its runs may make no system calls.
+	 * Then other processes, or `repair`, clean up after a dead process.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);

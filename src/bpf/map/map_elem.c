@@ -3,7 +3,7 @@
  * elements that dead processes have left behind. */
 #include "bpf/map/map_hash.h"
 
-/* ---- stacks of free elements (the stacks are only hints) ----------------------- */
+/* ---- stacks of free elements (only hints: a scan also finds free elements) ------- */
 
 static uint32_t pop(struct pb_bpf_map *m, uint64_t *stack)
 {
@@ -143,7 +143,8 @@ static void end_lives(struct lives *l)
 
 /* ---- announced changes of values (map_hash.h) ------------------------------------- */
 
-/* Returns the element's own word for announcements, or NULL if a value is there. */
+/* Returns the element's own word for announcements, which is `small`. NULL: the map's values are so
+ * small that `small` holds the element's value. */
 static uint64_t *own_word(const struct pb_bpf_map *m, struct elem *e)
 {
 	return is_percpu(m->attr.type) || m->attr.value_size > SMALL ? &e->small : NULL;
@@ -154,8 +155,8 @@ static uint64_t announcement(const struct pb_bpf_map *m, uint32_t link)
 	return (uint64_t)m->owner << 32 | link;
 }
 
-/* The cmpxchg is a full barrier on x86: the caller's next read of the element's word comes after
- * it. */
+/* The cmpxchg is a full barrier on x86. So when the caller next reads the element's `next`, the
+ * announcement is already visible to other threads. */
 static bool announce(const struct pb_bpf_map *m, uint32_t link, uint64_t *word)
 {
 	uint64_t free = 0;
@@ -187,9 +188,9 @@ void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word)
 		pb_replace(word, &mine, 0);
 }
 
-/* The caller owns the element. The cmpxchg by which the caller took the element is a full barrier
- * on x86. So if this function doesn't see a thread's announcement, that thread will find another
- * tag. */
+/* The caller owns the element, and the element already has a new tag. The cmpxchg by which the
+ * caller took the element is a full barrier on x86. So if this function doesn't see a thread's
+ * announcement, that thread will see the new tag, and will not change the value. */
 static bool is_announced(const struct pb_bpf_map *m, uint32_t link)
 {
 	const uint64_t *own = own_word(m, elem(m, link));
@@ -307,7 +308,8 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 		break;
 	case MARK:
 		/* If the element is in no list, a thread has unlinked it, but doesn't own it yet.
-		 * If that thread still lives, its cmpxchg to own the element will fail. */
+		 * If that thread still lives, its cmpxchg to own the element will fail, because
+		 * own() below changes the word first. */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;

@@ -17,7 +17,8 @@
  * Update, if the key is absent:
  *   1. read the bucket's word; search the whole list; the key isn't found
  *   2. take a free element, and room for one more key; fill the element
- *   3. cmpxchg the bucket's word, with a new tag, from the value read in step 1
+ *   3. link the element: a cmpxchg changes the bucket's word from the value read in step 1 to a new
+ *      tag and the element's link
  * New keys are inserted only at the bucket's word. So if step 3 succeeds, no key was inserted since
  * step 1. If step 3 fails, the update starts again, and keeps the element that it has taken.
  *
@@ -164,7 +165,7 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 }
 
 /* Frees an element that this thread has unlinked. If this process dies in this function, e->room
- * tells a repair whether the element still counts as a key. */
+ * shows a repair whether the element still counts as a key. */
 static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
 {
 	struct elem *e = elem(m, link);
@@ -378,8 +379,8 @@ static bool is_small(const struct pb_bpf_map *m)
 	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
 }
 
-/* Replaces the value if the element isn't deleted. Programs may change the value at the same time.
- * Returns 1 if the element is deleted. */
+/* Replaces the value if the element isn't deleted. If a program changes the value at the same time,
+ * the cmpxchg fails and is tried again. Returns 1 if the element is deleted. */
 static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c,
 			struct pb_bpf_found old)
 {
@@ -433,8 +434,8 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
 }
 
-/* Takes an element. For a new key, also takes room. *new: the element, which an earlier try may
- * have taken. *counted: whether room was taken, perhaps by an earlier try. */
+/* Takes an element, unless an earlier try has taken one. Stores its link in *new. For a new key,
+ * also takes room, unless an earlier try has taken room. *counted: whether room is taken. */
 static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new,
 		   bool *counted)
 {
@@ -476,7 +477,8 @@ static int insert(struct pb_bpf_map *m, struct change *c, uint64_t word, struct 
 				  old.tag | MARK | (*counted ? 0 : KEPT) | *new);
 	else
 		done = pb_replace(&m->buckets[c->bucket], &word, (word & TAGS) + TAG_ONE + *new);
-	/* the element isn't in the list: its word must again show that this process owns it */
+	/* the new element didn't get into the list, so its word must again show that a thread of
+	 * this process owns the element */
 	if (!done)
 		__atomic_store_n(&e->next, owned_by(m, tag), __ATOMIC_RELEASE);
 	return !done;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A hash's block, and the states of its elements. Only map_hash.c, map_hash_layout.c,
- * map_hash_walk.c, map_lru.c, map_elem.c, map_of.c and tests include this file.
+ * map_hash_remove.c, map_hash_walk.c, map_lru.c, map_elem.c, map_of.c and tests include this file.
  *
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *
@@ -20,24 +20,25 @@
  *        (new tag)
  *
  * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
- * the word that leads to the element. The tag changes when a free element is taken, and when the
- * link of an element that stays in its list changes. Stacks of free elements are only hints. A
- * thread may take an element off a stack, but owns the element only once it has changed the
+ * the word that leads to the element. The tag changes in two cases: a thread takes the free
+ * element, or unlinks the element's successor in the list. Stacks of free elements are only hints.
+ * A thread may take an element off a stack, but owns the element only once it has changed the
  * element's word to `owned`. The word and e->owner show which elements a dead process has left
  * behind (map_elem.c).
  *
  * Values that are changed in place. Between the search for a key and the change of its value, the
  * element may be deleted and reused for another key. So the changing thread first announces the
  * change: it writes {number of its process, link} to a word, and then checks that the element still
- * has its tag. If a thread takes a free element and finds an announced change of this element, the
- * thread sets the element aside. The announcement's word is the element's `small`, if `small` has
- * neither a value nor another announcement. Otherwise the word is one of hash_top.changing. Values
- * that are changed by change_small() need no announcement, because its cmpxchg checks the element's
- * word.
+ * has the tag that the search found. If a thread takes a free element and finds an announced change
+ * of this element, the thread sets the element aside. The announcement's word is the element's
+ * `small`, if `small` has neither a value nor another announcement. Otherwise the word is one of
+ * hash_top.changing. Values that are changed by change_small() need no announcement, because its
+ * cmpxchg checks the element's word.
  *
- * Circle: these files call each other. map_hash.c has the map type's operations and the walk along
- * a bucket's list. To make room it calls map_elem.c and map_lru.c, which repair and shorten lists
- * by that same walk. Operations that visit all elements are in map_hash_walk.c.
+ * The files call each other in a circle. map_hash.c has the map type's operations, and the walk
+ * along a bucket's list. To make room, map_hash.c calls map_elem.c and map_lru.c. These use the
+ * walk of map_hash.c to repair and shorten lists. Operations that visit all elements are in
+ * map_hash_walk.c.
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
 #define PB_BPF_MAP_MAP_HASH_H
@@ -61,8 +62,8 @@
 				 * values */
 #define CHANGING	32	/* number of words for announced changes, besides the words of the
 				 * elements */
-#define MAX_WALKS	1000	/* number of walks before an operation gives up; each walk was
-				 * disturbed by a thread that made progress */
+#define MAX_WALKS	1000	/* an operation gives up after so many walks. Each of these walks
+				 * was disturbed by another operation that made progress */
 
 enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never
 					 * corrupts a list */
@@ -95,8 +96,8 @@ struct elem {
 				 * announced change, or 0 */
 	uint32_t hash;
 	uint16_t owner;		/* number of the process whose thread filled the element */
-	uint8_t ref;		/* LRU: since the hand passed the element, a program has looked
-				 * it up, or it was updated */
+	uint8_t ref;		/* LRU: set if the element was updated, or a program has looked it
+				 * up, since the hand passed it */
 	uint8_t room;		/* while a thread owns the element: the thread has taken room for a
 				 * key, or is about to take it */
 	char key[];		/* the key, rounded up to 8 bytes. A value of more than SMALL bytes

@@ -14,7 +14,8 @@
  */
 #include "bpf/map/map_hash.h"
 
-/* Marks the element, and stores its value. Returns false if the element was deleted or changed. */
+/* Marks the element, and stores its value in *out. Returns false if the element is deleted, or if
+ * its tag has changed since the search. */
 static bool take_small(struct pb_bpf_map *m, struct pb_bpf_found f, void *out)
 {
 	struct elem *e = elem(m, f.link);

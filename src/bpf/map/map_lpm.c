@@ -20,7 +20,7 @@
 struct node {
 	uint32_t child[2];	/* 1 + a node's number; 0: none. In a free node, child[0] is the
 				 * next free node */
-	uint32_t len;		/* bits of the prefix */
+	uint32_t len;		/* number of bits of the prefix */
 	uint32_t flags;
 	uint8_t data[];		/* the prefix in key_size - 4 bytes, rounded up to 8; then the
 				 * value */

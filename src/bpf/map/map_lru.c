@@ -2,9 +2,10 @@
 /*
  * Evicts a key from a full LRU map, by the clock algorithm. An element's `ref` is set when a
  * program looks up the element, and when the element is updated. A hand moves over all elements. It
- * clears each `ref` that is set, and evicts the first element whose `ref` isn't set. The evicted
- * element is usually the next element to be filled, and unused elements are taken in order. So if
- * keys are never looked up or updated, the oldest key is evicted first.
+ * clears each `ref` that is set, and evicts the first element whose `ref` isn't set. While the map
+ * fills up, elements are taken in order. Later, the evicted element is usually the next element to
+ * be filled. So the hand meets the elements in the order of their age: if keys are never looked up
+ * or updated, the oldest key is evicted first.
  */
 #include "bpf/map/map_hash.h"
 

@@ -123,7 +123,8 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
 	/* this check comes after the read of the header. If the position is still the claim's,
-	 * `old` is the word before step 2, or already the claim's own header */
+	 * `old` is the word before step 2, or already the claim's own header. In both cases step 2
+	 * may replace `old` */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |

@@ -104,7 +104,7 @@ static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uin
 {
 	if (STATE(word) == EMPTY || HASH(word) != hash)
 		return false;
-	/* a bucket that is being filled can't be compared yet */
+	/* while a bucket is being filled, its addresses can't be compared: the hash decides */
 	if (STATE(word) == BUSY || flags & BPF_F_FAST_STACK_CMP)
 		return true;
 	return b->nr == nr && !memcmp(b->ip, ips, nr * 8ull);

@@ -193,8 +193,9 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 		prev = key;
 		err = m->ops->read(m, key, (char *)b->values + done * value_size, b->elem_flags);
 		if (err == -ENOENT) {
-			/* This key isn't part of the output. So the next call of next_key() reads
-			 * it through `prev`, and overwrites it. */
+			/* The key isn't counted, so the next key may take its place in `keys`. The
+			 * next call of next_key() reads the key through `prev`, and then
+			 * overwrites it. */
 			err = ++missed < most_missed ? 0 : -EINTR;
 			if (!err)
 				continue;

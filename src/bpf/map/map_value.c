@@ -50,8 +50,8 @@ void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void
 	}
 }
 
-/* Doesn't change the lock. A program with a pointer to the value of a deleted element may still
- * hold the lock of this value. */
+/* Doesn't change the lock, because a program may still hold it: the program may have a pointer to
+ * the value from the time before the element was deleted and reused. */
 void pb_bpf_value_clear(const struct pb_bpf_map *m, void *value)
 {
 	int32_t lock = m->types.spin_lock_off;

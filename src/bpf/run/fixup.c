@@ -167,8 +167,8 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	/* a store of a value >= a.below has no effect. A negative constant counts as smaller: as in
-	 * the kernel, its low half is stored */
+	/* a.below: if it isn't 0, a store of a value >= a.below has no effect. A negative constant
+	 * is less than a.below, so it is stored, cut to a.width bytes, as in the kernel */
 	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
 		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
 	else if (write && a.below && info->form != PB_BPF_ST)

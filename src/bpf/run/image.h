@@ -19,7 +19,8 @@
 struct pb_bpf_pages {
 	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
 						 * is no memory */
-	/* prot: PROT_READ, PROT_READ | PROT_EXEC, or PROT_NONE (test_run.c). Returns 0 or -errno */
+	/* prot: PROT_READ, PROT_READ | PROT_EXEC, or PROT_NONE (which only test_run.c uses).
+	 * Returns 0 or -errno */
 	int (*protect)(void *p, size_t size, int prot);
 	void (*unmap)(void *p, size_t size);
 };

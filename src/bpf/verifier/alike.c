@@ -93,8 +93,8 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 	       value_in(env, old, cur);
 }
 
-/* Returns whether the registers are equal. Equal ids may have different numbers in the two
- * states. */
+/* Returns whether the registers are equal. Ids needn't have the same numbers: they are equal if
+ * same_id() pairs them. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	return !memcmp(old, cur, REG_KIND) &&
@@ -203,9 +203,9 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* cur must not have more iterations left than old. The limit of iterations was r1 of the
-	 * frame that called bpf_loop. Only this check compares the limit, because no register of
-	 * the callback depends on it. */
+	/* cur must not have more iterations left than old. The limit of iterations
+	 * (most_iterations) was r1 of the frame that called bpf_loop. No register of the callback
+	 * depends on the limit, so no other check compares it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
 	    cur->iterations)
 		return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Arithmetic instructions: operands and moves. Passes the rest on to scalar.c or pointer.c. */
+/* Checks arithmetic instructions: their operands, and all of a move. For other operations, calls
+ * scalar.c (numbers) or pointer.c (pointers). */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/alu.h"
 #include "bpf/verifier/env.h"
@@ -55,8 +56,8 @@ static int move32(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	return 0;
 }
 
-/* Sign extension doesn't change a number below the value of the sign bit. dst becomes a linked copy
- * of such a number. */
+/* Sign extension doesn't change a number that is less than the sign bit's value. If src is such a
+ * number, dst becomes a linked copy of src. */
 static int move_extended(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 			 struct reg *src, int bytes)
 {

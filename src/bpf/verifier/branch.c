@@ -39,7 +39,7 @@ static bool never_null(const struct reg *r)
 /* Decides a comparison of a pointer with a number. */
 static int decide_null(const struct reg *r, const struct reg *number, unsigned op, int bits)
 {
-	/* the low half of an address may be 0 */
+	/* a 32-bit jump compares only the low half of an address, which may be 0 */
 	if (bits != 64 || !tnum_is(number->var, 0) || !never_null(r))
 		return UNKNOWN;
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
@@ -293,8 +293,8 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 		n = insn->src_reg;
 		op = pbv_compare_flip(op);
 	}
-	/* if the jump tests p > end or p >= end, p is inside the packet on the path that falls
-	 * through (`here`) */
+	/* `there` is the path that takes the jump, `here` is the path that falls through. If the
+	 * jump tests p > end or p >= end, p is inside the packet on `here` */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
 	/* p > end: `there` has p > end, `here` has p <= end. p >= end: `there` has p >= end, `here`
 	 * has p < end. For p < end and p <= end, the two paths change places */

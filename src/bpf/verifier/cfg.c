@@ -214,9 +214,9 @@ struct walk {
 	uint32_t *stack, depth;
 };
 
-/* Follows the edge from `from` to `to`, its nth successor. Returns 1 if `to` is new: the walk
- * continues there. Returns 0 if there is nothing to follow, or a negative error. If `branch` is
- * set, paths may meet at `to`. */
+/* Follows the edge from `from` to `to`. `to` is the nth successor of `from`. Returns 1 if `to` is
+ * new: the walk continues at `to`. Returns 0 if there is nothing to follow, or a negative error. If
+ * `branch` is set, paths may meet at `to`. */
 static int step(struct env *env, struct walk *w, uint32_t from, int64_t to, unsigned nth,
 		bool branch)
 {

@@ -103,8 +103,8 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* sign-extending loads of a field are refused, because Patchbay's structure may have the
-	 * field at another place, with another width */
+	/* sign-extending loads of a context field are refused, because in Patchbay's structure the
+	 * field may have another place and another width than in the kernel's */
 	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
 		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
 			      o->width);
@@ -249,8 +249,8 @@ int pbv_check_return(struct env *env)
 	if (r0->type != SCALAR)
 		return refuse(env, EINVAL, "%s the register R0 is not a known value (%s)\n", where,
 			      type_name(r0));
-	/* r0 must be precise, because another path that ends at this instruction may return a value
-	 * out of range */
+	/* r0 must be precise. Otherwise a state whose r0 is in range could cover a state whose r0
+	 * is out of range, and the path with the invalid return value would not be checked */
 	err = pbv_precise_reg(env, 0);
 	if (err || (r0->wide.smin >= 0 && r0->wide.smax <= most))
 		return err;

@@ -161,8 +161,8 @@ static void is_not(struct reg *r, uint64_t v, int bits)
 	g->smax -= g->smax == s && s != range_all(bits).smin;
 }
 
-/* Narrows a and b to values with a < b, or with a <= b if or_equal is set. A bound that wraps
- * around narrows nothing. In this case no value is possible anyway. */
+/* Narrows a and b to values with a < b, or with a <= b if or_equal is set. If a new bound wraps
+ * around, it narrows nothing. This does no harm, because then no value is possible anyway. */
 static void is_below(struct reg *a, struct reg *b, bool or_equal, int bits)
 {
 	struct range *g = range_in_bits(a, bits), *h = range_in_bits(b, bits);

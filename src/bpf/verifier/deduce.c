@@ -10,8 +10,8 @@
  */
 #include "bpf/verifier/reg.h"
 
-/* Limit of rounds, for scalars whose sharpening would take very long. With fewer rounds, bounds are
- * only wider. */
+/* Limit of rounds, because the sharpening of some scalars would take very long. If the limit ends
+ * the sharpening early, the bounds are wider than necessary, but still right. */
 #define MAX_ROUNDS	8
 
 /* Moves the bound to v if this narrows the range. Returns whether the bound was moved. */

@@ -44,7 +44,8 @@ static bool is_restore(const struct bpf_insn *i, int32_t off)
 	return i->code == (BPF_LDX | BPF_MEM | BPF_DW) && i->src_reg == FP && i->off == off;
 }
 
-/* Looks for pairs of a save and a restore. Begins next to the call, with the lowest slot. */
+/* Looks for pairs of a save before the call and a restore after it. The pair next to the call uses
+ * the lowest slot; each pair further out uses the next higher slot. */
 static void find_pairs(struct env *env, struct subprog *s, uint32_t call, int32_t lowest,
 		       const uint8_t *targets)
 {

@@ -3,7 +3,7 @@
  * Loops whose number of iterations is bounded at run time. If the state in which an earlier
  * iteration of such a loop began covers the present state (alike.c), the verifier doesn't follow
  * the new iteration. The bound is a budget: each iteration consumes a part of a budget, and a
- * budget is never refilled. These have a budget:
+ * budget is never refilled. Three things have a budget:
  *
  *   a frame                          for all iterations of its may_gotos together
  *   a call of bpf_loop or another
@@ -19,14 +19,15 @@
  * iteration_taken() is true. Proof: the kept states are a tree. Assume a run without end. This run
  * jumps back to some kept states infinitely often. Let S be the kept state among these that is
  * nearest to the tree's root. Between two jumps to S, the run goes down the tree, from S to the
- * state that jumps. On this path the oldest budget that changed was consumed, not replaced. Take
- * the remainders of S's budgets as a list, oldest budget first. Between two jumps to S the list
- * decreases in lexicographic order. On its way the run may jump back to descendants of S. Such
- * jumps don't increase the list: a jump replaces only budgets that are younger than the budget that
- * it consumes.
+ * state that jumps. On this path the oldest budget that changed was consumed, not replaced, because
+ * iteration_taken() is true for the jump. Take the remainders of S's budgets as a list, oldest
+ * budget first. Between two jumps to S the list decreases in lexicographic order. On its way the
+ * run may jump back to descendants of S. Such jumps don't increase the list: each iteration
+ * replaces only budgets that are younger than the budget that it consumes. The list can't decrease
+ * forever, so there is no run without end.
  *
  * Pruning adds a case. If the current state C is pruned in favour of a finished state D (prune.c),
- * a run in C continues like a run in D. After D the run may jump back to S, an ancestor of C and D.
+ * a run in C continues like a run in D. Later, the run may jump back to S, an ancestor of C and D.
  * When this jump was checked, the path led from S through D to the jump. But the run leads from S
  * to C, and continues there like a run after D. So iterations_no_fewer() requires that one of two
  * conditions holds:

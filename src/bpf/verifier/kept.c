@@ -356,9 +356,9 @@ static bool says_something(const struct step *s)
 	return memcmp(s, &plain, sizeof plain);
 }
 
-/* Copies the steps. No step is ever added to a kept state, so a kept state needs only the steps
- * that a walk needs. The first step stays, because the walk recognises the path's first instruction
- * by this step. */
+/* Copies the steps. If `kept` is set, no path continues from *rest, so no step is added to it. Then
+ * the steps that a backward walk doesn't need are left out. But the first step stays, because the
+ * walk recognises the path's first instruction by this step. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;
@@ -437,9 +437,9 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Drops each value of a piece if no path has read the value. If other frames share the piece, keeps
- * all of its values, or replaces the whole piece if no path has read any of them. The frame of the
- * piece has one user. */
+/* Drops the values of a piece that no path has read. If other frames share the piece, its values
+ * must stay. But if no path has read any of them, the frame gets the empty piece in place of this
+ * piece. Only one state uses the frame. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {

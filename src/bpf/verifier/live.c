@@ -2,7 +2,8 @@
 /*
  * Liveness. A read marks the register as read in the parent state and in earlier ancestors. The
  * marking stops where the path wrote the register, since older values don't matter. It also stops
- * at a state in which the register was marked before. A write marks only the present state.
+ * at a state in which the register was marked before, since that state's ancestors were marked at
+ * the same time. A write marks only the present state.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/live.h"

@@ -15,9 +15,9 @@
  * states. `until` is the number of the oldest of them. The state is pending until the needs of that
  * oldest state are known.
  *
- * The rounds end, since marks are only added. After MAX_ROUNDS rounds, with more than MAX_JUMPS
- * jumps, or if memory is short, all registers and slots of the pending states count as needed, for
- * good (`until` 0).
+ * The rounds end at some time, since marks are only added. But the verifier gives up after
+ * MAX_ROUNDS rounds, at more than MAX_JUMPS jumps, or if memory is short. Then all registers and
+ * slots of the pending states count as needed, for good (`until` 0).
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"
@@ -205,7 +205,8 @@ int pbv_pending_done(struct env *env, struct state *st)
 	int err;
 
 	if (st->until < st->number) {
-		/* states that waited for st now wait for state st->until, as st does */
+		/* st itself waits for an older state, number st->until. So states that waited for
+		 * st now wait for that older state */
 		for (uint32_t i = 0; st->awaited && i < env->nr_pending; i++)
 			if (env->pending[i]->number > st->number &&
 			    env->pending[i]->until > st->until)

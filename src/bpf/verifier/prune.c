@@ -37,11 +37,12 @@
  * iterations of a loop without a budget (iterations.c).
  *
  * Three rules keep backward walks short. If a path has more than LONG_PATH instructions since its
- * last kept state, a state is kept at the next instruction that is no prune point. If the path has
- * more than MAX_STEPS steps, a state is kept at the next prune point. A state is also kept where an
- * iteration of a loop with a budget begins. If memory is too short for a state, and the path since
- * the last kept state is longer than LONG_PATH, all scalars in all kept states of the path are
- * marked as precise. Backward walks then end at this point of the path.
+ * last kept state, a state is kept at the next instruction that is no prune point. (At a prune
+ * point, LONG_PATH doesn't matter.) If the path has more than MAX_STEPS steps, a state is kept at
+ * the next prune point. A state is also kept where an iteration of a loop with a budget begins. If
+ * memory is too short for a state, and the path since the last kept state is longer than LONG_PATH,
+ * all scalars in all kept states of the path are marked as precise. Backward walks then end at this
+ * point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -199,9 +200,9 @@ static void give_up(struct env *env, uint32_t before, bool all)
 }
 
 /*
- * Kept states only save work, so they may be dropped. The oldest states are dropped first. They
- * could prune only paths that come last, since the verifier works depth first. If paths from a
- * dropped state are still followed, the state keeps its marks.
+ * Kept states only save work, so they may be dropped. The oldest states are dropped first. Since
+ * the verifier works depth first, the oldest states could prune only the paths that it follows
+ * last. If paths from a dropped state are still followed, the state keeps its marks.
  */
 bool pbv_prune_make_room(struct env *env)
 {
@@ -211,7 +212,7 @@ bool pbv_prune_make_room(struct env *env)
 	};
 	uint32_t newest = env->v->stats.total_states;
 
-	/* the last attempt failed, and little more memory is in use now */
+	/* the last attempt freed too little, and since then not much more memory was taken */
 	if (env->pool.used < env->short_at + (1u << 20))
 		return false;
 	pbv_pending_give_up(env);

@@ -52,8 +52,8 @@ static void set_signed(struct range *d, __int128 min, __int128 max, int bits)
 	}
 }
 
-/* Sets the unsigned bounds of a sum or difference. If both bounds wrap around, all values between
- * them wrap around too. */
+/* Sets the unsigned bounds of a sum or difference. If both bounds wrap around, or neither does, so
+ * do all values between them, and the bounds hold. Otherwise resets the bounds. */
 static void set_unsigned(struct range *d, __int128 min, __int128 max, int bits)
 {
 	any_unsigned(d, bits);
@@ -152,8 +152,8 @@ static void lsh64(struct reg *d, unsigned by)
 
 	range_lsh(&d->wide, by, 64);
 	if (by == 32) {
-		/* As in the kernel: a shift by 32 is often the first step of a sign extension of
-		 * the low half. */
+		/* Sets the signed bounds to the shifted bounds of the low half, as the kernel does:
+		 * a shift by 32 is often the first step of a sign extension of the low half. */
 		d->wide.smin = (int64_t)((uint64_t)smin << 32);
 		d->wide.smax = (int64_t)((uint64_t)smax << 32);
 	}
@@ -237,8 +237,8 @@ int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *d,
 	const struct reg s = *src;	/* a copy, since src may be d */
 	bool known = tnum_is_const(bits == 64 ? s.var : tnum_low(s.var));
 
-	/* There are two cases: the bounds contradict each other, so this path can't be taken; or
-	 * the number of bits to shift isn't known. */
+	/* The result is unknown in two cases: the bounds contradict each other, so this path can't
+	 * be taken; or the number of bits to shift isn't known. */
 	if (broken(&s, bits) || (!known && (op == BPF_LSH || op == BPF_RSH || op == BPF_ARSH))) {
 		pbv_reg_make_scalar(d, !env->capable);
 		return 0;

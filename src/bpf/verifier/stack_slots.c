@@ -330,7 +330,8 @@ static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off,
 	if (err)
 		return err;
 	load_known(env, value, of_zero || all_bytes_are(f, off, size, S_ZERO));
-	/* these bytes are 0 only because the spilled register was 0 */
+	/* if the bytes are 0 only because the spilled register was 0, a backward walk must find the
+	 * slot, so a step records it */
 	return of_zero ? pbv_step_stack(env, f->number, (uint32_t)(-off - 1) / SLOT) : 0;
 }
 
@@ -457,7 +458,7 @@ int pbv_stack_initialized(struct env *env, unsigned n, int off, int size, bool z
 	least = fixed ? (int)r->var.value + off : (int)r->wide.smin + off;
 	most = fixed ? least : (int)r->wide.smax + off;
 	/* if the helper only writes the memory, at a known offset, the memory need not be
-	 * initialised */
+	 * initialised, but must not contain a dynptr */
 	for (int i = least; fixed && call && call->raw && i < least + size; i++)
 		if (-i - 1 < (int)f->nr_slots * SLOT &&
 		    f->slots[(-i - 1) / SLOT].type[0] == S_DYNPTR)

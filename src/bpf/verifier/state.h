@@ -3,10 +3,10 @@
  * Makes, copies and frees unpacked states and frames. Also handles the present state's references,
  * its recorded steps, and the branches that wait.
  *
- * Circle: state.c and prune.c call each other. If memory is short, a function that makes a state
- * drops kept states (prune.h). Pruning compares, logs and marks states. Files that check
- * instructions belong to the circle, too: they make states, and precise.c calls a function of
- * call.c to recognise helpers with callbacks.
+ * Several files call each other in a circle. If memory is short, a function of state.c that makes a
+ * state calls prune.c to drop kept states. prune.c compares, logs and marks states, and calls
+ * state.c for this. Files that check instructions belong to the circle, too: they make states, and
+ * precise.c calls a function of call.c to recognise helpers with callbacks.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H

@@ -69,7 +69,8 @@ struct pb_bpf_verify {
 	struct pb_bpf_text *log;	/* a full log drops its oldest lines */
 	uint32_t log_level;		/* the kernel's log level (0, 1 or 2, plus 4 for
 					 * statistics), or PB_BPF_LOG_REFUSAL */
-#define PB_BPF_LOG_REFUSAL	8	/* a refused program is verified again, at level 1 */
+#define PB_BPF_LOG_REFUSAL	8	/* no log at first; a refused program is verified again, at
+					 * level 1 */
 	struct pb_bpf_mem *mem;
 	/* A hook for tests that check what the verifier deduces. env.h describes env. The hook is
 	 * called before each instruction of each path that isn't speculative. If the hook returns
@@ -152,9 +153,9 @@ struct pb_bpf_facts {
 	struct pb_bpf_fact *insns;	/* one for each of the program's instructions */
 	uint32_t nr_subprogs;
 	struct pb_bpf_subprog *subprogs;
-	uint32_t stack;			/* bytes that the deepest call chain needs. If the program
-					 * has counters or save slots of fast calls, `stack`
-					 * includes room for those of all frames */
+	uint32_t stack;			/* bytes that the deepest call chain needs. If any function
+					 * has a counter or save slots of fast calls, `stack`
+					 * includes room for both in PB_BPF_MAX_FRAMES frames */
 	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
 					 * the context */
 };

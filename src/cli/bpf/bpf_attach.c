@@ -28,8 +28,8 @@
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* Makes PINS/OBJECT-PID, a directory for maps. The file for agents stores the path of each map's
- * file in PB_PROGS_PATH bytes, so the directory's path must be short enough. */
+/* Makes PINS/OBJECT-PID, a directory for maps. The file for agents has only PB_PROGS_PATH bytes for
+ * the path of a map's file. So the directory's path must leave room for a map's name. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);
@@ -74,8 +74,8 @@ static int make_output(struct bpf_attach *a)
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
 }
 
-/* Puts an event into each element of each perf event array. If the element has an event,
- * bpf_perf_event_output() writes the data to the output map. Otherwise it fails. */
+/* Puts an event into each element of each perf event array. The helper bpf_perf_event_output()
+ * fails if the program chooses an element without an event. */
 static int fill_event_arrays(struct bpf_attach *a)
 {
 	uint32_t event = 0;
@@ -341,8 +341,8 @@ static uint32_t cpu_slots(void)
 	       PB_BPF_MAX_CPU_SLOTS;
 }
 
-/* Applies the eBPF settings of --set to this process. This process makes the programs before an
- * agent reads the settings from its control files. */
+/* Applies the eBPF settings of --set to this process too. Agents read the settings from their
+ * control files, but this process makes the programs earlier. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

@@ -103,13 +103,13 @@ void bpf_session_init(struct bpf_session *s, const char *command);
 void bpf_session_end(struct bpf_session *s);
 
 /*
- * Adds the sizes of a --map NAME:ATTRIBUTE=NUMBER[,...] for one of an object's maps. The attributes
- * are max_entries, key_size and value_size. If several --map options name one map, their sizes are
- * joined. Returns 0, or -EINVAL after a message.
+ * Reads an option --map NAME:ATTRIBUTE=NUMBER[,...], which sets sizes of the object's map NAME. The
+ * attributes are max_entries, key_size and value_size. Several --map options may set different
+ * sizes of one map. Returns 0, or -EINVAL after a message.
  */
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
-/* Whether the text of a --map has the form NAME:ATTRIBUTE=NUMBER. Any other text describes a map
- * for raw instructions. */
+/* Whether the text after --map has the form NAME:ATTRIBUTE=NUMBER. Text of another form describes a
+ * map for raw instructions. */
 bool bpf_is_size(const char *text);
 /* Checks that the object has all maps whose sizes are set. Returns 0, or -ENOENT after a
  * message. */
@@ -128,7 +128,8 @@ int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
 /* bpf_session_maps.c: returns the session's or the object's map with this id; NULL: there is
  * none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
-/* Returns the program type of the option -t: a name, an alias or a number. NULL: there is none. */
+/* Returns the program type for the text after -t: a name, an alias or a number. NULL: there is no
+ * such type. */
 const struct pb_bpf_type *bpf_type_of(const char *text);
 /* Verifies, resolves and makes a program. Returns 0 or -errno. Messages are in s->log. */
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);

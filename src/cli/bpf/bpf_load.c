@@ -85,7 +85,8 @@ static int fill_map(struct bpf_session *s, uint32_t nr, const uint32_t *prog_ids
 	return err ? pb_error(s->command, "map %s: %s", o->name, strerror(-err)) : 0;
 }
 
-/* Pins the object's programs, and fills its maps with the ids. */
+/* Pins the object's programs. Then fills its maps, whose initial elements may be ids of these
+ * programs. */
 static int pin_object(struct bpf_session *s, const char *dir)
 {
 	uint32_t *ids = calloc(s->object->nr_progs + 1, sizeof(*ids));

@@ -45,12 +45,13 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 		err = -ENAMETOOLONG;
 	else
 		err = pin_new(pins, spec, path, map);
-	/* -ENOENT is replaced: if make_pinned() returned it, pb_bpf_make() would make the map in
-	 * memory */
+	/* -ENOENT is replaced, because pb_bpf_make() would take it for "no map is pinned" and make
+	 * the map in memory */
 	return err == -ENOENT ? -ENOTDIR : err;
 }
 
-/* If there is a directory for pins, makes a new map and pins it. */
+/* If there is a directory for pins, makes a new map and pins it. Otherwise returns -ENOENT, so that
+ * pb_bpf_make() makes the map in memory. */
 static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 		       const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {

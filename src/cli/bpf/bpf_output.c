@@ -64,8 +64,9 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
-/* Called after a whole line. If the buffer is more than half full, flushes it now: a later flush
- * might cut a line, and the program may write to the same terminal or pipe. */
+/* Called after a whole line. If the buffer is more than half full, flushes it now. If the buffer
+ * became full within a line, stdio would write only a part of the line. The program's output to the
+ * same terminal or pipe could then come in the middle of the line. */
 static void flush_whole(FILE *to)
 {
 	if (__fpending(to) > BUFFER / 2)
@@ -213,8 +214,8 @@ static bool has_something(const struct pb_bpf_object_map *m)
 	       m->kind != PB_BPF_MAP_INNER;
 }
 
-/* Writes the name of an address. If several images had the address mapped, uses the last image in
- * the recording. */
+/* Writes the name of an address. If several images had the address mapped, uses the last of these
+ * images. */
 static void name_address(void *arg, uint64_t address, char *to, size_t size)
 {
 	const struct pb_data *d = arg;

@@ -80,7 +80,8 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
  * message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
-/* Called before a run. The session's maps may hold ids of programs and maps. Loads these programs,
- * opens these maps, and continues with the opened maps. Returns 0, or 1 after a message. */
+/* Called before a run. The session's maps may hold ids of programs and maps. Loads these programs
+ * and opens these maps. Does the same for the ids in the opened maps. Returns 0, or 1 after a
+ * message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

@@ -29,9 +29,11 @@ static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
 					   __ATOMIC_RELAXED);
 }
 
-/* Returns whether code that has claimed ENTRYs is certainly gone. This is so if none of the agent's
- * code is interrupted. If the program has handlers of which the agent doesn't know, interrupted
- * code may go unnoticed, and the result is false. */
+/* Before code writes an ENTRY, it claims the ENTRY (claim_entry()). If a handler interrupts this
+ * code, and then leaves by a jump, the claim is left over. Returns whether each claim that is found
+ * now is certainly left over. This is so if none of the agent's code is interrupted. If the program
+ * has handlers of which the agent doesn't know, interrupted code may go unnoticed, and the result
+ * is false. */
 static bool claims_are_old(const struct pb_thread *t)
 {
 	return !t->w.nr_pending && !pb_ring_unseen;
@@ -116,7 +118,7 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 {
 	uint64_t duration = now - c->start;
 
-	/* a jump has left the code that had claimed the ENTRY */
+	/* if the ENTRY is still claimed, a jump has left the code that claimed it */
 	if (pb_unlikely(c->state == PB_ENTRY_CLAIMED))
 		change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
 	/* this call isn't a leaf: its callees were lost, or are recorded without its ENTRY */
@@ -158,7 +160,8 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 	struct pb_thread *t = context;
 	struct pb_open_call *c = (struct pb_open_call *)call;
 	bool named = c->state != PB_ENTRY_LATE || pb_call_emitted(t, c);
-	/* interrupted code may have claimed the call; if this code goes on, its claim is gone */
+	/* If interrupted code has claimed the ENTRY, the change to SILENT takes the claim away. If
+	 * that code goes on later, it doesn't write the ENTRY. */
 	bool whole = c->state == PB_ENTRY_LEAF ||
 		     change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_SILENT);
 	uint64_t start = whole ? c->start | !c->start : PB_END_ENTRY;

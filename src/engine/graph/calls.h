@@ -24,8 +24,9 @@ void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate
 /* Set when the first call with eBPF programs at its return is opened. While it isn't set, no live
  * call has the state PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
-/* The function for pb_ring_open_calls. It lists the calls that are open when a chunk begins,
- * outermost first. ending: a call to list although its exit is under way, or NULL. */
+/* Lists the calls that are open when a chunk begins, outermost first. The ring calls this function
+ * through the pointer pb_ring_open_calls. ending: a call to list although its exit is under way, or
+ * NULL. */
 size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size_t max,
 		     uint32_t *depth, const void *ending);
 
@@ -36,7 +37,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at);
 
 /* Opens a call whose return has eBPF programs. watch: the ID of the struct prog_site with the
  * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
- * the tree. False: the programs can't see the return. */
+ * the recorded tree. False: the programs can't see the return. */
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
 /* Called after the programs at the return of c have run. Ends c. Returns the next call that
  * returns through the same slot and has programs at its return, or NULL. */

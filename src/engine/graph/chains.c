@@ -21,9 +21,11 @@
 
 /* ---- segments ---------------------------------------------------------------- */
 
-/* This memory isn't wiped in a forked child. The lower half of free_list is the first free segment,
- * as index + 1. next_free[] has each free segment's successor, also as index + 1. Threads and
- * signal handlers change free_list by compare-and-swap; its upper half counts the changes. */
+/* The segments, and the list of free segments. They aren't wiped in a forked child. The lower half
+ * of free_list is the first free segment, as index + 1. next_free[] has each free segment's
+ * successor, also as index + 1. Threads and signal handlers change free_list by compare-and-swap.
+ * Its upper half counts the changes, so that a swap fails if the list was changed and changed back
+ * meanwhile. */
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
@@ -124,18 +126,18 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 		first->stack = s;
 }
 
-/* Called in a forked child. The parent records the calls that were open at the fork. So this
- * function marks their ENTRY as written: the child lists them as open, and records only their ends.
- * A signal handler may have interrupted a call's exit and then forked. The words that this exit
- * reserved are in the parent's chunk. So the child records the call's end anew. */
+/* Called in a forked child. The parent writes the ENTRYs of the calls that were open at the fork.
+ * So this function marks these ENTRYs as written: the child lists the calls as open, and records
+ * only their ends. A signal handler may have interrupted a call's exit and then forked. The words
+ * that this exit reserved are in the parent's chunk. So the child records the call's end anew. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;
 
 	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c);
 	     c = pb_open_parent(c)) {
-		/* a call that isn't live belongs to the child, because the handler interrupted the
-		 * call's entry */
+		/* If the call isn't live, the handler that forked had interrupted the call's entry.
+		 * So the call belongs to the child. */
 		if (c->state == PB_ENTRY_CLAIMED ||
 		    (pb_open_is_live(c) &&
 		     (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE)))

@@ -42,14 +42,14 @@ void pb_chain_thread_begin(struct pb_thread *t, bool forked);
 /* Called when the thread t is gone. Gives back the memory for the calls of its own stack. */
 void pb_chain_thread_end(struct pb_thread *t);
 
-/* Clears the return addresses of all open calls, so that no exit finds them. Context: the agent's
- * thread. */
+/* Clears the return addresses of all open calls, so that no exit finds any of these calls. Context:
+ * the agent's thread. */
 void pb_chain_forget_returns(void);
 /* Sets the stack's period. Called after the stack's calls of former periods were closed. */
 void pb_chain_set_period(struct pb_stack *s, uint32_t period);
 
-/* Takes memory for more calls, of any stack; NULL: none is left. pb_chain_give() gives the memory
- * back. Both functions ignore `context`. */
+/* Takes a segment, for the calls of any stack; NULL: none is left. pb_chain_give() gives the
+ * segment back. Both functions ignore `context`. */
 struct pb_open_segment *pb_chain_take(void *context);
 void pb_chain_give(void *context, struct pb_open_segment *segment);
 /* Whether the address lies in the memory for open calls. */

@@ -32,9 +32,10 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	pb_unblocked.known = 0;
 	if (t->top)
 		t->expected = slot;
-	/* The signal has interrupted the agent, or the few instructions of libc by which the
-	 * agent's handler of a fault returns. The PC shows the first case. The mask shows the
-	 * second: SIGSEGV or SIGBUS is blocked, although the thread is known to block neither. */
+	/* There are two cases in which the interrupted code counts as the agent's. In the first,
+	 * its PC is in the agent's code. In the second, it is the few instructions of libc by which
+	 * the agent's handler of a fault returns. The mask shows the second case: SIGSEGV or SIGBUS
+	 * is blocked, although the thread is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;
@@ -59,8 +60,8 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 	if (!i->stack || !t->top || is_child(i) || pb_latched)
 		return;
-	t->w.slot = slot - 8;	/* this slot belongs to the handler, so the writer doesn't count the
-				 * interrupted code as gone */
+	t->w.slot = slot - 8;	/* the writer takes interrupted code for gone if a hit has a slot
+				 * at or above the handler's return slot, so this one is below */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
 	/* a slot on an alternate stack doesn't show which calls of t's stack are over */
@@ -71,7 +72,7 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 /* A child that the handler forked goes on with the interrupted code. That code may hold the address
  * of the thread's state, which is zeros in the child. So this function makes the state again. If
  * the state can't be made, or if children aren't followed, the records that the code writes are
- * discarded. The code stores nothing into the parent's chunks. */
+ * discarded. pb_own_resume() prevents the code from storing into the parent's chunks. */
 static void be_again(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc)
 {
 	if (!is_child(i))

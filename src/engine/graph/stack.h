@@ -48,9 +48,10 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
  * counts as filled only after pb_stack_set_filled(). NULL: the table is full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
 void pb_stack_set_filled(struct pb_stack *s);
-/* s has guessed bounds, which may be wrong. The slot of a hit of t lies in these bounds, or near
- * them. `other` is the thread that was on s last, or NULL. Returns whether the slot may be on a
- * neighbouring stack: `other` isn't t, and nothing shows that the slot is on s. */
+/* The slot of a hit of t lies in the bounds of s, or near them. `other` is the thread that was on s
+ * last, or NULL. If the bounds of s are guessed, they may be wrong, and the slot may be on a
+ * neighbouring stack. Returns true if this is to be assumed: `other` isn't t, and nothing shows
+ * that the slot is on s. */
 bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 			 const struct pb_stack *s, uint64_t slot);
 static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s,

@@ -35,7 +35,7 @@ static bool frame_is_gone(const struct pb_stack *s)
 {
 	const struct pb_open_call *c = s->within;
 
-	/* the return addresses are compared because without a clock all calls have the same
+	/* the return addresses are compared too, because without a clock all calls have the same
 	 * start */
 	return c && (c->word < (int64_t)s->hi ||
 		     c->start != s->within_start || c->ret != s->within_ret);

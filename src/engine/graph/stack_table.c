@@ -7,11 +7,11 @@
 #include "engine/graph/chains.h"
 
 #define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
-/* If a coroutine goes on in another thread, the slot of its next call is near the slot of its
- * innermost open call: at most this many bytes away. */
+/* If a coroutine goes on in another thread, the slot of its next call is taken to be near the slot
+ * of its innermost open call: at most this many bytes away. */
 #define CONTINUES	8192
-#define FULL		1024		/* after the table was full: number of requests that fail
-					 * without a search */
+#define FULL		1024		/* when a search has found the table full, this number of
+					 * later requests fail without a search */
 
 bool pb_stack_is_idle(const struct pb_stack *s)
 {

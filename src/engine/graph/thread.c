@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Gives each thread one of PB_MAX_THREADS states. A state's word in tcbs[] is 0 if the state is
- * free, and BUSY while the state is being freed. Otherwise it is the TCB of the state's thread. A
- * thread takes a state by a compare-and-swap of that word. Nothing reports the end of a thread. The
- * state of a dead thread is freed when another thread with the same TCB has a hit, or by
- * free_dead(). That function looks at all states when many more states are in use than at its last
- * look.
+ * free, and BUSY while the state of a dead thread is being closed. Otherwise it is the TCB of the
+ * state's thread. A thread takes a state by a compare-and-swap of that word. Nothing reports the
+ * end of a thread. If another thread with the same TCB has a hit, it takes the dead thread's state
+ * over. Other states of dead threads are freed by free_dead(), which looks at all states when many
+ * more states are in use than at its last look.
  *
  * In a forked child all states are free, because they lie in wiped memory. But the thread that
  * forked must get the same state again, because its open calls are found by the state's number.
@@ -32,8 +32,8 @@
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel keeps at least this much room for the main
 					 * thread's stack */
-/* How far struct pthread is searched. It has at least 0x900 bytes, and its mapping may
- * end right after it. */
+/* Number of words of struct pthread that are searched. The struct has at least 0x900 bytes. Its
+ * mapping may end right after it, so no more words may be read. */
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
@@ -49,8 +49,8 @@ static uint32_t high_ever;		/* states with this number or a higher one were neve
 					 * in this process or an ancestor */
 static uint32_t last_epoch;		/* the latest epoch of this process and its ancestors */
 static uint32_t tid_offset;		/* offset of the TID in the TCB; 0: unknown */
-static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB; 0: not yet
-					 * known */
+static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB, in words of 8
+					 * bytes; 0: not yet known */
 static uint64_t main_stack_hi, main_stack_limit, main_tcb;
 
 static uint32_t kernel_tid(void)
@@ -247,7 +247,7 @@ static void free_dead(const struct pb_thread *self, bool now)
 			 __atomic_load_n(&pb_process->nr_live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* The first thread of a child that has a hit sets the PID and epoch of the process. */
+/* Sets the PID and epoch of a forked child. The thread that has the child's first hit does this. */
 static void process_begin(uint32_t tid)
 {
 	uint32_t none = 0, pid;

@@ -37,10 +37,10 @@ struct pb_stack {
 	uint64_t guard;		/* if `exact`: number of bytes from lo on that may not be touched */
 	bool exact;		/* the bounds were reported, not guessed */
 	bool alternate;		/* a thread's alternate stack for signal handlers */
-	struct pb_stack *back;	/* if a handler of which the agent doesn't know has brought the
-				 * thread to this alternate stack: the stack on which the thread was
-				 * interrupted. Otherwise NULL. Set when a thread comes to this
-				 * stack. Without meaning while no thread is on this stack */
+	struct pb_stack *back;	/* Valid only while a thread is on this stack. If a handler of which
+				 * the agent doesn't know has brought the thread to this alternate
+				 * stack, `back` is the stack on which the thread was interrupted.
+				 * Otherwise it is NULL. */
 	bool closing;		/* a thread closes the calls that were left on this stack */
 	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
 	 * call of the own stack with a slot above this stack. The other two members are that call's
@@ -63,8 +63,9 @@ struct pb_thread {
 	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
 					 * stack; otherwise NULL */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
-	uint64_t expected;	/* return slot of a handler that was installed through libc and has
-				 * made no traced call on an alternate stack yet; 0: none */
+	uint64_t expected;	/* if a handler that was installed through libc has begun, and has
+				 * made no traced call on an alternate stack yet: its return slot;
+				 * otherwise 0 */
 	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
 };

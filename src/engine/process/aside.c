@@ -109,7 +109,7 @@ static long start(struct start *s, uint8_t *top, unsigned long flags, struct wai
 	long tid = -EINTR;
 
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
-	/* no handler forks between this and the clone() */
+	/* all signals are blocked, so no handler forks between this and the clone() */
 	*w = (struct waiter){ pb_sys(SYS_getpid), pb_process->epoch };
 	if (w->epoch)
 		tid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
@@ -118,9 +118,10 @@ static long start(struct start *s, uint8_t *top, unsigned long flags, struct wai
 	return tid;
 }
 
-/* When `alive` is cleared, the thread may still count as a thread of the process. As long as it
- * counts, the kernel refuses unshare() and setns() with namespaces that only a single-threaded
- * process may change. Under ptrace, the thread counts until the ptracer has waited for it. */
+/* Waits until the thread doesn't count as a thread of the process any more. It may still count when
+ * `alive` is cleared. As long as it counts, the kernel refuses unshare() and setns() with
+ * namespaces that only a single-threaded process may change. Under ptrace, the thread counts until
+ * the ptracer has waited for it. */
 static int wait_until_gone(long tid, const struct waiter *w)
 {
 	const struct { long sec, nsec; } nap = { 0, GONE_SLEEP_NS };

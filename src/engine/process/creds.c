@@ -187,7 +187,7 @@ static int our_setgroups(size_t n, const gid_t *groups)
 
 /* ---- credentials of one thread: the agent's thread follows the main thread --- */
 
-/* Returns false under a seccomp filter, because the answer can't be found out. */
+/* Under a seccomp filter, returns false, because no system call may be made to find the answer. */
 static bool is_main_thread(void)
 {
 	return !pb_sandboxed && pb_sys(SYS_gettid) == pb_sys(SYS_getpid);

@@ -42,9 +42,9 @@ static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
 static uint32_t filters;	/* result of seccomp_filters() at the start */
-/* The link maps that earlier events have found. If one of them belongs to a module that isn't
- * traced, the module stays untraced. Its code may be running, so the module can't be patched
- * without a stop. */
+/* The link maps that were found at the start or in earlier calls of debug_state(). If one of them
+ * belongs to a module that isn't traced, the module stays untraced. Its code may be running, so the
+ * module can't be patched without a stop. */
 static uint64_t seen[MAX_SEEN];
 static uint32_t nr_seen;
 
@@ -114,8 +114,10 @@ static bool is_new(const struct link_map *l)
 	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
 }
 
-/* A module that makes system calls itself may change signal dispositions or masks unseen. The
- * functions of libc that change them are replaced, but not in a libc of another namespace. */
+/* A module that makes system calls itself may change signal dispositions or masks unseen. If there
+ * is such a module, reads that may fault are turned off. The libc that is present at the start is
+ * an exception, because the functions by which it changes them are replaced. In a libc of another
+ * namespace, which is loaded later, they aren't replaced. */
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
@@ -207,8 +209,8 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 	for (uint32_t i = 0; i < nr; i++)
 		pb_hook_module(list[i]);
 	pb_text_commit(false);
-	/* no thread runs the text of the new modules yet, and the text of other modules isn't
-	 * written */
+	/* the threads needn't be stopped: no thread runs the text of the new modules yet, and the
+	 * text of other modules isn't written */
 	for (uint32_t i = 0; i < nr; i++) {
 		pb_prog_module(list[i]);
 		pb_ftrace_update_module(list[i], false);
@@ -338,7 +340,8 @@ static void look_for_changes(void)
 	err = talk.failed || pb_filtered ? -ENOSYS : pb_aside(report_changes, &talk);
 	if (err == -EINTR) {
 		talk = (struct talk){ .failed = true };
-		pb_sigaction_stand_down();	/* the new modules may not be known */
+		pb_sigaction_stand_down();	/* the child may not know the new modules, which may
+						 * make system calls */
 	}
 	if (err)
 		report_changes(&talk);
@@ -356,7 +359,8 @@ static void debug_state(void)
 		pb_text_lock();
 		deleting = hooked;
 		if (!hooked)
-			pb_text_unlock();	/* RT_CONSISTENT won't be reported here any more */
+			pb_text_unlock();	/* this hook has been removed meanwhile, so it won't
+						 * be called for RT_CONSISTENT */
 	} else if (state == RT_CONSISTENT) {
 		pb_thread_get((uint64_t)__builtin_frame_address(0));	/* in a forked child, sets
 									 * the child's PID */

@@ -10,7 +10,7 @@
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"
 
-/* For pb_replaced_thunks. */
+/* Thunk i of pb_replaced_thunks calls pb_replacements[i]. */
 extern void *pb_replacements[PB_MAX_REPLACED];
 
 void *pb_replacements[PB_MAX_REPLACED];

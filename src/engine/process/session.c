@@ -34,8 +34,9 @@ static void *body(const struct pb_session *s)
  * size of a chunk, because positions are masked. */
 static struct { uint64_t at, size; } reserved;
 
-/* How far the ring is below the agent. The stubs of all libraries are at most 2 GiB below the
- * libraries. If the ring were there too, stubs would have to be made again for another address. */
+/* How far the ring is below the agent. The stubs of a library are made for an address at most 2 GiB
+ * below the library. If the ring took this address, the stubs would have to be made again for
+ * another address. */
 #define RING_BELOW	0x200000000ul
 
 /* Returns how many chunks of the reserve are mapped (abi/ring.h). If address space is limited, most

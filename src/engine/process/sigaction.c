@@ -11,8 +11,8 @@
  * of ours may have faulted (uaccess.h).
  *
  * A table keeps the program's handlers. The table doesn't keep whether a disposition is SIG_DFL or
- * SIG_IGN, because a vfork child shares the table with its parent. Instead the kernel is asked. If
- * the kernel has by_default(), the program has set SIG_DFL.
+ * SIG_IGN, because a vfork child shares the table with its parent, but has dispositions of its own.
+ * Instead the kernel is asked. If the kernel has by_default(), the program has set SIG_DFL.
  */
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -371,9 +371,11 @@ static void give_back(int sig)
 	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
 }
 
-/* If the program has a handler, the kernel keeps pb_signal_entry(), because PCs in our code must
- * still be translated. If the program has set SA_RESETHAND, the kernel now gets this flag. Until
- * now, only take_handler() carried it out. */
+/* Called for SIGSEGV and SIGBUS, when no load of ours may fault any more. If the program has no
+ * handler, sets the program's own disposition in the kernel again. If the program has a handler,
+ * the kernel keeps pb_signal_entry(), because PCs in our code must still be translated. If the
+ * program has set SA_RESETHAND, the kernel now gets this flag. Until now, only take_handler()
+ * carried it out. */
 static void stand_down(int sig)
 {
 	struct action a;

@@ -96,7 +96,8 @@ static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 	if (ret)
 		return ret;
 	/* A child of posix_spawn comes here on a stack of its own, but with the TLS of its
-	 * parent. The parent may have other signals blocked than the child. */
+	 * parent. The parent may have other signals blocked than the child. So on another stack
+	 * than the thread's own, the child must not set `known` if it wasn't set before. */
 	if (is_open(new_mask(how, first_word(old ? old : &mine), set, arg)))
 		give(before || pb_on_own_stack((uint64_t)__builtin_frame_address(0)));
 	return ret;

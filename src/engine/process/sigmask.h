@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include "engine/text/text.h"
 
-/* Replaces libc's functions. False: not all of them exist and can be replaced, so nothing is known
- * of masks. Context: start or the loader's hook, an open batch. */
+/* Replaces libc's functions. False: a function is missing or can't be replaced, so the agent can't
+ * know the threads' masks. Context: start or the loader's hook, an open batch. */
 bool pb_sigmask_hook(struct pb_module *libc);
 /* Asks the kernel for the mask of the calling thread. Context: start, or a thread that begins. */
 void pb_sigmask_ask(void);

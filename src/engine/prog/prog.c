@@ -406,9 +406,9 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 	return room_elsewhere(p, slot);
 }
 
-/* Opens the call, because programs run at its return. If the handler `next` would enter the call in
- * the tree, this function enters the call in place of `next`. Returns the address at which the call
- * goes on. */
+/* Opens the call, because programs run at its return. If the handler `next` would open the call for
+ * the graph tracer, this function does so, too, and the call goes on at the idle handler in place
+ * of `next`. Returns the address at which the call goes on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
 	unsigned mode = pb_graph_mode(p->site, next, *slot);
@@ -433,7 +433,8 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 		record &= run_one(&r, t, p->entry[i], regs) != 0;
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
-	/* the call isn't recorded; with set_graph_notrace, its callees must stay silent, too */
+	/* A program has returned 0, so the call isn't recorded. But pb_open_silent (for functions
+	 * in set_graph_notrace) must still run, because it also keeps the callees unrecorded. */
 	if (!record && next != (uint64_t)pb_open_silent)
 		next = p->idle;
 	return (struct pb_prog_target){ p->nr_return ? watch(p, slot, next) : next, PB_PROG_JUMP };

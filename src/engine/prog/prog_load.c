@@ -88,8 +88,9 @@ static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *
 	return 0;
 }
 
-/* Native code is put into the agent's own image, where unwinders find its frames. If the image has
- * no room left, these pages are used. */
+/* The functions that provided pages before pb_prog_use_pages(). Native code is put into the agent's
+ * own image, because unwinders can unwind through it there. If the image has no room left, these
+ * functions provide the pages. */
 static const struct pb_bpf_pages *other_pages;
 
 static size_t code_used;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Maps the files of eBPF maps that another process made. The descriptor is closed at once, so that
- * the program's table has no descriptor of ours. The mapping keeps the open file, and so also the
- * file's lock. This lock shows other processes that this process lives. The agent doesn't check
- * whether other processes live, because that takes system calls. Processes outside of the program
- * clean up after dead processes.
+ * the program doesn't find a descriptor of the agent in its table. The mapping keeps the file open,
+ * and so also keeps the file's lock. This lock shows other processes that this process lives. The
+ * agent doesn't check whether other processes live, because that takes system calls. Processes
+ * outside of the program clean up after dead processes.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -8,10 +8,10 @@
  * faults, all signals under seccomp, signals whose handler has SA_RESETHAND, and signals whose
  * handler was installed without libc's sigaction(). The handler of such a signal may leave the run
  * by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU slot,
- * a record reserved in a ring buffer, or a lock. When a later run of the thread begins, and its
- * slot is on the same stack and not lower, all of these are given back. If the thread has ended, a
- * later thread may reuse its struct pb_thread. The first run of the later thread then gives them
- * back.
+ * a record reserved in a ring buffer, or a lock. If the return slot of a later run of the thread is
+ * on the same stack and not lower, the handler has jumped. The later run then gives back what the
+ * abandoned run holds. If the thread has ended, a later thread may reuse its struct pb_thread. The
+ * first run of the later thread then gives back what the ended thread's run holds.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -28,8 +28,8 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 
-#define MOST_NESTED	4		/* a handler may interrupt a run and cause another run: the
-					 * largest number of nested runs that are kept */
+#define MOST_NESTED	4		/* largest number of nested runs that are kept. Runs nest if
+					 * a handler interrupts a run, and causes another run */
 #define MOST_HELD	4		/* largest number of records and locks of one run that
 					 * abandon() can give back */
 
@@ -139,7 +139,8 @@ static bool blocked(void)
  * with SA_NODEFER the kernel doesn't block the handler's own signal. Fault signals aren't queued,
  * even if a process has sent them. Fault signals stay unblocked, so a queued one would come again
  * at once, forever. With SA_RESETHAND the kernel has forgotten the handler, so the signal isn't
- * queued either. Without SA_SIGINFO there is no siginfo to queue. */
+ * queued either. Without SA_SIGINFO there is no siginfo to queue, so the signal is sent again
+ * without one. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;

@@ -158,8 +158,8 @@ static void want_returns(struct pb_module *m)
 	}
 }
 
-/* A site that no ops selects any more becomes idle at once. If its text must change, it is
- * added to the batch. */
+/* If no ops selects the site any more, the site becomes idle at once. If the site's text must
+ * change, the site is added to the batch. */
 static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 {
 	struct ftrace_ops *only = NULL;

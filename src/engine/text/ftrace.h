@@ -16,7 +16,8 @@
 
 /* A filter: a list of patterns in the order in which they were written. The forms are "name",
  * "glob*", "!name" (takes functions out) and "glob:mod:module". For each function, the patterns are
- * evaluated in order. So modules that arrive later are filtered, too. */
+ * evaluated in order. The filter keeps the patterns, not the functions that they match, so it also
+ * applies to modules that arrive later. */
 struct ftrace_hash {
 	struct pb_pattern *first, *last;
 };
@@ -45,8 +46,8 @@ int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
 /* Called after hashes or options have changed, or a module has arrived. Updates text and handlers.
- * Returns 0 or -errno. After an error the text is as it was. The caller undoes its change to hashes
- * or options, and calls this function again. */
+ * Returns 0 or -errno. After an error the text is as it was. The caller must then undo its change
+ * to hashes or options, and call this function again. */
 int pb_ftrace_update(bool live);
 /* Removes all ops. The text is again as in the file, except for replaced functions and compiled-in
  * calls. */

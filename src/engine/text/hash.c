@@ -179,8 +179,8 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 			old_last->next = NULL;
 		return err;
 	}
-	/* In the kernel a filter is a set of functions. After the last of them is removed, the
-	 * filter is empty. */
+	/* In the kernel a filter is a set of functions, and is empty once the last function is
+	 * removed. So while the program runs, a filter that selects no function becomes empty. */
 	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }

@@ -46,7 +46,8 @@ void pb_text_unlock(void)
 static bool image_matches(const struct pb_analysis *a, uint64_t bias)
 {
 	if (!a->note_vaddr)
-		return true;	/* without a build ID, only the bytes of each window are compared */
+		return true;	/* There is no build ID to compare. But before a window is patched,
+				 * its bytes are compared with the file's. */
 	return !memcmp((const void *)(bias + a->note_vaddr), a->build_id, a->build_id_len);
 }
 

@@ -99,8 +99,9 @@ uint64_t pb_text_not_near(uint64_t pc);
 /* A batch. After pb_text_begin(), call pb_text_change() for each site that is to be patched (on) or
  * restored, and then pb_text_commit(). A site is refused (flags, reason) if its bytes differ from
  * the file, or if no stub is in reach. pb_text_commit() returns 0 or -errno. After an error the
- * text is as it was, except for sites that couldn't be restored either. The batch may be tried
- * again. live: other threads may be running, so they are stopped. */
+ * text is as it was before the batch. But if the threads couldn't be stopped for the undo either,
+ * some sites keep their new text. The batch may be tried again. live: other threads may be running,
+ * so they are stopped. */
 void pb_text_begin(void);
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on);
 /* Called after a failed batch. Finds out which jumps of the site the text has, and sets the site's
@@ -112,7 +113,7 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
 	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_SLOT));
 }
 /* In a batch: turns the compiled-in calls of m into nops, or (on = false) back into calls. Calls
- * that already have the wanted form, or lie under a jump, are left alone. */
+ * that already have the wanted form, or that a jump has overwritten, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
 

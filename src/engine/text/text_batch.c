@@ -95,8 +95,9 @@ void pb_text_begin(void)
 	batch_error = 0;
 }
 
-/* Another thread may fork while a part's memory is moved or freed, and the child may use the part,
- * too. So max is 0 meanwhile: a part with max 0 has no memory, and gets new memory. */
+/* If another thread forks while a part's memory is moved or freed, the part's pointer may be
+ * invalid in the child. So max is 0 meanwhile: a part with max 0 counts as a part without memory,
+ * and the child maps new memory for it. */
 static void take_memory(struct part *part)
 {
 	part->max = 0;

@@ -181,7 +181,7 @@ uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w
 	for (long i = pb_fn_lower(an, window + ABOVE); i >= 0 && !at; i--) {
 		struct pb_fn *host = &an->fns.v[i];
 
-		/* a long function may begin far before the window and still reach it */
+		/* a host may be MAX_HOST bytes long, so it may begin that far before the window */
 		if (host->addr + MAX_HOST < window || an->slot_work++ > MAX_WORK)
 			break;
 		if (host != f && host->addr + host->size + BELOW > window && is_host(an, host))

@@ -74,8 +74,9 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* Appends the bytes that follow w's old recipe to an->recipes, right after w's new recipe. These
- * bytes are the slot's bytes, or a second recipe. */
+/* The bytes after a window's recipe are the slot's bytes, or a second recipe. They must come after
+ * w's new recipe, too, which is now the last in an->recipes. So this function copies them from w's
+ * old recipe to the end of an->recipes. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);

@@ -246,7 +246,8 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 
 static void classify(struct search *s, struct pb_fn_exit *e)
 {
-	/* if the unit can't be decoded, its bytes may not even be in the file */
+	/* if the unit can't be decoded, its bytes may not even be in the file, and is_live() must
+	 * not look for them */
 	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
 	e->live = true;

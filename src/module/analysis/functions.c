@@ -150,7 +150,7 @@ static void from_fde(struct pb_an *an, size_t i)
 	if (f.addr % FUNCTION_ALIGN && !is_called(r, f.addr))
 		return;
 	/* in a stripped loader, the functions that bind calls can't be distinguished from other
-	 * functions */
+	 * functions, so all functions without a name are refused */
 	if (an->is_loader)
 		f.refused = PB_REFUSED_LOADER;
 	set_start(an, &f, fde->ra_undefined);

@@ -24,7 +24,7 @@
 #define REL	0x80		/* the immediate is a relative target */
 #define GROUP	0x100		/* ModRM.reg or REX changes the meaning: look_at_group() */
 #define ZEXT	0x200		/* the immediate isn't sign-extended */
-#define MEM	0x400		/* ModRM names memory */
+#define MEM	0x400		/* ModRM must name memory */
 #define IS(x)	((uint16_t)(PB_INSN_##x << 12))
 
 #define NP	(N | P66)

@@ -24,7 +24,7 @@ static bool in_table(const char *const *table, size_t n, const char *name, size_
 #define IN(table, name, len) in_table(table, pb_array_size(table), name, len)
 
 /* Any lazily bound call and any TLS access may run these functions, even a call or an access of the
- * agent. */
+ * agent. So they are not traced. */
 static const char *const loader[] = {
 	"_dl_runtime_resolve*", "_dl_runtime_profile*", "_dl_fixup", "_dl_profile_fixup",
 	"_dl_tlsdesc_*", "__tls_get_addr*", "___tls_get_addr*", "__tls_get_addr_slow",

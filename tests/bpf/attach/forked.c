@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* forked.bpf.c kills the child while a record is reserved. After that, the parent makes 50 more
- * calls. */
+/* The eBPF program of forked.bpf.c kills the child after it has reserved a record in the child.
+ * After that, the parent makes 50 more calls. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

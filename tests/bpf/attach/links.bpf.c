@@ -24,7 +24,7 @@ SEC(SECTION) int probe(void *ctx)
 	return count(0);
 }
 
-/* always attached */
+/* the target always has main(), so this program is attached whatever SECTION is */
 SEC("uprobe/links:main") int begins(void *ctx)
 {
 	return count(1);

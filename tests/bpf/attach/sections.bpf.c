@@ -21,7 +21,7 @@ static int count(int key)
 	return 1;
 }
 
-SEC("uprobe.multi/target:[an][di][dn]*") int entries(void *ctx)		/* add, nine */
+SEC("uprobe.multi/target:[an][di][dn]*") int entries(void *ctx)		/* matches add and nine */
 {
 	return count(0);
 }

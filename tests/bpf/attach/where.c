@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The libraries of test_links in run_attach. The option -DWHERE=N makes where() return a different
- * number in each library. */
+/* run_attach compiles this file once for each library of test_links. In each library, where()
+ * returns another number, because each is compiled with another -DWHERE=N. */
 int where(void)
 {
 	return WHERE;

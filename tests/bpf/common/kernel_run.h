@@ -29,7 +29,8 @@ struct kernel_prog {
 #define KERNEL_AROUND	16
 uint32_t kernel_prog_wrap(const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 			  struct bpf_insn *all);
-#define KERNEL_DONE	2	/* what the XDP program returns (XDP_PASS) */
+#define KERNEL_DONE	2	/* XDP_PASS: the XDP program returns it if it has called the
+				 * subprogram */
 /* Loads the program. Returns 0, or -errno with the verifier's log. */
 int kernel_prog_load(struct kernel_prog *p, const struct bpf_insn *insns, uint32_t nr, uint32_t len,
 		     char *log, uint32_t log_size);

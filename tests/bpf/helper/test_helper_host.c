@@ -388,8 +388,8 @@ static void events(void **state)
 	pb_bpf_map_close(&map);
 }
 
-/* Tests a program in a signal handler whose thread already holds the lock. This program doesn't get
- * the lock, and its unlock doesn't release the lock. */
+/* A program takes a lock. A signal handler interrupts the program, and runs another program in the
+ * same thread. The second program doesn't get the lock, and its unlock doesn't release the lock. */
 static void locks(void **state)
 {
 	struct pb_bpf_map_spec spec = {

@@ -63,8 +63,8 @@ static void same_attributes(const struct bpf_map *m, const struct pb_bpf_object_
 	SAME("type", o->name, bpf_map__type(m), o->attr.type);
 	SAME("key size", o->name, bpf_map__key_size(m), o->attr.key_size);
 	SAME("value size", o->name, bpf_map__value_size(m), o->attr.value_size);
-	/* libbpf adjusts the size of a ring buffer at open, and the size of a perf event array at
-	 * load */
+	/* When libbpf opens an object, it adjusts the size of a ring buffer, but not yet the size
+	 * of a perf event array. With 0 processors, pb_bpf_object_map_attr() does the same. */
 	SAME("entries", o->name, bpf_map__max_entries(m), pb_bpf_object_map_attr(o, 0).max_entries);
 	SAME("flags", o->name, bpf_map__map_flags(m), o->attr.flags);
 	SAME("node", o->name, bpf_map__numa_node(m), o->numa_node);
@@ -138,7 +138,8 @@ static void same_progs(struct bpf_object *theirs, const struct pb_bpf_object *ou
 			differ("section of %s: %s, %s", o->name, bpf_program__section_name(p),
 			       o->section);
 		SAME("type", o->name, bpf_program__type(p), o->guessed ? 0 : o->type);
-		/* struct_ops programs get their attach type from the structure */
+		/* libbpf computes the attach type of a struct_ops program from the structure that
+		 * names the program. Our loader doesn't, so the attach types aren't compared. */
 		if (o->type != BPF_PROG_TYPE_STRUCT_OPS)
 			SAME("attach type", o->name, bpf_program__expected_attach_type(p),
 			     o->guessed ? 0 : o->attach_type);

@@ -98,8 +98,8 @@ def command(top, source, out):
     headers = kernel_headers()
     if headers is None:
         return "echo 'error: linux-headers-amd64 is missing' >&2; false"
-    # the samples' Makefile does the same: clang makes LLVM IR for the host, and llc makes eBPF from
-    # the LLVM IR
+    # As in the samples' Makefile, clang compiles the source to LLVM IR for the host, and llc then
+    # compiles the LLVM IR to eBPF.
     first = CLANG + ["-nostdinc"] + headers + ["-I" + tests, "-I" + os.path.dirname(source.path), "-I" + tree +
              "/tools/lib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
              "-D__KERNEL__", "-D__BPF_TRACING__", "-DKBUILD_MODNAME='\"x\"'", "-include",

@@ -386,8 +386,8 @@ static void fitting(struct pair *p, uint32_t type)
 		break;
 	case BPF_MAP_TYPE_LRU_HASH:
 	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
-		a->max_entries = 1000;	/* large enough to evict no element: the kernel may evict
-					 * other elements than our map */
+		a->max_entries = 1000;	/* so large that no element is evicted, because the kernel
+					 * may evict other elements than our map */
 		break;
 	}
 	if (type == BPF_MAP_TYPE_HASH && rnd(2))

@@ -159,7 +159,8 @@ static uint32_t take_all(struct pb_bpf_map *m, uint32_t room)
 	return nr;
 }
 
-/* All elements are in one bucket. */
+/* Reads a map in batches. All elements of the map are in one bucket. In the first round, a batch
+ * has no room for the whole bucket. */
 static void full_bucket(void **state)
 {
 	for (uint32_t room = FULL - 5; room <= FULL; room += 5) {
@@ -317,7 +318,7 @@ static void locks(void **state)
 	assert_int_not_equal(value[1], 0);
 	pb_bpf_map_unlock(&m, value);
 	assert_int_equal(value[1], 0);
-	/* the lock is held by a process that has died */
+	/* if the process that holds the lock has died, an update takes the lock over */
 	pid = fork();
 	if (!pid) {
 		int fd = reopen(m.fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Runs random programs on all engines and in this machine's kernel. The engines are the
- * interpreter, the JIT, the JIT with blinded constants and the JIT without newer instructions.
- * Results and memory must be the same.
+ * interpreter, the JIT, the JIT with blinded constants, and the JIT without the instructions of
+ * newer processors. Results and memory must be the same.
  *
  *	bpf_fuzz_exec [--seconds N] [--seed N] [--inputs N] [--programs N] [--no-kernel]
  *		[--only PROGRAM] [--show]
@@ -120,7 +120,8 @@ static void run_one(const struct engine_prog *p, enum engine e, const uint8_t *i
 	uint8_t *mem = memory();
 
 	memcpy(mem, in, GEN_MEMORY);
-	/* as in the kernel, the program may read the 8 bytes after the memory */
+	/* the program may read the 8 bytes after its memory, and in the kernel's packet they are
+	 * zero at the start */
 	memset(mem + GEN_MEMORY, 0, 8);
 	o->result = engine_prog_run(p, e, mem, GEN_MEMORY);
 	memcpy(o->mem, mem, GEN_MEMORY);
@@ -164,8 +165,9 @@ static void reduce(uint32_t nr, const uint8_t *in)
 			struct bpf_insn was[2] = { insns[i], insns[i + 1] };
 			bool two = was[0].code == (BPF_LD | BPF_IMM | BPF_DW);
 
-			/* keep stores to the stack: the kernel accepts reads of an uninitialized
-			 * stack, but their results may differ */
+			/* Keep stores to the stack. Without them, the program may read
+			 * uninitialized stack. The kernel accepts such reads, but then results
+			 * may differ for this reason alone. */
 			bool fills_stack = (BPF_CLASS(was[0].code) == BPF_ST ||
 					    BPF_CLASS(was[0].code) == BPF_STX) &&
 				was[0].dst_reg == 10 && BPF_MODE(was[0].code) == BPF_MEM;
@@ -242,7 +244,7 @@ static int run_inputs(uint64_t program, uint32_t nr, const struct engine_prog *p
 }
 
 /* Verifies and resolves the program. Runs the resolved program on each engine, with some of the
- * inputs. The original program on the interpreter must give the same outcomes. */
+ * inputs. The outcomes must be the same as for the original program on the interpreter. */
 static int run_verified(uint64_t program, uint32_t nr, const struct engine_prog *plain)
 {
 	static struct bpf_insn all[GEN_MOST_INSNS + KERNEL_AROUND];

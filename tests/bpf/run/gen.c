@@ -179,8 +179,8 @@ static void unary(struct gen *g)
 	}
 }
 
-/* Makes a load or store of size `code` at address base + off. `but` is a register that the access
- * must not use; 15 excludes no register. */
+/* Makes a load or store of size `code` at address base + off. `but` is a register that the
+ * instruction must neither load into nor store; 15 excludes no register. */
 static void access_at(struct gen *g, uint8_t base, int16_t off, uint8_t code, uint8_t but)
 {
 	switch (below(g, 3)) {
@@ -239,8 +239,8 @@ static void packet_access_by_reg(struct gen *g)
 	put(g, BPF_MOV64_IMM(e, imm(g)));
 }
 
-/* Loads from the stack at an offset in a register. Makes no store at such an offset, because Linux
- * 6.18 may still rely on the old value of the stack slot after such a store. */
+/* Loads from the stack at an offset in a register. Makes no store at such an offset: after such a
+ * store, the verifier of Linux 6.18 may still rely on the old value of the stack slot. */
 static void stack_load_by_reg(struct gen *g)
 {
 	uint8_t p = target(g);
@@ -275,12 +275,13 @@ static void atomic(struct gen *g)
 	put(g, BPF_ATOMIC_OP(wide ? BPF_DW : BPF_W, op, base, src, off));
 	if (by_reg)
 		put(g, BPF_MOV64_IMM(base, imm(g)));
-	/* Linux 6.18 doesn't always clear the upper half of r0, so the program clears it */
+	/* after a 4-byte compare-and-exchange, Linux 6.18 doesn't always clear the upper half of
+	 * r0, so the program clears it */
 	if (op == BPF_CMPXCHG && !wide)
 		put(g, BPF_ALU32_REG(BPF_MOV, 0, 0));
 	/* The verifier of Linux 6.18 also loses the precision of a fetched value. As a result, it
-	 * removes branches that are taken. So the program stores the value in the packet and loads
-	 * it again. After that, the verifier knows nothing about the value. */
+	 * may remove branches that the program takes. So the program stores the value in the packet
+	 * and loads it again. After that, the verifier knows nothing about the value. */
 	if (op & BPF_FETCH) {
 		src = op == BPF_CMPXCHG ? 0 : src;
 		off = (int16_t)below(g, GEN_MEMORY - 7);

@@ -2,9 +2,9 @@
 /*
  * Random programs that a verifier should accept. At the start, r1 is the address of a packet, and
  * r3 is the packet's end. The packet's first GEN_MEMORY bytes are the program's memory; 8 bytes
- * follow them (kernel_run.h). The programs access this memory and their stack. They also branch,
- * loop, and call their own subprograms. They return a hash of the stack and of all registers that
- * hold numbers.
+ * for the result follow them (kernel_run.h). The programs access this memory and their stack. They
+ * also branch, loop, and call their own subprograms. They return a hash of the stack and of all
+ * registers that hold numbers.
  */
 #ifndef TESTS_BPF_GEN_H
 #define TESTS_BPF_GEN_H

@@ -227,8 +227,9 @@ void frames_are_a_chain(void **state)
 	for (int n = 0; n < nr_trace; n++)
 		inside += (uint64_t)trace[n] - code < p->jited_len;
 	assert_int_equal(inside, 4);
-	/* Outside of this function, both traces must have the same frames. The loop skips two
-	 * frames of outer[], because a sanitizer's backtrace() adds a frame. */
+	/* Outside of this function, both traces must have the same frames. The loop skips
+	 * outer[0] and outer[1]: one is this function's frame, and a sanitizer's backtrace() may
+	 * add another frame before it. */
 	assert_true(nr_trace > nr_outer && nr_outer > 3);
 	for (int n = 1; n < nr_outer - 1; n++)
 		assert_ptr_equal(trace[nr_trace - n], outer[nr_outer - n]);

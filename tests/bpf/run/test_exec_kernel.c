@@ -53,7 +53,8 @@ static void same(const struct own_run *a, const struct own_run *b, const char *w
 static const struct chain {
 	const char *name;
 	const char *progs[MOST_PROGS];		/* the test runs the first program */
-	int calls;				/* how many programs run; -1: not known, but the
+	int calls;				/* how often a program starts, which the packet's
+						 * first byte counts; -1: not known, but the
 						 * kernel must have the same number */
 } chains[] = {
 	{ "itself", { COUNT TAIL("0") "r0 = 7\n exit" }, 34 },

@@ -64,8 +64,9 @@ class Lineardist(Tool):
 
 class Stackcount(Tool):
     """If two stacks hash to the same slot of the map, the second stack is lost. Therefore, the map
-    has many slots. A value of 32 bytes holds only four addresses, all of the program's own
-    functions. These addresses don't change between runs, so each run uses the same slots."""
+    has many slots. A value of 32 bytes holds only the four innermost addresses of a stack. These
+    are addresses in the program itself, which are the same in each run. So each run uses the same
+    slots."""
     maps = ("stacks:max_entries=16384,value_size=32",)
 
     def summary(self, found):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tools that trace how a program uses the system: memory, locks, files, connections. In the test of
-payments, several processes run a pinned program."""
+"""Tools that trace how a program uses the system: memory, locks, files, connections. The test
+of payments is different: several processes run a pinned eBPF program."""
 import collections
 import os
 import shutil
@@ -157,7 +157,7 @@ class Filedist(OnFiles):
 
 
 class Libcalls(OnFiles):
-    kernel = False          # in the kernel, these sections are kprobes, not probes of the process
+    kernel = False          # to libbpf, these sections name functions of the kernel, not of libc
 
     def summary(self, found):
         numbers = {unpack("I", k): unpack("QQ", v)[0] for k, v in found.values("by_number")}

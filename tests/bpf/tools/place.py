@@ -26,8 +26,9 @@ class Place:
     def build(self, name):
         if name not in self.programs:
             out = os.path.join(self.work, name)
-            # stacks are unwound by frame pointers; the test reads addresses from the file, so the
-            # program is linked with -no-pie, which fixes its addresses
+            # The tools unwind stacks by frame pointers, so the program has them. The tests read
+            # addresses of functions from the file. With -no-pie, the running program has the same
+            # addresses.
             subprocess.run(["gcc", "-O2", "-g", "-gbtf", "-no-pie", "-fno-omit-frame-pointer",
                             "-fno-optimize-sibling-calls", "-pthread", "-o", out,
                             self.source(name + ".c")],

@@ -413,8 +413,8 @@ static void kernel(const char *path, const char *name, const struct wish *w, boo
 	err = it ? bpf_object__load(o) : -ENOENT;
 	if (unpriv)
 		set_caps(true);
-	/* an empty log means that loading failed before the verifier started: at a map, at BTF, or
-	 * in libbpf */
+	/* If the load failed and the log is empty, the verifier never started: the failure was at a
+	 * map, at BTF, or in libbpf. Then there is no verdict. */
 	if (!err || log_text[0])
 		verdict(unpriv ? "kernel_unpriv" : "kernel", -err, false);
 	if (!err)

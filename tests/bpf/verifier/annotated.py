@@ -206,7 +206,8 @@ CALL = "call bpf_get_smp_processor_id"
 def our_form(file, patterns):
     """Returns the patterns in the form of our rewritten programs. In this form, instructions have
     no numbers, CALL replaces PROCESSOR, and calls have names. Returns None for the tests of
-    divisions by -1. Our engines handle these divisions, so we don't rewrite them."""
+    divisions by -1: our engines handle these divisions, so our programs have no rewritten
+    instructions to compare."""
     out = []
     if file == "verifier_sdiv" and patterns:
         return None

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests of the table of Linux 6.1 for which a later kernel has another verdict or message. The
- * later kernel is Linux 6.12, or Linux 6.18 where a comment says so. In one test, only Patchbay's
- * message differs from the table.
+ * Lists tests of Linux 6.1's table of verifier tests for which a later kernel has another verdict
+ * or message than the table. Patchbay must agree with the later kernel. It is Linux 6.12, or Linux
+ * 6.18 where a comment says so. One test is here for another reason: only Patchbay's message
+ * differs from the table.
  */
 #ifndef PB_TEST_KERNEL_CHANGES_TABLE_H
 #define PB_TEST_KERNEL_CHANGES_TABLE_H
@@ -14,14 +15,16 @@ static const struct change {
 	const char *descr, *message, *unpriv;	/* unpriv: the message without privileges, if it
 						 * differs from `message` */
 	bool accepted, privileged;	/* accepted: the later kernel accepts the program;
-					 * privileged: only with privileges */
+					 * privileged: it does so only if the loader has
+					 * privileges */
 } changes[] = {
 	/* 6.12 deduces signed bounds from unsigned bounds, and unsigned bounds from signed
 	 * bounds */
 	{ "bounds checks mixing signed and unsigned, variant 10", .accepted = true,
 	  .privileged = true },
-	/* 6.18 computes the result of a negation, so it knows a number in these three tests; in the
-	 * first two tests, both paths therefore have the same mask */
+	/* 6.18 computes the result of a negation, so in these three tests it knows the value of a
+	 * number; in the first two tests, the mask of the pointer arithmetic is therefore the same
+	 * on both paths */
 	{ "map access: known scalar += value_ptr unknown vs unknown (lt)", .accepted = true },
 	{ "map access: known scalar += value_ptr unknown vs unknown (gt)", .accepted = true },
 	{ "check deducing bounds from const, 10", "R0 tried to subtract pointer from scalar",
@@ -40,6 +43,7 @@ static const struct change {
 	  .privileged = true },
 	/* 6.12 checks a store of a constant like a store of a register */
 	{ "context stores via ST", "invalid bpf_context access off=8 size=8" },
+	/* 6.12 has another message for the release of a pointer with an offset */
 	{ "ringbuf: invalid reservation offset 1",
 	  "R1 must have zero offset when passed to release func" },
 	/* 6.12 also knows the low bytes of a spilled number (these two tests read two bytes) */
@@ -47,7 +51,7 @@ static const struct change {
 	{ "Spill u32 const scalars.  Refill as u64.  Offset to skb->data", .accepted = true },
 	/* in 6.12, a spilled number has an id */
 	{ "direct packet access: test23 (x += pkt_ptr, 4)", "R5(id=3,off=0,r=0)" },
-	/* 6.12's backtracking also marks the copies of a register if the same branch bounded them;
+	/* if a branch bounded a register and its copies, 6.12's backtracking marks the copies, too;
 	 * its log names the registers */
 	{ "precise: test 1",
 	  "26: (85) call bpf_probe_read_kernel#113\t"

@@ -78,8 +78,8 @@ void table_open_maps(void)
 				.attr = specs[i].attr, .types = specs[i].types, .name = "test_map"
 			};
 	}
-	/* a map's shared memory doesn't have the names of types, so they are set here, in this
-	 * process's view of the map */
+	/* Map 22 has pointers to named types. A map's shared memory doesn't have the names, so
+	 * they are set here, in this process's view of the map. */
 	table_maps[22].types = specs[22].types;
 	table_maps[4].objects = &objects[0];
 	table_maps[5].objects = &objects[1];

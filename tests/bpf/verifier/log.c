@@ -42,8 +42,8 @@ static int verdict(bool good, uint32_t level, struct pb_bpf_text *log)
 	return verdict_of(insns, sizeof insns / sizeof *insns, level, log);
 }
 
-/* Tests logs of many sizes. The largest buffer has room for the whole log. Each buffer of more than
- * 300 bytes must get the end of the whole log. */
+/* Tests log buffers of many sizes. First, a large buffer gets the whole log. Then each buffer of
+ * more than 300 bytes must get the end of the whole log. */
 static void test_verdict_with_little_room(void **state)
 {
 	static char all[4 << 20], some[1 << 16];

@@ -137,7 +137,8 @@ static void test_endless(void **state)
 }
 
 /* Registers are the same in each iteration, but the spilled number differs. When the second
- * iteration starts, no instruction has needed the number's precise value yet. */
+ * iteration starts, no instruction has needed the number's precise value yet. Even so, the verifier
+ * must not take the first loop for endless. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"
@@ -265,7 +266,7 @@ static void test_elements(void **state)
 }
 
 /* The program has two iterators. Each iteration advances one of them, destroys the other, and makes
- * the other anew. */
+ * the other anew. So the loop may never end, and the verifier must refuse the program. */
 static void test_iterators_that_renew_each_other(void **state)
 {
 	refused(NEW(8, 0, 9) NEW(16, 0, 9)
@@ -314,7 +315,8 @@ static void test_drained(void **state)
 		"way" #k ": "
 
 /* The loop's body has thousands of paths, so an iteration ends in thousands of states. The verifier
- * doesn't keep all of them. In each state, the origin of r6 must be precise. */
+ * doesn't keep all of them. After the loop, r6 is an offset to the stack. So in each of these
+ * states, the verifier must mark the value from which r6 comes as precise. */
 static void many_ends(const char *last, bool good)
 {
 	char source[4000];

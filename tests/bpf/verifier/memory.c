@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests how much memory the verifier, the resolver and the JIT need for the worst programs. Each
- * kind of program reaches the limits on instructions or branches. A separate process verifies,
- * resolves and compiles the program. The test limits the peak resident size of this process, and
- * checks the verdict.
+ * kind of program comes near one of the verifier's limits, for example the limit on instructions or
+ * on branches that wait to be walked. A separate process verifies, resolves and compiles the
+ * program. The test limits the peak resident size of this process, and checks the verdict.
  *
  *	memory [KIND...]	tests these kinds, or all; MEMORY=1 prints the memory of each kind
  */
@@ -142,7 +142,8 @@ static void deep_path(void)
 	deep(long_path_in_callee, 8);
 }
 
-/* Makes as many branches as may wait to be walked. */
+/* Makes many branches. After each branch, one of its two paths waits to be walked. Almost as many
+ * paths wait as the verifier allows. */
 static void wait_body(void)
 {
 	uint32_t n;

@@ -411,8 +411,8 @@ static void test_random(void **state)
 		size_t nx = around(&a, x), ny = around(&b, y), nr = 0;
 		struct pair p[MEMBERS * MEMBERS];
 
-		/* in some rounds, makes the second operand a constant, because the verifier must
-		 * know the amount of a shift */
+		/* The verifier deduces the result of a shift only if it knows the amount. So in
+		 * some rounds, the second operand is a constant. */
 		if (!(next() % 4)) {
 			describe(&b, next() % 70, 0);
 			y[0] = b.wide.umax;
@@ -447,8 +447,8 @@ static void alu(struct reg *d, unsigned op, const struct reg *s, int bits)
 	assert_int_equal(pbv_scalar_alu(&env, &insn, d, s), 0);
 }
 
-/* Tests operations on unknown numbers. For example, programs that compute a histogram's slot
- * combine shift amounts by |=. */
+/* Tests operations on numbers of which at most the bounds are known. Such operations are common.
+ * For example, programs that compute a histogram's slot combine shift amounts by |=. */
 static void test_unknown_operands(void **state)
 {
 	struct reg a, b;
@@ -512,7 +512,8 @@ static void test_halves(void **state)
 	pbv_compare_learn(&a, &b, BPF_JSGT, true, 32);
 	assert_int_equal(a.wide.smin, 11);
 	assert_int_equal(a.wide.umax, 1000);
-	/* the number has signed bounds and an unsigned bound */
+	/* the signed bounds -5 and 7, and the unsigned bound 100, together exclude negative
+	 * numbers */
 	scalar(&a);
 	a.wide.smin = -5;
 	a.wide.smax = 7;

@@ -37,9 +37,9 @@ static int verdict(uint32_t type, uint32_t attach_type, int off, int size, bool 
 }
 
 /*
- * Returns whether we may refuse an access that the kernel allows. For tracepoints, the kernel
- * compares a signed offset with a size. So the kernel lets programs read before the record. This is
- * the only case in which we are stricter.
+ * Returns whether we may refuse an access that the kernel allows. There is only one such case. For
+ * tracepoints, the kernel compares the offset with sizeof(void *). This comparison is unsigned, so
+ * a negative offset passes, and a program may read before the record.
  */
 static bool is_stricter(uint32_t type, int off, bool write)
 {

@@ -220,7 +220,8 @@ static void *thread(void *arg)
 			sink = by_pointer(i);
 			c->after = now();
 		}
-		/* landed() sets `after` of tail_of()'s call */
+		/* landed() sets `after` of tail_of()'s call. c[1] is the call of landed(), which
+		 * returns to here. */
 		{
 			struct call *c = &calls[nr_calls++];
 
@@ -230,8 +231,9 @@ static void *thread(void *arg)
 			c[1].after = now();
 		}
 		CALL(jumps, i);
-		/* longjmp() has left the call of out(); the tracer ends this call when it notices
-		 * the jump: at the latest when jumps() returns */
+		/* longjmp() ended the call of out(), so CALL() didn't set its `after`. The tracer
+		 * ends this call when it notices the jump, at the latest when jumps() returns. So
+		 * `after` is set here. */
 		for (unsigned k = nr_calls; k--;) {
 			if (calls[k].name[0] == 'o') {
 				calls[k].after = now();

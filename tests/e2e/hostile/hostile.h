@@ -12,8 +12,8 @@
  *   processes	makes processes and ends them
  *   resources	closes, changes or forbids what the tracer uses: descriptors, memory, environment,
  *		privileges, system calls
- *   signals	handles, blocks or sends signals, also at faults
- *   stacks	makes its own stacks, or needs a whole stack
+ *   signals	handles, blocks or sends signals; causes faults
+ *   stacks	makes its own stacks, or uses nearly all of a stack
  *   threads	makes, ends or blocks many threads
  *   unwinding	leaves calls by jumps or exceptions, or walks over calls
  *
@@ -30,14 +30,14 @@
  *			ancestors end in PATH (a/b: b's caller is a). If there are several PATHs,
  *			one of them must match. Without PATH, any ancestors will do
  *   @calls FUNC N	FUNC was called N times (>=N: at least)
- *   @no_return N [M]	at most N calls may be recorded without their return; with eBPF programs at
- *			returns, at most M
+ *   @no_return N [M]	at most N calls may be recorded without their return. If eBPF programs are
+ *			attached to the program's returns, the limit is M
  *   @lost N		at most N calls may be lost when only the program's own functions are traced
  *   @serve N		also run the program with control files, and change the text N times
  *			during that run (see may_end())
- *   @timeout N		the bare run needs less than N seconds on an idle machine;
- *			pbtest.PATIENCE times N seconds count as a hang. For a traced run, N is
- *			multiplied by four, and 20 is added
+ *   @timeout N		the bare run needs less than N seconds on an idle machine. A run that takes
+ *			longer than pbtest.PATIENCE times N seconds counts as hung. For a traced
+ *			run, N is multiplied by four, and 20 is added
  *   @stdin wait S	the program ends when it gets a byte. In the bare run, run_hostile sends the
  *			byte S seconds after the program has printed "ready" to stderr. In a
  *			traced run, the byte comes at once; in the run of @serve, after the changes

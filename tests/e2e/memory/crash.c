@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mapping without the flag "dd" is in a core file. Unlinked shared memory counts as a whole. All
- * resident pages of a private mapping count if one of its pages was written. */
+/* A core file has only mappings without the flag "dd" (don't dump). Of these mappings, unlinked
+ * shared memory counts as a whole. If a page of a private mapping was written, all resident pages
+ * of the mapping count. */
 static void print_dumped(void)
 {
 	char line[4096], perms[8], path[4096] = "";

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #define THREADS	8
-#define ROUNDS	100		/* A round takes 20 ms. During these rounds, the recorder looks for
-				 * dead threads, and no chunk gets full */
+#define ROUNDS	100		/* of 20 ms each: long enough that the recorder looks for dead
+				 * threads meanwhile, but too few calls to fill a chunk */
 
 static volatile unsigned long sink;
 static unsigned long *calls;

@@ -31,8 +31,8 @@ LEVEL(2, f3(x))
 LEVEL(1, f2(x))
 
 /* by_exit() has a ret to which a jump leads. The window of another exit (the bytes that a patch of
- * that exit may overwrite) begins right after this ret. "far" has no room for a trampoline slot,
- * that is, for a long jump to which a short jump in place of the ret could lead. */
+ * that exit may overwrite) begins right after this ret. "far" has no room for a trampoline slot. A
+ * trampoline slot is a long jump. A short jump that replaces the ret would jump to this slot. */
 __asm__(
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler sees each instruction of calls with all kinds of exits. Whenever the program counter or
- * a register other than rsp changes, the program prints a line with them. The program is linked at
- * a fixed address, so that runs can be compared.
+ * The program single-steps calls with all kinds of exits. For each step that changes the program
+ * counter or a register other than rsp, the program prints a line with the registers. It is linked
+ * at a fixed address, so that runs can be compared.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -46,8 +46,8 @@ __asm__(
 	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\n"
 	"E cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
-	/* "far" has no room for a trampoline slot (a long jump to which a short jump in place of
-	 * the ret could lead). So the ret's jump shares bytes with a second jump */
+	/* A trampoline slot is a long jump; a short jump that replaces the ret would jump to this
+	 * slot. "far" has no room for a slot. So the ret's jump shares bytes with a second jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\nfar\n"
 	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n"

@@ -26,7 +26,8 @@
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset \reg, 0
 	.endm
-	/* As in GCC's unwind tables, the register's value is still read from the word below rsp. */
+	/* Has no .cfi_restore, like code that GCC compiles. So after the pop, unwinders still read
+	 * the register's value from the stack, from the word that is now below rsp. */
 	.macro pop_reg reg
 	pop	%\reg
 	.cfi_adjust_cfa_offset -8
@@ -100,7 +101,7 @@ F call_framed
 	ret
 E call_framed
 
-/* two levels */
+/* its callees make calls, too */
 T t_tree, 6
 	push_reg rbx
 	mov	%rdi, %rbx
@@ -124,8 +125,8 @@ T t_mark, 7
 	ret
 E t_mark
 
-/* recurses as deep as earlier calls. When these calls begin, the agent closes the earlier calls
- * that a jump has skipped */
+/* recurses as deep as earlier calls went. When a call of t_flush() begins, the agent closes the
+ * earlier calls that a jump has skipped */
 T t_flush, 8
 	test	%edi, %edi
 	jz	1f

@@ -162,7 +162,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 		put_pc(acted_at, sizeof(acted_at), pc);
 		act_now();
 	}
-	/* the signal comes when this handler returns, so it interrupts the same instruction */
+	/* SIGUSR1 comes when this handler returns, so it interrupts the same instruction */
 	if (both)
 		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);
 	errno = error;

@@ -32,7 +32,7 @@ def holes(data, mark_site):
     """Returns the number of reserved words that were never written, by thread and by mark."""
     found, marks = collections.Counter(), collections.Counter()
     for tid, words, last in chunks(data):
-        end = min(len(words), (LIMIT - HEADER) // 8)        # no record begins after `end`
+        end = min(len(words), (LIMIT - HEADER) // 8)        # no record begins at `end` or later
         while end and not words[end - 1]:
             end -= 1
         at = 0
@@ -50,8 +50,8 @@ def holes(data, mark_site):
             elif site == mark_site and (kind == 1 or (not kind and word >> 2 & 0x3f in (END, LONG))):
                 marks[tid] += 1
             at += length or 1
-        # In a full chunk, each zero word at the end was reserved. If an UNDONE record reaches past
-        # `end`, its words aren't counted again.
+        # A chunk that isn't the thread's last one is full. So each zero word at its end was reserved.
+        # If an UNDONE record reaches past `end`, its words aren't counted again.
         if not last:
             found[tid, marks[tid]] += max(0, (LIMIT - HEADER) // 8 - max(end, at))
     return found

@@ -99,7 +99,8 @@ static bool begins_with_mark(const struct scenario *s)
 	return !s->fresh || s->filled || s->room;
 }
 
-/* A stack whose end the agent knows. There is more memory below the stack. */
+/* STACK_SIZE: the size of a stack whose end the agent knows. BELOW: the size of the memory that is
+ * mapped below this stack. */
 #define STACK_SIZE	(256 << 10)
 #define BELOW		(64 << 10)
 /* The address is fixed, because registers hold addresses in the stacks. The registers' values in a

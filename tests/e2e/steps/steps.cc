@@ -272,7 +272,8 @@ static void step_only(const struct choice *c)
 		run_poked(&c->s);
 		return;
 	}
-	/* two times, since on a busy machine one call may take long */
+	/* Makes the call twice. On a busy machine, one call may take so long that it executes other
+	 * instructions than usual. */
 	for (int i = 0; i < (c->flags & LATE ? 1 : 2); i++)
 		run(&c->s, NOTHING, 0);
 	if (c->flags & FILLED)

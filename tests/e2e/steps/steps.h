@@ -147,7 +147,7 @@ struct scenario {
 	enum poke poke;
 };
 
-extern const char *function, *state;	/* of the scenario */
+extern const char *function, *state;	/* of the scenario that set() has chosen */
 extern __thread long marks;		/* number of the thread's marks */
 extern uint64_t made_at_mark[NR_FUNCTIONS];	/* made[] at the last mark */
 extern uint64_t wanted[16];		/* the registers after the call */

@@ -86,8 +86,9 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* isn't part of main, because main must be in each chain of callers. A chain by frame pointers
- * leaves out the caller of a libc function, since libc has no frame pointers */
+/* calls clock_gettime() in place of main, because main must be in each chain of callers. A chain by
+ * frame pointers leaves out the function that calls a libc function, since libc has no frame
+ * pointers */
 N void timed(long trees)
 {
 	double begin = now();

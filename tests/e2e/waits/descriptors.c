@@ -5,11 +5,11 @@
  *
  *   descriptors PLUGIN
  *
- * The program closes all its descriptors from 3 on, and duplicates one socket to the numbers FROM
- * to TO - 1. It counts the messages that arrive at the socket's peer. Meanwhile, clients request a
- * long file from the agent's thread, and another thread calls dlopen and dlclose. One pipe was open
- * when the program executed itself. When the program closes the pipe's writing end, the reading end
- * must get end-of-file. The program ends when it gets a byte.
+ * First, the program opens a pipe and executes itself. When the new image closes the pipe's writing
+ * end, the reading end must get end-of-file. Then the program closes all its descriptors from 3 on,
+ * and duplicates one socket to the numbers FROM to TO - 1. It counts the messages that arrive at
+ * the socket's peer. Meanwhile, clients request a long file from the agent's thread, and another
+ * thread calls dlopen and dlclose. The program ends when it gets a byte.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

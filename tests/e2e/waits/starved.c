@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * starved PLUGIN CPU MS: loads the plugin and executes itself in a child, while another child keeps
- * processor CPU busy for MS milliseconds. The busy child doesn't call setsid(). After setsid(), the
- * scheduler might give the recorder and this child separate shares of processor time, and the child
- * would slow the recorder less.
+ * starved PLUGIN CPU MS: takes processor time away from the recorder. A child keeps processor CPU
+ * busy for MS milliseconds. Meanwhile this program loads the plugin, and a second child executes
+ * the program again. The busy child doesn't call setsid(), because the scheduler may give each
+ * session its own share of processor time. In a session of its own, the child would slow the
+ * recorder less.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -51,8 +52,8 @@ int main(int argc, char **argv)
 	if (read(0, &c, 1) != 1)
 		return 1;
 	pid_t busy = spin_on(atoi(argv[2]), atoi(argv[3]) / 1e3), pid;
-	usleep(200000);		/* waits until the recorder has used up its first share of the
-				 * processor */
+	usleep(200000);		/* waits until the recorder has used up its first share of
+				 * processor time */
 	void *lib = dlopen(argv[1], RTLD_NOW);
 	int (*call)(int) = lib ? (int (*)(int))dlsym(lib, "plugin_call") : NULL;
 

@@ -39,7 +39,7 @@ with np.errstate(all="ignore"):
             show("%s" % name, r.astype(np.complex128).real)
     for name in ("sin", "exp", "log1p", "arctan", "tanh", "sqrt", "cbrt", "floor"):
         show(name, getattr(np, name)(a[:, ::2]))
-# sums of real and imaginary parts, with and without aligned operands
+# complex sums and products, in arrays that are new in each iteration
 for k in range(8):
     x = np.frombuffer(bytearray(16 * 500 + k * 8), dtype=np.float64)[k:k + 900].copy()
     x[:] = np.arange(900)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes stack traces of three kinds at every depth. backtrace() gives the names.
- * _Unwind_Backtrace() gives each frame's CFA, which must be right. The handler of a profiling timer
- * calls backtrace(), too.
+ * Takes stack traces of three kinds, at many depths of a recursion. backtrace() gives the names.
+ * _Unwind_Backtrace() gives CFAs, which must be right. The handler of a profiling timer calls
+ * backtrace(), too.
  */
 #define _GNU_SOURCE
 #include <execinfo.h>
@@ -22,7 +22,7 @@ static volatile sig_atomic_t ticks, bad_ticks;
 static int seen, wrong;
 
 struct walk {
-	int depth;		/* depth of the frame, counted from the innermost frame */
+	int depth;		/* number of frames of level() that the walk has passed */
 };
 
 static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
@@ -33,8 +33,8 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *c, void *arg)
 	if (_Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(c)) != (void *)level)
 		return _URC_NO_REASON;
 	seen++;
-	/* _Unwind_GetCFA() returns the stack pointer that the frame had at the call which it makes;
-	 * that is the CFA of the called function */
+	/* _Unwind_GetCFA() doesn't return this frame's CFA. It returns the value that rsp had
+	 * before the frame's current call instruction, which is the CFA of the called function */
 	wrong += w->depth && _Unwind_GetCFA(c) != frames[w->depth - 1];
 	w->depth++;
 	return _URC_NO_REASON;

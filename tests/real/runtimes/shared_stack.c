@@ -83,8 +83,8 @@ static KEEP void go_on(struct coroutine *c)
 		memcpy(old->kept, old->sp, old->size);
 	}
 	if (!c->sp) {
-		/* six registers, the address at which execution begins, and a return address that
-		 * nothing uses */
+		/* A new coroutine's stack has, in order of rising addresses, six registers, the
+		 * address of body(), and a return address that nothing uses. */
 		uint64_t *top = (uint64_t *)(stack + SIZE - 64);
 
 		*--top = 0;

@@ -175,7 +175,8 @@ static ucontext_t context(greg_t rip, bool blocked)
 	return uc;
 }
 
-/* The handler's calls change w.slot. The interrupted hit continues with its own slot. */
+/* The calls that the handler makes change w.slot, the return slot of the current hit. After the
+ * handler, the interrupted hit must find its own slot in w.slot. */
 static void the_hit_goes_on(greg_t rip, bool blocked)
 {
 	ucontext_t uc = context(rip, blocked);
@@ -198,8 +199,8 @@ static void the_agent_is_interrupted(void **state)
 	the_hit_goes_on(AGENT, false);
 }
 
-/* The agent has made a load that faulted, and the handler of the fault is just returning. The PC is
- * at one of the two instructions by which libc calls rt_sigreturn. */
+/* A load in the agent has faulted. A signal interrupts the return from the fault's handler, at one
+ * of the two instructions by which libc calls rt_sigreturn. */
 static void the_return_from_a_fault_is_interrupted(void **state)
 {
 	the_hit_goes_on(LIBC, true);
@@ -274,10 +275,10 @@ static void a_change_of_stack_is_left(void **state)
 	stacks[2] = (struct pb_stack){ 0 };
 }
 
-/* Two threads on one stack would damage the stack's calls. Another thread may still have open calls
- * on a stack whose end is only guessed. A thread may take this stack only if the thread's return
- * slot lies among the slots of these calls, or close to them. Such a thread continues these
- * calls. */
+/* The bounds of a stack may be guessed, and may wrongly include a neighbouring stack. If two
+ * threads used the same struct pb_stack, they would damage its calls. So if another thread has open
+ * calls on the stack, a thread may take the stack only if its return slot lies among the return
+ * slots of these calls, or close to them. Such a thread continues these calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)
 {
 	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };
@@ -309,7 +310,7 @@ static void a_neighbour_gets_a_stack_of_its_own(void **state)
 }
 
 /* A handler runs on an alternate stack with higher addresses than the thread's own stack. No open
- * call belongs to the handler. */
+ * call is the handler's, so the handler's end must not close any call. */
 static void a_handler_on_another_stack_closes_nothing(void **state)
 {
 	ucontext_t uc = context(AGENT, false);

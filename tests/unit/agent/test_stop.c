@@ -59,8 +59,8 @@ static uint64_t used_ns(void)
 	return now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* This thread uses up its share of the processor. So after each wake-up it waits long until it
- * runs. */
+/* This thread uses up its share of processor time before each wait. So after each wake-up, it
+ * stays runnable for a long time until it gets the processor. */
 static void *starved(void *arg)
 {
 	struct epoll_event e;

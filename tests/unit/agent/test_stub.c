@@ -76,7 +76,8 @@ struct small_recipe {
 	uint8_t code[16];
 };
 
-/* The copy of the window is followed by the copy of the code that the slot displaces. */
+/* In this stub, the copy of the window is followed by the copy of the code that the slot
+ * displaces. */
 static void stub_with_a_code_slot(void **state)
 {
 	/* the window, at 0x2000: xor %eax,%eax */
@@ -214,8 +215,9 @@ static void ends_with_jmp(struct body_recipe *b, struct pb_place *p, uint8_t *me
 	assert_memory_equal(mem + 9 + PB_EXIT_JUMP_LEN, jmp, sizeof(jmp));
 }
 
-/* The copy has replacements of the exits. A jcc jumps to code after the copy. The last exit's
- * replacement is at the end of the copy. */
+/* In the copy of a window, each exit is replaced by a jump to the exit's handler. For a jcc, this
+ * jump follows the copy, and the copied jcc leads to it. For a return or an unconditional jump, the
+ * jump to the handler is in the exit's place. */
 static void body_with_exits(void **state)
 {
 	struct body_recipe b = {

@@ -11,6 +11,9 @@
  *
  * In the tests of test_writer_fork.c, the handler forks.
  *
+ * Some tests check w.left, the list of left chunks. It has the chunks that the writer has left and
+ * not yet handed over to the recorder.
+ *
  * The argument "all" tests each instruction for each kind of record. Without the argument, only
  * some instructions are tested.
  */
@@ -185,9 +188,9 @@ static void what_is_never_written_is_seen(void **state)
 				;
 }
 
-/* No chunk is free, and a jump may abandon each attempt right after its reservation. Even after
- * many attempts, the position must stay in the chunk's last PB_CHUNK_DEAD_ZONE bytes, in which no
- * record begins. */
+/* No chunk is free. The thread tries to write many records, and a jump may abandon each record
+ * right after its words were reserved. Nevertheless the writer's position must stay in the chunk's
+ * last PB_CHUNK_DEAD_ZONE bytes, in which no record begins. */
 static void many_jumps_at_the_limit(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
@@ -312,8 +315,9 @@ static bool leaves_a_free_chunk(long k, uint8_t *numbers)
 }
 
 /* The list of left chunks names a free chunk. The next change of chunks is interrupted at step k,
- * and the handler takes that free chunk. From then on the chunk must stay the writer's, so that no
- * record is lost. Returns false if the change takes fewer than k steps. */
+ * and the handler takes that free chunk. From then on the writer must keep the chunk. If the writer
+ * handed the chunk over because of the list, records would be lost. Returns false if the change
+ * takes fewer than k steps. */
 static bool taken_again_at_step(long first, long k)
 {
 	uint8_t numbers[256] = { 0 };

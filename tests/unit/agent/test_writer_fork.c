@@ -61,7 +61,8 @@ static int childs_chunks(uint32_t interrupted)
 }
 
 /* Runs in the parent. Writes records until the chunk is full. With FORK_RECORD, also drains the
- * chunk, so that the child gets it. Checks the child's status and the chunks. */
+ * chunk, so that the child can take the same chunk. Then lets the child go on, and checks the
+ * child's status and the chunks. */
 static void check_child(long k, enum kind kind)
 {
 	static uint8_t before[CHUNKS * PB_CHUNK_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The ring of the writer's tests. Each record has a number, which is its site. So after a test,
- * each record that was written completely can be looked for in the chunks.
+ * The ring of the writer's tests. Each record has a number, which is its site. By this number, a
+ * test finds out whether a record that was written completely is in the chunks.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,7 +21,8 @@ sigjmp_buf out;
 int go_on[2];
 pid_t child;
 
-/* Forks. The child's thread gets a new state, as the engine makes it at the end of a handler. */
+/* Forks. Gives the child's thread a new state, as the engine does in a child when the handler that
+ * forked ends. */
 static void fork_here(ucontext_t *uc)
 {
 	char c;

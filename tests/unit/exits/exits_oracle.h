@@ -57,8 +57,8 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* for each window: the addresses of the window, its code slot and
-				 * its second jump */
+	uint64_t *starts;	/* three addresses for each window: of the window, of its code slot
+				 * and of its second jump. 0: no code may jump there */
 };
 
 static struct module modules[MAX_MODULES];

@@ -6,8 +6,9 @@
  *
  * A row says where the CFA, the return address and the callee-saved registers are found. At the
  * copy of each displaced instruction, the stub's row must equal the row that the module's own table
- * has for the original instruction. At an entry, and before an exit, the row must be that of the
- * state directly after a call. Prints a line for each file, and with -v also each row that differs.
+ * has for the original instruction. At a stub's entry, and at the code that replaces an exit, the
+ * row must be the row of a function's first instruction: the return address is on top of the stack,
+ * and no register is saved. Prints a line for each file, and with -v also each row that differs.
  * The exit status is 1 if any row differs, and 2 after an error.
  */
 #include <dwarf.h>
@@ -174,7 +175,7 @@ static void check_body(struct file *t, const char *what, const struct pb_place *
 {
 	const struct pb_recipe *r = p->recipe;
 
-	/* in the recipe's code, the row of an exit must be that of a function's first
+	/* at the code that replaces an exit, the row must be that of a function's first
 	 * instruction */
 	for (unsigned i = 0; i < r->nr_pairs; i++) {
 		const struct pb_pair *pair = pb_recipe_pairs(r) + i;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests functions in assembly, without CFI. The analysis follows the depth of the stack through
- * each function. If the depth doesn't prove where the exits are, the exits aren't hooked. */
+ * each function. If this doesn't prove that the return address is on top of the stack at each exit,
+ * the exits aren't hooked. */
 #include "exits_expect.h"
 
 /* N: a function without CFI */

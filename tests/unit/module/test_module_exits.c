@@ -122,8 +122,8 @@ static const char *const exits_s = MACROS
 	"29: body\n body\n ret\nE plain_switch\n.p2align 4\n"
 	"F gotos\n body\n lea labels(%rip),%rdx\n jmp *(%rdx,%rdi,8)\n4: body\n body\n ret\n"
 	"E gotos\n.p2align 4\n"
-	/* a table of offsets from a label. Code to which only the table leads isn't dead. Windows
-	 * don't cover the table's jump targets */
+	/* a table of offsets from a label. The code to which only the table leads must count as
+	 * reachable. No window may cover a jump target that the table names */
 	"F label\n body\n lea 6f(%rip),%rdx\n lea bases(%rip),%rcx\n movslq (%rcx,%rdi,4),%rax\n"
 	" add %rdx,%rax\n jmp *%rax\n6: body\n body\n ret\n7: body\n mov %ecx,%eax\n"
 	" mov %eax,%edx\n8: nopl (%rax)\n ret\nE label\n.p2align 4\n"

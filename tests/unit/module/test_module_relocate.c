@@ -46,7 +46,7 @@ static const struct golden golden[] = {
 	  "833d0000000005 e900000000", "1@2=1017+1 1@8=1007+0", "0>0 7>7" },
 	{ "rip-relative with a 4-byte immediate",
 	  /* movq $-1,-0x80(%rip)		# 0xf8b
-	   * The target of -8(%rip) would be in the window. */
+	   * The displacement isn't -8, because then the operand would be in the window. */
 	  "48c70580ffffffffffffff", 11,
 	  "48c70500000000ffffffff e900000000", "1@3=f8b+4 1@12=100b+0", "0>0 11>11" },
 	{ "jcc rel8 widened",

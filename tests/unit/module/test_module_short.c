@@ -70,8 +70,8 @@ __asm__(".macro F name\n .p2align 4, 0xcc\n .globl \\name\n .type \\name,@functi
 	"D d_fault\n xor %eax,%eax\n1: lea 1(%rax),%ecx\n mov %rcx,16(%rdi)\n mov %ecx,%eax\n"
 	" cmp $2,%eax\n jb 1b\n ret\nE d_fault\n"
 	"far\n"
-	/* r_* have one byte. The next function's window has exactly five bytes, or more than
-	 * five */
+	/* r_ret and r_other have one byte. The window of c_next, which follows r_ret, has exactly
+	 * five bytes. The window of c_other, which follows r_other, has more than five */
 	"D r_ret\n ret\nE r_ret\nD c_next\n mov $9,%eax\nE c_next\n.cfi_startproc\n"
 	" ret\n.cfi_endproc\n"
 	"D r_other\n ret\nE r_other\nD c_other\n push %rbx\n .cfi_def_cfa_offset 16\n"

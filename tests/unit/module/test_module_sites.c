@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Analyses whole files, which the test compiles. Tests which functions are found, how compilers'
- * records are used, each reason to refuse a function, and the cache.
+ * Analyses whole files, which the test compiles. Tests which functions are found, how the analysis
+ * uses the instrumentation that compilers add (-pg, XRay and others), each reason to refuse a
+ * function, and the cache.
  */
 #include "module_files.h"
 

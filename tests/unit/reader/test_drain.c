@@ -179,8 +179,9 @@ static void written(char *out)
 	pb_data_close(d);
 }
 
-/* The newest chunks stay. Thread 1 opened its last chunk early, and wrote to it at the end. Thread
- * 2 ended early. Thread 3 wrote all the time. */
+/* If the file has no room for all chunks, the chunks with the newest records stay. Thread 1 opened
+ * its last chunk early, and wrote to it at the end. Thread 2 ended early. Thread 3 wrote all the
+ * time. */
 static void newest_remain(void **state)
 {
 	static const struct { unsigned room; const char *left; uint64_t overwritten; } cases[] = {
@@ -324,8 +325,8 @@ static void idle_threads(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A chunk's `taken` bit is set, but the chunk is FREE: the agent was stopped before it took the
- * chunk. */
+/* A chunk's `taken` bit is set, but the chunk is FREE: the agent set the bit, and was stopped
+ * before it took the chunk. */
 static void stopped_before_open(void **state)
 {
 	fill(130, 1, 8);	/* chunk 130 is the last chunk that was used */
@@ -428,8 +429,8 @@ static void begin_dead(void)
 	hold(0, 1, NO_SUCH, NO_SUCH + 1);
 }
 
-/* No process has the thread's pid, but the search finds that the thread lives. While the thread
- * lives, its chunk isn't taken. */
+/* In the recorder's pid namespace no process has the thread's pid, but the search of all pid
+ * namespaces finds that the thread lives. While the thread lives, its chunk isn't taken. */
 static void misleading_number(void **state)
 {
 	begin_dead();

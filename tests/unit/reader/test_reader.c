@@ -171,9 +171,9 @@ static void test_tail_calls(void **state)
 			    "exit 1 1010-1099511627786 d0\n");
 }
 
-/* A TAIL_LEAF is type 13 << 2 and has two words. Also tests incomplete TAIL_LEAFs (after a jump out
- * of a handler), longer records of a later version, records without a length, and a cut-off last
- * record. */
+/* A TAIL_LEAF has the type 13 and two words. The type is in the first word as 13 << 2. Also tests
+ * TAIL_LEAFs that a jump out of a handler left incomplete, longer records of a later version,
+ * records without a length, and a cut-off last record. */
 static void test_tail_words(void **state)
 {
 	begin_chunk(0x1000);
@@ -367,8 +367,8 @@ static void test_clock(void **state)
 	assert_int_equal(pb_clock_ticks(&c, 10001), 3003);
 	assert_int_equal(pb_clock_ticks(&c, 0), 0);
 	assert_int_equal(pb_clock_span(&c, 4000), 11000);
-	/* there are three readings; the middle one differs from the straight line by 18250 -
-	 * 11000 */
+	/* three readings count; the middle one differs from the straight line between the other
+	 * two by 18250 - 11000 */
 	assert_int_equal(c.readings, 3);
 	assert_int_equal(c.span_ns, 11000);
 	assert_int_equal(c.off_ns, 7250);

@@ -101,7 +101,7 @@ static void test_late_chunk_of_stack(void **state)
 /*
  * Thread 1 is about to enter a coroutine's stack: the call that enters it has begun. Meanwhile
  * thread 2 goes to the coroutine's stack to look for dead calls, and leaves it. Later thread 1
- * makes calls on the coroutine's stack. These calls must still be shown below thread 1's call.
+ * makes calls on the coroutine's stack. These calls must still count as made by thread 1's call.
  */
 static void test_stack_looked_at(void **state)
 {

@@ -147,8 +147,9 @@ static void expect(uint64_t leaf)
 			e->open[e->depth++] = w.stack[i];
 }
 
-/* Reserves words for the end of a call. If the call has an ENTRY and the reservation opens a chunk,
- * the chunk's list still has the call. */
+/* Reserves words for the end of a call. The reservation may open a chunk. If the call has an ENTRY,
+ * the new chunk's list of open calls must still have the call, because the call's end follows the
+ * list. */
 static bool end_of(const struct call *c, unsigned words)
 {
 	bool room = c->emitted && reserve(words);

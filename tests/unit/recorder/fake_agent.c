@@ -13,8 +13,8 @@
  *   lost=N     report N lost calls for each thread
  *   error      send ERROR after WELCOME
  *   garbage    send invalid messages, then continue as usual
- *   daemon=1   fork a child that outlives the program. When the recorder reports that it continues
- *              for the child, the child fills one chunk
+ *   daemon=1   fork a child that outlives the program. When the recorder has reported that it
+ *              continues to record the child, the child fills one chunk
  *   quiet      never connect
  *
  * The library prints nothing, and doesn't change the program's exit status.

@@ -63,9 +63,9 @@ static void basic(const char *dir, uint64_t n)
 	end(&g, t + 1000);
 }
 
-/* Calls that an exception or longjmp ends: END of a call and of a leaf, and a call that an outer
- * call's EXIT skips. Also a call whose return isn't hooked, and an EXIT of a call that has no
- * ENTRY. */
+/* Calls that an exception or longjmp ends. One call with an ENTRY and one leaf have an END record.
+ * Two other calls have no record of their end, so they end at an outer call's EXIT. Also a call
+ * whose return isn't hooked, and an EXIT of a call that has no ENTRY. */
 static void skipped(const char *dir, uint64_t n)
 {
 	static struct gen g;
@@ -90,8 +90,8 @@ static void skipped(const char *dir, uint64_t n)
 	end(&g, 4000);
 }
 
-/* Tail calls: of a leaf, of a call with callees, to an untraced function, and to the function
- * itself. */
+/* Calls that end by a tail call: a leaf, a call with callees, a call that jumps to an untraced
+ * function, and calls that jump to their own function. */
 static void tails(const char *dir, uint64_t n)
 {
 	static struct gen g;

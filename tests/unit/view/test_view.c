@@ -194,7 +194,7 @@ static void test_tree_grows(void **state)
 }
 
 /* The metadata claims more functions than the module has. The sites of the missing functions are
- * shown as unknown, even if the numbers of the sites are very high. */
+ * shown as "site:N", even if the site's number N is very high. */
 static void test_claimed_functions(void **state)
 {
 	static const char *const names[] = { "one", "two" };
@@ -223,9 +223,9 @@ static void test_claimed_functions(void **state)
 	pb_data_close(d);
 }
 
-/* A thread came back to its own stack, but the record of the change of stacks found no room. The
- * reader still finds the calls that end on the thread's own stack, because it has seen them
- * begin. */
+/* A thread came back to its own stack, but the record of the change of stacks found no room. So the
+ * records that follow seem to belong to the other stack. If a call ends that was open on the
+ * thread's own stack, the reader still finds the call, because it has seen the call begin. */
 static void test_missed_stack(void **state)
 {
 	struct pb_report r;

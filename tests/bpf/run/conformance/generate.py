@@ -384,8 +384,8 @@ def invalid():
         ("register 15 as destination", "0xb7 15 0 0 1"), ("register 12 in a load", "0x79 0 12 -8 0"),
     ]
     for name, raw in fields:
-        # no "exit" after an exit: an unreachable instruction would be another reason to refuse the
-        # program
+        # if the invalid instruction is itself an exit, no "exit" follows it: the added "exit" would be
+        # unreachable, which is another reason to refuse the program
         f.block(name, "r0 = 0\nr2 = 0\n*(u64 *)(r10 -8) = r2\n.raw %s" % raw + ("" if "exit" in name else "\nexit"), invalid=True)
     for name, second in (("opcode", "1 0 0 0 0"), ("destination", "0 1 0 0 0"), ("source", "0 0 1 0 0"), ("offset", "0 0 0 1 0")):
         f.block("64-bit constant whose second part has a %s" % name, "r0 = 0\n.raw 0x18 1 0 0 5\n.raw %s\nexit" % second, invalid=True)

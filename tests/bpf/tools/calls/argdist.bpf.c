@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes a histogram of an argument, per CPU. Also makes a histogram for each value of another
- * argument, in a hash whose key has two parts. */
+/* Makes a histogram of the argument `size` of work(), with counts per CPU. Also makes a histogram
+ * of `size` for each value of the argument `kind`. The latter are in one hash, whose key is a kind
+ * and a slot. */
 #include "../tool.h"
 
 struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Counts the callers of a function by return address, in an LRU map. Also copies a stack of raw
- * addresses. */
+ * addresses with bpf_get_stack(). */
 #include "../tool.h"
 
 struct {

@@ -34,8 +34,9 @@ ALONE size_t say(const char *text, unsigned number)
 	return strlen(text) + number;
 }
 
-/* leaf() calls nothing, but has a frame, so it begins with `push %rbp`. If the kernel finds this
- * instruction at a probe, it takes the return address from the top of the stack. */
+/* leaf() calls nothing, but has a frame, so it begins with `push %rbp`. At this instruction, the
+ * frame pointer is still the caller's. If Linux 6.11 or later finds this instruction at a probe, it
+ * takes the return address from the top of the stack. */
 ALONE unsigned leaf(unsigned v)
 {
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses a queue of numbers, a stack of the last arguments, and a map of maps. submit() takes a
- * number from the queue, and complete() puts a number into the queue. */
+/* Uses a queue of numbers, a stack of the last arguments, and a map of maps. on_submit() takes a
+ * number from the queue, and on_complete() puts a number into the queue. */
 #include "../tool.h"
 
 struct {

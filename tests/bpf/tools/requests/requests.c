@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes requests. A request begins with a call of submit() and ends with a call of complete().
- * Requests don't end in the order in which they began. Also makes queries, garbage collections on
- * several threads, and a state machine. The program prints what it counted.
+ * Requests don't end in the order in which they began. The program also makes queries, pretends to
+ * collect garbage on several threads, and runs a state machine. At the end, it prints its counts.
  *
  *   requests ROUNDS
  */

@@ -30,7 +30,8 @@ SEC("uprobe/locks:enqueue") int BPF_KPROBE(on_enqueue, u64 job)
 	u64 now = bpf_ktime_get_ns(), n;
 
 	bpf_map_update_elem(&queued, &job, &now, BPF_ANY);
-	/* the caller of enqueue() holds the queue's lock */
+	/* the callers of enqueue() and dequeue() hold the queue's lock, so `depth` needs no atomic
+	 * operation */
 	n = ++depth;
 	if (n > deepest)
 		deepest = n;

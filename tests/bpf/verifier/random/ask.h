@@ -27,8 +27,8 @@ int ask_verdict(const struct gen_program *p, int level);
  * kernel gives up in four cases. (1) The log says that the program is too large or that its jumps
  * are too complex. The errno doesn't matter. (2) ENOMEM. (3) EAGAIN or EINTR, after a signal (a
  * stop, a freezer, the time limit of ask_load()). (4) ENOSPC, if the log has no room for a reason.
- * EFAULT reports a bug of the kernel. Every other error is a refusal. The kernel also returns E2BIG
- * for a program with too many frames. Unlike case 1, this is a refusal.
+ * EFAULT reports a bug of the kernel. Every other error is a refusal. Even E2BIG is a refusal if
+ * the log doesn't match case 1: the kernel also returns E2BIG for a program with too many frames.
  */
 enum ask_answer { ASK_ACCEPTS, ASK_REFUSES, ASK_GIVES_UP, ASK_HAS_BUG };
 /* Returns the meaning of the last verdict. `err` is the return value of the last ask_load() or

@@ -20,7 +20,7 @@
 struct belief {
 	struct reg reg;
 	uint8_t frame, what;		/* what: a register's number, or 11 + a slot's number */
-	uint8_t bytes;			/* for a slot: how many bytes of the slot hold the number */
+	uint8_t bytes;			/* for a slot: number of bytes that hold a spilled value */
 	uint8_t zeros;			/* for a slot: a bit for each byte that is known to be 0;
 					 * bit 0 is the byte with the lowest address */
 };

@@ -156,8 +156,8 @@ static bool is_kernels_own(int32_t helper)
 }
 
 /* Returns whether results may differ from the kernel's results (doc/design/bpf.md). After some
- * atomics, Linux 6.18 removes branches that are taken. In our runs a packet has no room to grow, so
- * skb_change_tail may fail. */
+ * atomics, Linux 6.18 removes branches that the program takes. In our runs a packet has no room to
+ * grow, so skb_change_tail may fail. */
 static bool kernel_differs(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++) {
@@ -167,8 +167,9 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 		    ((in->imm & BPF_FETCH && in->dst_reg == 10) ||
 		     (in->imm == BPF_CMPXCHG && BPF_SIZE(in->code) == BPF_W)))
 			return true;
-		/* for a load of any later byte of the field pkt_type, Linux loads the byte that has
-		 * the field's bits, and doesn't shift it */
+		/* If the program loads byte 1, 2 or 3 of the field pkt_type, Linux loads the byte
+		 * of the sk_buff that has the field's bits. It doesn't shift this byte, so the
+		 * result isn't the byte of the field. */
 		if (BPF_CLASS(in->code) == BPF_LDX &&
 		    in->off > (int)offsetof(struct __sk_buff, pkt_type) &&
 		    in->off < (int)offsetof(struct __sk_buff, mark))
@@ -182,8 +183,8 @@ static bool kernel_differs(const struct pb_bpf_verify *v)
 
 /* Returns whether the run reaches an instruction that the kernel has removed. The kernel removes
  * instructions that its verifier didn't reach. A flaw of Linux 6.18 makes it remove too many
- * instructions. After a load with sign extension from the stack, its verifier still assumes the
- * stored number. */
+ * instructions. After a load with sign extension from the stack, its verifier assumes that the
+ * register has the stored number, without the sign extension. */
 static bool kernel_left_out(const struct subject *s, uint64_t input)
 {
 	static bool seen[GEN_MOST];

@@ -173,7 +173,7 @@ static bool work_in_child(uint64_t from, uint64_t end, double until)
 	if (!status)
 		return true;
 	/* Linux 6.18 may follow a bad pointer in propagate_precision(); the fault kills the
-	 * process */
+	 * process. If the same seed passes without the kernel, this was the cause. */
 	if (fuzz_opt.kernel && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
 		fuzz_opt.kernel = false;
 		alone = status_of_child(at, at + 1, until);

@@ -14,8 +14,8 @@ static volatile sig_atomic_t running;
 static void on_fault(int sig, siginfo_t *info, void *arg)
 {
 	ucontext_t *u = arg;
-	/* if a load that may fault has faulted, the address at which it continues; 0: another
-	 * instruction has faulted */
+	/* If the fault is in a load that may fault, `go` is the address at which the program
+	 * continues. If it is in any other instruction, `go` is 0. */
 	uint64_t go = pb_bpf_fault((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
 
 	if (go)

@@ -51,8 +51,9 @@ static bool is_branch(const struct bpf_insn *i)
 
 /* before[] has the registers before the last visit of each instruction. narrowed[] is about the two
  * paths of each branch. It marks registers that the branch doesn't compare, but whose bounds become
- * narrower on the path. For each call, returns[] marks registers whose bounds the call narrows,
- * because the callee has branches. */
+ * narrower on the path. For each call of a subprogram, returns[] marks those of r6 to r9 whose
+ * bounds are narrower after the call. A branch in the subprogram can narrow them, because they
+ * may be linked to a register that the branch compares. */
 static struct reg before[GEN_MOST][11];
 static bool narrowed[GEN_MOST][2][11], returns[GEN_MOST][11];
 
@@ -327,7 +328,8 @@ static void note_links(const struct bpf_insn *insn, const char *line, const char
 		links[reg] = (struct link){ id_of(text), false };
 	if (*line == 'f' || !is_branch(insn))
 		return;
-	/* at a branch, the kernel may end the link of an operand; links[] keeps this link */
+	/* At a branch, the kernel may end the link of an operand. Then links[] gets the operand's
+	 * old link back, so that the next loop finds the registers that were linked to it. */
 	for (const char *p = shown_first(line, end); (p = shown_next(p, end, &reg, &text)); )
 		if (!links[reg].id && (!strncmp(text, "scalar(", 7) || is_constant(text)))
 			links[reg].id = before[reg].id;

@@ -14,7 +14,7 @@ struct watch {
 	const struct pb_bpf_verify *v;
 	const struct pb_bpf_resolved *r;
 	struct pb_bpf_run *run;
-	unsigned layout;	/* selects the stack's address and first contents */
+	unsigned layout;	/* selects the stack's address and initial contents */
 	uint32_t most_steps;	/* limit of steps; 0: a very high limit */
 	/* Called before each verified instruction. If look() returns false, the run ends, and `why`
 	 * has the reason. May be NULL. */

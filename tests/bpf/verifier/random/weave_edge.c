@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes accesses at the edge of the bounds that the verifier has found. */
+/*
+ * A part of the generator of weave.h. It makes accesses at the edges of memory. The address or the
+ * size of an access depends on a number whose bounds the verifier reports.
+ */
 #include <stddef.h>
 #include "weave_priv.h"
 
@@ -46,8 +49,8 @@ static bool find_mover(struct weave *w, struct mover *m, int64_t room)
 	return false;
 }
 
-/* Returns the offset of the access. Most offsets are the first or the last offset inside of the
- * memory. Some offsets are just outside. */
+/* Returns the offset of an access of `bytes` bytes to the memory from `from` to `to`. Most offsets
+ * are the first or the last offset inside of this memory. Some offsets are just outside. */
 static int edge_of(struct weave *w, const struct mover *m, int from, int to, int bytes)
 {
 	int64_t last = to - bytes - m->most, first = from - m->least;

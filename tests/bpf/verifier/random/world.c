@@ -72,7 +72,7 @@ void world_use_words(const uint64_t *list, unsigned nr)
 	nr_words = nr;
 }
 
-/* ---- maps; the memory of GEN_ENTRIES elements always exists --------------------------- */
+/* ---- maps; each element has memory, even while it isn't in the map -------------------- */
 
 static bool there[GEN_MAPS][GEN_ENTRIES];
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * If a function is hooked, its entry and its return must still not change any register. A caller in
- * assembly fills all general registers and the flags, calls a hooked function that changes no
- * register, and compares the registers' values. Other callers do the same with xmm, ymm, zmm and
- * mask registers, mxcsr and the x87 stack. Also tests results in the flags, callers built with
- * -fipa-ra, nested functions with their static chain in r10, and %al of variadic calls. All checks
- * also run as the first calls of a new thread, which take slow paths.
+ * The hooks at a function's entry and return must not change any register. A caller in assembly
+ * fills all general registers and the flags, calls a hooked function that changes no register, and
+ * compares the registers' values. Other callers do the same with xmm, ymm, zmm and mask registers,
+ * mxcsr and the x87 stack. Also tests results in the flags, callers built with -fipa-ra, nested
+ * functions with their static chain in r10, and %al of variadic calls. All checks also run as the
+ * first calls of a new thread, because these calls take slow paths.
  * @flags -fipa-ra
  * @markers 400 all_checks
  * @calls asm_leaf >=2400
@@ -57,7 +57,8 @@ __asm__(".text; .p2align 4; .type asm_leaf,@function\n"
 	"carry_if_positive: .cfi_startproc\n test %rdi, %rdi\n jg 1f\n nop; nop; clc\n ret\n"
 	"1: stc\n ret\n"
 	".cfi_endproc; .size carry_if_positive, . - carry_if_positive\n"
-	/* long al_seen(...) returns al: the number of vector registers that the caller uses */
+	/* long al_seen(...) returns al, in which the caller of a variadic function passes the
+	 * number of vector registers that hold arguments */
 	".globl al_seen; .type al_seen,@function\n"
 	"al_seen: .cfi_startproc\n movzbl %al, %eax\n nop; nop; nop\n ret\n"
 	" .cfi_endproc; .size al_seen, . - al_seen\n");
@@ -166,8 +167,8 @@ static KEEP __attribute__((target("avx"))) void ymm(uint64_t *seed)
 			die("byte %zu of ymm%zu changed", i, i / 32);
 }
 
-/* gcc knows which registers these functions don't change, so the callers keep values in those
- * registers. */
+/* With -fipa-ra, gcc knows which registers these functions don't change. So their callers keep
+ * values in those registers during a call. */
 static __attribute__((noinline)) int ra_leaf(int x) { __asm__ volatile(""); return x + 1; }
 static __attribute__((noinline)) int ra_middle(int x) { return ra_leaf(x) * 2; }
 static KEEP long ipa_ra(long a, long b, long c, long d, long e, long f)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler interrupts each instruction of an entry, an exit and a tail call. In the first ALL
- * rounds, the handler makes a call at every one of these instructions. So a chunk (the part of the
- * buffer that one thread fills) may become full at any of them. In each later round, the handler
- * makes a call at one instruction. No call may be lost or counted twice.
+ * The program single-steps its own calls, so that a SIGTRAP handler interrupts each instruction of
+ * an entry, an exit and a tail call. In the first ALL rounds, the handler makes a call at every one
+ * of these instructions. So a chunk (the part of the buffer that one thread fills) may become full
+ * at any of them. In each later round, the handler makes a call at one instruction. No call may be
+ * lost or counted twice.
  *
  * @flags -fno-omit-frame-pointer
  * @calls middle 320
@@ -18,9 +19,9 @@
 #include "../hostile.h"
 
 #define ALL 20
-#define STRIDE 4		/* in each later round, the handler's call comes this many
-				 * instructions later than in the round before; the pid selects the
-				 * first instruction */
+#define STRIDE 4		/* in each later round, the handler makes its call this many
+				 * instructions later than in the round before. The pid selects the
+				 * first instruction, so that several runs try all instructions */
 #define ROUNDS 320
 #define MARKS 400000
 

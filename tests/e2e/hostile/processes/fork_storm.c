@@ -26,8 +26,8 @@ static KEEP long tree(int depth, int *forks, int *child_of)
 			int status;
 
 			r = opaque(tree(depth - 1, forks, child_of));
-			/* true in the child of a deeper fork: this child returns through this call,
-			 * too */
+			/* A deeper call may have forked. Its child returns through this call, too,
+			 * but must not wait for `pid`, which is not its child. */
 			if (getpid() != me)
 				return r + 1;
 			check(waitpid(pid, &status, 0) == pid);

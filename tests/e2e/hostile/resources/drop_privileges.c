@@ -81,8 +81,9 @@ int main(void)
 	check(!sem_init(&go, 0, 0));
 	for (i = 0; i < 2; i++)
 		check(!pthread_create(&t[i], NULL, thread_main, (void *)1));
-	/* All threads become nobody. PR_SET_KEEPCAPS holds for the calling thread only. This
-	 * thread keeps its permitted capabilities until capset() drops them. */
+	/* All threads become user nobody. Only this thread keeps its permitted capabilities,
+	 * because PR_SET_KEEPCAPS holds only for the thread that calls it. capset() then drops
+	 * these capabilities. */
 	check(!prctl(PR_SET_KEEPCAPS, 1));
 	check(!setgroups(0, NULL) && !setregid(NOBODY, NOBODY) &&
 	      !setresuid(NOBODY, NOBODY, NOBODY));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads set seccomp after their start: the strict mode, or a filter that kills the process. Only
- * read, write, exit and sigreturn stay allowed. The filter also allows exit_group. After that, each
- * thread makes so many calls that the agent needs more room for records and for open calls.
+ * Each thread starts, and then sets seccomp's strict mode or a filter. The strict mode allows only
+ * the system calls read, write, exit and sigreturn. The filter also allows exit_group, and kills
+ * the process at any other system call. After it has set seccomp, each thread makes so many calls
+ * that the agent needs more room for records and for open calls.
  * @markers 2000 sandboxed
  * @calls leaf >=400000
  */

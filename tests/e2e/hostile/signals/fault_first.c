@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One of the first instructions of a function faults. The handler must see the program's own
- * program counter. The handler leaves by a jump, or changes the context. The change gives a
- * register another value for a retry, or skips the instruction. The change must take effect.
+ * program counter. Then the handler leaves by a jump, or changes the context. Either it gives a
+ * register another value, so that the instruction is retried with this value, or it skips the
+ * instruction. The change must take effect.
  * @markers 4800 main/one_fault
  * @calls fault_load 600
  */

@@ -2,7 +2,8 @@
 /*
  * Write barriers like those of garbage collectors: a store to a protected page faults, and a
  * SIGSEGV handler permits access with mprotect. The faulting stores and loads are at functions'
- * entries. Also tests SIGBUS after the end of a file. si_code and si_addr must be exact.
+ * entries. Also tests the SIGBUS that a load past the end of a mapped file causes. si_code and
+ * si_addr must be exact.
  * @markers 200 main/one_cycle
  */
 #include <setjmp.h>

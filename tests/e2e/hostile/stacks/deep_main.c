@@ -11,7 +11,8 @@
 #include "../hostile.h"
 
 #ifndef FRAMES
-#define FRAMES 1000000		/* the tracer has room for more open calls (doc/limits.md) */
+#define FRAMES 1000000		/* fewer than the open calls that the tracer has room for
+				 * (doc/limits.md) */
 #endif
 
 static KEEP long recurse(long n)

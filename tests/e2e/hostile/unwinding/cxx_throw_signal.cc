@@ -44,8 +44,9 @@ static KEEP void interrupted_once(int i)
 	int got = 0;
 	sigset_t set;
 
-	/* the handler threw and did not return, so its signal is still blocked. The signal must not
-	 * interrupt its own handler, because C++ may not throw across the handler's frame */
+	/* The handler of the previous iteration threw and did not return, so its signal is still
+	 * blocked. The handler is set without SA_NODEFER, because the signal must not interrupt it:
+	 * C++ may not throw across a handler's frame. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 3);
 	check(!pthread_sigmask(SIG_UNBLOCK, &set, nullptr));
