@@ -6,8 +6,9 @@
  * loop makes a thousand operations. The loop also prepares key and value for each operation. The
  * time for preparing them is part of both figures.
  *
- * There is no row for lookups in an array, because Patchbay and the kernel inline such a lookup
- * into the eBPF program. bench_bpf measures these lookups.
+ * There is no row for lookups in an array. Patchbay and the kernel inline such a lookup into the
+ * eBPF program. So the kernel's figure would be little more than the loop's time, and the C code
+ * would measure a call that eBPF programs don't make. bench_bpf measures these lookups.
  *
  *   bench_bpf_maps [ROUNDS [TYPE]]	prints nanoseconds, as medians of ROUNDS (9) rounds
  *

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Builds real programs with patchable entries, so that both tracers see the same functions.
+"""Builds real programs with patchable entries, so that Patchbay and uftrace see the same functions.
 npm and apt-get download the sources, with this machine's configuration of npm and apt. Sources and
 programs stay in build/bench.d."""
 import glob

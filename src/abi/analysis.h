@@ -270,9 +270,9 @@ struct pb_window_exit {
 
 /*
  * The code that runs in a stub in place of the displaced bytes. It has `len` bytes, which are
- * copied to the stub. Then the fixups adapt them to the stub's address. The code ends with a jump
- * to addr + window + window_len, unless its last instruction never falls through. The window's nops
- * are not copied. Calls that are in the table of nops are not copied either.
+ * copied to the stub. Then the fixups adapt them to the stub's and the module's addresses. The code
+ * ends with a jump to addr + window + window_len, unless its last instruction never falls through.
+ * The window's nops are not copied. Calls that are in the table of nops are not copied either.
  *
  * orig[] has the window's bytes in the file, for the check before patching. rest[] has the same
  * bytes, but with nops in place of the calls in the table of nops. When the jump is taken out of

@@ -109,8 +109,8 @@ struct pb_chunk {
 	uint64_t leaf_start;
 	uint32_t leaf_site;
 	uint32_t missed;	/* total of the thread's records that weren't written although their
-				 * calls don't count as lost; for example, an EXIT whose ENTRY was
-				 * written */
+				 * calls don't count as lost; for example, the EXIT of a call whose
+				 * ENTRY was written */
 	uint32_t uses;		/* how often this chunk was opened */
 	uint32_t pad[9];
 };

@@ -134,8 +134,8 @@ struct text {
 	jmp_buf too_long;
 };
 
-/* Called by the demangler. The demangler allocates no memory, so no memory is lost if longjmp()
- * leaves the demangler. */
+/* Called by the demangler. If longjmp() leaves the demangler, some memory may be lost, but only for
+ * Rust names with punycode. For all other names, the demangler allocates no memory. */
 static void add_text(const char *s, size_t n, void *arg)
 {
 	struct text *t = arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts the events of a chunk while the chunk is written. Follows the decoder's rules. */
+/* Counts the events of a chunk after the drain has written it to the data directory, or when the
+ * drain discards it. Follows the decoder's rules. */
 #include "reader/counts.h"
 
 #include "abi/record.h"
@@ -93,8 +94,11 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 		}
 		found.inherited = cursor.inherited;
 		/* If seq is 0, the thread had no earlier chunk, so nothing is missing before this
-		 * chunk. Each call that the chunk lists is then counted elsewhere: the call began
-		 * in a chunk of another thread, or its ENTRY is in this chunk. */
+		 * chunk. Each call in the chunk's list of open calls is then counted by its ENTRY.
+		 * This ENTRY is in a chunk of the thread from which the stack came. Or it is later
+		 * in this chunk, because a signal handler interrupted the call before its ENTRY was
+		 * written. In a later chunk, only calls of the second kind are counted twice, and
+		 * must be subtracted. */
 		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}

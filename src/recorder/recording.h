@@ -27,7 +27,8 @@ struct record_server {
 	unsigned ready;			/* number of images that have sent READY */
 	bool agent_error;		/* the agent of the first image has reported an error */
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
-	unsigned shown;			/* number of lines that were printed for agents */
+	unsigned shown;			/* number of messages of the first image's agent; only the
+					 * first MAX_SHOWN of them are printed */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Texts of the recorder: prints its messages, and parses and prints numbers. */
+/* Texts of the recorder: prints its messages, parses and prints numbers, quotes arguments, and has
+ * the reasons of refusals. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

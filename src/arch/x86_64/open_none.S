@@ -5,8 +5,8 @@
  * time. Therefore it doesn't use rdi and rsi, and need not save them. It doesn't note the open leaf
  * in the chunk's header: without a time, a reader couldn't tell an open leaf from a leaf that has
  * returned. It doesn't check the depth, because these handlers are set only while tracing is on and
- * no limit of depth is set (tracer.c). If tracing ends by pb_latch(), pb_latch() changes T_LO of
- * each thread, so that all later hits take the slow path.
+ * no limit of depth is set (tracer.c). pb_latch() changes T_LO of each thread, so that all later
+ * entries take the slow path.
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"

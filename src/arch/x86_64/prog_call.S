@@ -54,7 +54,9 @@ pb_prog_call:
 	.cfi_escape 0x0f,0x03,0x7c,0x78,0x06
 	.cfi_offset rip, -8
 	.cfi_val_offset rbp, 48
-	.skip 16, 0xcc	/* an unwinder looks up PC - 1, also if PC is the first instruction */
+	/* An unwinder looks up PC - 1, also if PC is the first instruction. So the unwind table
+	 * covers bytes before the code, too. */
+	.skip 16, 0xcc
 	.balign 4096, 0xcc
 	.globl	pb_prog_code
 	.hidden	pb_prog_code

@@ -8,7 +8,7 @@
 	slow_handler pb_open_call_nested, PB_ENTER_CALL | PB_ENTER_NESTED, pb_enter_slow
 	slow_handler pb_list, PB_ENTER_LIST, pb_enter_slow
 
-/* Calls void pb_enter(site, slot, mode). The array of open calls doesn't have an entry of the new
+/* Calls void pb_enter(site, slot, mode). The array of open calls doesn't have an entry for the new
  * call yet. */
 	.balign 16
 	.globl	pb_enter_slow

@@ -54,8 +54,8 @@
 #define LATE_MOST_NS	2000000000ull	/* the longest wait for late threads that are runnable */
 #define GROUP		6000		/* patches per stop; they take about a millisecond */
 #define RETRIES		100
-#define PATIENT_TRIES	20		/* number of the first tries, which also fail if a handler
-					 * has interrupted bytes to be replaced */
+#define PATIENT_TRIES	20		/* the first PATIENT_TRIES tries also fail if a handler has
+					 * interrupted bytes to be replaced */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */

@@ -77,8 +77,8 @@ struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* place and size in the shape */
 	uint16_t each;			/* for an array, or a row of fields of one size: the size of
-					 * an element. An access must lie in one element. For other
-					 * fields: 0 */
+					 * an element. Programs access a whole element, or with
+					 * NARROW a part of one. For other fields: 0 */
 	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
 					 * the kernel keeps the field */
 	uint16_t flags, kind;

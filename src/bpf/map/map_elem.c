@@ -308,8 +308,8 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 		break;
 	case MARK:
 		/* If the element is in no list, a thread has unlinked it, but doesn't own it yet.
-		 * If that thread still lives, its cmpxchg to own the element will fail, because
-		 * own() below changes the word first. */
+		 * If that thread still lives, only one of two cmpxchgs succeeds: the one by which
+		 * that thread would own the element, or the one in own() below. */
 		if (!pb_bpf_hash_sweep(m, bucket, 0) || pb_load(&e->next) != word ||
 		    pb_bpf_hash_in_list(m, bucket, link))
 			return false;

@@ -20,10 +20,10 @@
  *        (new tag)
  *
  * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
- * the word that leads to the element. The tag changes in two cases: a thread takes the free
- * element, or unlinks the element's successor in the list. Stacks of free elements are only hints.
- * A thread may take an element off a stack, but owns the element only once it has changed the
- * element's word to `owned`. The word and e->owner show which elements a dead process has left
+ * the word that leads to the element. The tag changes when a thread or a repair takes the element,
+ * and when a thread unlinks the element's successor in the list. Stacks of free elements are only
+ * hints. A thread may take an element off a stack, but owns the element only once it has changed
+ * the element's word to `owned`. The word and e->owner show which elements a dead process has left
  * behind (map_elem.c).
  *
  * Values that are changed in place. Between the search for a key and the change of its value, the
@@ -62,7 +62,7 @@
 				 * values */
 #define CHANGING	32	/* number of words for announced changes, besides the words of the
 				 * elements */
-#define MAX_WALKS	1000	/* an operation gives up after so many walks. Each of these walks
+#define MAX_WALKS	1000	/* an operation gives up after this many walks. Each of these walks
 				 * was disturbed by another operation that made progress */
 
 enum { LOST = 1, SWEEP, DAMAGED };	/* DAMAGED: a list is corrupt; Patchbay's code never

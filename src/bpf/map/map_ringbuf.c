@@ -24,11 +24,12 @@
  *              DISCARD, length                       the consumer skips it
  *
  * A record's header has its owner's number. If the owner dies before it submits the record, a
- * repair discards the record. A repair runs when a producer finds the buffer full, or when the
- * consumer waits for the record. A submission writes the length with a full barrier. So either the
- * consumer sees the submitted record, or the producer sees that the consumer's position is at the
- * record, and wakes the consumer. A signal handler may reserve a record between any two steps. The
- * handler finishes the interrupted claim first.
+ * repair discards the record. A repair runs when a producer finds the buffer full, when the
+ * consumer waits for the record, or when a process gets the number of a dead process. A submission
+ * writes the length with a full barrier. So either the consumer sees the submitted record, or the
+ * producer sees that the consumer's position is at the record, and wakes the consumer. A signal
+ * handler may reserve a record between any two steps. The handler finishes the interrupted claim
+ * first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -122,9 +123,10 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* this check comes after the read of the header. If the position is still the claim's,
-	 * `old` is the word before step 2, or already the claim's own header. In both cases step 2
-	 * may replace `old` */
+	/* This check comes after the read of the header. The position only rises. So if it is still
+	 * the claim's, no thread has done step 3 when `old` was read, and `old` is the word before
+	 * step 2, or the header that another thread wrote in step 2. If this function replaces that
+	 * header, only the generation changes. */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |

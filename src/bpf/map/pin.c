@@ -73,7 +73,8 @@ static int find_dir(const struct pb_bpf_pins *p, const char *path, struct place 
 	if (!n)
 		return *path ? -EEXIST : -ENOENT;
 	/* The name is the last part. But if an earlier part contains a dot, the name begins with
-	 * the first such part. The path is then refused below, because the name contains a slash */
+	 * the first such part. The path is then refused below, because the name contains a
+	 * slash. */
 	dot = strcspn(at->path, ".");
 	for (n = dot; n && at->path[n - 1] != '/'; n--)
 		;

@@ -37,10 +37,11 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 }
 
 /*
- * If the bounds of a scalar change, the bounds of its copies change, too. A linked scalar may
- * exceed a copy by a constant (delta). The new bounds of such a scalar depend on the constant, so
- * both states must have the same constant. If a scalar is linked in the current state, but not in
- * the kept state, the current state is only more precise.
+ * Returns whether c is linked at least to the scalars that correspond to those to which o is
+ * linked. Linked scalars have the same id. Each of them is one common number plus a constant of its
+ * own (delta). If a branch narrows the bounds of one of them, the bounds of the others are computed
+ * with the constants. So both states must have the same constant. If a scalar is linked in the
+ * current state, but not in the kept state, the current state is only more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {
@@ -162,7 +163,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
 	/* A program must not read a part of a pointer or of an object, but may read S_MISC bytes.
-	 * If S_MISC covered such a part, the verdict would depend on the order of paths. */
+	 * If S_MISC of the kept state covered such a part of the current state, it would depend on
+	 * the order of the two paths whether a program that reads the part is accepted. */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {

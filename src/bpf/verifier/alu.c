@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks arithmetic instructions: their operands, and all of a move. For other operations, calls
- * scalar.c (numbers) or pointer.c (pointers). */
+/* Checks the operands of arithmetic instructions, and computes the results of moves. The results of
+ * other operations are computed in scalar.c (numbers) and pointer.c (pointers). */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/alu.h"
 #include "bpf/verifier/env.h"

@@ -356,9 +356,9 @@ static bool says_something(const struct step *s)
 	return memcmp(s, &plain, sizeof plain);
 }
 
-/* Copies the steps. If `kept` is set, no path continues from *rest, so no step is added to it. Then
- * the steps that a backward walk doesn't need are left out. But the first step stays, because the
- * walk recognises the path's first instruction by this step. */
+/* Copies the steps. If `kept` is set, *rest is never unpacked to continue a path, so no step is
+ * added to it. Then the steps that a backward walk doesn't need are left out. But the first step
+ * stays, because the walk recognises the path's first instruction by this step. */
 static int rest_steps(struct env *env, struct state *rest, const struct state *st, bool kept)
 {
 	uint32_t n = 0;

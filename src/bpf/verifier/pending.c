@@ -15,7 +15,7 @@
  * states. `until` is the number of the oldest of them. The state is pending until the needs of that
  * oldest state are known.
  *
- * The rounds end at some time, since marks are only added. But the verifier gives up after
+ * The rounds would end by themselves, since marks are only added. But the verifier gives up after
  * MAX_ROUNDS rounds, at more than MAX_JUMPS jumps, or if memory is short. Then all registers and
  * slots of the pending states count as needed, for good (`until` 0).
  */

@@ -24,8 +24,8 @@
  * At each kept state on the path, the wanted registers and slots are marked as precise. From then
  * on, a path that comes to this point with other values isn't pruned. The walk ends when nothing is
  * wanted any more. It also ends at a kept state in which everything wanted was marked before: the
- * walk that made those marks also marked the earlier states of the path. The present state gets no
- * marks, since no path is compared with it.
+ * walk that made those marks also marked the earlier states of the path. The state that is being
+ * verified gets no marks: it isn't kept yet, so no path is compared with it.
  *
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all earlier states of the
  * path are marked. These marks are always safe: they only prevent some pruning.
@@ -110,8 +110,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 {
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
-	/* the wanted register holds an address here, so the wanted scalar was computed from
-	 * pointers, by a subtraction */
+	/* The store's base register is wanted, but holds a pointer here. So the wanted scalar was
+	 * computed later, by a subtraction of pointers. The walk can't follow that. */
 	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
 	if (i->dst_reg == FP) {
@@ -169,7 +169,8 @@ static int back_helper(const struct bpf_insn *i, uint32_t at, uint32_t next, str
 	if (next != at + 1) {
 		if (pbv_helper_calls_back(i->imm))
 			return back_out(w, false);
-		/* after a tail call: another program has returned instead of the subprogram */
+		/* bpf_tail_call() in a subprogram: the other program replaced the subprogram, and
+		 * returned to the subprogram's caller, at `next` */
 		return *regs & ARGS ? GAVE_UP : back_in(w, false);
 	}
 	*regs &= ~1u;
@@ -195,8 +196,9 @@ static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
-	/* this walk needn't follow the helper's arguments: another walk did so when the helper was
-	 * called */
+	/* A callback returns to the call of its helper. So `next` is this call, and r1-r5 are its
+	 * arguments. This walk needn't follow them: another walk did so when the helper was
+	 * called. */
 	if (callback)
 		*regs &= ~ARGS;
 	return *regs & ARGS ? GAVE_UP : back_in(w, call);

@@ -38,11 +38,11 @@
  *
  * Three rules keep backward walks short. If a path has more than LONG_PATH instructions since its
  * last kept state, a state is kept at the next instruction that is no prune point. (At a prune
- * point, LONG_PATH doesn't matter.) If the path has more than MAX_STEPS steps, a state is kept at
- * the next prune point. A state is also kept where an iteration of a loop with a budget begins. If
- * memory is too short for a state, and the path since the last kept state is longer than LONG_PATH,
- * all scalars in all kept states of the path are marked as precise. Backward walks then end at this
- * point of the path.
+ * point, the path's length alone doesn't decide whether a state is kept.) If the path has more than
+ * MAX_STEPS steps, a state is kept at the next prune point. A state is also kept where an iteration
+ * of a loop with a budget begins. If memory is too short for a state, and the path since the last
+ * kept state is longer than LONG_PATH, all scalars in all kept states of the path are marked as
+ * precise. Backward walks then end at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"

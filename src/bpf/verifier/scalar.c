@@ -52,8 +52,9 @@ static void set_signed(struct range *d, __int128 min, __int128 max, int bits)
 	}
 }
 
-/* Sets the unsigned bounds of a sum or difference. If both bounds wrap around, or neither does, so
- * do all values between them, and the bounds hold. Otherwise resets the bounds. */
+/* Sets the unsigned bounds of a sum or difference. If both bounds wrap around, all values between
+ * them wrap around, too. If neither bound wraps around, no value does. In both cases the bounds
+ * hold. Otherwise resets the bounds. */
 static void set_unsigned(struct range *d, __int128 min, __int128 max, int bits)
 {
 	any_unsigned(d, bits);

@@ -5,8 +5,9 @@
  *
  * Several files call each other in a circle. If memory is short, a function of state.c that makes a
  * state calls prune.c to drop kept states. prune.c compares, logs and marks states, and calls
- * state.c for this. Files that check instructions belong to the circle, too: they make states, and
- * precise.c calls a function of call.c to recognise helpers with callbacks.
+ * state.c to record a step or to clear a state. Files that check instructions belong to the circle,
+ * too: they make states, and precise.c calls a function of call.c to recognise helpers with
+ * callbacks.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H

@@ -20,8 +20,9 @@ void pb_chains_start(void);
 /* Gets memory for the first calls of a stack that has no open calls. If no memory is left, the
  * stack's calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
-/* Called in a forked child. s is a new stack, and holds the slot. If calls were open on the same
- * memory before the fork, s takes these calls over. */
+/* Has an effect only in a forked child. s: new, for the machine stack on which the return slot
+ * `slot` lies. If calls were open on that machine stack before the fork, s takes over these
+ * calls. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);
@@ -45,7 +46,8 @@ void pb_chain_thread_end(struct pb_thread *t);
 /* Clears the return addresses of all open calls, so that no exit finds any of these calls. Context:
  * the agent's thread. */
 void pb_chain_forget_returns(void);
-/* Sets the stack's period. Called after the stack's calls of former periods were closed. */
+/* Sets the period (period.h) to which the stack's open calls belong. Called after the stack's calls
+ * of former periods were closed. */
 void pb_chain_set_period(struct pb_stack *s, uint32_t period);
 
 /* Takes a segment, for the calls of any stack; NULL: none is left. pb_chain_give() gives the

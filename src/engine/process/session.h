@@ -16,9 +16,9 @@ struct pb_session {
 	uint32_t flags;		/* PB_WELCOME_* */
 };
 
-/* path: the path of the socket. first: this is the first session of the image. In this case HELLO
- * has image 0, the ring is mapped, and *writes gets the writes to control files that the recorder
- * asks for. These are *nr_writes triples of strings, each ended by NUL. */
+/* path: the path of the socket. first: this is the image's first connection to the recorder. In
+ * this case HELLO has image 0, the ring is mapped, and *writes gets the writes to control files
+ * that the recorder asks for. These are *nr_writes triples of strings, each ended by NUL. */
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);

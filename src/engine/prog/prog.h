@@ -5,7 +5,8 @@
  *
  * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler. After the
  * programs, pb_prog_entry jumps to the next handler, which the site would have without
- * them. If a program returns 0, the next handler is left out, and the call isn't recorded.
+ * them. If a program returns 0, the call isn't recorded: the idle handler runs in place of the next
+ * handler, unless the next handler is that of set_graph_notrace, which records nothing either.
  */
 #ifndef PB_ENGINE_PROG_PROG_H
 #define PB_ENGINE_PROG_PROG_H
@@ -77,7 +78,8 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_
 				       struct pb_bpf_map *maps);
 /* Returns the program's statistics, in memory that the observer reads; NULL: there are none. */
 struct pb_bpf_prog_stats *pb_prog_stats(uint32_t prog);
-/* Prints the program's native code to the output, for bpf_jit_enable 2. */
+/* If bpf_jit_enable is 2, writes the program's native code as text to the ring buffer `output` of
+ * pb_prog_host(). */
 void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes);
 
 /* prog_files.c: registers the control files bpf_jit_enable, bpf_jit_harden, bpf_stats_enabled,

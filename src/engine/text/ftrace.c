@@ -3,8 +3,9 @@
  * Decides for each site which handler gets its hits, for the tracers (tracer.c), for replaced
  * functions and for eBPF. A tracer registers a struct ftrace_ops, called "the ops", which has
  * filters. An update uses the filters to compute for each site the handler, and whether the site's
- * jump is needed. First, sites that no ops selects any more become idle. Then text_batch.c writes
- * the jumps of all sites in one batch. Then the new handlers are stored. A handler is one word, so
+ * jump is needed. First, most sites that no ops selects any more become idle. (The others, of eBPF
+ * and of the compiler's hooks, get their new handler at the end.) Then text_batch.c writes the
+ * jumps of all sites in one batch. Then the new handlers are stored. A handler is one word, so
  * running threads see either the old or the new handler. The control files that list functions are
  * here, too.
  */
@@ -158,8 +159,9 @@ static void want_returns(struct pb_module *m)
 	}
 }
 
-/* If no ops selects the site any more, the site becomes idle at once. If the site's text must
- * change, the site is added to the batch. */
+/* If no ops selects the site any more, the site becomes idle at once, unless it has eBPF programs,
+ * or the compiler's hooks report its calls. If the site's text must change, the site is added to
+ * the batch. */
 static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 {
 	struct ftrace_ops *only = NULL;

@@ -40,9 +40,9 @@ int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
 /* Replaces old (or NULL) by new (or NULL). Sites that both ops select keep their jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
-/* Returns the handler of a site with FTRACE_FL_REGS. next: the handler that the site would have
- * without that flag. idle: the idle handler. The pointer is set before a site gets that flag.
- * Context: as in text.h. */
+/* A function of prog.c; NULL until a site needs it. Returns the handler of a site with
+ * FTRACE_FL_REGS. next: the handler that the site would have without that flag. idle: the handler
+ * that the site would have if it were disabled. Context: as in text.h. */
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
 /* Called after hashes or options have changed, or a module has arrived. Updates text and handlers.
@@ -71,15 +71,16 @@ void pb_hash_show(const struct ftrace_hash *h, struct pb_seq *s, const char *if_
 /* Returns the address of a function of m that has this name, also as an alias; 0: there is none. */
 uint64_t pb_function_named(const struct pb_module *m, const char *name);
 bool pb_function_has_name(const struct pb_module *m, const struct pb_func *f, const char *name);
-/* For engine/process/replace.c: replaces the function at the address by `body`. ends:
- * FTRACE_FL_ENDS, FTRACE_FL_PASSES, or 0 if the function's returns aren't seen. Returns the address
- * for calls of the original; 0: the function can't be replaced. */
+/* Replaces the function at the address by `body`. ends: where the call's end is seen.
+ * FTRACE_FL_ENDS: at the return of `body`. FTRACE_FL_PASSES: at the original's exits, to which
+ * `body` jumps. 0: nowhere. Returns the address for calls of the original; 0: the function can't be
+ * replaced. */
 uint64_t pb_ftrace_replace_at(struct pb_module *m, uint64_t address, const void *body,
 			      uint64_t ends);
 
-/* The list function: calls all ops that select the site, except that of the graph tracer. Returns
- * how the graph tracer enters the call (PB_ENTER_*). PB_ENTER_LIST: the graph tracer doesn't enter
- * the call. Context: hit path. */
+/* The list function: calls `func` of each ops that selects the site. It doesn't call the graph
+ * tracer, but returns how the graph tracer enters the call (PB_ENTER_*). PB_ENTER_LIST: the graph
+ * tracer doesn't enter the call. Context: hit path. */
 unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip);
 /* Whether a site has FTRACE_FL_CALLER. Context: hit path. */
 bool pb_site_is_caller(uint32_t id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations for the files that find exits: exits.c, computed.c, labels.c, exit_windows.c and its
- * helpers, exit_tables.c. */
+/* Declarations for the files that find exits: exits.c, computed.c, labels.c, exit_tables.c, and
+ * exit_windows.c with its helpers. */
 #ifndef PB_MODULE_EXITS_PRIV_H
 #define PB_MODULE_EXITS_PRIV_H
 #include "module/analysis/insn.h"
@@ -42,10 +42,10 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* True if the unit takes the address of a jump table (PB_COMPUTED_OFFSETS) that has a target in the
  * unit. */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
-/* labels.c: true if all targets of the jump table (PB_COMPUTED_LABELS) lie in the unit. */
+/* In labels.c: true if all targets of the jump table (PB_COMPUTED_LABELS) lie in the unit. */
 bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table);
-/* Returns the address of the last instruction that begins before addr, at floor or later. Returns 0
- * if there is none. */
+/* In computed.c: returns the address of the last instruction that begins before addr, at floor or
+ * later. Returns 0 if there is none. */
 uint64_t pb_start_before(const struct pb_range *r, uint64_t addr, uint64_t floor);
 
 /* exit_windows.c: looks for a window for each exit of the wanted units. If an exit gets no window,

@@ -2,8 +2,9 @@
 /*
  * Makes the window of a jump: relocates the instructions that the jump would overwrite
  * (relocate.c), and refuses the window if the patched program could go wrong. A window is refused
- * if a branch leads into the jump, or if a relocation changes bytes of the window. It is also
- * refused if it contains only a part of a hook call.
+ * if a branch leads into the jump, or if the loader changes bytes of the window (a text
+ * relocation). It is also refused if it contains only a part of a call of __fentry__ or mcount that
+ * the compiler inserted (struct pb_nop).
  */
 #include "base/base.h"
 #include "module/analysis/relocate.h"
@@ -34,7 +35,7 @@ static size_t nop_lower(const struct pb_an *an, uint64_t addr)
 	return low;
 }
 
-/* True if a relocation changes a byte of [start, start + len). A relocated word has up to 8
+/* True if a text relocation changes a byte of [start, start + len). A relocated word has up to 8
  * bytes. */
 static bool relocated(const struct pb_an *an, uint64_t start, unsigned len)
 {
@@ -43,7 +44,7 @@ static bool relocated(const struct pb_an *an, uint64_t start, unsigned len)
 	return i < an->textrels.n && an->textrels.v[i] < start + len;
 }
 
-/* True if the window contains only a part of a hook call. */
+/* True if the window contains only a part of a call that the compiler inserted. */
 static bool cuts_nop(const struct pb_an *an, const struct pb_window_out *w, uint64_t start)
 {
 	uint64_t end = start + w->head.window_len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies random programs with maps, and runs them on all engines and in this machine's kernel. A
- * program starts with empty maps and gets several packets, one after another. All engines and the
- * kernel get the same packets. After each run, all must have the same result and packet. At the
- * end, all must have the same contents in their maps.
+ * Verifies random programs with maps, and runs them by the interpreter, by the JIT (engines.h), and
+ * in this machine's kernel. A program starts with empty maps and gets several packets, one after
+ * another. The engines and the kernel get the same packets. After each run, all must have the same
+ * result and packet. At the end, all must have the same contents in their maps.
  *
  *	bpf_fuzz_maps [--seconds N] [--seed N] [--inputs N] [--no-kernel] [--only PROGRAM]
  */

@@ -2,8 +2,9 @@
 /*
  * Checks that the verifier's deductions about scalars are true. A description says which values a
  * register may have. For all values that the operands' descriptions allow, the result's description
- * must allow the result. A comparison must not go to a path that the verifier has excluded. The
- * deductions on the comparison's path must hold for both operands.
+ * must allow the result. A comparison of two numbers must not take a path that the verifier
+ * has excluded. On the path that the comparison takes, each operand's description must allow the
+ * operand's number.
  *
  * test_bits() checks the known bits with all numbers of four bits. It also checks tnum_range(),
  * with all bounds up to 63. test_edges() checks everything with descriptions of one or two numbers

@@ -13,7 +13,7 @@
  *   resources	closes, changes or forbids what the tracer uses: descriptors, memory, environment,
  *		privileges, system calls
  *   signals	handles, blocks or sends signals; causes faults
- *   stacks	makes its own stacks, or uses nearly all of a stack
+ *   stacks	makes its own stacks, or fills or overflows a stack
  *   threads	makes, ends or blocks many threads
  *   unwinding	leaves calls by jumps or exceptions, or walks over calls
  *

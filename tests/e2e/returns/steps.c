@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The program single-steps calls with all kinds of exits. For each step that changes the program
- * counter or a register other than rsp, the program prints a line with the registers. It is linked
- * at a fixed address, so that runs can be compared.
+ * counter or a register other than rsp, the program prints a line with the program counter and the
+ * registers. It is linked at a fixed address, so that runs can be compared.
  */
 #define _GNU_SOURCE
 #include <signal.h>

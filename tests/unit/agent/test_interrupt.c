@@ -159,7 +159,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	/* only the test that sets process.epoch to 2 ends in a child */
+	/* pb_own_resume() is called only in a forked child. Only one test plays a child: it sets
+	 * process.epoch to 2, and ends a handler three times. */
 	assert_int_equal(nr_resumed, process.epoch == 1 ? 0 : 3);
 	leaves = false;
 	stacks[0] = stacks[1] = (struct pb_stack){ 0 };
@@ -265,8 +266,8 @@ static void a_change_of_stack_is_left(void **state)
 	if (!setjmp(left))
 		pb_thread_use_stack(&thread, s, 0);
 	leaves = false;
-	assert_true(thread.lo > OWN + 0x7000);		/* makes the assembly pass the next hit to C
-							 * code */
+	/* so the assembly passes the next hit, whose slot is lower, to C code */
+	assert_true(thread.lo > OWN + 0x7000);
 	s = pb_thread_other_stack(&thread, OWN + 0x7000, &gone);
 	assert_ptr_equal(s, &thread.own);
 	assert_true(pb_thread_use_stack(&thread, s, 0));
@@ -277,8 +278,9 @@ static void a_change_of_stack_is_left(void **state)
 
 /* The bounds of a stack may be guessed, and may wrongly include a neighbouring stack. If two
  * threads used the same struct pb_stack, they would damage its calls. So if another thread has open
- * calls on the stack, a thread may take the stack only if its return slot lies among the return
- * slots of these calls, or close to them. Such a thread continues these calls. */
+ * calls on the stack, a thread may take the stack only if the thread's return slot lies between the
+ * return slots of the outermost and the innermost of these calls. A slot close to them is enough if
+ * the other thread is no longer on the stack. The thread then continues these calls. */
 static void a_neighbour_gets_a_stack_of_its_own(void **state)
 {
 	struct pb_thread other = { .stack = &other.own, .top = coro_calls.call };
@@ -324,15 +326,15 @@ static void a_handler_on_another_stack_closes_nothing(void **state)
 	assert_int_equal(nr_closed, 1);
 }
 
-/* The handler forks. In the child, the interrupted code still uses the address of the thread's
- * state. So the state must exist again at this address. */
+/* The handler forks. In the child, the kernel wipes the thread's state, but the interrupted code
+ * still uses its address. So the state must be made again at this address. */
 static void a_child_has_its_state_again(void **state)
 {
 	ucontext_t uc = context(AGENT, false);
 	struct pb_interrupted i = pb_interrupt_begin(&uc, OWN + 0x3000);
 
 	made_anew = 0;
-	memset(&process, 0, sizeof(process));	/* the kernel wipes both in the child */
+	memset(&process, 0, sizeof(process));	/* as the kernel does in the child */
 	memset(&thread, 0, sizeof(thread));
 	follows = false;
 	pb_interrupt_end(&i, OWN + 0x3000, &uc);

@@ -215,9 +215,9 @@ static void ends_with_jmp(struct body_recipe *b, struct pb_place *p, uint8_t *me
 	assert_memory_equal(mem + 9 + PB_EXIT_JUMP_LEN, jmp, sizeof(jmp));
 }
 
-/* In the copy of a window, each exit is replaced by a jump to the exit's handler. For a jcc, this
- * jump follows the copy, and the copied jcc leads to it. For a return or an unconditional jump, the
- * jump to the handler is in the exit's place. */
+/* In the copy of a window, each exit leads to code that jumps to the exit's handler. For a jcc,
+ * this code follows the copy, and the copied jcc jumps to it. For a return or an unconditional
+ * jump, this code is in the exit's place. */
 static void body_with_exits(void **state)
 {
 	struct body_recipe b = {

@@ -3,9 +3,9 @@
  * Prints which exits of functions the analysis finds in files, and how each exit is hooked.
  *
  *   exits_census FILE...        a line for each file, with shares in percent
- *   exits_census -f FILE...     the same lines, but counts the exits in the analysis's file. If not
- *                               all exits of a function are hooked, the file has none of them.
- *                               Also prints the size of the analysis, with and without exits
+ *   exits_census -f FILE...     the same lines, for the exits in the analysis's file. If not all
+ *                               exits of a function are hooked, the file has none of them. Also
+ *                               prints the size of the analysis, with and without exits
  *   exits_census -r FILE        the functions whose exits aren't hooked, and why
  *   exits_census -x FILE        a line for each window, and a line for each function with its exits
  *   exits_census -t FILE...     the time that the analysis takes with exits, and without them

@@ -57,8 +57,9 @@ struct module {
 	size_t nr_fn;
 	uint64_t *exits;
 	size_t nr_exits;
-	uint64_t *starts;	/* three addresses for each window: of the window, of its code slot
-				 * and of its second jump. 0: no code may jump there */
+	uint64_t *starts;	/* three addresses for each window, to which code may jump: of the
+				 * window, of its code slot and of its second jump. 0: there is
+				 * none */
 };
 
 static struct module modules[MAX_MODULES];

@@ -76,7 +76,8 @@ static void test_times(void **state)
 	}
 }
 
-/* Returns the sums of all sites. The data directory has no modules, so names are "site:N". */
+/* Returns the sums of all sites. If the data directory has no modules, names are
+ * "site:N". */
 static struct pb_report sums(struct pb_data **d)
 {
 	char err[5000];
@@ -130,8 +131,9 @@ static void test_recursion(void **state)
 	pb_data_close(d);
 }
 
-/* Two threads are in the same functions, but each stack has its own recursion. With `shared`, both
- * threads make their inner call on a third stack. */
+/* Two threads are in the same functions at the same time. A call is recursive only if its function
+ * is already open on the same stack. So no call here is recursive, and all times are added up. With
+ * `shared`, both threads make their inner call on a third stack. */
 static void test_threads(void **state)
 {
 	struct pb_report r;

@@ -109,9 +109,10 @@ static int make(struct subject *s)
 	return err;
 }
 
-/* Returns whether the program has callbacks. To make the iterations of a callback equal, the
- * verifier forgets numbers. Which numbers it forgets depends on the stored states. So the second
- * verification may have another verdict. */
+/* Returns whether the program has callbacks. If a scalar differs between two iterations of a
+ * callback, and isn't precise, the verifier makes it unknown, so that a later iteration can be
+ * pruned. Which scalars become unknown depends on the stored states. So the second verification may
+ * have another verdict. */
 static bool calls_back(const struct pb_bpf_verify *v)
 {
 	for (uint32_t i = 0; i < v->nr; i++)

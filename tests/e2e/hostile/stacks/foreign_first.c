@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Twenty threads make their first traced call on a foreign stack, because their start routine is
- * libc's setcontext(). Each of these threads has its own stack, too, and its struct pthread is at
- * the end of this stack. After it comes memory that can't be read.
+ * libc's setcontext(). Each of these threads also has a stack of its own, with its struct pthread
+ * at the end. After the first thread's own stack comes memory that can't be read.
  * @markers 20 body
  * @calls body 20
  */

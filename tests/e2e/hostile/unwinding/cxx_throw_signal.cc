@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A timer's signal handler throws exceptions, in two threads. The signal may interrupt any
- * instruction in a tree of short calls (entries, bodies, returns). The frames between throw and
- * catch have no exception handlers, so C++ may unwind them from any instruction.
+ * instruction in a tree of short calls (entries, bodies, returns). The functions between
+ * throw and catch have no catch clauses and no destructors to run. So they have no table of call
+ * sites, and C++ may unwind them from any instruction.
  * @flags -fnon-call-exceptions -fasynchronous-unwind-tables
  * @markers 1000 interrupted_once
  * @timeout 40
@@ -45,8 +46,8 @@ static KEEP void interrupted_once(int i)
 	sigset_t set;
 
 	/* The handler of the previous iteration threw and did not return, so its signal is still
-	 * blocked. The handler is set without SA_NODEFER, because the signal must not interrupt it:
-	 * C++ may not throw across a handler's frame. */
+	 * blocked. The handler is set without SA_NODEFER, because a second signal must not
+	 * interrupt the handler: the second exception would have to leave both handlers. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 3);
 	check(!pthread_sigmask(SIG_UNBLOCK, &set, nullptr));
