@@ -45,7 +45,7 @@ static void say(const char **why, const char *format, ...)
 	*why = text;
 }
 
-/* --- elements of maps refer to maps and programs by ids; an id is 1 + the object's index --- */
+/* --- elements of maps refer to maps and programs by ids: 1 + the number in the object --- */
 
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {

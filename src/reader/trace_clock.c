@@ -150,8 +150,8 @@ uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
 {
 	uint64_t low = 0, high = UINT64_MAX;
 
-	/* A binary search works, because pb_clock_ns() doesn't decrease until its value wraps. At
-	 * the times where the value may wrap, long after the end of a trace, `huge` is true. */
+	/* A binary search works, because pb_clock_ns() doesn't decrease until its value wraps. It
+	 * can wrap only long after the end of a trace. `huge`: line_mul()'s value may wrap. */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		const struct pb_clock_line *l = find_line(c, mid);

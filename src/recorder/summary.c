@@ -150,8 +150,8 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	if (s->options->quiet)
 		return;
 	kept = pb_counts_calls(&d->counts, all);
-	/* With --overwrite, the kept calls are counted by reading the data again. That takes only a
-	 * short time, because the data is no larger than the buffer. */
+	/* If calls are missing with --overwrite, the kept calls are counted by reading the data
+	 * again. That takes only a short time, because the data is no larger than the buffer. */
 	exact = all || (s->options->mode == PB_RING_OVERWRITE &&
 			!pb_kept_calls(s->datadir->dir, &kept));
 	record_format_number(kept, calls, sizeof(calls));

@@ -135,7 +135,7 @@ static void forget_pending(struct pb_writer *w, uint64_t from)
 
 void pb_writer_resumed(struct pb_writer *w, uint64_t nr)
 {
-	/* in a child that the handler forked, the list is empty, and no element must be dropped */
+	/* in a child that the handler forked, the list is empty, so there is nothing to drop */
 	if (nr < w->nr_pending)
 		forget_pending(w, nr);
 }
@@ -490,7 +490,8 @@ void pb_change_mend(struct pb_writer *w)
 	pb_own_change(o, (uint64_t *)&w->leaf, (uint64_t)pb_no_leaf, leaf);
 	/* A handler may have moved pos to another chunk, and jumped away before it set base and
 	 * leaf. They then belong to the old chunk c. So they are cleared, and the next record sets
-	 * them. A loop might not end here, because handlers may change chunks in each iteration. */
+	 * them. They aren't set here in a loop: it might not end, because handlers may change
+	 * chunks in each iteration. */
 	if (pb_chunk_of(*(volatile uint64_t *)&w->pos) != c) {
 		pb_own_change(o, (uint64_t *)&w->leaf, leaf, (uint64_t)pb_no_leaf);
 		pb_own_change(o, &w->base, c, 0);

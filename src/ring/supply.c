@@ -127,8 +127,8 @@ static struct {
  * changes. */
 static uint64_t dead_heartbeat = ~0ull;
 
-/* Set when a wait ended without a chunk because threads hold all chunks. While it is set, and no
- * chunk has become available, later waits end at once. */
+/* Set when a wait ended without a chunk because threads hold all chunks of this mapping. While it
+ * is set, and threads still hold all chunks, later waits end at once. */
 static bool starved;
 
 struct wait {

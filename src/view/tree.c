@@ -266,8 +266,8 @@ static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_ca
 		m->tree->nodes[call ? call->view : s->user].calls += calls;
 }
 
-/* Removes a node if no call was counted in it or in any node below it. All calls of such a node
- * were too short, or outside of --range. */
+/* Removes each node for which no call was counted, neither in the node nor in any node below it.
+ * All calls of such a node were too short, or outside of --range. */
 static void prune(struct pb_tree *t)
 {
 	for (uint32_t i = t->nr - 1; i; i--)

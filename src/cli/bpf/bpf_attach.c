@@ -75,7 +75,8 @@ static int make_output(struct bpf_attach *a)
 }
 
 /* Puts an event into each element of each perf event array. The helper bpf_perf_event_output()
- * fails if the program chooses an element without an event. */
+ * fails if the program chooses an element without an event. Otherwise it writes the data to the
+ * output map. */
 static int fill_event_arrays(struct bpf_attach *a)
 {
 	uint32_t event = 0;

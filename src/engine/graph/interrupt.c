@@ -33,9 +33,9 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	if (t->top)
 		t->expected = slot;
 	/* There are two cases in which the interrupted code counts as the agent's. In the first,
-	 * its PC is in the agent's code. In the second, it is the few instructions of libc by which
-	 * the agent's handler of a fault returns. The mask shows the second case: SIGSEGV or SIGBUS
-	 * is blocked, although the thread is known to block neither. */
+	 * its PC is in the agent's code. In the second, its PC is in the few instructions of libc
+	 * by which the agent's handler of a fault returns. The mask shows the second case: SIGSEGV
+	 * or SIGBUS is blocked, although the thread is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;

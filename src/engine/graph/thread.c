@@ -33,7 +33,7 @@
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel keeps at least this much room for the main
 					 * thread's stack */
 /* Number of words of struct pthread that are searched. The struct has at least 0x900 bytes. Its
- * mapping may end right after it, so no more words may be read. */
+ * mapping may end right after it, so the search must stay within these bytes. */
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128

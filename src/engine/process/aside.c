@@ -118,10 +118,10 @@ static long start(struct start *s, uint8_t *top, unsigned long flags, struct wai
 	return tid;
 }
 
-/* Waits until the thread doesn't count as a thread of the process any more. It may still count when
- * `alive` is cleared. As long as it counts, the kernel refuses unshare() and setns() with
- * namespaces that only a single-threaded process may change. Under ptrace, the thread counts until
- * the ptracer has waited for it. */
+/* Waits, for GONE_NS at most, until the thread doesn't count as a thread of the process any more.
+ * It may still count when `alive` is cleared. As long as it counts, the kernel refuses unshare()
+ * and setns() with namespaces that only a single-threaded process may change. Under ptrace, the
+ * thread counts until the ptracer has waited for it. */
 static int wait_until_gone(long tid, const struct waiter *w)
 {
 	const struct { long sec, nsec; } nap = { 0, GONE_SLEEP_NS };

@@ -433,7 +433,7 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 		record &= run_one(&r, t, p->entry[i], regs) != 0;
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
-	/* A program has returned 0, so the call isn't recorded. But pb_open_silent (for functions
+	/* If a program has returned 0, the call isn't recorded. But pb_open_silent (for functions
 	 * in set_graph_notrace) must still run, because it also keeps the callees unrecorded. */
 	if (!record && next != (uint64_t)pb_open_silent)
 		next = p->idle;

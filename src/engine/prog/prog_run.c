@@ -9,9 +9,10 @@
  * handler was installed without libc's sigaction(). The handler of such a signal may leave the run
  * by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU slot,
  * a record reserved in a ring buffer, or a lock. If the return slot of a later run of the thread is
- * on the same stack and not lower, the handler has jumped. The later run then gives back what the
- * abandoned run holds. If the thread has ended, a later thread may reuse its struct pb_thread. The
- * first run of the later thread then gives back what the ended thread's run holds.
+ * on the same stack as the interrupted run's return slot, and not lower, the handler has jumped.
+ * The later run then gives back what the abandoned run holds. If the thread has ended, a later
+ * thread may reuse its struct pb_thread. The first run of the later thread then gives back what the
+ * ended thread's run holds.
  */
 #include <signal.h>
 #include <sys/mman.h>

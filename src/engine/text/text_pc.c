@@ -127,7 +127,7 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 	return pb_shared_at(pc);
 }
 
-/* Finds the jump whose bytes include the address. The jump's first byte doesn't count, because a
+/* Finds the jump whose bytes include the address. The first replaced byte doesn't count, because a
  * thread at that byte isn't moved, but executes the new bytes. There are two cases: the jump is in
  * a window, or the address is in a code slot. */
 static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *found)

@@ -10,8 +10,8 @@
 #include "module/elf/dwarf_bytes.h"
 
 #define RA_OFFSET	(-8)	/* the usual offset of the return address from the CFA */
-/* Limit on a CIE's instructions. They are executed for every FDE, so long instructions in a hostile
- * file would take too much time. Real CIEs have about ten bytes of instructions. */
+/* Limit on a CIE's instructions. They are executed for every FDE, so too many instructions in a
+ * hostile file would take too much time. Real CIEs have about ten bytes of instructions. */
 #define MAX_INITIAL	256	/* bytes */
 
 static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)

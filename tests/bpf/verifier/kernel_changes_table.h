@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Lists tests of Linux 6.1's table of verifier tests for which a later kernel has another verdict
- * or message than the table. Patchbay must agree with the later kernel. It is Linux 6.12, or Linux
- * 6.18 where a comment says so. One test is here for another reason: only Patchbay's message
+ * or message than the table. Patchbay must agree with the later kernel, which is Linux 6.12, or
+ * Linux 6.18 where a comment says so. One test is here for another reason: only Patchbay's message
  * differs from the table.
  */
 #ifndef PB_TEST_KERNEL_CHANGES_TABLE_H

@@ -315,8 +315,8 @@ static void test_drained(void **state)
 		"way" #k ": "
 
 /* The loop's body has thousands of paths, so an iteration ends in thousands of states. The verifier
- * doesn't keep all of them. After the loop, r6 is an offset to the stack. So in each of these
- * states, the verifier must mark the value from which r6 comes as precise. */
+ * doesn't keep all of them. After the loop, r6 is added to a pointer to the stack. So in each of
+ * these states, the verifier must mark the value from which r6 comes as precise. */
 static void many_ends(const char *last, bool good)
 {
 	char source[4000];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests how much memory the verifier, the resolver and the JIT need for the worst programs. Each
- * kind of program comes near one of the verifier's limits, for example the limit on instructions or
- * on branches that wait to be walked. A separate process verifies, resolves and compiles the
- * program. The test limits the peak resident size of this process, and checks the verdict.
+ * kind of program comes near one of the verifier's limits or exceeds it, for example the limit on
+ * instructions or on branches that wait to be walked. A separate process verifies, resolves and
+ * compiles the program. The test limits the peak resident size of this process, and checks the
+ * verdict.
  *
  *	memory [KIND...]	tests these kinds, or all; MEMORY=1 prints the memory of each kind
  */

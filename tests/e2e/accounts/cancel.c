@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Starts argv[1] threads, one after the other. Cancels each thread asynchronously while it makes
- * calls. If a thread is canceled between its last call and the increment of `calls`, this call is
+ * calls. If a thread is canceled before it has counted its last call in `calls`, this call is
  * missing in `calls`. So the program prints the least and the greatest possible number of calls. */
 #include <pthread.h>
 #include <stdio.h>

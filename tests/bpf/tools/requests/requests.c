@@ -2,7 +2,7 @@
 /*
  * Makes requests. A request begins with a call of submit() and ends with a call of complete().
  * Requests don't end in the order in which they began. The program also makes queries, pretends to
- * collect garbage on several threads, and runs a state machine. At the end, it prints its counts.
+ * collect garbage on several threads, and runs a state machine. It prints the counts of each part.
  *
  *   requests ROUNDS
  */
