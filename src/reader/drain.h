@@ -18,8 +18,8 @@
  * leaves no room for the oldest chunks, these chunks count as overwritten.
  *
  * When the session ends, FULL chunks are written and freed for the last time (not in overwrite
- * mode). After that, no chunk is freed. The reason is that a thread that still runs may write into
- * its open chunk, so no other thread may get that chunk.
+ * mode). After that, the remaining chunks are written and stay READING. A thread that still runs
+ * may write into its open chunk. If that chunk were freed, another thread could get it.
  */
 #ifndef PB_DRAIN_H
 #define PB_DRAIN_H
@@ -77,8 +77,8 @@ struct pb_drain {
 	_Atomic bool stop;
 	_Atomic uint32_t high;		/* only chunks below this index may have been used */
 	uint32_t ahead;			/* the ring's chunks below this index have memory */
-	uint32_t serials[2];		/* two older values of next_serial: at most 250 ms old, and
-					 * at most 500 ms old */
+	uint32_t serials[2];		/* two older values of next_serial: about 250 ms old, and
+					 * about 500 ms old */
 	uint32_t most_usable;		/* the largest number of chunks that engines were allowed to
 					 * use since memory was last given back */
 	struct robust_list_head robust;	/* if the recorder dies, the kernel notifies engines by this

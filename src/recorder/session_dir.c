@@ -7,9 +7,9 @@
  * /tmp/patchbay-UID, a spare base /tmp/patchbay-UID-XXXXXX is used. `patchbay control` searches all
  * spare bases of its user.
  *
- * The recorder holds a flock() on its session's directory. If a directory has no lock, its recorder
- * was killed, and the next recorder removes the directory. Unlike a test of the process number, the
- * lock also works between pid namespaces.
+ * The recorder holds a flock() on its session's directory. If a directory has no lock, and the PID
+ * in its name isn't in use, its recorder was killed, and the next recorder removes the directory.
+ * Unlike a test of the PID, the lock also works between pid namespaces.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -36,8 +36,8 @@
 
 #define TMP "/tmp"		/* not $TMPDIR, because `patchbay control` may have a different
 				 * $TMPDIR */
-#define MAX_TRIES 16		/* limit of the attempts to make a directory, because another
-				 * recorder may remove it each time */
+#define MAX_TRIES 16		/* largest number of attempts to make a directory. An attempt
+				 * fails if another recorder removes the new directory */
 
 /* --- directories that hold sessions --------------------------------------- */
 
@@ -174,7 +174,8 @@ static int lock_dir(int base, const char *name)
 }
 
 /* Removes the directories of killed recorders. If the PID in a directory's name is in use, the
- * directory stays, because the file system may not support locks. */
+ * directory stays: its recorder may not have locked it yet. If the directory can't be locked, it
+ * stays, too: its recorder lives, or the file system has no flock(). */
 static void remove_stale(const char *base)
 {
 	DIR *d = opendir(base);
@@ -197,9 +198,8 @@ static void remove_stale(const char *base)
 	closedir(d);
 }
 
-/* Makes and locks the session's directory. Before the lock is taken, another recorder may believe
- * that the directory was left by a killed recorder, and remove it. So there are several
- * attempts. */
+/* Makes and locks the session's directory. Until it is locked, a recorder in another pid namespace,
+ * where this recorder's PID isn't in use, may remove it. So there are several attempts. */
 static int make_dir(struct record_session *s, const char *base)
 {
 	struct stat made, there;

@@ -32,8 +32,8 @@
 
 /* libc's vfork() takes its return address off the stack before it forks. So this code reaches
  * vfork() by a jump, with rsp at the program's return address. rax is free, because vfork() sets
- * it. The code sets the members `slot` and `known` of pb_unblocked to 0, so that nothing counts as
- * known of the thread's signal mask (uaccess.h). */
+ * it. The code sets the members `slot` and `known` of pb_unblocked to 0. From then on, the agent
+ * assumes nothing about the thread's signal mask (uaccess.h). */
 	function pb_our_vfork
 	mov	pb_unblocked@gottpoff(%rip), %rax
 	movq	$0, %fs:(%rax)

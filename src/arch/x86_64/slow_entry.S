@@ -51,8 +51,8 @@ pb_enter_slow:
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
 
-/* The stack has no room for C code. The call is counted as lost if it is known to belong to the
- * tree. rdi is the thread, edx the mode. */
+/* The stack has no room for C code. The call is counted as lost if the tests below find that it
+ * would have been recorded. rdi is the thread, edx the mode. */
 	.balign 16
 	.globl	pb_enter_cramped
 	.hidden	pb_enter_cramped

@@ -48,7 +48,8 @@ PB_BPF_HELPER(sk_release)
 	return 0;
 }
 
-/* Returns whether an older version of struct bpf_tunnel_key had this size. */
+/* Returns whether an older version of struct bpf_tunnel_key had this size. A key with an IPv6
+ * address must have room for the whole address. */
 static bool is_older_key(uint32_t size, bool ipv6)
 {
 	switch (size) {

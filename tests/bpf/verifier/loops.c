@@ -138,7 +138,7 @@ static void test_endless(void **state)
 
 /* Registers are the same in each iteration, but the spilled number differs. When the second
  * iteration starts, no instruction has needed the number's precise value yet. Even so, the verifier
- * must not take the first loop for endless. */
+ * must not take the first program's loop for endless. */
 static void test_counted_on_the_stack(void **state)
 {
 	gives("r0 = *(u32 *)(r1 +16); r0 &= 0xff; r1 = 0; *(u64 *)(r10 -8) = r0; r0 = 0\n"

@@ -121,9 +121,10 @@ static void jumps_after_a_change(void **state)
 	all_steps(CHANGE, true);
 }
 
-/* Returns whether a reader sees how many words of the current chunk were reserved. A reader takes
- * the chunk's last word that isn't zero for the end. So such a word must be at or after the last
- * reserved word. */
+/* Returns whether a reader sees how many words of the current chunk were reserved. For a reader, a
+ * chunk ends after its last word that isn't zero. So the last reserved word must not be zero. If
+ * the position is in the dead zone, one word that isn't zero is enough, from the word before the
+ * dead zone on. */
 static bool shows_its_end(void)
 {
 	uint64_t chunk_now = pb_chunk_of(w.pos);

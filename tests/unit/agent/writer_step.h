@@ -27,7 +27,7 @@
 enum nested { NOTHING, RECORD, CHANGE, SUPPLY, DRAIN, AGAIN, UNSEEN, FORK, FORK_RECORD };
 
 extern long step, step_at, step_later;
-extern uint8_t *drained;	/* the numbers of the chunks that drain() has drained */
+extern uint8_t *drained;	/* for drain(): element N counts the drained chunks with seq N */
 extern enum nested nested;
 extern bool jump;
 extern sigjmp_buf out;

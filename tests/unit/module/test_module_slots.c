@@ -74,7 +74,8 @@ static void test_check_slots(void **unused)
 	int distance = (int)(fourth->addr - third->addr);
 
 	assert_false(via_is_refused(v, "good", func(v, "good")->via));
-	assert_true(via_is_refused(v, "good", 0));	/* the window is too short */
+	/* 0: no slot. The window is too short for a long jump */
+	assert_true(via_is_refused(v, "good", 0));
 	assert_true(via_is_refused(v, "good", 1));	/* in the window */
 	assert_false(via_is_refused(v, "good", 2));
 	assert_false(via_is_refused(v, "good", -126));
@@ -95,8 +96,9 @@ static const char *const code_slots_s =
 	"\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
 	".macro far\n.cfi_startproc\n jmp 1f\n .fill 300,1,0x90\n1: ret\n.cfi_endproc\n.endm\n"
-	/* ten bytes, which follow the function's first two bytes. No instruction begins at the
-	 * sixth of these ten bytes */
+	/* Ten bytes after the function's first two bytes: room for a code slot, which is two jumps
+	 * of five bytes. The second jump is the trampoline slot. It begins at the sixth byte, so no
+	 * displaced instruction may begin there. */
 	".macro loop\n add $3,%eax\n mov $5,%ecx\n dec %edi\n.endm\n"
 	".macro user name\nF \\name\n xor %eax,%eax\n1: loop\n jne 1b\n ret\nE \\name\n.endm\n"
 	".macro tiny name\nF \\name\n rep ret\nE \\name\n.endm\n"
@@ -196,7 +198,9 @@ static void test_check_code_slots(void **unused)
 	struct pb_recipe *code_slot = (struct pb_recipe *)(copy + at);
 
 	assert_false(via_is_refused(v, "good", good->via));
-	assert_true(via_is_refused(v, "good", good->via - 1));	/* in the window */
+	/* the code slot begins five bytes before the trampoline slot, and so would begin in the
+	 * window */
+	assert_true(via_is_refused(v, "good", good->via - 1));
 	assert_false(via_is_refused(v, "good", good->via + 1));
 	assert_true(via_is_refused(v, "good", 0));
 	memcpy(copy, v.a, v.size);
