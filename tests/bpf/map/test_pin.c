@@ -322,14 +322,16 @@ static void no_maps(void **state)
 
 static int setup(void **state)
 {
+	char path[sizeof(base) + 4];
+
 	snprintf(base, sizeof(base), "/dev/shm/pb-pin-XXXXXX");
 	if (!mkdtemp(base)) {
 		snprintf(base, sizeof(base), "/tmp/pb-pin-XXXXXX");
 		if (!mkdtemp(base))
 			return -1;
 	}
-	snprintf(pins.path, sizeof(pins.path), "%s/bpf", base);
-	return pb_bpf_pins_open(&pins, strdup(pins.path));
+	snprintf(path, sizeof(path), "%s/bpf", base);
+	return pb_bpf_pins_open(&pins, path);
 }
 
 static int teardown(void **state)

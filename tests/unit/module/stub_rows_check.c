@@ -254,6 +254,11 @@ static int check_file(const char *path)
 	check_all(&t);
 	printf("%s: %lu rows, %lu differ, %lu have none in the program\n", path, t.same + t.differ,
 	       t.differ, t.none);
+	dwarf_cfi_end(t.cfi);
+	dwarf_cfi_end(t.stub_cfi);
+	dwarf_end(dw);
+	elf_end(t.elf);
+	elf_end(t.stubs);
 	return t.differ != 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Twenty threads make their first traced call on a foreign stack, because their start routine is
  * libc's setcontext(). Each of these threads also has a stack of its own, with its struct pthread
- * at the end. After the first thread's own stack comes memory that can't be read.
+ * at the end. After this stack comes memory that can't be read.
  * @markers 20 body
  * @calls body 20
  */
@@ -35,15 +35,15 @@ int main(void)
 		ucontext_t *c = &contexts[n];
 		pthread_t above, t;
 
-		/* The kernel maps both threads' stacks into the same hole of the address space. So
-		 * the guard of `above` comes right after the stack of `t`. */
-		check(!pthread_create(&above, NULL, (void *(*)(void *))sem_wait, &hold));
 		check(!getcontext(c));
 		c->uc_stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
 					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		check(c->uc_stack.ss_sp != MAP_FAILED);
 		c->uc_stack.ss_size = SIZE;
 		makecontext(c, (void (*)(void))body, 1, n);
+		/* The kernel maps each new stack directly below the one before. So the guard of
+		 * `above`, its lowest page, comes right after the end of the stack of `t`. */
+		check(!pthread_create(&above, NULL, (void *(*)(void *))sem_wait, &hold));
 		check(!pthread_create(&t, NULL, (void *(*)(void *))setcontext, c));
 		while (__atomic_load_n(&over, __ATOMIC_ACQUIRE) <= n)
 			sched_yield();
