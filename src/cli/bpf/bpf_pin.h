@@ -76,10 +76,11 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 
 /* --- bpf_pin_load.c --- */
 
-/* Reads the program in the file `path` into *u, and opens its maps. Returns 0, or 1 after a
- * message. */
+/* Reads the program in the file `path` into *u, and opens its maps. The caller calls
+ * bpf_pin_unit_free(), after an error too. Returns 0, or 1 after a message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
+void bpf_pin_unit_free(struct bpf_unit *u);
 /* Called before a run. The session's maps may hold ids of programs and maps. Loads these programs
  * and opens these maps. Does the same for the ids in the opened maps. Returns 0, or 1 after a
  * message. */

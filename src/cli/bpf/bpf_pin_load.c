@@ -33,6 +33,7 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 	const uint32_t *ids;
 	size_t size;
 
+	*u = (struct bpf_unit){ 0 };
 	*file = bpf_pin_read(s->command, path, &size);
 	if (!*file)
 		return 1;
@@ -68,6 +69,12 @@ int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 	return 0;
 }
 
+void bpf_pin_unit_free(struct bpf_unit *u)
+{
+	free((void *)u->funcs);
+	free(u->maps);
+}
+
 /* ---- maps and programs in maps -------------------------------------------------------- */
 
 /* Loads the pinned program with this id. If the program is gone, does nothing: a map element with
@@ -78,17 +85,18 @@ static int load_id(struct bpf_session *s, uint32_t id)
 	char path[BPF_PIN_PATH];
 	struct bpf_loaded l;
 	struct bpf_unit u;
+	int ret;
 
 	if (s->objects.find(&s->objects, PB_BPF_OBJECT_PROG, id) ||
 	    !bpf_pin_find(s->command, id, path))
 		return 0;
 	if (s->nr_progs == BPF_MAX_MAPS)
 		return pb_error(s->command, "no more than %d programs", BPF_MAX_MAPS);
-	if (bpf_pin_unit(s, path, &u, &file))
-		return 1;
-	if (bpf_session_load(s, &u, &l))
-		return pb_error(s->command, "%s: rejected: %s", path, bpf_session_reason(s));
-	return 0;
+	ret = bpf_pin_unit(s, path, &u, &file);
+	if (!ret && bpf_session_load(s, &u, &l))
+		ret = pb_error(s->command, "%s: rejected: %s", path, bpf_session_reason(s));
+	bpf_pin_unit_free(&u);
+	return ret;
 }
 
 static int open_elements(struct bpf_session *s, struct pb_bpf_map *map)

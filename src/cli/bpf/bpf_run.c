@@ -332,9 +332,13 @@ static int do_pinned(struct run *r, const char *name)
 	struct bpf_unit u;
 	int ret;
 
-	if (bpf_pin_place(r->s.command, name, path) || bpf_pin_unit(&r->s, path, &u, &file))
+	if (bpf_pin_place(r->s.command, name, path))
 		return BPF_USAGE;
-	ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), NULL, &l);
+	if (bpf_pin_unit(&r->s, path, &u, &file))
+		ret = BPF_USAGE;
+	else
+		ret = verdict(&r->s, NULL, bpf_session_load(&r->s, &u, &l), NULL, &l);
+	bpf_pin_unit_free(&u);
 	if (ret || r->no_run)
 		return ret;
 	if (bpf_pin_elements(&r->s))
