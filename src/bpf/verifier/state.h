@@ -3,7 +3,7 @@
  * Makes, copies and frees unpacked states and frames. Also handles the present state's references,
  * its recorded steps, and the branches that wait.
  *
- * Several files call each other in a circle. If memory is short, a function of state.c that makes a
+ * Circle: these files call each other. If memory is short, a function of state.c that makes a
  * state calls prune.c to drop kept states. prune.c compares, logs and marks states, and calls
  * state.c to record a step or to clear a state. Files that check instructions belong to the circle,
  * too: they make states, and precise.c calls a function of call.c to recognise helpers with
