@@ -2,12 +2,13 @@
 /*
  * Finds the instructions that leave a function, and decides whether these are all of the function's
  * exits. The sweep has noted every instruction through which control may leave a unit (the code of
- * one FDE). Each of these instructions is of one of four kinds:
+ * one FDE). Each of these instructions is of one of five kinds:
  *
  *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
- *   an edge     a jump into another unit, with the frame unchanged: to a part of the same function
- *               (foo.cold), or to code that functions share
+ *   an edge     control goes to another unit with the frame unchanged, by a jump or by falling
+ *               through: to a part of the same function (foo.cold), or to code that functions share
+ *   inside      a jump through a table all of whose targets lie in the unit
  *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an

@@ -42,7 +42,7 @@ struct pb_chunk *chunk(int i);
 void put_as(uint32_t n, enum kind kind);
 void put(enum kind kind);
 
-/* Writes records until the chunk has no room for another one. */
+/* Writes records until the chunk has room for one short record at most. */
 void fill_chunk(void);
 
 /* Checks the records of all full chunks, and frees these chunks. */
