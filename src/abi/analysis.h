@@ -47,7 +47,8 @@ struct pb_analysis {
 	uint64_t nops_offset;		/* struct pb_nop[nr_nops], sorted by addr */
 	uint32_t nr_nops;
 	uint32_t unknown_kib;		/* KiB of code that is in no function. 0 if that is less
-					 * than half of the code, or less than 64 KiB */
+					 * than half of the code, or less than 64 KiB. Older
+					 * analyses also have 0 */
 	/* Without PB_AN_RETURNS all members from windows_offset to nr_left_by are 0. */
 	uint64_t windows_offset;	/* struct pb_exit_window[nr_windows], sorted by start */
 	uint64_t exits_offset;		/* struct pb_window_exit[nr_exits], in the order of the

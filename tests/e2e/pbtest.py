@@ -79,10 +79,25 @@ def run(argv, timeout=60, stdin=None, cwd=None, env=None):
 
     If the recorder gets no processor for 150 ms, the program may run untraced, or lose calls in
     spite of --no-loss. `record` reports either case. Such a run proves nothing, so it is repeated."""
-    for _ in range(5):
+    def attempt():
         r = run_once(argv, timeout, stdin, cwd, env)
-        if argv[0] != PATCHBAY or not (again_if_late and unanswered(r.err) or again_if_lossy and gave_up(r.err)):
-            return r
+        if argv[0] == PATCHBAY and (again_if_late and unanswered(r.err) or again_if_lossy and gave_up(r.err)):
+            raise Late
+        return r
+    return repeat_if_late(attempt)
+
+
+class Late(Exception):
+    """The recorder had no processor for 150 ms, so the run proves nothing."""
+
+
+def repeat_if_late(attempt):
+    """Returns what attempt() returns. If it raises Late, calls it again."""
+    for _ in range(5):
+        try:
+            return attempt()
+        except Late:
+            pass
     raise Skip("the machine is too busy: the recorder had no processor for 150 ms, five times")
 
 
