@@ -20,7 +20,7 @@
  *   REFUSED --------------------------> 0 or more messages: functions that the agent refused
  *   READY  ---------------------------> (later connections: only new modules; GONE for each
  *                                       unloaded module)
- *   then the agent closes the connection; with SERVE it stays, and answers WRITE and READ.
+ *   then the agent closes the connection; with SERVE it stays, and answers WRITE, READ and DETACH.
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
  * heartbeat changes. PB_PATIENCE_NS after the last change the agent gives up. The heartbeat is in
@@ -32,7 +32,7 @@
 #define PB_ABI_MESSAGES_H
 #include <stdint.h>
 
-#define PB_PROTOCOL	4
+#define PB_PROTOCOL	5
 #define PB_MSG_MAX	65536
 
 /* The documents promise that an agent waits at most 200 ms. PB_PATIENCE_NS is shorter, since an
@@ -48,6 +48,7 @@ enum pb_msg_type {
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
 	PB_MSG_PROGS, PB_MSG_RING, PB_MSG_STUBS,
+	PB_MSG_DETACH, PB_MSG_DETACHED,
 };
 
 struct pb_msg {
@@ -158,6 +159,14 @@ struct pb_msg_gone {
 	uint32_t image, pid;
 	uint32_t module, pad;
 	uint64_t clock;
+};
+
+/* The observer sends DETACH without a body. The agent removes its tracers while records are still
+ * written, then restores the text and the signal handlers. It answers DETACHED with this structure,
+ * unmaps the ring, and closes the connection. */
+struct pb_msg_detached {
+	uint64_t stop_ns;	/* the longest time for which the threads were stopped */
+	uint64_t detach_ns;	/* time from DETACH to this message */
 };
 
 /* Body of WRITE: this structure, "PATH\0", then `size` bytes. Body of READ: this structure, then
