@@ -138,6 +138,12 @@ struct pb_stop {
  * restarted: the program sees no EINTR. */
 int pb_stop_world(struct pb_stop *s);
 
+/* Sets the calling thread's thread pointer, and the word by which libc finds it. Context: a thread
+ * of the agent, of which libc doesn't know. Returns 0 or -errno. */
+int pb_thread_pointer_set(uint64_t tp);
+/* Returns whether the code loads nr as the number of a system call. */
+bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr);
+
 /* Starts a thread or process with the raw system call. The new thread runs fn(arg) on the given
  * stack, and ends when fn returns. Returns the new thread's TID, or -errno. Context: start, the
  * agent's thread, or the loader's hook. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Detaches in four steps. A step that fails is repeated until it succeeds:
+ * Detaches in steps. A step that fails is repeated until it succeeds:
  *
  *   1  remove the tracers: the text of traced functions has the bytes of the file
  *      again, and no thread enters the functions' stubs any more
@@ -8,6 +8,7 @@
  *      last stop, install the program's own signal handlers in the kernel again
  *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)
  *   4  restore the compiled-in calls
+ *   5  stop the threads again, until none is in a replacement; the ring can be unmapped
  */
 #include "engine/detach.h"
 #include "arch/arch.h"
@@ -16,6 +17,7 @@
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"
 #include "engine/process/loader.h"
+#include "engine/process/session.h"
 #include "engine/prog/prog.h"
 #include "engine/process/sigaction.h"
 #include "engine/graph/thread.h"
@@ -30,18 +32,28 @@
 
 static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
+static bool left;		/* no thread was in our code at the last stop of step 5 */
 
 static bool in_our_code(uint64_t pc)
 {
 	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
 }
 
-/* Called by the agent's thread while the other threads are stopped; nr of them are in our code. */
-static int at_stop(const struct pb_stopped *at, size_t nr)
+/* undo_handlers() and leave_ring() are called by the agent's thread while the other threads are
+ * stopped; nr of them are in our code. */
+static int undo_handlers(const struct pb_stopped *at, size_t nr)
 {
 	finished = !nr || !may_wait;
 	if (finished)
 		pb_sigaction_undo();
+	return 0;
+}
+
+static int leave_ring(const struct pb_stopped *at, size_t nr)
+{
+	finished = !nr || !may_wait;
+	left = !nr;
+	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -62,7 +74,7 @@ static uint64_t pause_for(uint64_t ns)
 
 /* Doesn't take the lock of the text, because no text is written. With the lock held, a thread in
  * dlopen would wait for the lock inside our code, and so couldn't leave our code. */
-static int run_out_of_our_code(void)
+static int run_out(int (*at_stop)(const struct pb_stopped *at, size_t nr))
 {
 	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };
 	uint64_t ns = FIRST_PAUSE_NS;
@@ -75,6 +87,16 @@ static int run_out_of_our_code(void)
 			return err;
 		ns = pause_for(ns);
 	}
+}
+
+static int run_out_of_our_code(void)
+{
+	return run_out(undo_handlers);
+}
+
+static int run_out_of_replacements(void)
+{
+	return run_out(leave_ring);
 }
 
 static int stop_tracing(void)
@@ -113,16 +135,19 @@ static int undo_nops(void)
 	return err;
 }
 
-void pb_detach(void)
+bool pb_detach(struct pb_session *s)
 {
 	static int (*const steps[])(void) = {
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
+		run_out_of_replacements,
 	};
+	uint64_t begun = pb_now_ns();
 
 	/* no load may fault any more, because step 2 removes the handlers that such loads need */
 	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
-	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
+	if (!s)
+		__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < pb_array_size(steps); i++) {
 		uint64_t ns = FIRST_PAUSE_NS;
 
@@ -130,4 +155,9 @@ void pb_detach(void)
 			ns = pause_for(ns);
 	}
 	pb_creds_end();
+	if (left)
+		pb_session_leave_ring();
+	if (s)
+		pb_session_say_detached(s, pb_now_ns() - begun);
+	return left;
 }

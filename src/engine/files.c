@@ -169,3 +169,14 @@ void *pb_arena_alloc(size_t size)
 	arena += size;
 	return arena - size;
 }
+
+char *pb_arena_copy(const char *s, size_t n)
+{
+	char *copy = pb_arena_alloc(n + 1);
+
+	if (copy) {
+		memcpy(copy, s, n);
+		copy[n] = 0;
+	}
+	return copy;
+}

@@ -59,4 +59,6 @@ int pb_file_write(const char *path, char *text, bool append, bool live);
 int pb_each_word(char *text, int (*fn)(char *word, void *arg), void *arg);
 /* Returns memory that is never freed: zeros, aligned to 16. NULL: none is left. */
 void *pb_arena_alloc(size_t size);
+/* Returns a copy of the first n bytes of s, ended by NUL; or NULL. */
+char *pb_arena_copy(const char *s, size_t n);
 #endif

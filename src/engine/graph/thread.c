@@ -51,21 +51,21 @@ static uint32_t last_epoch;		/* the latest epoch of this process and its ancesto
 static uint32_t tid_offset;		/* offset of the TID in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB, in words of 8
 					 * bytes; 0: not yet known */
-static uint64_t main_stack_hi, main_stack_limit, main_tcb;
+static uint64_t main_stack_hi, main_stack_limit;
+static uint64_t main_tcb;		/* 0: not known; the main thread is found by its TID */
 
 static uint32_t kernel_tid(void)
 {
 	return (uint32_t)pb_sys(SYS_gettid);
 }
 
-int pb_threads_start(uint64_t stack_top)
+int pb_threads_start(const struct pb_start_thread *thread)
 {
 	size_t size = 4096 + sizeof(struct pb_thread) * PB_MAX_THREADS +
 		      sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS;
 	long mem = pb_pages_map(0, size, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct { uint64_t soft, hard; } limit = { 0 };
-	uint32_t tid = kernel_tid();
 
 	if (pb_sys_failed(mem))
 		return (int)mem;
@@ -77,18 +77,25 @@ int pb_threads_start(uint64_t stack_top)
 	pb_threads = (void *)(mem + 4096);
 	tcbs = (void *)(pb_threads + PB_MAX_THREADS);
 	pb_stacks = (void *)(tcbs + PB_MAX_THREADS);
-	pb_process->pid = tid;
+	pb_process->pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_process->epoch = ++last_epoch;
 	pb_process->forker_came = true;
-	main_tcb = pb_cpu_thread_pointer();
-	main_stack_hi = stack_top;
+	main_tcb = thread->is_main ? thread->tcb : 0;
+	main_stack_hi = thread->stack_top;
 	/* glibc 2.34 to 2.41 have the TID at 0x2d0: look at this offset first */
-	if (*(uint32_t *)(main_tcb + 0x2d0) == tid)
+	if (*(uint32_t *)(thread->tcb + 0x2d0) == thread->tid)
 		tid_offset = 0x2d0;
 	for (uint32_t off = 0x100; off < 0x500 && !tid_offset; off += 4)
-		if (*(uint32_t *)(main_tcb + off) == tid)
+		if (*(uint32_t *)(thread->tcb + off) == thread->tid)
 			tid_offset = off;
 	return 0;
+}
+
+static bool is_main(uint64_t tcb)
+{
+	if (main_tcb)
+		return tcb == main_tcb;
+	return tid_offset && *(uint32_t *)(tcb + tid_offset) == pb_process->pid;
 }
 
 /* After a raw clone() the child's TCB still has the parent's TID. So this function asks the kernel,
@@ -129,7 +136,7 @@ static bool stack_of_tcb(uint64_t tcb, uint64_t slot, struct pb_stack *s)
 
 static void own_stack(struct pb_stack *s, uint64_t tcb, uint64_t slot)
 {
-	if (tcb == main_tcb) {
+	if (is_main(tcb)) {
 		s->hi = main_stack_hi;
 		s->lo = s->hi - MAIN_STACK_MIN;
 		s->guard = main_stack_limit < MAIN_STACK_MIN ?
@@ -352,7 +359,7 @@ static struct pb_thread *thread_start_masked(uint64_t slot)
 	uint64_t mask = ~FAULTS, old;
 	struct pb_thread *t;
 
-	if (!pb_process->epoch && !pb_follow_fork)
+	if (pb_detached || (!pb_process->epoch && !pb_follow_fork))
 		return NULL;
 	if (pb_unlikely(pb_process->refuse)) {
 		pb_process->refuse--;

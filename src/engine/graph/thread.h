@@ -24,9 +24,16 @@ static inline bool pb_agent_holds(uint64_t pc)
 extern bool pb_follow_fork;
 extern uint32_t pb_image;
 
+/* A thread that libc made. */
+struct pb_start_thread {
+	uint64_t stack_top;	/* the upper end of the main thread's stack */
+	uint64_t tcb;
+	uint32_t tid;
+	bool is_main;		/* false: the main thread is another one, whose TCB isn't known */
+};
 /* Maps the memory that a fork wipes, and finds where glibc keeps a thread's TID.
  * Returns 0 or -errno. Context: start, one thread. */
-int pb_threads_start(uint64_t stack_top);
+int pb_threads_start(const struct pb_start_thread *thread);
 
 /* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be
  * traced. slot: the return slot of the hit, or another address on the current stack. Context: hit

@@ -338,7 +338,7 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 
 static int failed(const struct exec *e, int ret)
 {
-	if (e->counter)
+	if (e->counter && pb_ring_map.ring)
 		__atomic_fetch_sub(e->counter, 1, __ATOMIC_RELAXED);
 	return ret;
 }

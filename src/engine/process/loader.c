@@ -29,6 +29,9 @@
 
 #define MAX_SEEN	4096
 #define AT_ONCE		64
+#define BUSY_NS		5000000000ull	/* how long an attach waits for a dlopen or dlclose that is
+					 * under way */
+#define BUSY_NAP_NS	1000000
 
 /* A namespace (dlmopen), as glibc has it since 2.35. */
 struct namespace {
@@ -41,6 +44,7 @@ static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
+static bool attaching;		/* pb_loader_attach() adds the modules: debug_state() only waits */
 static uint32_t filters;	/* result of seccomp_filters() at the start */
 /* The link maps that were found at the start or in earlier calls of debug_state(). If one of them
  * belongs to a module that isn't traced, the module stays untraced. Its code may be running, so the
@@ -136,13 +140,14 @@ void pb_hook_module(struct pb_module *m)
 	pb_cyg_hook(m);
 }
 
-static int add(struct pb_session *s, const struct link_map *l, const char *path, uint32_t flags)
+static int add(struct pb_session *s, const struct link_map *l, const char *path, uint32_t flags,
+	       bool lasting)
 {
 	struct pb_module *m;
 	int err = pb_session_module(s, path, l->l_addr, (uint64_t)l, flags, &m);
 
 	if (m)
-		m->lasting = true;
+		m->lasting = lasting;
 	else
 		pb_sigaction_stand_down();
 	return err;
@@ -181,19 +186,91 @@ static uint32_t seccomp_filters(void)
 	return status_value(text, "Seccomp:\t") + 16 * status_value(text, "Seccomp_filters:\t");
 }
 
-int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic)
+static bool is_loader(const struct link_map *l)
+{
+	return l->l_addr == _r_debug.r_ldbase;
+}
+
+/* Adds the modules that the program was started with: those up to `last`, or all. */
+static int add_first(struct pb_session *s, const char *exe, bool (*last)(const struct link_map *l))
 {
 	const struct link_map *l = _r_debug.r_map;
-	int err = add(s, l, exe, PB_MODULE_EXE);
+	int err = add(s, l, exe, PB_MODULE_EXE, true);
 
+	is_new(l);
+	for (l = l->l_next; l && !err; l = l->l_next) {
+		if (is_new(l))
+			err = add(s, l, l->l_name, is_loader(l) ? PB_MODULE_LDSO : 0, true);
+		if (last && last(l))
+			break;
+	}
+	return err;
+}
+
+static void begin(uint64_t self_dynamic)
+{
 	own_dynamic = self_dynamic;
 	filters = seccomp_filters();
 	pb_filtered = filters;
-	is_new(l);
-	for (l = l->l_next; l && !err; l = l->l_next)
-		if (is_new(l))
-			err = add(s, l, l->l_name,
-				  l->l_addr == _r_debug.r_ldbase ? PB_MODULE_LDSO : 0);
+}
+
+int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic)
+{
+	begin(self_dynamic);
+	return add_first(s, exe, NULL);
+}
+
+/* Waits until no dlopen or dlclose is under way that had begun before the hook was in place. */
+static int wait_for_loader(void)
+{
+	const struct { long sec, nsec; } nap = { 0, BUSY_NAP_NS };
+	uint64_t end = pb_now_ns() + BUSY_NS;
+
+	while (loader_state() != RT_CONSISTENT) {
+		if (pb_now_ns() > end)
+			return -EBUSY;
+		/* the thread may be waiting for the lock in debug_state() */
+		pb_text_unlock();
+		pb_sys(SYS_nanosleep, &nap, NULL);
+		pb_text_lock();
+	}
+	return 0;
+}
+
+static int hook_live(const char *session_path)
+{
+	int err;
+
+	pb_text_begin();
+	pb_loader_hook(session_path);
+	err = pb_text_commit(true);
+	return err ? err : hooked ? 0 : -ENOEXEC;
+}
+
+/*
+ * Other threads may load and unload modules meanwhile, and this thread can't take the loader's own
+ * lock. The list up to the loader itself never changes. It is enough to place the hook: from then
+ * on, a thread that unloads a module waits in the hook for the lock of the text, before it unmaps
+ * anything. A thread that loads a module appends a finished link map to the list, and waits in the
+ * hook before it relocates the module.
+ */
+int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
+		     const char *session_path)
+{
+	int err;
+
+	begin(self_dynamic);
+	attaching = true;
+	err = add_first(s, exe, is_loader);
+	if (!err)
+		err = hook_live(session_path);
+	if (!err)
+		err = wait_for_loader();
+	for each_namespace(n)
+		for each_module(l, n)
+			if (!err && is_new(l))
+				err = add(s, l, l->l_name, 0, false);
+	attaching = false;
 	return err;
 }
 
@@ -367,7 +444,8 @@ static void debug_state(void)
 		if (!deleting)
 			pb_text_lock();
 		deleting = false;
-		look_for_changes();
+		if (!attaching)
+			look_for_changes();
 		pb_text_unlock();
 	}
 	if (original_hook)

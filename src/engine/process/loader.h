@@ -11,6 +11,10 @@
 /* Adds all modules. exe: the path of the executable; self_dynamic: the address of the agent's own
  * dynamic section. Returns 0, or -errno if the session broke. Context: start. */
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic);
+/* Adds all modules of a program that runs already, and replaces the loader's debug hook. Context:
+ * the agent's thread, with the lock of the text. The function may release the lock for a while. */
+int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
+		     const char *session_path);
 /* Replaces the loader's debug hook, as a part of the open batch (text.h). */
 void pb_loader_hook(const char *session_path);
 /* Called when the debug hook is the loader's own again. Context: with the lock of the text. */

@@ -94,9 +94,8 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
-/* Unmaps the ring, because a process that maps it counts as traced. The ring has no record of this
- * process yet. */
-static void unmap_ring(void)
+/* A process that maps the ring counts as traced. */
+void pb_session_leave_ring(void)
 {
 	pb_ring_map = (struct pb_ring_map){ 0 };
 	if (reserved.size)
@@ -134,7 +133,7 @@ void pb_session_missed(struct pb_session *s, const char *path)
 		__atomic_fetch_add(&pb_ring_map.ring->missed_images, 1, __ATOMIC_RELAXED);
 	else if (missed)
 		count_in_file(path);
-	unmap_ring();
+	pb_session_leave_ring();
 }
 
 /* The recorder sends the ring by itself, before it is asked for anything. */
@@ -465,7 +464,7 @@ static int serve_one(struct pb_session *s, uint32_t type, uint32_t len)
 	return pb_wire_send(&s->wire, PB_MSG_REPLY, &answer, sizeof(answer), NULL, 0);
 }
 
-void pb_session_serve(struct pb_session *s)
+bool pb_session_serve(struct pb_session *s)
 {
 	s->wire.idle = pb_creds_serve;
 	for (;;) {
@@ -475,8 +474,21 @@ void pb_session_serve(struct pb_session *s)
 		if (fd >= 0)
 			pb_sys(SYS_close, fd);
 		pb_creds_serve();
+		if (type == PB_MSG_DETACH)
+			return true;
 		if (type < 0 || serve_one(s, (uint32_t)type, len))
 			break;
 	}
+	pb_session_close(s);
+	return false;
+}
+
+void pb_session_say_detached(struct pb_session *s, uint64_t detach_ns)
+{
+	struct pb_msg_detached d = { .stop_ns = pb_stop_longest_ns, .detach_ns = detach_ns };
+
+	/* the observer answers nothing, and may be gone */
+	s->wire.idle = NULL;
+	pb_wire_send(&s->wire, PB_MSG_DETACHED, &d, sizeof(d), NULL, 0);
 	pb_session_close(s);
 }

@@ -14,6 +14,7 @@
  * SIG_IGN, because a vfork child shares the table with its parent, but has dispositions of its own.
  * Instead the kernel is asked. If the kernel has by_default(), the program has set SIG_DFL.
  */
+#include <asm/errno.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -36,6 +37,7 @@
 #include "base/sys.h"
 
 #define MAX_SIGNALS 65
+#define SIGRTMIN_KERNEL 32
 
 typedef int sigaction_fn(int sig, const struct sigaction *act, struct sigaction *old);
 typedef int sigaltstack_fn(const stack_t *ss, stack_t *old);
@@ -50,6 +52,9 @@ void *pb_original_makecontext;
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
+/* The handlers that pb_sigaction_adopt() has found in the kernel. A thread that is inside our
+ * sigaction() at that moment has read handlers[] before. */
+static handler_fn *adopted[MAX_SIGNALS];
 /* The flags that the program set for SIGSEGV or SIGBUS: `flags` with a handler, `default_flags`
  * with SIG_DFL. The kernel's flags may differ from them in the bits of HANDLER_FLAGS or
  * DEFAULT_FLAGS. */
@@ -310,8 +315,12 @@ static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 	}
 }
 
+/* If the program sets a handler that the kernel reported while our sigaction() wasn't in place yet,
+ * this may be pb_signal_entry() itself. It stands for the handler that is already in the table. */
 static void remember(int sig, const struct sigaction *act)
 {
+	if (act->sa_sigaction == pb_signal_entry)
+		return;
 	if (is_handler(act)) {
 		shown[sig].flags = act->sa_flags;
 		__atomic_store_n(&handlers[sig], act->sa_sigaction, __ATOMIC_RELEASE);
@@ -343,7 +352,7 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 		__atomic_store_n(&handlers[sig], before, __ATOMIC_RELEASE);
 	}
 	if (!ret && old)
-		show_action(sig, old, before, &was);
+		show_action(sig, old, before ? before : adopted[sig], &was);
 	return ret;
 }
 
@@ -428,6 +437,64 @@ bool pb_sigaction_start(void)
 	original_sigaction(SIGBUS, &ours, NULL);
 	pb_unblocked.slot = PB_MAIN_THREAD;
 	return true;
+}
+
+/* ---- handlers that were installed before an attach --------------------------- */
+
+/* Whether a thread that is stopped at pc may be inside libc's sigaction(), past the place that is
+ * replaced. A function of libc that makes the system call itself is such a place, too. */
+static bool in_sigaction(uint64_t pc)
+{
+	const struct pb_module *m = pb_module_at(pc);
+	const struct pb_func *f;
+
+	if (pb_in_stub(pc))
+		return true;
+	if (!m || !m->libc)
+		return false;
+	f = pb_analysis_find(m->analysis, pc - m->bias);
+	return f && (pb_function_has_name(m, f, "sigaction") ||
+		     pb_code_calls((const uint8_t *)(m->bias + f->addr), f->size,
+				   SYS_rt_sigaction));
+}
+
+/* libc's own handlers (SIGCANCEL, SIGSETXID) never pass through sigaction(). */
+static bool is_of_libc(int sig)
+{
+	return sig == SIGRTMIN_KERNEL || sig == SIGRTMIN_KERNEL + 1;
+}
+
+static void take_over(int sig)
+{
+	struct action a;
+
+	if (is_of_libc(sig) || pb_sys(SYS_rt_sigaction, sig, NULL, &a, 8) ||
+	    a.handler == (void *)SIG_DFL || a.handler == (void *)SIG_IGN)
+		return;
+	adopted[sig] = a.handler;
+	shown[sig].flags = (int)a.flags;
+	/* unless a thread is just setting another handler */
+	if (!handlers[sig])
+		handlers[sig] = a.handler;
+	a.handler = pb_signal_entry;
+	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
+}
+
+/* Called while the other threads are stopped; nr of them may be inside sigaction(). */
+static int adopt(const struct pb_stopped *at, size_t nr)
+{
+	if (nr)
+		return -EAGAIN;
+	for (int sig = 1; sig < MAX_SIGNALS; sig++)
+		take_over(sig);
+	return 0;
+}
+
+int pb_sigaction_adopt(void)
+{
+	struct pb_stop stop = { .ours = in_sigaction, .stopped = adopt };
+
+	return original_sigaction ? pb_stop_world(&stop) : 0;
 }
 
 static int our_sigaltstack(const stack_t *ss, stack_t *old)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What an attach to a running program needs of the processor: a thread pointer for the agent's own
+ * thread, and a look at libc's code. */
+#include <asm/prctl.h>
+#include "arch/arch.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define TCB_SELF	0x10	/* offset of the second pointer to itself in glibc's TCB */
+
+int pb_thread_pointer_set(uint64_t tp)
+{
+	*(uint64_t *)tp = tp;
+	*(uint64_t *)(tp + TCB_SELF) = tp;
+	return (int)pb_sys(SYS_arch_prctl, ARCH_SET_FS, tp);
+}
+
+/* mov $nr, %eax */
+bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr)
+{
+	uint8_t load[5] = { 0xb8 };
+
+	memcpy(load + 1, &nr, sizeof(nr));
+	for (size_t i = 0; i + sizeof(load) <= size; i++)
+		if (!memcmp(code + i, load, sizeof(load)))
+			return true;
+	return false;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Starts the agent in a program that has long been running. The injection has loaded the agent by
+ * dlopen, and calls patchbay_attach() in a new thread of libc's. That thread only starts the
+ * agent's own thread, and ends. The agent's thread does everything else, and stays until it has
+ * detached.
+ *
+ * The thread that starts the agent's thread ends, and its TCB goes with it. So the agent's thread
+ * has a TLS block of its own, for the agent's few variables in TLS.
+ */
+#include <asm/errno.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include "engine/attach.h"
+#include "arch/arch.h"
+#include "engine/process/aside.h"
+#include "engine/process/creds.h"
+#include "engine/detach.h"
+#include "engine/files.h"
+#include "engine/start.h"
+#include "engine/uaccess.h"
+#include "abi/messages.h"
+#include "base/auxv.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/pages.h"
+#include "base/sys.h"
+
+#define PAGE	4096ul
+
+static bool claimed;
+static struct pb_start start = { .live = true };
+static uint64_t own_tp;			/* the thread pointer of the agent's thread */
+
+bool pb_attach_claim(void)
+{
+	return !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQUIRE);
+}
+
+/* The kernel puts the program's file name, to which AT_EXECFN points, just below the upper end of
+ * the main thread's stack. */
+static uint64_t stack_top(void)
+{
+	uint64_t name = pb_auxv(AT_EXECFN, 0);
+
+	return name ? (name + PAGE) & ~(PAGE - 1) : 0;
+}
+
+/* Makes a TLS block in which the agent's variables have the same offsets from the thread pointer as
+ * in the calling thread. */
+static int make_tls(void)
+{
+	uint64_t tp = pb_cpu_thread_pointer(), tls = (uint64_t)&pb_tls;
+	uint64_t unblocked = (uint64_t)&pb_unblocked;
+	uint64_t size = pb_align_up(tp - (tls < unblocked ? tls : unblocked), PAGE);
+	long block = pb_pages_map(0, size + PAGE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pb_sys_failed(block))
+		return (int)block;
+	own_tp = (uint64_t)block + size;
+	memcpy((void *)(own_tp - (tp - tls)), &pb_tls, sizeof(pb_tls));
+	return 0;
+}
+
+static int attached_thread(void *arg)
+{
+	if (pb_thread_pointer_set(own_tp))
+		return 0;
+	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
+	if (pb_start_connect(&start)) {
+		pb_start_missed(&start);
+		return 0;
+	}
+	pb_creds_start();
+	if (pb_start_trace(&start))
+		pb_detach(NULL);
+	else
+		pb_start_serve();
+	return 0;
+}
+
+static int begin(const char *session, const char *agent)
+{
+	struct pb_start_thread self = {
+		.stack_top = stack_top(), .tcb = pb_cpu_thread_pointer(),
+		.tid = (uint32_t)pb_sys(SYS_gettid),
+	};
+	int err = pb_start_memory(&self);
+	long tid;
+
+	if (!err)
+		err = make_tls();
+	if (err)
+		return err;
+	start.session = pb_arena_copy(session, strlen(session));
+	start.preload = pb_arena_copy(agent, strlen(agent));
+	if (!start.session || !start.preload)
+		return -ENOMEM;
+	tid = pb_aside_stay(attached_thread, NULL, -1);
+	return pb_sys_failed(tid) ? (int)tid : 0;
+}
+
+__attribute__((visibility("default")))
+int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
+{
+	if (protocol != PB_PROTOCOL)
+		return -EPROTO;
+	if (!pb_attach_claim())
+		return -EBUSY;
+	return begin(session, agent);
+}
