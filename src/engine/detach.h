@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Called when the observer has closed the connection or asked for a detach. The program
- * then goes on as if it had never been traced. Context: the agent's thread. See doc/design/text.md. */
+/* Called when the observer has closed the connection, or asks for a detach. The program
+ * goes on as if it had never been traced. See doc/design/text.md. Context: the agent's thread. */
 #ifndef PB_ENGINE_DETACH_H
 #define PB_ENGINE_DETACH_H
 #include <stdbool.h>
