@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "attach/inject.h"
 #include "cli/bpf/bpf_attach.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
@@ -14,11 +15,33 @@
 #include "recorder/modules.h"
 #include "recorder/patterns.h"
 #include "recorder/ring_memory.h"
+#include "recorder/running.h"
 #include "recorder/run.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
+
+static int attach(pid_t pid, const char *agent, const char *session)
+{
+	struct pb_inject in = { .pid = pid, .agent = agent, .session = session };
+	struct pb_injected out;
+	char err[700];
+
+	if (!pb_inject(&in, &out, err, sizeof(err)))
+		return 0;
+	return pb_error("record", "%s", err);
+}
+
+/* Finds the program, or the process that runs already. */
+static int find_target(struct record_options *o, struct record_target *target)
+{
+	if (!o->pid)
+		return record_target_resolve(target, o->argv[0]);
+	o->argv = record_running_target(target, o->pid);
+	o->attach = attach;
+	return !o->argv;
+}
 
 int record_with(struct record_options *o)
 {
@@ -30,7 +53,7 @@ int record_with(struct record_options *o)
 
 	if (!target)
 		return record_error("out of memory");
-	ret = record_target_resolve(target, o->argv[0]);
+	ret = find_target(o, target);
 	if (!ret)
 		modules.ahead = record_ahead_start(o, target);
 	if (!ret && o->bpf)
@@ -58,6 +81,10 @@ out:
 	if (o->bpf)
 		bpf_attach_close(o->bpf, o);
 	record_modules_free(&modules);
+	if (o->pid && o->argv) {
+		free(o->argv[0]);
+		free(o->argv);
+	}
 	free(target);
 	return ret;
 }

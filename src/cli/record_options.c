@@ -25,7 +25,7 @@ enum {
 		OPT_NO_EXEC,
 	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_GLOBAL,
 		OPT_BTF,
-	OPT_SET, OPT_ATTACH,
+	OPT_SET, OPT_FOR,
 };
 
 /* Options that `live` and `bpf trace` have too. */
@@ -67,8 +67,8 @@ static const struct argp_option common[] = {
 		"Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
 	/* options of other tracers: they cause a helpful error, and --help doesn't list them */
-	{ "pid", OPT_ATTACH, "PID", OPTION_HIDDEN, NULL, 3 },
-	{ "attach", 'p', "PID", OPTION_HIDDEN, NULL, 3 },
+	{ "pid", 'p', "PID", 0, "Record a process that runs already, until ^C; then leave it", 3 },
+	{ "for", OPT_FOR, "TIME", 0, "With -p: record for this time (500ms, 10s)", 3 },
 	{ 0 }
 };
 
@@ -258,11 +258,31 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
+/* There must be a program, or a process that runs already. Its children and the programs that it
+ * executes aren't traced, because nobody could detach them. */
+static void check_program(struct record_options *o, struct argp_state *state)
+{
+	if (o->usage_error)
+		return;
+	if (o->pid && o->argv)
+		usage_error(state, "%s: give a program or -p PID, not both", o->argv[0]);
+	else if (o->for_ns && !o->pid)
+		usage_error(state, "--for: only with -p PID%s", "");
+	else if (!o->pid && !o->argv)
+		usage_error(state, "no program to run; say patchbay record PROG [ARGS], or "
+			    "record -p PID%s", "");
+	if (!o->pid)
+		return;
+	o->serve = true;
+	o->welcome_flags |= PB_WELCOME_SERVE | PB_WELCOME_NO_FORK | PB_WELCOME_NO_EXEC;
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	static const char *const tracers[] = { "function_graph", "function", "nop", NULL };
 	struct record_options *o = state->input;
 	char err[300];
+	uint64_t n;
 
 	switch (key) {
 	case OPT_TRACER:
@@ -292,10 +312,15 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 			usage_error(state, "--clock: %s", err);
 		o->clock = arg;
 		return 0;
-	case 'p': case OPT_ATTACH:
-		usage_error(state,
-			    "-p %s: a running process can't be attached to yet; start it with "
-			    "patchbay record -- PROG", arg);
+	case 'p':
+		if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
+			usage_error(state, "-p %s: not a process number", arg);
+		o->pid = (pid_t)n;
+		return 0;
+	case OPT_FOR:
+		if (pb_control_parse_duration(arg, &o->for_ns) || !o->for_ns)
+			usage_error(state, "--for %s: not a time; give for example 500ms or 10s",
+				    arg);
 		return 0;
 	case OPT_SET:
 		return add_set(o, arg, state);
@@ -309,9 +334,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (!o->argv && !o->usage_error)
-			usage_error(state, "no program to run; say patchbay record PROG [ARGS]%s",
-				    "");
+		check_program(o, state);
 		return 0;
 	}
 	return parse_filter(key, arg, state);

@@ -2,7 +2,7 @@
 /*
  * Threads analyse files before an agent asks for the analyses. The files are the program, and the
  * libraries that the dynamic loader would load for it. The loader lists these libraries (ld.so
- * --list, as in ldd).
+ * --list, as in ldd). For a process that runs already, they are the files that it has mapped.
  *
  * Each file is a job. To look at a file means to search the cache for the file's analysis. If the
  * cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the thread that
@@ -40,6 +40,7 @@
 
 #include "module/module.h"
 #include "recorder/analyse_ahead.h"
+#include "recorder/running.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
 
@@ -72,7 +73,7 @@ struct record_ahead {
 				 * ended */
 	unsigned nr_workers;
 	/* listing: the lister was started. listed: the list is complete. first_start: the cache
-	 * doesn't have the program's analysis. */
+	 * doesn't have the program's analysis, or the program runs already. */
 	bool listing, listed, stop, first_start;
 	struct job *jobs[RECORD_MAX_LIBRARIES + 1];
 	unsigned nr;
@@ -298,17 +299,28 @@ static void end_loader(struct record_ahead *a)
 	a->loader = -1;
 }
 
+static bool is_listed(struct record_ahead *a, const char *path)
+{
+	for (unsigned i = 0; i < a->nr; i++)
+		if (!strcmp(a->jobs[i]->path, path))
+			return true;
+	return false;
+}
+
 static void *list(void *arg)
 {
 	struct record_ahead *a = arg;
+	pid_t pid = a->target->pid;
 	char *line = NULL, *path;
 	struct job *j;
 	size_t cap = 0;
-	FILE *f = list_libraries(a);
+	FILE *f = pid ? record_running_maps(pid) : list_libraries(a);
 
-	while (f && getline(&line, &cap, f) > 0)
-		if ((path = path_in_line(line)))
+	while (f && getline(&line, &cap, f) > 0) {
+		path = pid ? record_running_file(line) : path_in_line(line);
+		if (path && !(pid && is_listed(a, path)))
 			add_job(a, path);
+	}
 	free(line);
 	if (f)
 		fclose(f);
@@ -378,6 +390,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	a->options = o;
 	a->target = t;
 	a->loader = -1;
+	a->first_start = t->pid;	/* a process that runs never waits for analyses */
 	getrlimit(RLIMIT_NOFILE, &files);
 	a->max = files.rlim_cur < MIN_FILES ? 0 :
 		 files.rlim_cur / 2 < UINT_MAX ? (unsigned)(files.rlim_cur / 2) : UINT_MAX;

@@ -29,6 +29,7 @@ struct record_server {
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
 	unsigned shown;			/* number of messages of the first image's agent; only the
 					 * first MAX_SHOWN of them are printed */
+	bool leave;			/* a client has asked for a detach */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };
 #endif

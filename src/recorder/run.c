@@ -42,6 +42,8 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
+#define AGENT_NS	10000000000u	/* how long the recorder waits for the agent of a process
+					 * that runs already */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
 					 * exec */
 
@@ -59,6 +61,8 @@ struct run {
 	bool reported_full, reported_error, reported_others, progress;
 	bool stop;		/* ^C came after the program's end */
 	pid_t other;		/* a process that runs after the program's end; 0: unknown */
+	uint64_t begun;		/* when the agent was brought into a running process */
+	bool leave, leaving;	/* leave: detach and end. leaving: the agents were asked */
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
 
@@ -164,7 +168,26 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 	return 0;
 }
 
+/* Brings the agent into a process that runs already. */
+static int attach(struct run *r)
+{
+	int ret = r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
+
+	r->out.pid = r->o->pid;
+	r->begun = now_ns();
+	return ret;
+}
+
 /* --- the loop ----------------------------------------------------------- */
+
+/* A signal that ends the recording of a process that runs already. The second one doesn't wait for
+ * the agent, which detaches by itself. */
+static void on_end(struct run *r)
+{
+	if (r->leave)
+		r->stop = true;
+	r->leave = true;
+}
 
 static void on_signal(struct run *r)
 {
@@ -184,6 +207,8 @@ static void on_signal(struct run *r)
 				r->out.status = status;
 				r->out.exited = true;
 			}
+		} else if (r->o->pid) {
+			on_end(r);
 		} else if (r->out.exited) {
 			r->stop = true;
 		} else if (si.ssi_code <= 0 && (pid_t)si.ssi_pid != r->out.pid) {
@@ -336,11 +361,45 @@ static unsigned poll_once(struct run *r, int timeout)
 	return (unsigned)events;
 }
 
+/* Whether the recording of a process that runs already is over: its agent has detached, or the
+ * process has ended. An agent that has been started connects soon. */
+static bool is_detached(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	r->leave |= r->server.leave || r->drain.full ||
+		    (r->o->for_ns && now - r->begun >= r->o->for_ns);
+	if (!r->leaving && r->leave && record_server_has_agent(&r->server)) {
+		r->leaving = true;
+		record_server_detach(&r->server);
+	}
+	return !record_server_has_agent(&r->server) &&
+	       (r->server.nr_images || now - r->begun > AGENT_NS);
+}
+
+static void serve_attached(struct run *r)
+{
+	struct record_stat st;
+	char dir[RECORD_PROC_PATH];
+
+	while (!r->stop && !is_detached(r)) {
+		poll_once(r, TICK_MS);
+		each_tick(r);
+	}
+	clear_progress(r);
+	record_proc_path(r->o->pid, dir);
+	r->out.gone = record_proc_stat(dir, &st) || !st.memory;
+}
+
 static void serve(struct run *r)
 {
 	uint64_t ended = 0;
 
 	r->next_second = now_ns() + 1000000000;
+	if (r->o->pid) {
+		serve_attached(r);
+		return;
+	}
 	while (!r->stop) {
 		poll_once(r, ended ? TICK_MS / 2 : TICK_MS);
 		each_tick(r);
@@ -430,7 +489,8 @@ int record_run(struct record_options *o, const struct record_target *t,
 	if (!ret) {
 		ret = listen_to_agents(r);
 		if (!ret)
-			ret = start_program(r, t, env, &pipe_action, &xfsz_action);
+			ret = o->pid ? attach(r) :
+			      start_program(r, t, env, &pipe_action, &xfsz_action);
 		if (ret) {
 			pb_drain_finish(&r->drain);
 			pb_datadir_undo(&r->datadir);

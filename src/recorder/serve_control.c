@@ -12,6 +12,8 @@
  *                                  WRITE / READ -----------------> carries it out
  *                                  <---------------- REPLY, or ERROR + text
  *   <----------------------------- passes the answer on
+ *   DETACH ----------------------> detaches all agents and ends the recording
+ *   <----------------------- REPLY
  */
 #include <errno.h>
 #include <stdio.h>
@@ -141,6 +143,10 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 
 	if (m->type == PB_MSG_HELLO)
 		return on_client_hello(s, c, m, body);
+	if (m->type == PB_MSG_DETACH && c->target) {
+		s->leave = true;
+		return reply(c, 0, NULL, 0);
+	}
 	if ((m->type == PB_MSG_WRITE || m->type == PB_MSG_READ) && answered(s, c, m, body, &ret))
 		return ret;
 	if ((m->type != PB_MSG_WRITE && m->type != PB_MSG_READ) || !c->target || c->request)

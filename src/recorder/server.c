@@ -494,6 +494,21 @@ void record_server_handle(struct record_server *s, const struct pollfd *fds, uns
 		conn_add(s, &peer, true);
 }
 
+bool record_server_has_agent(const struct record_server *s)
+{
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		if (!s->conns[i]->client && !s->conns[i]->dead && s->conns[i]->image)
+			return true;
+	return false;
+}
+
+void record_server_detach(struct record_server *s)
+{
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		if (!s->conns[i]->client && !s->conns[i]->dead && s->conns[i]->image)
+			record_conn_send(s->conns[i], PB_MSG_DETACH, NULL, 0, NULL, 0, -1);
+}
+
 void record_server_close(struct record_server *s)
 {
 	record_listen_stop(s);

@@ -14,6 +14,10 @@ unsigned record_server_poll(struct record_server *s, struct pollfd *fds);
 #define RECORD_MAX_CONNS 1000
 void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr);
 void record_server_close(struct record_server *s);
+/* Whether the agent of an image is connected. */
+bool record_server_has_agent(const struct record_server *s);
+/* Asks the agents to detach. Agents without a lasting connection aren't asked. */
+void record_server_detach(struct record_server *s);
 /* Returns the image with this number, or NULL if there is none. */
 const struct record_image *record_server_image(const struct record_server *s, uint32_t image);
 #endif

@@ -64,6 +64,10 @@ struct record_options {
 					 * to, as counted by agents; NULL: not counted */
 	int progs_fd;			/* the file with the programs for agents (abi/progs.h) */
 	uint64_t progs_size;
+	pid_t pid;			/* the process to attach to; 0: a program is started */
+	uint64_t for_ns;		/* with pid: how long to record; 0: no limit */
+	/* Brings the agent into the process. Returns 0, or the exit status after an error line. */
+	int (*attach)(pid_t pid, const char *agent, const char *session);
 	bool recorded;			/* the recording sets it if the program ran and there is
 					 * data */
 };

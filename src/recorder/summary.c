@@ -161,6 +161,9 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		snprintf(killed, sizeof(killed), "killed by SIG%s%s; ",
 			 sigabbrev_np(WTERMSIG(out->status)) ?: "?",
 			 WCOREDUMP(out->status) ? " (core dumped)" : "");
+	if (s->options->pid)
+		snprintf(killed, sizeof(killed), out->gone ? "%d has ended; " : "%d runs on; ",
+			 (int)out->pid);
 	if (end->no_return) {
 		char n[32];
 
@@ -210,7 +213,8 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {
-		record_error("the program ran without the agent (did its loader ignore "
+		record_error(s->options->pid ? "the agent didn't start; nothing was recorded" :
+			     "the program ran without the agent (did its loader ignore "
 			     "LD_PRELOAD?); nothing was recorded");
 		return status ? status : 1;
 	}

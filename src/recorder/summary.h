@@ -14,6 +14,7 @@ struct record_outcome {
 	int status;			/* status of the main process, as waitpid() gives it */
 	bool exited;
 	pid_t pid;
+	bool gone;			/* a process that was attached has ended */
 };
 /* Writes the last meta records, prints the closing lines and returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,

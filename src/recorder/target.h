@@ -4,11 +4,13 @@
 #ifndef PB_RECORDER_TARGET_H
 #define PB_RECORDER_TARGET_H
 #include <limits.h>
+#include <sys/types.h>
 
 struct record_target {
 	char path[PATH_MAX];	/* path of the file that is executed */
 	char exe[PATH_MAX];	/* path of the ELF file: the same as `path`, or the interpreter if
 				 * `path` is a script */
+	pid_t pid;		/* the process, if it runs already; else 0 */
 	char loader[PATH_MAX];	/* path of the dynamic loader of `exe` */
 };
 /* Finds the program. Returns 0. On an error, prints one line and returns the exit status: 127 if

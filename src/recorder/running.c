@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reads /proc/PID/exe, cmdline and maps. The command line may hold any bytes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/running.h"
+#include "recorder/target.h"
+#include "recorder/texts.h"
+
+#define MAX_CMDLINE (1 << 20)
+
+static size_t read_all(const char *path, char *to, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(to, 1, size, f) : 0;
+
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Splits the command line, whose arguments end with NUL. A process may have overwritten it. */
+static char **split(char *text, size_t len)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < len; i++)
+		nr += !text[i];
+	char **argv = calloc(nr + 2, sizeof(*argv));
+
+	if (!argv)
+		return NULL;
+	nr = 0;
+	for (size_t i = 0; i < len; i += strlen(text + i) + 1)
+		argv[nr++] = text + i;
+	return argv;
+}
+
+char **record_running_target(struct record_target *t, pid_t pid)
+{
+	char path[40], *text = malloc(MAX_CMDLINE + PATH_MAX);
+
+	if (!text)
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	ssize_t n = readlink(path, t->exe, sizeof(t->exe) - 1);
+	if (n < 0) {
+		record_error("%d: %s", (int)pid, errno == ENOENT || errno == ESRCH ?
+			     "no such process, or a thread of the kernel" :
+			     errno == EACCES ? "it belongs to another user, or isn't dumpable; become "
+					       "that user, or root" : strerror(errno));
+		free(text);
+		return NULL;
+	}
+	t->exe[n] = 0;
+	t->pid = pid;
+	memcpy(t->path, t->exe, sizeof(t->path));
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	size_t len = read_all(path, text, MAX_CMDLINE);
+	if (!len)
+		len = (size_t)snprintf(text, PATH_MAX, "%s", t->exe);
+	text[len] = 0;
+	len += text[len - 1] != 0;
+	char **argv = split(text, len);
+	if (!argv)
+		free(text);
+	return argv;
+}
+
+FILE *record_running_maps(pid_t pid)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	return fopen(path, "re");
+}
+
+char *record_running_file(char *line)
+{
+	char *path = strchr(line, '/'), *prot = strchr(line, ' ');
+
+	if (!path || !prot || strlen(prot) < 4 || prot[3] != 'x')
+		return NULL;
+	path[strcspn(path, "\n")] = 0;
+	return path;
+}
