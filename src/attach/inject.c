@@ -23,7 +23,7 @@
 #include "abi/messages.h"
 #include "attach/borrow.h"
 #include "attach/inject.h"
-#include "attach/target.h"
+#include "attach/check.h"
 #include "base/clean_text.h"
 
 #define CALL_NS		10000000000ull	/* how long a function of the new thread may take */
@@ -38,7 +38,8 @@ struct injection {
 	struct pb_libc libc;
 	struct pb_borrowed b;
 	struct pb_remote r;		/* the new thread */
-	uint64_t rsp;			/* its stack at its beginning: the return address into libc */
+	uint64_t rsp;			/* its stack at its beginning, with the return address into
+					 * libc */
 	bool at_call;			/* it is stopped at the entry of a system call of ours */
 	char why[512];
 };
@@ -177,6 +178,9 @@ static int start_agent(struct injection *i, uint64_t handle)
 		return 0;
 	case -EBUSY:
 		return fail(i, -EBUSY, "is traced by Patchbay already; see `patchbay ps'");
+	case -EALREADY:
+		return fail(i, -EBUSY, "was started by `patchbay record'; its agent can't be "
+			    "attached again");
 	case -EPROTO:
 		return fail(i, -EPROTO, "has an agent of another version of Patchbay");
 	}
@@ -197,8 +201,8 @@ static int load_agent(struct injection *i)
 		return fail(i, -ESRCH, "has ended meanwhile");
 	ret = call(i, i->libc.pthread_detach, (const uint64_t[3]){ i->b.id }, &ignored);
 	if (!ret)
-		ret = call(i, i->libc.dlopen, (const uint64_t[3]){ base + AGENT_AT,
-								   RTLD_NOW | RTLD_LOCAL }, &handle);
+		ret = call(i, i->libc.dlopen,
+			   (const uint64_t[3]){ base + AGENT_AT, RTLD_NOW | RTLD_LOCAL }, &handle);
 	if (!ret)
 		ret = handle ? start_agent(i, handle) : explain(i);
 	return ret;

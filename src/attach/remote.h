@@ -55,7 +55,8 @@ int pb_remote_go(const struct pb_remote *r, int request, int signal);
 /* Seizes the thread, interrupts it, and waits until it has stopped. -EAGAIN: it was about to get a
  * signal or is stopped by one; it runs on, and isn't traced any more. */
 int pb_remote_stop(struct pb_remote *r, uint64_t ns);
-/* Lets the thread run untraced. If the stop has ended a system call with EINTR, it is made again. */
+/* Lets the thread run untraced. If the stop has ended a system call with EINTR, the call is made
+ * again. */
 void pb_remote_release(const struct pb_remote *r);
 uint64_t pb_remote_now(void);
 #endif

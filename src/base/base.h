@@ -26,5 +26,8 @@
 	} \
 	low_; \
 })
+/* For a variable of the agent that keeps its value over a detach and the next attach
+ * (engine/renew.h). */
+#define PB_LASTING __attribute__((section("pb_lasting")))
 #define pb_barrier()	__asm__ volatile("" ::: "memory")
 #endif

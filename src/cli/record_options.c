@@ -277,12 +277,26 @@ static void check_program(struct record_options *o, struct argp_state *state)
 	o->welcome_flags |= PB_WELCOME_SERVE | PB_WELCOME_NO_FORK | PB_WELCOME_NO_EXEC;
 }
 
+static void parse_pid(struct record_options *o, const char *arg, struct argp_state *state)
+{
+	uint64_t n;
+
+	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
+		usage_error(state, "-p %s: not a process number", arg);
+	o->pid = (pid_t)n;
+}
+
+static void parse_for(struct record_options *o, const char *arg, struct argp_state *state)
+{
+	if (pb_control_parse_duration(arg, &o->for_ns) || !o->for_ns)
+		usage_error(state, "--for %s: not a time; give for example 500ms or 10s", arg);
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	static const char *const tracers[] = { "function_graph", "function", "nop", NULL };
 	struct record_options *o = state->input;
 	char err[300];
-	uint64_t n;
 
 	switch (key) {
 	case OPT_TRACER:
@@ -313,14 +327,10 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->clock = arg;
 		return 0;
 	case 'p':
-		if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
-			usage_error(state, "-p %s: not a process number", arg);
-		o->pid = (pid_t)n;
+		parse_pid(o, arg, state);
 		return 0;
 	case OPT_FOR:
-		if (pb_control_parse_duration(arg, &o->for_ns) || !o->for_ns)
-			usage_error(state, "--for %s: not a time; give for example 500ms or 10s",
-				    arg);
+		parse_for(o, arg, state);
 		return 0;
 	case OPT_SET:
 		return add_set(o, arg, state);

@@ -17,6 +17,7 @@
 #include "engine/process/creds.h"
 #include "engine/detach.h"
 #include "engine/files.h"
+#include "engine/renew.h"
 #include "engine/start.h"
 #include "engine/uaccess.h"
 #include "abi/messages.h"
@@ -27,8 +28,12 @@
 #include "base/sys.h"
 
 #define PAGE	4096ul
+#define NAP_NS	1000000
+#define END_NS	2000000000ull	/* how long the next attach waits for the thread's end */
 
-static bool claimed;
+static PB_LASTING bool claimed;
+static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
+static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
 static uint64_t own_tp;			/* the thread pointer of the agent's thread */
 
@@ -70,13 +75,44 @@ static int attached_thread(void *arg)
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
 	if (pb_start_connect(&start)) {
 		pb_start_missed(&start);
+		left = true;
 		return 0;
 	}
 	pb_creds_start();
-	if (pb_start_trace(&start))
-		pb_detach(NULL);
-	else
-		pb_start_serve();
+	left = pb_start_trace(&start) ? pb_detach(NULL) : pb_start_serve();
+	return 0;
+}
+
+static bool is_gone(uint32_t tid)
+{
+	return pb_sys(SYS_tgkill, pb_sys(SYS_getpid), tid, 0) == -ESRCH;
+}
+
+/* The thread ends shortly after it has told the recorder that it has detached. */
+static bool wait_for_end(void)
+{
+	const struct { long sec, nsec; } nap = { 0, NAP_NS };
+	uint64_t end = pb_now_ns() + END_NS;
+
+	while (!is_gone(thread)) {
+		if (pb_now_ns() > end)
+			return false;
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return true;
+}
+
+/* Returns 0 if the agent may start: for the first time, or again after a detach. */
+static int claim(void)
+{
+	if (pb_attach_claim())
+		return pb_renew_keep();
+	if (!pb_renew_possible())
+		return -EALREADY;
+	if (!left || !wait_for_end())
+		return -EBUSY;
+	left = false;
+	pb_renew();
 	return 0;
 }
 
@@ -98,15 +134,20 @@ static int begin(const char *session, const char *agent)
 	if (!start.session || !start.preload)
 		return -ENOMEM;
 	tid = pb_aside_stay(attached_thread, NULL, -1);
+	if (!pb_sys_failed(tid))
+		thread = (uint32_t)tid;
 	return pb_sys_failed(tid) ? (int)tid : 0;
 }
 
 __attribute__((visibility("default")))
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
 {
+	int err;
+
 	if (protocol != PB_PROTOCOL)
 		return -EPROTO;
-	if (!pb_attach_claim())
-		return -EBUSY;
-	return begin(session, agent);
+	err = claim();
+	if (!err)
+		err = begin(session, agent);
+	return err;
 }

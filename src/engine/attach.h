@@ -12,8 +12,8 @@ bool pb_attach_claim(void);
 /* The one function of the agent that the injection calls (src/attach). session: path of the
  * recorder's socket. agent: path of the agent's file, for LD_PRELOAD at an exec. protocol:
  * PB_PROTOCOL of the recorder. Starts the agent's thread, and doesn't wait for it. Returns 0 or
- * -errno: -EPROTO, the agent is another version; -EBUSY, it traces already, or threads may still
- * be in its code after a detach; others: no thread or memory. Context: a thread that libc made,
- * with all signals blocked; one at a time. */
+ * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already, or threads may still be
+ * in its code after a detach. -EALREADY: it was preloaded. Others: no thread or memory. Context: a
+ * thread that libc made, with all signals blocked; one at a time. */
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol);
 #endif

@@ -12,6 +12,7 @@
 #include "abi/analysis_access.h"
 #include "arch/arch.h"
 #include "base/auxv.h"
+#include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "engine/text/text.h"
@@ -31,7 +32,7 @@ uint64_t pb_frame_room = 16384;	/* used if the kernel doesn't report a size; mor
 				 * needs */
 static bool on;				/* loads that may fault are allowed: their signals' handlers
 					 * are installed. A forked child keeps them and this flag */
-static bool never;			/* pb_reads_off() was called */
+static PB_LASTING bool never;			/* pb_reads_off() was called */
 
 bool pb_reads_on(void)
 {

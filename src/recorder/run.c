@@ -462,12 +462,22 @@ static int listen_to_agents(struct run *r)
 	return ret ? record_error("no thread: %s", strerror(-ret)) : 0;
 }
 
+/* Each connection takes a descriptor. The program keeps the lower limit. */
+static void raise_file_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
 	char **env = record_session_environ(s, t->exe);
-	struct rlimit files;
 	struct run *r = calloc(1, sizeof(*r));
 	int ret;
 
@@ -501,10 +511,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		/* this is the second reading: with two readings, readers can convert ticks to
 		 * nanoseconds */
 		pb_datadir_clock(&r->datadir);
-		if (!getrlimit(RLIMIT_NOFILE, &files)) {
-			files.rlim_cur = files.rlim_max;
-			setrlimit(RLIMIT_NOFILE, &files);
-		}
+		raise_file_limit();
 		serve(r);
 		record_listen_stop(&r->server);
 		pb_drain_finish(&r->drain);

@@ -47,10 +47,13 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	ssize_t n = readlink(path, t->exe, sizeof(t->exe) - 1);
 	if (n < 0) {
-		record_error("%d: %s", (int)pid, errno == ENOENT || errno == ESRCH ?
-			     "no such process, or a thread of the kernel" :
-			     errno == EACCES ? "it belongs to another user, or isn't dumpable; become "
-					       "that user, or root" : strerror(errno));
+		const char *why = strerror(errno);
+
+		if (errno == ENOENT || errno == ESRCH)
+			why = "no such process, or a thread of the kernel";
+		else if (errno == EACCES)
+			why = "belongs to another user, or isn't dumpable; become root";
+		record_error("%d: %s", (int)pid, why);
 		free(text);
 		return NULL;
 	}

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include "arch/arch.h"
 #include "arch/x86_64/hot.h"
+#include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -30,7 +31,7 @@
 extern const int32_t __start_pb_hot_tls[] __attribute__((visibility("hidden")));
 extern const int32_t __stop_pb_hot_tls[] __attribute__((visibility("hidden")));
 
-bool pb_hot_linked;
+PB_LASTING bool pb_hot_linked;
 
 /* Rewrites `code`, which is a copy of the two loads at `at`. False: `code` is unchanged. */
 static bool link_load(uint8_t *code, const uint8_t *at)
@@ -64,10 +65,13 @@ void pb_hot_link_tls(void)
 	size_t size = (size_t)(__stop_pb_hot - __start_pb_hot);
 	const uint8_t *hot = (const uint8_t *)__start_pb_hot;
 	uint64_t start = page_of((uint64_t)hot), end = page_of((uint64_t)hot + size - 1) + PAGE;
-	long buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
 	bool all = true;
+	long buf;
 
+	if (pb_hot_linked)
+		return;
+	buf = pb_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		     -1, 0);
 	if (pb_sys_failed(buf))
 		return;
 	memcpy((void *)buf, hot, size);

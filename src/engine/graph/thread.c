@@ -44,10 +44,11 @@
 bool pb_follow_fork = true;
 uint32_t pb_image;
 
-static uint64_t *tcbs;			/* TCBs of the threads that have states; in wiped memory */
-static uint32_t high_ever;		/* states with this number or a higher one were never used,
-					 * in this process or an ancestor */
-static uint32_t last_epoch;		/* the latest epoch of this process and its ancestors */
+static PB_LASTING uint64_t *tcbs;	/* TCBs of the threads that have states; in wiped memory */
+/* States with this number or a higher one were never used, in this process or an ancestor. */
+static PB_LASTING uint32_t high_ever;
+/* The latest epoch of this process and its ancestors. */
+static PB_LASTING uint32_t last_epoch;
 static uint32_t tid_offset;		/* offset of the TID in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB, in words of 8
 					 * bytes; 0: not yet known */
@@ -59,24 +60,56 @@ static uint32_t kernel_tid(void)
 	return (uint32_t)pb_sys(SYS_gettid);
 }
 
-int pb_threads_start(const struct pb_start_thread *thread)
+/* Size of the memory that a fork wipes: the process, the states, tcbs[] and the stacks. */
+#define WIPED	(4096 + sizeof(struct pb_thread) * PB_MAX_THREADS + \
+		 sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS)
+
+static int map_states(void)
 {
-	size_t size = 4096 + sizeof(struct pb_thread) * PB_MAX_THREADS +
-		      sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS;
-	long mem = pb_pages_map(0, size, PROT_READ | PROT_WRITE,
+	long mem = pb_pages_map(0, WIPED, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct { uint64_t soft, hard; } limit = { 0 };
 
 	if (pb_sys_failed(mem))
 		return (int)mem;
-	pb_sys(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
-	main_stack_limit = limit.soft;
-	if (pb_sys_failed(pb_sys(SYS_madvise, mem, size, MADV_WIPEONFORK)))
+	if (pb_sys_failed(pb_sys(SYS_madvise, mem, WIPED, MADV_WIPEONFORK)))
 		pb_follow_fork = false;
 	pb_process = (void *)mem;
 	pb_threads = (void *)(mem + 4096);
 	tcbs = (void *)(pb_threads + PB_MAX_THREADS);
 	pb_stacks = (void *)(tcbs + PB_MAX_THREADS);
+	return 0;
+}
+
+void pb_threads_forget(void)
+{
+	struct pb_thread *t = NULL;
+
+	while ((t = pb_thread_next(t)))
+		if (t->exec_area)
+			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
+	/* locked pages can't be dropped */
+	if (pb_sys(SYS_madvise, pb_process, WIPED, MADV_DONTNEED)) {
+		uint32_t nr = pb_process->nr_threads, stacks = pb_process->nr_stacks;
+
+		memset(pb_process, 0, sizeof(*pb_process));
+		memset(pb_threads, 0, nr * sizeof(*pb_threads));
+		memset(tcbs, 0, PB_MAX_THREADS * sizeof(*tcbs));
+		memset(pb_stacks, 0, stacks * sizeof(*pb_stacks));
+	}
+}
+
+int pb_threads_start(const struct pb_start_thread *thread)
+{
+	bool again = pb_process;
+	int err = again ? 0 : map_states();
+	struct { uint64_t soft, hard; } limit = { 0 };
+
+	if (err)
+		return err;
+	if (again)
+		pb_pages_add((uint64_t)pb_process, WIPED);
+	pb_sys(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
+	main_stack_limit = limit.soft;
 	pb_process->pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_process->epoch = ++last_epoch;
 	pb_process->forker_came = true;

@@ -35,6 +35,9 @@ struct pb_start_thread {
  * Returns 0 or -errno. Context: start, one thread. */
 int pb_threads_start(const struct pb_start_thread *thread);
 
+/* Wipes the states of all threads, as a fork does. Context: renew.c. */
+void pb_threads_forget(void);
+
 /* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be
  * traced. slot: the return slot of the hit, or another address on the current stack. Context: hit
  * path. */

@@ -2,14 +2,15 @@
 /* The variables that name the process's data, threads and stacks (thread_state.h). thread.c sets
  * them; all files of this folder use them. */
 #include "engine/graph/thread_state.h"
+#include "base/base.h"
 
 /* A state of zeros. Its top is NULL, so each hit takes the slow path. */
 static struct pb_thread no_thread;
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
 
-struct pb_process *pb_process;
-struct pb_stack *pb_stacks;
-struct pb_thread *pb_threads;
+PB_LASTING struct pb_process *pb_process;
+PB_LASTING struct pb_stack *pb_stacks;
+PB_LASTING struct pb_thread *pb_threads;
 uint32_t pb_period;
 
 bool pb_thread_is_new(void)

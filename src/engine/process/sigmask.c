@@ -47,7 +47,7 @@ struct pb_routine {
 };
 
 /* A box has the routine of a thread that is being made, until the thread begins. */
-static struct box {
+static PB_LASTING struct box {
 	struct pb_routine routine;
 	bool taken;
 } boxes[NR_BOXES];

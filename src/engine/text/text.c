@@ -102,6 +102,13 @@ void pb_text_remove(struct pb_module *m)
 	pb_pages_unmap((uint64_t)gone.analysis, gone.analysis->size);
 }
 
+void pb_text_withdraw(void)
+{
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		if (m->present)
+			pb_jit_withdraw(m);
+}
+
 bool pb_in_stub(uint64_t pc)
 {
 	for (uint32_t i = 0; i < pb_nr_modules; i++)

@@ -76,6 +76,9 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size);
 /* Removes a module that is about to be unmapped. Its text isn't written. */
 void pb_text_remove(struct pb_module *m);
 
+/* Withdraws all stubs from debuggers, before the stubs are unmapped. Context: renew.c. */
+void pb_text_withdraw(void);
+
 static inline const struct pb_func *pb_site_func(const struct pb_module *m,
 						 const struct pb_site *s)
 {

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An agent that has detached has tables of modules, stubs, handlers and filters in more than a
+ * hundred variables. To reset each of them by hand would miss one. So the whole data segment is
+ * reset, as exec would reset it.
+ *
+ *   [relro][.data, pb_lasting][.bss]
+ *
+ * The relocated values of .data are copied before the agent runs for the first time. .bss becomes
+ * zeros.
+ *
+ * What lasts: the memory of threads' states. Each thread's TLS word points there, and other
+ * threads' TLS words can't be changed. The memory is wiped, so that each thread has its next hit as
+ * after a fork (graph/thread.c).
+ */
+#include <elf.h>
+#include <sys/mman.h>
+#include "engine/renew.h"
+#include "engine/graph/thread.h"
+#include "engine/text/text.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "base/pages.h"
+#include "base/sys.h"
+
+#define PAGE	4096ul
+
+extern uint8_t __start_pb_lasting[] __attribute__((visibility("hidden")));
+extern uint8_t __stop_pb_lasting[] __attribute__((visibility("hidden")));
+
+static PB_LASTING uint8_t *initial;	/* the initial values of .data */
+
+struct segment {
+	uint8_t *data, *bss, *end;
+};
+
+static struct segment find_segment(void)
+{
+	const Elf64_Ehdr *e = (const void *)__ehdr_start;
+	const Elf64_Phdr *p = (const void *)(__ehdr_start + e->e_phoff);
+	uint8_t *base = (uint8_t *)__ehdr_start;
+	struct segment s = { .end = (uint8_t *)_end };
+
+	for (int i = 0; i < e->e_phnum; i++) {
+		if (p[i].p_type == PT_GNU_RELRO)
+			s.data = base + pb_align_up(p[i].p_vaddr + p[i].p_memsz, PAGE);
+		if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_W)
+			s.bss = base + p[i].p_vaddr + p[i].p_filesz;
+	}
+	return s;
+}
+
+int pb_renew_keep(void)
+{
+	struct segment s = find_segment();
+	size_t size = (size_t)(s.bss - s.data);
+	long p = pb_pages_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pb_sys_failed(p))
+		return (int)p;
+	memcpy((void *)p, s.data, size);
+	initial = (uint8_t *)p;
+	return 0;
+}
+
+bool pb_renew_possible(void)
+{
+	return initial;
+}
+
+static void unmap_all(void)
+{
+	uint64_t at, size;
+
+	pb_text_withdraw();
+	for (uint32_t i = 0; pb_pages_get(i, &at, &size); i++)
+		if (size && at != (uint64_t)__ehdr_start && at != (uint64_t)initial &&
+		    at != (uint64_t)pb_process)
+			pb_sys(SYS_munmap, at, size);
+}
+
+static void zero(uint8_t *from, uint8_t *to)
+{
+	uint8_t *page = (uint8_t *)pb_align_up((uint64_t)from, PAGE);
+
+	memset(from, 0, (size_t)(page - from));
+	if (pb_sys(SYS_madvise, page, pb_align_up((uint64_t)(to - page), PAGE), MADV_DONTNEED))
+		memset(page, 0, (size_t)(to - page));
+}
+
+/* From the first store on, no variable but those on the stack may be used. */
+void pb_renew(void)
+{
+	struct segment s = find_segment();
+	uint8_t *from = initial, *lasting = __start_pb_lasting, *after = __stop_pb_lasting;
+	size_t size = (size_t)(s.bss - s.data);
+
+	pb_threads_forget();
+	unmap_all();
+	memcpy(s.data, from, (size_t)(lasting - s.data));
+	memcpy(after, from + (after - s.data), (size_t)(s.bss - after));
+	zero(s.bss, s.end);
+	pb_pages_add((uint64_t)initial, size);
+}

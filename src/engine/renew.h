@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Makes the agent like one that was just loaded, for the next attach. All its variables get their
+ * initial values, except those that are declared PB_LASTING (base/base.h), and its memory is
+ * unmapped. Context: the thread that calls patchbay_attach(), when no thread is in the agent's code
+ * and the agent's own thread has ended.
+ */
+#ifndef PB_ENGINE_RENEW_H
+#define PB_ENGINE_RENEW_H
+#include <stdbool.h>
+
+/* Keeps a copy of the initial values. Returns 0 or -errno. Context: the first attach, before the
+ * agent has changed a variable. */
+int pb_renew_keep(void);
+/* Whether there is such a copy. */
+bool pb_renew_possible(void);
+void pb_renew(void);
+#endif
