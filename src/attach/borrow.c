@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "attach/borrow.h"
-#include "attach/check.h"
+#include "attach/fitness.h"
 #include "base/base.h"
 
 #define STOP_NS		20000000ull	/* how long a thread may take to stop */

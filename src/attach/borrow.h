@@ -18,7 +18,7 @@ struct pb_borrowed {
 };
 
 /* Makes the new thread. The thread that was borrowed runs on as if nothing had happened. Returns 0,
- * or -errno with the reason in *why (as in check.h). */
+ * or -errno with the reason in *why (as in fitness.h). */
 int pb_borrow(pid_t pid, int mem, const struct pb_libc *l, struct pb_borrowed *b,
 	      const char **why);
 #endif

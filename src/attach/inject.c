@@ -23,7 +23,7 @@
 #include "abi/messages.h"
 #include "attach/borrow.h"
 #include "attach/inject.h"
-#include "attach/check.h"
+#include "attach/fitness.h"
 #include "base/clean_text.h"
 
 #define CALL_NS		10000000000ull	/* how long a function of the new thread may take */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/check.h"
+#include "attach/fitness.h"
 #include "base/base.h"
 #include "base/clean_text.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds out, before anything is done to a process, whether it can be attached. Context: any
  * thread. */
-#ifndef PB_ATTACH_CHECK_H
-#define PB_ATTACH_CHECK_H
+#ifndef PB_ATTACH_FITNESS_H
+#define PB_ATTACH_FITNESS_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
