@@ -72,6 +72,7 @@ int record_with(struct record_options *o)
 	if (!ret)
 		ret = record_ring_create(&ring, o->buffer, o->mode);
 	if (!ret) {
+		ring.attached = o->pid;
 		ret = record_run(o, target, &session, &ring, &modules);
 		munmap(ring.map, ring.geometry.size);
 		close(ring.fd);

@@ -17,6 +17,8 @@ struct record_ring {
 	ino_t ino;
 	_Atomic bool unlocked;	/* an agent got a descriptor that has no shared lock
 				 * (record_procs_share()) */
+	pid_t attached;		/* the process that ran already when it was attached; 0: none. It is
+				 * older than the recorder */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536
