@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads /proc/PID/exe, cmdline and maps. The command line may hold any bytes. */
+/* Reads /proc/PID/exe and cmdline, and opens the process's files. The command line may hold any
+ * bytes. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "recorder/proc.h"
 #include "recorder/running.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
@@ -72,20 +76,37 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	return argv;
 }
 
-FILE *record_running_maps(pid_t pid)
+int record_open_regular(const char *path)
 {
-	char path[40];
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	return fopen(path, "re");
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EACCES;
+	}
+	return fd;
 }
 
-char *record_running_file(char *line)
+int record_running_open(pid_t pid, const char *path)
 {
-	char *path = strchr(line, '/'), *prot = strchr(line, ' ');
+	char full[PATH_MAX + 64], dir[RECORD_PROC_PATH];
 
-	if (!path || !prot || strlen(prot) < 4 || prot[3] != 'x')
-		return NULL;
-	path[strcspn(path, "\n")] = 0;
-	return path;
+	record_proc_path(pid, dir);
+	snprintf(full, sizeof(full), "%s/%s/%s", dir, *path == '/' ? "root" : "cwd", path);
+	int fd = record_open_regular(full);
+	if (fd == -EACCES && *path == '/' && geteuid())
+		fd = record_open_regular(path);
+	return fd;
+}
+
+int record_running_open_exe(pid_t pid)
+{
+	char path[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
+
+	record_proc_path(pid, dir);
+	snprintf(path, sizeof(path), "%s/exe", dir);
+	return record_open_regular(path);
 }
