@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay control`: reads and writes control files of a program that runs under `patchbay record
- * --serve`. Finds the session that traces the process. If the user gives neither a process nor a
- * session, there must be only one session, and the command uses it.
+ * --serve`, or that was attached.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,9 +13,9 @@
 #include "base/base.h"
 #include "base/clean_text.h"
 #include "cli/cli.h"
+#include "cli/session.h"
 #include "control/control.h"
 #include "control/resolve.h"
-#include "recorder/session_dir.h"
 
 struct control_options {
 	uint32_t pid;			/* 0: any */
@@ -74,61 +73,19 @@ static const struct argp control_argp = {
 	.parser = control_parse,
 	.args_doc = "[PID] list\n[PID] [read] FILE\n[PID] [write] FILE VALUE",
 	.doc = "Read and write the control files of a program that runs under "
-	       "`patchbay record --serve'.\v"
+	       "`patchbay record --serve', or that was attached.\v"
 	       "FILE is a file of tracing/: current_tracer, set_ftrace_filter, tracing_on, ... "
 	       "A VALUE of - is read from standard input.",
 };
 
 /* --- the session ---------------------------------------------------------- */
 
-struct found {
-	uint32_t pid;
-	struct pb_control *first;
-	unsigned nr;
-	char err[600];
-};
-
-static bool try_session(void *arg, const char *path)
-{
-	struct found *f = arg;
-	struct pb_control *next;
-
-	if (pb_control_open(&next, path, f->pid, f->err, sizeof(f->err)))
-		return false;
-	if (!f->nr++)
-		f->first = next;
-	else
-		pb_control_close(next);
-	return false;
-}
-
-/* Tries each session's socket. Takes the session that traces the process or, without a process, the
- * only session. */
-static int find_session(struct control_options *o, struct pb_control **c)
-{
-	struct found f = { .pid = o->pid };
-
-	record_session_each(try_session, &f);
-	*c = f.first;
-	if (f.nr == 1)
-		return 0;
-	pb_control_close(f.first);
-	if (f.nr)
-		return pb_error("control", "%u sessions run; choose one with -p PID or --session",
-				f.nr);
-	if (o->pid)
-		return pb_error("control", "%u: no `patchbay record --serve' traces this process",
-				o->pid);
-	return pb_error("control", "no `patchbay record --serve' runs%s%s", *f.err ? ": " : "",
-			f.err);
-}
-
 static int open_session(struct control_options *o, struct pb_control **c)
 {
 	char path[200], err[600];
 
 	if (!o->session)
-		return find_session(o, c);
+		return cli_session_find("control", o->pid, c);
 	snprintf(path, sizeof(path), "%.190s", o->session);
 	if (strlen(path) < 8 || strcmp(path + strlen(path) - 8, "/control"))
 		strcat(path, "/control");

@@ -20,6 +20,7 @@
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
+#include "reader/say.h"
 #include "recorder/texts.h"
 
 static int attach(pid_t pid, const char *agent, const char *session)
@@ -33,6 +34,13 @@ static int attach(pid_t pid, const char *agent, const char *session)
 	return pb_error("record", "%s", err);
 }
 
+static void attached(const struct record_options *o, unsigned sites)
+{
+	if (!o->quiet)
+		pb_say(NULL, "%d is attached: %u functions can be traced; ^C ends the recording",
+		       (int)o->pid, sites);
+}
+
 /* Finds the program, or the process that runs already. */
 static int find_target(struct record_options *o, struct record_target *target)
 {
@@ -40,6 +48,8 @@ static int find_target(struct record_options *o, struct record_target *target)
 		return record_target_resolve(target, o->argv[0]);
 	o->argv = record_running_target(target, o->pid);
 	o->attach = attach;
+	if (!o->on_ready)
+		o->on_ready = attached;
 	return !o->argv;
 }
 

@@ -13,9 +13,11 @@
 #include "control/control.h"
 
 #define TIMEOUT_S	10
+#define DETACH_TRIES	12	/* a detach is waited for so many times TIMEOUT_S */
 #define FILE_MAX	(256u << 20)
 
 struct pb_control {
+	uint32_t pid, recorder;
 	int fd;
 	_Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX];
 };
@@ -64,6 +66,28 @@ static int receive(struct pb_control *c, char *err, size_t errlen)
 	return e->error < 0 ? e->error : -EIO;
 }
 
+static void take_ready(struct pb_control *c)
+{
+	const struct pb_msg *m = (const void *)c->buf;
+	const struct pb_msg_ready *r = (const void *)(m + 1);
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	c->pid = m->len >= sizeof(*r) ? r->pid : 0;
+	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	c->recorder = (uint32_t)cred.pid;
+}
+
+uint32_t pb_control_pid(const struct pb_control *c)
+{
+	return c->pid;
+}
+
+uint32_t pb_control_recorder(const struct pb_control *c)
+{
+	return c->recorder;
+}
+
 int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen)
 {
@@ -93,6 +117,7 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	else
 		ret = receive(c, err, errlen);
 	if (ret == PB_MSG_READY) {
+		take_ready(c);
 		*out = c;
 		return 0;
 	}
@@ -178,6 +203,28 @@ int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *
 	*out = text;
 	*len = have;
 	return 0;
+}
+
+/* The recorder answers at once. When it has ended the recording, it closes the connection. */
+int pb_control_detach(struct pb_control *c, char *err, size_t errlen)
+{
+	struct pb_msg_file f = { .size = 0 };
+	int ret = ask(c, PB_MSG_DETACH, &f, "", NULL, 0, err, errlen);
+
+	for (int i = 0; !ret && i < DETACH_TRIES; i++) {
+		int got = receive(c, err, errlen);
+
+		if (got == -EPIPE || got == -ECONNRESET)
+			return 0;
+		if (got != -EAGAIN)
+			return got < 0 ? got : -EPROTO;
+	}
+	if (!ret) {
+		snprintf(err, errlen, "threads are still in traced code; the recorder goes on "
+			 "waiting");
+		ret = -EAGAIN;
+	}
+	return ret;
 }
 
 void pb_control_close(struct pb_control *c)

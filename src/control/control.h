@@ -112,5 +112,10 @@ int pb_control_write(struct pb_control *c, const char *path, const char *value, 
 		     char *err, size_t errlen);
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
 		    char *err, size_t errlen);
+/* Asks the recorder to detach all processes of the session, and waits until it has ended. */
+int pb_control_detach(struct pb_control *c, char *err, size_t errlen);
+/* The process that the connection is for, and the recorder's process. */
+uint32_t pb_control_pid(const struct pb_control *c);
+uint32_t pb_control_recorder(const struct pb_control *c);
 void pb_control_close(struct pb_control *c);
 #endif

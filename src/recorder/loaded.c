@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Walks the list of the dynamic loader in another process's memory. The program headers of the
- * executable lead to its dynamic section; DT_DEBUG there leads to struct r_debug, which has the head
- * of the list.
+ * executable lead to its dynamic section. DT_DEBUG there leads to struct r_debug, which has the
+ * head of the list.
  *
  * The process runs on meanwhile, so the list may change while it is read, and it may be damaged.
- * Each step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps has a
- * limit. A wrong path does no harm: it names a file that is analysed in vain.
+ * Each step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps is
+ * limited. A wrong path does no harm: it names a file that is analysed in vain.
  */
 #include <elf.h>
 #include <fcntl.h>

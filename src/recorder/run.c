@@ -62,6 +62,7 @@ struct run {
 	bool stop;		/* ^C came after the program's end */
 	pid_t other;		/* a process that runs after the program's end; 0: unknown */
 	uint64_t begun;		/* when the agent was brought into a running process */
+	uint64_t ready;		/* when its first functions were patched; 0: they aren't yet */
 	bool leave, leaving;	/* leave: detach and end. leaving: the agents were asked */
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
@@ -367,8 +368,10 @@ static bool is_detached(struct run *r)
 {
 	uint64_t now = now_ns();
 
+	if (!r->ready && r->server.ready)
+		r->ready = now;
 	r->leave |= r->server.leave || r->drain.full ||
-		    (r->o->for_ns && now - r->begun >= r->o->for_ns);
+		    (r->o->for_ns && r->ready && now - r->ready >= r->o->for_ns);
 	if (!r->leaving && r->leave && record_server_has_agent(&r->server)) {
 		r->leaving = true;
 		record_server_detach(&r->server);
@@ -387,7 +390,7 @@ static void serve_attached(struct run *r)
 		each_tick(r);
 	}
 	clear_progress(r);
-	record_proc_path(r->o->pid, dir);
+	record_proc_path(r->out.pid, dir);
 	r->out.gone = record_proc_stat(dir, &st) || !st.memory;
 }
 
@@ -401,6 +404,10 @@ static void serve(struct run *r)
 		return;
 	}
 	while (!r->stop) {
+		if (r->server.leave) {
+			serve_attached(r);
+			return;
+		}
 		poll_once(r, ended ? TICK_MS / 2 : TICK_MS);
 		each_tick(r);
 		if (!r->out.exited)

@@ -291,6 +291,14 @@ static int on_progs(struct record_server *s, struct record_conn *c)
 	return record_conn_send(c, PB_MSG_PROGS, &p, sizeof(p), NULL, 0, s->options->progs_fd);
 }
 
+static void say_ready(struct record_server *s, const char *body)
+{
+	struct pb_msg_ready r;
+
+	memcpy(&r, body, sizeof(r));
+	s->options->on_ready(s->options, r.sites);
+}
+
 static int on_ready(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	struct record_image *im = image_find(s, c->image);
@@ -304,9 +312,10 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 		return 0;
 	c->brings = false;
 	if (!im->ready) {
-		s->ready++;
 		im->ready = true;
 		c->ready = true;
+		if (!s->ready++ && s->options->on_ready)
+			say_ready(s, body);
 	}
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL,
 			       0);

@@ -161,7 +161,7 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		snprintf(killed, sizeof(killed), "killed by SIG%s%s; ",
 			 sigabbrev_np(WTERMSIG(out->status)) ?: "?",
 			 WCOREDUMP(out->status) ? " (core dumped)" : "");
-	if (s->options->pid)
+	if ((s->options->pid || s->leave) && !out->exited)
 		snprintf(killed, sizeof(killed), out->gone ? "%d has ended; " : "%d runs on; ",
 			 (int)out->pid);
 	if (end->no_return) {

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay detach`: asks the recorder of a process to leave it, and waits until it is left. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/session.h"
+#include "control/control.h"
+#include "control/resolve.h"
+
+struct detach {
+	uint32_t pid;
+	bool usage_error;
+};
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0, "The process", 0 },
+	{ 0 }
+};
+
+static error_t detach_parse(int key, char *arg, struct argp_state *state)
+{
+	struct detach *d = state->input;
+	uint64_t n;
+
+	if (key != 'p' && key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n) {
+		pb_error("detach", "%s: not a process number", arg);
+		d->usage_error = true;
+	}
+	d->pid = (uint32_t)n;
+	return 0;
+}
+
+static const struct argp detach_argp = {
+	.options = options,
+	.parser = detach_parse,
+	.args_doc = "-p PID",
+	.doc = "Leave a process that is attached, or that `patchbay record --serve' records: its text "
+	       "and its signal handlers are as before. The recording ends, and its data stays.",
+};
+
+static int detach_run(int argc, char **argv)
+{
+	struct detach d = { 0 };
+	struct pb_control *c;
+	char err[600];
+
+	if (argp_parse(&detach_argp, argc, argv, ARGP_IN_ORDER, NULL, &d) || d.usage_error)
+		return 2;
+	if (!d.pid)
+		return 2 * pb_error("detach", "no process; say patchbay detach -p PID");
+	if (cli_session_find("detach", d.pid, &c))
+		return 1;
+	int ret = pb_control_detach(c, err, sizeof(err));
+	pb_control_close(c);
+	if (ret)
+		return pb_error("detach", "%u: %s", d.pid, err);
+	printf("%u is detached\n", d.pid);
+	return fflush(stdout) ? 1 : 0;
+}
+
+const struct pb_command pb_command_detach = {
+	.name = "detach",
+	.summary = "Leave a process as it was before the attach",
+	.argp = &detach_argp,
+	.run = detach_run,
+};

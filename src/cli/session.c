@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tries the socket of each session of this user. */
+#include <stdbool.h>
+
+#include "cli/cli.h"
+#include "cli/session.h"
+#include "control/control.h"
+#include "recorder/session_dir.h"
+
+struct found {
+	uint32_t pid;
+	struct pb_control *first;
+	unsigned nr;
+	char err[600];
+};
+
+static bool try_session(void *arg, const char *path)
+{
+	struct found *f = arg;
+	struct pb_control *next;
+
+	if (pb_control_open(&next, path, f->pid, f->err, sizeof(f->err)))
+		return false;
+	if (!f->nr++)
+		f->first = next;
+	else
+		pb_control_close(next);
+	return false;
+}
+
+int cli_session_find(const char *command, uint32_t pid, struct pb_control **c)
+{
+	struct found f = { .pid = pid };
+
+	record_session_each(try_session, &f);
+	*c = f.first;
+	if (f.nr == 1)
+		return 0;
+	pb_control_close(f.first);
+	if (f.nr)
+		return pb_error(command, "%u sessions run; choose one with -p PID", f.nr);
+	if (pid)
+		return pb_error(command, "%u: neither attached nor run by `patchbay record "
+				"--serve'", pid);
+	return pb_error(command, "no process is attached, and no `patchbay record --serve' runs"
+			"%s%s", *f.err ? ": " : "", f.err);
+}
