@@ -12,6 +12,13 @@ struct record_target;
  * end; or NULL, after an error line: there is no such process, or it may not be looked at. The
  * caller frees the array and its first element. */
 char **record_running_target(struct record_target *t, pid_t pid);
+void record_running_close(struct record_target *t);
+enum record_state {
+	RECORD_RUNS,
+	RECORD_RUNS_OTHER,	/* it has executed another program */
+	RECORD_ENDED,
+};
+enum record_state record_running_state(const struct record_target *t);
 /* Opens a regular file for reading. Returns a descriptor or -errno. */
 int record_open_regular(const char *path);
 /* Opens a file with the path as the process sees it: in its root directory or, if the path is

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,14 +292,6 @@ static int on_progs(struct record_server *s, struct record_conn *c)
 	return record_conn_send(c, PB_MSG_PROGS, &p, sizeof(p), NULL, 0, s->options->progs_fd);
 }
 
-static void say_ready(struct record_server *s, const char *body)
-{
-	struct pb_msg_ready r;
-
-	memcpy(&r, body, sizeof(r));
-	s->options->on_ready(s->options, r.sites);
-}
-
 static int on_ready(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	struct record_image *im = image_find(s, c->image);
@@ -314,8 +307,9 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 	if (!im->ready) {
 		im->ready = true;
 		c->ready = true;
-		if (!s->ready++ && s->options->on_ready)
-			say_ready(s, body);
+		if (!s->ready++)
+			memcpy(&s->sites, body + offsetof(struct pb_msg_ready, sites),
+			       sizeof(s->sites));
 	}
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL,
 			       0);
@@ -492,9 +486,14 @@ bool record_server_has_agent(const struct record_server *s)
 
 void record_server_detach(struct record_server *s)
 {
-	for (unsigned i = 0; i < s->nr_conns; i++)
-		if (!s->conns[i]->client && !s->conns[i]->dead && s->conns[i]->image)
-			record_conn_send(s->conns[i], PB_MSG_DETACH, NULL, 0, NULL, 0, -1);
+	for (unsigned i = 0; i < s->nr_conns; i++) {
+		struct record_conn *c = s->conns[i];
+
+		if (c->client || c->dead || !c->ready || c->left)
+			continue;
+		c->left = true;
+		record_conn_send(c, PB_MSG_DETACH, NULL, 0, NULL, 0, -1);
+	}
 }
 
 void record_server_close(struct record_server *s)
