@@ -46,6 +46,7 @@
 #define TICK_MS		50
 #define AGENT_NS	10000000000u	/* how long the recorder waits for the agent of a process
 					 * that runs already */
+#define END_MS		1000	/* how long the end of a process may take after its agent's */
 #define SLOW_NS		2000000000u	/* a detach that takes longer is reported */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
 					 * exec */
@@ -392,6 +393,9 @@ static void serve_attached(struct run *r)
 		report_wait(r);
 	}
 	clear_progress(r);
+	/* the connection of a process that ends is closed a little before the process has ended */
+	if (r->o->pid && !r->leave)
+		record_running_wait(r->target, END_MS);
 	if (r->o->pid)
 		r->out.left = ends[record_running_state(r->target)];
 	else if (!r->out.exited)

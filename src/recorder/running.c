@@ -122,6 +122,14 @@ void record_running_close(struct record_target *t)
 	t->pidfd = -1;
 }
 
+void record_running_wait(const struct record_target *t, int ms)
+{
+	struct pollfd p = { t->pidfd, POLLIN, 0 };
+
+	if (t->pidfd >= 0)
+		poll(&p, 1, ms);
+}
+
 static bool has_ended(const struct record_target *t)
 {
 	struct pollfd p = { t->pidfd, POLLIN, 0 };

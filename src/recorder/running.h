@@ -18,6 +18,8 @@ enum record_state {
 	RECORD_RUNS_OTHER,	/* it has executed another program */
 	RECORD_ENDED,
 };
+/* Waits at most ms milliseconds for the process's end. */
+void record_running_wait(const struct record_target *t, int ms);
 enum record_state record_running_state(const struct record_target *t);
 /* Opens a regular file for reading. Returns a descriptor or -errno. */
 int record_open_regular(const char *path);
