@@ -20,6 +20,7 @@ static struct mapping {
 } mappings[MAX_MAPPINGS];
 static uint32_t nr_mappings;	/* count of the elements that were ever taken */
 bool pb_pages_future;
+uint64_t pb_pages_next;
 
 static bool take(struct mapping *m, uint64_t at)
 {
@@ -68,6 +69,8 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 	long p;
 
 	prot = as_state(prot);
+	if (!at && pb_pages_next)
+		at = __atomic_fetch_add(&pb_pages_next, whole_pages(size) + PAGE, __ATOMIC_RELAXED);
 	p = pb_sys(SYS_mmap, at, size, future ? PROT_NONE : prot, flags, fd, offset);
 	if (pb_sys_failed(p))
 		return p;

@@ -28,6 +28,7 @@
 #include "base/sys.h"
 
 #define PAGE	4096ul
+#define OWN_PLACE (1ul << 40)
 #define NAP_NS	1000000
 #define END_NS	2000000000ull	/* how long the next attach waits for the thread's end */
 
@@ -116,15 +117,23 @@ static int claim(void)
 	return 0;
 }
 
+/* Somewhere below the agent, where hardly any program maps memory. */
+static uint64_t own_place(void)
+{
+	return ((uint64_t)__ehdr_start - OWN_PLACE) & ~(PAGE - 1);
+}
+
 static int begin(const char *session, const char *agent)
 {
 	struct pb_start_thread self = {
 		.stack_top = stack_top(), .tcb = pb_cpu_thread_pointer(),
 		.tid = (uint32_t)pb_sys(SYS_gettid),
 	};
-	int err = pb_start_memory(&self);
 	long tid;
+	int err;
 
+	pb_pages_next = own_place();
+	err = pb_start_memory(&self);
 	if (!err)
 		err = make_tls();
 	if (err)

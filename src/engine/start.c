@@ -166,6 +166,7 @@ static int trace(const struct pb_start *s)
 	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	if (!err)
 		err = hook_modules(s);
+	pb_loader_attached();
 	if (!err)
 		begin_tracing(s);
 	return err;

@@ -44,7 +44,7 @@ static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
-static bool attaching;		/* pb_loader_attach() adds the modules: debug_state() only waits */
+static bool attaching;		/* the modules are those of the attach: debug_state() only waits */
 static uint32_t filters;	/* result of seccomp_filters() at the start */
 /* The link maps that were found at the start or in earlier calls of debug_state(). If one of them
  * belongs to a module that isn't traced, the module stays untraced. Its code may be running, so the
@@ -125,7 +125,7 @@ static bool is_new(const struct link_map *l)
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
-	if (m->analysis->flags & PB_AN_SYSCALLS && (!m->libc || hooked))
+	if (m->analysis->flags & PB_AN_SYSCALLS && (!m->libc || (hooked && !attaching)))
 		pb_sigaction_stand_down();
 }
 
@@ -270,8 +270,12 @@ int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynami
 		for each_module(l, n)
 			if (!err && is_new(l))
 				err = add(s, l, l->l_name, 0, false);
-	attaching = false;
 	return err;
+}
+
+void pb_loader_attached(void)
+{
+	attaching = false;
 }
 
 /* Patches new modules: turns the calls of the compiler's hooks (mcount, __fentry__) into nops,

@@ -15,6 +15,8 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
  * the agent's thread, with the lock of the text. The function may release the lock for a while. */
 int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
 		     const char *session_path);
+/* Called when the functions of these modules are replaced, too, or after an error. */
+void pb_loader_attached(void);
 /* Replaces the loader's debug hook, as a part of the open batch (text.h). */
 void pb_loader_hook(const char *session_path);
 /* Called when the debug hook is the loader's own again. Context: with the lock of the text. */
