@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program to attach to. It makes calls only when it is asked to, so a test knows how many calls it
- * makes between an attach and a detach. Each round is one call of outer(), one of inner() and three
- * of leaf(). One thread never makes a traced call.
+ * A program to attach to. It makes calls only when it is asked to, so a test knows how many calls
+ * it makes between an attach and a detach. Each round is one call of outer(), one of inner() and
+ * three of leaf(). One thread never makes a traced call.
  *
  *   rounds THREADS
  *
