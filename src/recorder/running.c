@@ -59,9 +59,10 @@ static char **no_target(pid_t pid, int error)
 	else if (error == ENOENT)
 		record_error("%d: is a thread of the kernel", (int)pid);
 	else
-		record_error("%d: %s", (int)pid, error == EACCES ?
+		record_error("%d: %s", (int)pid, error != EACCES ? strerror(error) : geteuid() ?
 			     "belongs to another user, or isn't dumpable; become root" :
-			     strerror(error));
+			     "can't be looked at (a container without CAP_SYS_PTRACE, or a "
+			     "security module?)");
 	return NULL;
 }
 

@@ -23,7 +23,7 @@ class Place:
 
     def __init__(self, quick):
         self.quick = quick
-        self.dir = pbtest.scratch("attached")
+        self.dir = pbtest.scratch("rounds")
         self.sessions = os.path.join(self.dir, "run")
         os.mkdir(self.sessions, 0o700)
         self.env = pbtest.clean_env(XDG_RUNTIME_DIR=self.sessions, TMPDIR=self.dir)
