@@ -4,7 +4,7 @@
  * threads, wait in system calls and get signals. It checks everything that it does, and no system
  * call may fail with EINTR but where a handler ran. On SIGTERM it prints what it did.
  *
- *   storm LIBRARY
+ *   attach_storm LIBRARY
  */
 #include <atomic>
 #include <cerrno>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The library that storm.cc loads and unloads. */
+/* The library that attach_storm.cc loads and unloads. */
 int from_library(int n);
 static int __attribute__((noinline)) twice(int n)
 {
