@@ -11,6 +11,8 @@
  *   new N       a new thread makes N rounds, and ends
  *   fork N      a new process makes N rounds, and ends
  *   hold N      a new process makes N rounds, and ends when the program closes a pipe
+ *   spin        a new thread makes rounds without a pause
+ *   stop        that thread ends; the answer has the number of its rounds
  *   exec        the program executes itself again, with the same process number
  *   name TEXT   the main thread's name becomes TEXT
  *   exit N      the program exits with status N
@@ -27,6 +29,7 @@
 static pthread_barrier_t begin, end;
 static long rounds;
 static int held[2];
+static volatile int spinning;
 
 __attribute__((noinline)) void leaf(void)
 {
@@ -76,6 +79,15 @@ static void *once(void *arg)
 	return NULL;
 }
 
+static void *spin(void *arg)
+{
+	long *n = arg;
+
+	for (*n = 0; spinning; ++*n)
+		outer();
+	return NULL;
+}
+
 static void run_threads(long n)
 {
 	rounds = n;
@@ -108,6 +120,20 @@ static pid_t run_child(long n, int hold)
 	return pid;
 }
 
+/* Starts or stops the thread that makes rounds without a pause. */
+static long toggle_spin(int on)
+{
+	static pthread_t t;
+	static long n;
+
+	spinning = on;
+	if (on)
+		pthread_create(&t, NULL, spin, &n);
+	else
+		pthread_join(t, NULL);
+	return n;
+}
+
 static void obey(char **argv, const char *line)
 {
 	char word[8] = "", name[64] = "";
@@ -122,6 +148,8 @@ static void obey(char **argv, const char *line)
 		run_child(n, 0);
 	else if (!strcmp(word, "hold"))
 		n = run_child(n, 1);
+	else if (!strcmp(word, "spin") || !strcmp(word, "stop"))
+		n = toggle_spin(word[1] == 'p');
 	else if (!strcmp(word, "exec"))
 		execv("/proc/self/exe", argv);
 	else if (!strcmp(word, "name") && sscanf(line, "%*s %63[^\n]", name) == 1)
