@@ -48,7 +48,7 @@ enum pb_msg_type {
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
 	PB_MSG_PROGS, PB_MSG_RING, PB_MSG_STUBS,
-	PB_MSG_DETACH, PB_MSG_DETACHED,
+	PB_MSG_DETACH, PB_MSG_DETACHED, PB_MSG_STATUS,
 };
 
 struct pb_msg {
@@ -167,6 +167,18 @@ struct pb_msg_gone {
 struct pb_msg_detached {
 	uint64_t stop_ns;	/* the longest time for which the threads were stopped */
 	uint64_t detach_ns;	/* time from DETACH to this message */
+};
+
+/* A client, not an agent, sends STATUS without a body. The recorder answers with this structure. (A
+ * client also sends DETACH without a body. The recorder answers with a REPLY and a line of text,
+ * when the recording has ended.) */
+struct pb_msg_status {
+	uint32_t pid;		/* the process that the client's connection is for */
+	uint32_t pad;
+	uint64_t since;		/* when the recording began (CLOCK_REALTIME, in seconds) */
+	uint64_t bytes;		/* of records, including those in the ring and those that were
+				 * overwritten since */
+	uint64_t lost;		/* number of lost calls */
 };
 
 /* Body of WRITE: this structure, "PATH\0", then `size` bytes. Body of READ: this structure, then

@@ -3,10 +3,16 @@
  * `patchbay attach`: starts a recorder in the background for a process that runs already. The
  * process then has its control files. Nothing is traced until a tracer is set.
  *
- * The background process is this one's child, with no terminal. It reports through a pipe when the
- * process is attached; if it ends before, the attach has failed, and its message was printed.
+ * The recorder is a child of this command, in a session of its own. Until the process is attached,
+ * the recorder has this command's standard error, so its messages reach the user. When the process
+ * is attached, the recorder prints the line that says so, lets go of the terminal, and writes a
+ * byte to a pipe. This command then ends. If the recorder ends before that byte, the attach has
+ * failed.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,22 +20,36 @@
 #include <unistd.h>
 
 #include "abi/ring.h"
+#include "base/clean_text.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
+#include "recorder/texts.h"
 
-enum { OPT_DATA = 0x3000 };
+#define REPORT_FD	3	/* the recorder's end of the pipe */
 
 struct attach {
 	struct record_options record;
-	bool keep;		/* --data was given */
+	char *dir;		/* the absolute path of --data; NULL: not given */
 };
-
-static int report_fd;
 
 static const struct argp_option options[] = {
-	{ "data", OPT_DATA, "DIR", 0, "Keep what is traced in DIR, at the detach", 1 },
+	{ "data", 'd', "DIR", 0, "Keep what is traced in DIR, at the detach", 1 },
 	{ 0 }
 };
+
+static error_t parse_data(struct attach *a, const char *arg)
+{
+	char cwd[PATH_MAX];
+
+	/* the recorder leaves this directory */
+	free(a->dir);
+	if (*arg == '/')
+		a->dir = strdup(arg);
+	else if (!getcwd(cwd, sizeof(cwd)) || asprintf(&a->dir, "%s/%s", cwd, arg) < 0)
+		a->dir = NULL;
+	a->record.dir = a->dir;
+	return a->dir ? 0 : ENOMEM;
+}
 
 static error_t attach_parse(int key, char *arg, struct argp_state *state)
 {
@@ -39,10 +59,17 @@ static error_t attach_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->record;
 		return 0;
-	case OPT_DATA:
-		a->record.dir = arg;
-		a->keep = true;
-		return 0;
+	case 'd':
+		return parse_data(a, arg);
+	case ARGP_KEY_ARG:
+		/* a PID without its -p */
+		if (a->record.pid) {
+			pb_error("attach", "%s: one process at a time", arg);
+			a->record.usage_error = true;
+			return 0;
+		}
+		return record_common_argp.parser('p', arg, &(struct argp_state){
+				.input = &a->record });
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -51,35 +78,55 @@ static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 static const struct argp attach_argp = {
 	.options = options,
 	.parser = attach_parse,
-	.args_doc = "-p PID",
+	.args_doc = "[-p] PID",
 	.doc = "Bring the agent into a running process, for `patchbay control'.\v"
-	       "No tracer is set, unless --tracer is given. `patchbay detach' leaves the process as "
-	       "it was.",
+	       "No tracer is set, unless --tracer is given. The newest records are kept in memory. "
+	       "`patchbay detach' leaves the process as it was.",
 	.children = children,
 };
 
-/* Called when the agent is ready. */
-static void attached(const struct record_options *o, unsigned sites)
+/* Called in the recorder, when the process is attached. */
+static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
+	char clean[64];
 	int null = open("/dev/null", O_RDWR);
 
-	printf("%d is attached: %u functions can be traced; see patchbay control list\n",
-	       (int)o->pid, sites);
+	snprintf(clean, sizeof(clean), "%s", name);
+	pb_text_clean(clean, '?', 0);
+	printf("%s (%d) is attached: %u functions can be traced, after %llu ms; next: patchbay "
+	       "control -p %d current_tracer function_graph\n", clean, (int)o->pid, sites,
+	       (unsigned long long)(ns / 1000000), (int)o->pid);
 	fflush(stdout);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);
-	close(null);
-	if (write(report_fd, "", 1) != 1)
-		_exit(1);
-	close(report_fd);
+	if (null > 2)
+		close(null);
+	/* if this command was killed, nobody wants the process attached: the signal, which the
+	 * recorder reads from a descriptor, ends the recording */
+	if (chdir("/") || write(REPORT_FD, "", 1) != 1)
+		kill(getpid(), SIGTERM);
+	close(REPORT_FD);
 }
 
-static int run_in_background(struct attach *a)
+/* Never returns. Descriptors of this command's caller stay open in the caller only. */
+static void run_recorder(struct attach *a, int report_fd)
 {
+	int ret;
+
 	setsid();
+	if (dup2(report_fd, REPORT_FD) != REPORT_FD)
+		_exit(pb_error("attach", "%s", strerror(errno)));
+	fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC);
+	close_range(REPORT_FD + 1, ~0u, 0);
 	a->record.quiet = true;
 	a->record.on_ready = attached;
-	return a->keep ? record_with(&a->record) : record_temporary(&a->record, "attach", NULL, NULL);
+	if (a->record.mode == PB_RING_DISCARD)
+		a->record.mode = PB_RING_OVERWRITE;
+	if (!a->dir && a->record.mode == PB_RING_OVERWRITE)
+		a->record.max_size = PB_CHUNK_SIZE;	/* nobody reads the data */
+	ret = a->dir ? record_with(&a->record) :
+	      record_temporary(&a->record, "attach", NULL, NULL);
+	_exit(ret ? ret : 1);
 }
 
 static int start(struct attach *a)
@@ -88,18 +135,14 @@ static int start(struct attach *a)
 	char done;
 
 	if (pipe2(fds, O_CLOEXEC))
-		return pb_error("attach", "out of descriptors");
+		return pb_error("attach", "%s", strerror(errno));
 	fflush(stdout);
 	pid_t pid = fork();
-	if (!pid) {
-		close(fds[0]);
-		report_fd = fds[1];
-		int ret = run_in_background(a);
-		_exit(ret ? ret : 1);
-	}
+	if (!pid)
+		run_recorder(a, fds[1]);
 	close(fds[1]);
 	if (pid < 0)
-		return pb_error("attach", "no process could be started");
+		return pb_error("attach", "%s", strerror(errno));
 	ssize_t n = read(fds[0], &done, 1);
 	close(fds[0]);
 	if (n == 1)
@@ -111,18 +154,19 @@ static int start(struct attach *a)
 
 static int attach_run(int argc, char **argv)
 {
-	struct attach a = { .keep = false };
+	struct attach a = { .dir = NULL };
 	int ret;
 
+	record_say_as("attach");
 	record_options_init(&a.record);
 	a.record.tracer = "nop";
-	a.record.mode = PB_RING_OVERWRITE;
-	ret = argp_parse(&attach_argp, argc, argv, ARGP_IN_ORDER, NULL, &a) || a.record.usage_error ? 2 : 0;
-	if (!ret && !a.record.pid)
-		ret = 2 * pb_error("attach", "no process; say patchbay attach -p PID");
+	a.record.attach_only = true;
+	ret = argp_parse(&attach_argp, argc, argv, ARGP_IN_ORDER, NULL, &a) ||
+	      a.record.usage_error ? 2 : 0;
 	if (!ret)
 		ret = start(&a);
 	record_options_free(&a.record);
+	free(a.dir);
 	return ret;
 }
 

@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "cli/cli.h"
 #include "control/control.h"
+#include "recorder/proc.h"
+#include "recorder/session_dir.h"
 #include "view/view.h"
 
 extern char **environ;
@@ -123,6 +126,7 @@ struct line {
 #define TRACE_OPTIONS	":options"
 #define DUMP_FORMATS	":formats"
 #define FILES		":files"
+#define PROCESSES	":processes"
 
 /* Values of options. The first matching row is used. A NULL command matches any command. */
 static const struct {
@@ -140,7 +144,7 @@ static const struct {
 	{ NULL, "filter", FUNCTIONS }, { NULL, "notrace", FUNCTIONS },
 	{ NULL, "caller-filter", FUNCTIONS },
 	{ NULL, "patch", FUNCTIONS }, { NULL, "unpatch", FUNCTIONS },
-	{ NULL, "set", CONTROL_FILES },
+	{ NULL, "set", CONTROL_FILES }, { NULL, "pid", PROCESSES },
 	{ NULL, "directory", FILES }, { NULL, "data", FILES }, { NULL, "diff", FILES },
 	{ NULL, "bpf", FILES },
 	{ NULL, "btf", FILES }, { NULL, "session", FILES }, { NULL, "file", FILES },
@@ -278,6 +282,55 @@ static void offer_functions(const struct line *l, const char *before, const char
 	offer_output(views, ",\n", before, cur);
 }
 
+static void offer_number(uint32_t nr, const char *before, const char *cur)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", nr);
+	offer(before, text, strlen(text), cur);
+}
+
+struct processes {
+	const char *before, *cur;
+};
+
+static bool offer_attached(void *arg, const char *path)
+{
+	const struct processes *p = arg;
+	struct pb_control *c;
+	char err[600];
+
+	if (pb_control_open(&c, path, 0, err, sizeof(err)))
+		return false;
+	offer_number(pb_control_pid(c), p->before, p->cur);
+	pb_control_close(c);
+	return false;
+}
+
+static bool offer_own(void *arg, pid_t pid)
+{
+	const struct processes *p = arg;
+	char path[40];
+	struct stat st;
+
+	/* threads of the kernel have no executable */
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (pid != getpid() && pid != getppid() && !stat(path, &st))
+		offer_number((uint32_t)pid, p->before, p->cur);
+	return true;
+}
+
+/* Offers the processes that are attached, or those that may be attached. */
+static void offer_processes(const struct line *l, const char *before, const char *cur)
+{
+	struct processes p = { before, cur };
+
+	if (!strcmp(l->command, "detach") || !strcmp(l->command, "control"))
+		record_session_each(offer_attached, &p);
+	else
+		record_proc_each("/proc", offer_own, &p);
+}
+
 static void offer_control_files(const char *before, const char *cur, const char *after)
 {
 	char text[256];
@@ -316,6 +369,8 @@ static void offer_value(const struct line *l, const char *option, const char *be
 		offer_each(pb_fg_name, before, cur);
 	} else if (!strcmp(v, DUMP_FORMATS)) {
 		offer_each(pb_dump_format, before, cur);
+	} else if (!strcmp(v, PROCESSES)) {
+		offer_processes(l, before, cur);
 	} else if (!strcmp(v, FILES)) {
 		puts(FILES);
 	} else {
@@ -348,7 +403,9 @@ static void offer_operand(const struct line *l, const char *cur)
 			offer("", shells[i].name, strlen(shells[i].name), cur);
 	} else if (!strcmp(l->command, "graph")) {
 		offer_functions(l, "", cur);
-	} else if (strcmp(l->command, "doctor")) {
+	} else if (!strcmp(l->command, "attach") || !strcmp(l->command, "detach")) {
+		offer_processes(l, "", cur);
+	} else if (strcmp(l->command, "doctor") && strcmp(l->command, "ps")) {
 		puts(FILES);
 		if (!strcmp(l->command, "list") || (runs && (!l->prog || l->prog == l->at)))
 			puts(":commands");

@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "base/clean_text.h"
 #include "cli/cli.h"
-#include "cli/session.h"
+#include "cli/session_find.h"
 #include "control/control.h"
 #include "control/resolve.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay detach`: asks the recorder of a process to leave it, and waits until it is left. */
 #include <stdio.h>
-#include <string.h>
 
+#include "base/clean_text.h"
 #include "cli/cli.h"
-#include "cli/session.h"
+#include "cli/session_find.h"
 #include "control/control.h"
 #include "control/resolve.h"
 
@@ -14,9 +14,19 @@ struct detach {
 };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID", 0, "The process", 0 },
+	{ "pid", 'p', "PID", 0, "The process; the option's name may be left out", 0 },
 	{ 0 }
 };
+
+static int bad(struct detach *d, const char *fmt, const char *arg)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), fmt, arg);
+	pb_error("detach", "%s", text);
+	d->usage_error = true;
+	return 0;
+}
 
 static error_t detach_parse(int key, char *arg, struct argp_state *state)
 {
@@ -25,10 +35,10 @@ static error_t detach_parse(int key, char *arg, struct argp_state *state)
 
 	if (key != 'p' && key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
-	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n) {
-		pb_error("detach", "%s: not a process number", arg);
-		d->usage_error = true;
-	}
+	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
+		return bad(d, "%s: not a process number; patchbay ps lists the processes", arg);
+	if (d->pid)
+		return bad(d, "%s: one process at a time", arg);
 	d->pid = (uint32_t)n;
 	return 0;
 }
@@ -36,16 +46,17 @@ static error_t detach_parse(int key, char *arg, struct argp_state *state)
 static const struct argp detach_argp = {
 	.options = options,
 	.parser = detach_parse,
-	.args_doc = "-p PID",
-	.doc = "Leave a process that is attached, or that `patchbay record --serve' records: its text "
-	       "and its signal handlers are as before. The recording ends, and its data stays.",
+	.args_doc = "[-p] PID",
+	.doc = "Leave a process that was attached, or that `patchbay record --serve' records. Its "
+	       "text and its signal handlers are then as before. Its recording ends, and the data "
+	       "stays.",
 };
 
 static int detach_run(int argc, char **argv)
 {
 	struct detach d = { 0 };
 	struct pb_control *c;
-	char err[600];
+	char err[600], text[5000];
 
 	if (argp_parse(&detach_argp, argc, argv, ARGP_IN_ORDER, NULL, &d) || d.usage_error)
 		return 2;
@@ -53,11 +64,12 @@ static int detach_run(int argc, char **argv)
 		return 2 * pb_error("detach", "no process; say patchbay detach -p PID");
 	if (cli_session_find("detach", d.pid, &c))
 		return 1;
-	int ret = pb_control_detach(c, err, sizeof(err));
+	int ret = pb_control_detach(c, text, sizeof(text), err, sizeof(err));
 	pb_control_close(c);
 	if (ret)
 		return pb_error("detach", "%u: %s", d.pid, err);
-	printf("%u is detached\n", d.pid);
+	pb_text_clean(text, '?', 0);
+	puts(text);
 	return fflush(stdout) ? 1 : 0;
 }
 

@@ -64,8 +64,9 @@ static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 static const struct argp argp = {
 	.options = options,
 	.parser = live_parse,
-	.args_doc = "[--] PROG [ARGS]",
-	.doc = "Run PROG and show its calls when it exits. No data is kept.\v" RECORD_HELP_END,
+	.args_doc = "[--] PROG [ARGS]\n-p PID",
+	.doc = "Run PROG and show its calls when it exits, or show the calls of the process PID. "
+	       "No data is kept.\v" RECORD_HELP_END,
 	.children = children,
 };
 

@@ -1,17 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay ps`: lists the processes that have control files. What it prints of each comes from the
- * process's own control files. */
+/* `patchbay ps`: lists the processes that have control files, in a line of 80 columns each. The
+ * tracer and the number of patched functions come from the process's own control files; the rest
+ * comes from its recorder. A process that doesn't answer has a question mark. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "abi/messages.h"
 #include "base/clean_text.h"
 #include "cli/cli.h"
 #include "control/control.h"
 #include "recorder/proc.h"
 #include "recorder/session_dir.h"
+#include "recorder/texts.h"
+
+#define DAY 86400
+
+static error_t ps_parse(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	pb_error("ps", "%s: ps takes no argument", arg);
+	return EINVAL;
+}
 
 static const struct argp ps_argp = {
+	.parser = ps_parse,
 	.doc = "List the processes that are attached, or that `patchbay record --serve' records.",
 };
 
@@ -28,28 +44,65 @@ static char *read_line(struct pb_control *c, const char *file)
 	return text;
 }
 
+/* Formats a time: the time of day or, if it is more than a day ago, the date. */
+static void format_since(uint64_t since, char *to, size_t size)
+{
+	time_t then = (time_t)since, now = time(NULL);
+	struct tm tm;
+
+	if (!localtime_r(&then, &tm) ||
+	    !strftime(to, size, now - then < DAY ? "%H:%M:%S" : "%d %b", &tm))
+		snprintf(to, size, "?");
+}
+
+/* Formats a count in at most seven columns. */
+static void format_count(uint64_t n, char *to, size_t size)
+{
+	static const char units[] = " kMGTPE";
+	unsigned u = 0;
+
+	for (; n >= 1000000; n /= 1000)
+		u++;
+	snprintf(to, size, u ? "%llu%c" : "%llu", (unsigned long long)n, units[u]);
+}
+
+static void print_process(pid_t pid, uint32_t recorder, const struct pb_msg_status *st,
+			  const char *tracer, const char *patched)
+{
+	char comm[RECORD_COMM] = "?", since[32], bytes[32], lost[32];
+
+	record_read_comm(pid, pid, comm);
+	pb_text_clean(comm, '?', 0);
+	format_since(st->since, since, sizeof(since));
+	record_format_bytes(st->bytes, bytes, sizeof(bytes));
+	format_count(st->lost, lost, sizeof(lost));
+	printf("%7d %-15s %8u %-8.8s %-14.14s %7s %8s %6s\n", (int)pid, comm, recorder, since,
+	       tracer, patched, bytes, lost);
+}
+
 static bool show(void *arg, const char *path)
 {
-	unsigned *nr = arg, sites = 0, patched = 0;
-	char err[600], comm[RECORD_COMM] = "?";
+	char err[600], patched[16] = "?";
+	unsigned *nr = arg, sites, done;
+	struct pb_msg_status st;
 	struct pb_control *c;
 
 	if (pb_control_open(&c, path, 0, err, sizeof(err)))
 		return false;
-	char *tracer = read_line(c, "current_tracer");
-	char *totals = read_line(c, "dyn_ftrace_total_info");
-	if (totals)
-		sscanf(totals, "%u sites, %u patched", &sites, &patched);
-	pid_t pid = (pid_t)pb_control_pid(c);
-	record_read_comm(pid, pid, comm);
-	pb_text_clean(comm, '?', 0);
-	if (!(*nr)++)
-		printf("%7s  %-15s  %8s  %-14s  %9s  %9s\n", "PID", "NAME", "RECORDER", "TRACER",
-		       "FUNCTIONS", "PATCHED");
-	printf("%7d  %-15s  %8d  %-14s  %9u  %9u\n", (int)pid, comm, (int)pb_control_recorder(c),
-	       tracer ? tracer : "?", sites, patched);
-	free(tracer);
-	free(totals);
+	if (!pb_control_status(c, &st, err, sizeof(err))) {
+		char *tracer = read_line(c, "current_tracer");
+		char *totals = tracer ? read_line(c, "dyn_ftrace_total_info") : NULL;
+
+		if (totals && sscanf(totals, "%u sites, %u patched", &sites, &done) == 2)
+			format_count(done, patched, sizeof(patched));
+		if (!(*nr)++)
+			printf("%7s %-15s %8s %-8s %-14s %7s %8s %6s\n", "PID", "NAME", "RECORDER",
+			       "SINCE", "TRACER", "PATCHED", "DATA", "LOST");
+		print_process((pid_t)st.pid, pb_control_recorder(c), &st, tracer ? tracer : "?",
+			      patched);
+		free(tracer);
+		free(totals);
+	}
 	pb_control_close(c);
 	return false;
 }

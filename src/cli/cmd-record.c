@@ -11,6 +11,8 @@
 #include "cli/bpf/bpf_attach.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
+#include "cli/session_find.h"
+#include "reader/say.h"
 #include "recorder/analyse_ahead.h"
 #include "recorder/modules.h"
 #include "recorder/patterns.h"
@@ -20,7 +22,6 @@
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
-#include "reader/say.h"
 #include "recorder/texts.h"
 
 static int attach(pid_t pid, const char *agent, const char *session)
@@ -31,26 +32,49 @@ static int attach(pid_t pid, const char *agent, const char *session)
 
 	if (!pb_inject(&in, &out, err, sizeof(err)))
 		return 0;
-	return pb_error("record", "%s", err);
+	return record_error("%s", err);
 }
 
-static void attached(const struct record_options *o, unsigned sites)
+static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	if (!o->quiet)
-		pb_say(NULL, "%d is attached: %u functions can be traced; ^C ends the recording",
-		       (int)o->pid, sites);
+		pb_say(NULL, "%s (%d) is attached: %u functions can be traced; ^C ends the "
+		       "recording", name, (int)o->pid, sites);
+}
+
+static int find_process(struct record_options *o, struct record_target *target)
+{
+	uint32_t recorder;
+
+	o->argv = record_running_target(target, o->pid);
+	if (!o->argv)
+		return 1;
+	recorder = cli_session_recorder((uint32_t)o->pid);
+	if (recorder)
+		return record_error("%s (%d) is attached already, by process %u; patchbay detach "
+				    "-p %d ends that", target->name, (int)o->pid, recorder,
+				    (int)o->pid);
+	o->attach = attach;
+	if (!o->on_ready)
+		o->on_ready = attached;
+	return 0;
 }
 
 /* Finds the program, or the process that runs already. */
 static int find_target(struct record_options *o, struct record_target *target)
 {
-	if (!o->pid)
-		return record_target_resolve(target, o->argv[0]);
-	o->argv = record_running_target(target, o->pid);
-	o->attach = attach;
-	if (!o->on_ready)
-		o->on_ready = attached;
-	return !o->argv;
+	return o->pid ? find_process(o, target) : record_target_resolve(target, o->argv[0]);
+}
+
+static void free_target(struct record_options *o, struct record_target *target)
+{
+	if (o->pid)
+		record_running_close(target);
+	if (o->pid && o->argv) {
+		free(o->argv[0]);
+		free(o->argv);
+	}
+	free(target);
 }
 
 int record_with(struct record_options *o)
@@ -82,6 +106,7 @@ int record_with(struct record_options *o)
 	if (!ret)
 		ret = record_ring_create(&ring, o->buffer, o->mode);
 	if (!ret) {
+		ring.attached = o->pid;
 		ret = record_run(o, target, &session, &ring, &modules);
 		munmap(ring.map, ring.geometry.size);
 		close(ring.fd);
@@ -91,11 +116,7 @@ out:
 	if (o->bpf)
 		bpf_attach_close(o->bpf, o);
 	record_modules_free(&modules);
-	if (o->pid && o->argv) {
-		free(o->argv[0]);
-		free(o->argv);
-	}
-	free(target);
+	free_target(o, target);
 	return ret;
 }
 
@@ -113,7 +134,7 @@ int record_temporary(struct record_options *o, const char *command,
 				dir, strerror(errno));
 	snprintf(data, sizeof(data), "%s/data", dir);
 	o->dir = data;
-	o->quiet = true;
+	o->quiet = o->temporary = true;
 	ret = record_with(o);
 	if (show && o->recorded)
 		shown = show(arg, data);
@@ -141,7 +162,7 @@ static int record_command_run(int argc, char **argv)
 
 const struct pb_command pb_command_record = {
 	.name = "record",
-	.summary = "Run a program and record its calls",
+	.summary = "Record the calls of a program or of a running process",
 	.argp = &record_argp,
 	.run = record_command_run,
 };

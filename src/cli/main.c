@@ -33,7 +33,8 @@ static int main_help(void)
 	     "  patchbay record ./prog arg           record all calls of prog\n"
 	     "  patchbay report                      which functions took the time\n"
 	     "  patchbay replay                      every call, as function_graph shows it\n"
-	     "  patchbay live -F parse -D 4 ./prog   just parse() and three levels below\n\n"
+	     "  patchbay live -F parse -D 4 ./prog   just parse() and three levels below\n"
+	     "  patchbay record -p 1234 --for 10s    a process that runs already\n\n"
 	     "patchbay COMMAND --help lists a command's options; "
 	     "man patchbay-COMMAND explains them.");
 	return fflush(stdout) ? 1 : 0;

@@ -25,12 +25,17 @@ enum {
 		OPT_NO_EXEC,
 	OPT_MODULE, OPT_ALL, OPT_ALL_SITES, OPT_MAX_SIZE, OPT_SERVE, OPT_BPF, OPT_MAP, OPT_GLOBAL,
 		OPT_BTF,
-	OPT_SET, OPT_FOR,
+	OPT_SET, OPT_FOR, OPT_CHILDREN,
 };
 
 /* Options that `live` and `bpf trace` have too. */
 static const struct argp_option common[] = {
 	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
+	{ "pid", 'p', "PID", 0,
+		"Attach to the process PID, until ^C or until it ends; it runs on afterwards", 1 },
+	{ "for", OPT_FOR, "TIME", 0, "With -p: detach after this time (500ms, 10s, 2m)", 1 },
+	{ "children", OPT_CHILDREN, 0, 0,
+		"With -p: trace the children that the process makes from now on, too", 1 },
 	{ 0, 0, 0, 0, "What is recorded (FUNC is a pattern; options may be repeated):", 2 },
 	{ "filter", 'F', "FUNC", 0, "Record FUNC and what it calls, nothing else", 2 },
 	{ "notrace", 'N', "FUNC", 0, "Leave out FUNC and what it calls", 2 },
@@ -66,9 +71,6 @@ static const struct argp_option common[] = {
 	{ "set", OPT_SET, "FILE=VALUE", 0,
 		"Write VALUE to the control file (see `patchbay control list') before "
 	  "the program begins", 3 },
-	/* options of other tracers: they cause a helpful error, and --help doesn't list them */
-	{ "pid", 'p', "PID", 0, "Record a process that runs already, until ^C; then leave it", 3 },
-	{ "for", OPT_FOR, "TIME", 0, "With -p: record for this time (500ms, 10s)", 3 },
 	{ 0 }
 };
 
@@ -258,8 +260,8 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
-/* There must be a program, or a process that runs already. Its children and the programs that it
- * executes aren't traced, because nobody could detach them. */
+/* There must be a program, or a process that runs already. Its children aren't traced unless the
+ * user wishes it, because a child that was forked can't be detached. */
 static void check_program(struct record_options *o, struct argp_state *state)
 {
 	if (o->usage_error)
@@ -267,14 +269,22 @@ static void check_program(struct record_options *o, struct argp_state *state)
 	if (o->pid && o->argv)
 		usage_error(state, "%s: give a program or -p PID, not both", o->argv[0]);
 	else if (o->for_ns && !o->pid)
-		usage_error(state, "--for: only with -p PID%s", "");
+		usage_error(state, "--for: only with -p PID; timeout(1) ends a program after a "
+			    "time%s", "");
+	else if (o->children && !o->pid)
+		usage_error(state, "--children: only with -p PID; the children of a program that "
+			    "record starts are traced without it%s", "");
+	else if (o->attach_only && (o->argv || !o->pid))
+		usage_error(state, "no process; say patchbay attach -p PID%s", "");
 	else if (!o->pid && !o->argv)
 		usage_error(state, "no program to run; say patchbay record PROG [ARGS], or "
 			    "record -p PID%s", "");
 	if (!o->pid)
 		return;
 	o->serve = true;
-	o->welcome_flags |= PB_WELCOME_SERVE | PB_WELCOME_NO_FORK | PB_WELCOME_NO_EXEC;
+	o->welcome_flags |= PB_WELCOME_SERVE;
+	if (!o->children)
+		o->welcome_flags |= PB_WELCOME_NO_FORK | PB_WELCOME_NO_EXEC;
 }
 
 static void parse_pid(struct record_options *o, const char *arg, struct argp_state *state)
@@ -282,14 +292,25 @@ static void parse_pid(struct record_options *o, const char *arg, struct argp_sta
 	uint64_t n;
 
 	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
-		usage_error(state, "-p %s: not a process number", arg);
-	o->pid = (pid_t)n;
+		usage_error(state, "-p %s: not a process number; pgrep(1) finds the number of a "
+			    "name", arg);
+	else
+		o->pid = (pid_t)n;
 }
 
+/* A time of minutes or hours is long for the other durations, but not for a recording. A number
+ * must have a unit. */
 static void parse_for(struct record_options *o, const char *arg, struct argp_state *state)
 {
-	if (pb_control_parse_duration(arg, &o->for_ns) || !o->for_ns)
-		usage_error(state, "--for %s: not a time; give for example 500ms or 10s", arg);
+	size_t len = strlen(arg);
+	char unit = len ? arg[len - 1] : 0, text[64];
+	uint64_t scale = unit == 'm' ? 60 : unit == 'h' ? 3600 : 1;
+
+	snprintf(text, sizeof(text), "%.*s%s", (int)(scale > 1 ? len - 1 : len), arg,
+		 scale > 1 ? "s" : "");
+	if (len > 50 || !strchr("smh", unit) || pb_control_parse_duration(text, &o->for_ns) ||
+	    !o->for_ns || __builtin_mul_overflow(o->for_ns, scale, &o->for_ns))
+		usage_error(state, "--for %s: not a time; give for example 500ms, 10s or 2m", arg);
 }
 
 static error_t parse_common(int key, char *arg, struct argp_state *state)
@@ -331,6 +352,9 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FOR:
 		parse_for(o, arg, state);
+		return 0;
+	case OPT_CHILDREN:
+		o->children = true;
 		return 0;
 	case OPT_SET:
 		return add_set(o, arg, state);
@@ -396,8 +420,9 @@ static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 const struct argp record_argp = {
 	.options = own,
 	.parser = parse_own,
-	.args_doc = "[--] PROG [ARGS]",
-	.doc = "Run PROG and record its calls into " PB_DEFAULT_DIR ".\v" RECORD_HELP_END,
+	.args_doc = "[--] PROG [ARGS]\n-p PID",
+	.doc = "Run PROG and record its calls into " PB_DEFAULT_DIR ", or record the process PID."
+	       "\v" RECORD_HELP_END,
 	.children = children,
 };
 

@@ -205,26 +205,49 @@ int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *
 	return 0;
 }
 
-/* The recorder answers at once. When it has ended the recording, it closes the connection. */
-int pb_control_detach(struct pb_control *c, char *err, size_t errlen)
+int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, size_t errlen)
 {
-	struct pb_msg_file f = { .size = 0 };
-	int ret = ask(c, PB_MSG_DETACH, &f, "", NULL, 0, err, errlen);
+	const struct pb_msg *m = (const void *)c->buf;
+	int ret = send_message(c, PB_MSG_DETACH, NULL, 0, NULL, NULL, 0), tries = 0;
 
-	for (int i = 0; !ret && i < DETACH_TRIES; i++) {
-		int got = receive(c, err, errlen);
+	if (ret) {
+		snprintf(err, errlen, "%s", strerror(-ret));
+		return ret;
+	}
+	do
+		ret = receive(c, err, errlen);
+	while (ret == -EAGAIN && ++tries < DETACH_TRIES);
+	if (ret == -EAGAIN)
+		snprintf(err, errlen, "not detached yet: its threads are still in traced code; the "
+			 "recorder goes on waiting");
+	if (ret < 0)
+		return ret;
+	if (ret != PB_MSG_REPLY || m->len < sizeof(struct pb_msg_file)) {
+		snprintf(err, errlen, "the recorder's answer is damaged");
+		return -EPROTO;
+	}
+	snprintf(text, len, "%.*s", (int)(m->len - sizeof(struct pb_msg_file)),
+		 (const char *)(m + 1) + sizeof(struct pb_msg_file));
+	return 0;
+}
 
-		if (got == -EPIPE || got == -ECONNRESET)
-			return 0;
-		if (got != -EAGAIN)
-			return got < 0 ? got : -EPROTO;
+int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err, size_t errlen)
+{
+	const struct pb_msg *m = (const void *)c->buf;
+	int ret = send_message(c, PB_MSG_STATUS, NULL, 0, NULL, NULL, 0);
+
+	if (ret)
+		snprintf(err, errlen, "%s", strerror(-ret));
+	else
+		ret = receive(c, err, errlen);
+	if (ret < 0)
+		return ret;
+	if (ret != PB_MSG_STATUS || m->len < sizeof(*out)) {
+		snprintf(err, errlen, "the recorder's answer is damaged");
+		return -EPROTO;
 	}
-	if (!ret) {
-		snprintf(err, errlen, "threads are still in traced code; the recorder goes on "
-			 "waiting");
-		ret = -EAGAIN;
-	}
-	return ret;
+	memcpy(out, m + 1, sizeof(*out));
+	return 0;
 }
 
 void pb_control_close(struct pb_control *c)

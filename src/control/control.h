@@ -112,8 +112,12 @@ int pb_control_write(struct pb_control *c, const char *path, const char *value, 
 		     char *err, size_t errlen);
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
 		    char *err, size_t errlen);
-/* Asks the recorder to detach all processes of the session, and waits until it has ended. */
-int pb_control_detach(struct pb_control *c, char *err, size_t errlen);
+/* Asks the recorder to detach all processes of the session, and waits until it has ended the
+ * recording. `text` then has a line that says what became of the process. */
+int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, size_t errlen);
+/* What the recorder knows of the recording (abi/messages.h). */
+struct pb_msg_status;
+int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err, size_t errlen);
 /* The process that the connection is for, and the recorder's process. */
 uint32_t pb_control_pid(const struct pb_control *c);
 uint32_t pb_control_recorder(const struct pb_control *c);

@@ -2,7 +2,7 @@
 /*
  * Threads analyse files before an agent asks for the analyses. The files are the program, and the
  * libraries that the dynamic loader would load for it. The loader lists these libraries (ld.so
- * --list, as in ldd). For a process that runs already, they are the files that it has mapped.
+ * --list, as in ldd). For a process that runs already, they are the files that it has loaded.
  *
  * Each file is a job. To look at a file means to search the cache for the file's analysis. If the
  * cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the thread that
@@ -40,6 +40,7 @@
 
 #include "module/module.h"
 #include "recorder/analyse_ahead.h"
+#include "recorder/loaded.h"
 #include "recorder/running.h"
 #include "recorder/settings.h"
 #include "recorder/target.h"
@@ -198,9 +199,14 @@ static void set_state(struct record_ahead *a, struct job *j, enum state state)
 	pthread_cond_broadcast(&a->changed);
 }
 
-static int open_file(struct job *j)
+/* Opens the file as the process sees it, if it runs already. The executable's file may have been
+ * deleted. */
+static int open_file(const struct record_ahead *a, struct job *j)
 {
-	int fd = open(j->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	pid_t pid = a->target->pid;
+	int fd = !pid ? open(j->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) :
+		 j == a->jobs[0] ? record_running_open_exe(pid) :
+		 record_running_open(pid, j->path);
 
 	if (fd >= 0 && fstat(fd, &j->st)) {
 		close(fd);
@@ -245,7 +251,7 @@ static void look(struct record_ahead *a, struct job *j)
 
 	set_state(a, j, BUSY);
 	pthread_mutex_unlock(&a->lock);
-	elf = open_file(j);
+	elf = open_file(a, j);
 	if (elf >= 0)
 		fd = pb_module_find(elf, j->path, &o);
 	if (elf >= 0 && (fd < 0 || traced))
@@ -270,7 +276,7 @@ static void analyse(struct record_ahead *a, struct job *j)
 
 	set_state(a, j, BUSY);
 	pthread_mutex_unlock(&a->lock);
-	elf = open_file(j);
+	elf = open_file(a, j);
 	if (elf >= 0) {
 		fd = pb_module_open(elf, j->path, &o, NULL, 0);
 		if (fd >= 0 && is_traced(a, j))
@@ -307,23 +313,40 @@ static bool is_listed(struct record_ahead *a, const char *path)
 	return false;
 }
 
-static void *list(void *arg)
+static bool add_loaded(void *arg, const char *path)
 {
 	struct record_ahead *a = arg;
-	pid_t pid = a->target->pid;
+
+	if (!is_listed(a, path))
+		add_job(a, path);
+	return !a->stop && a->nr <= RECORD_MAX_LIBRARIES;
+}
+
+static void add_libraries(struct record_ahead *a)
+{
 	char *line = NULL, *path;
-	struct job *j;
 	size_t cap = 0;
-	FILE *f = pid ? record_running_maps(pid) : list_libraries(a);
+	FILE *f = list_libraries(a);
 
 	while (f && getline(&line, &cap, f) > 0) {
-		path = pid ? record_running_file(line) : path_in_line(line);
-		if (path && !(pid && is_listed(a, path)))
+		path = path_in_line(line);
+		if (path)
 			add_job(a, path);
 	}
 	free(line);
 	if (f)
 		fclose(f);
+}
+
+static void *list(void *arg)
+{
+	struct record_ahead *a = arg;
+	struct job *j;
+
+	if (a->target->pid)
+		record_loaded_each(a->target->pid, add_loaded, a);
+	else
+		add_libraries(a);
 	pthread_mutex_lock(&a->lock);
 	end_loader(a);
 	a->listed = true;
@@ -383,7 +406,8 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	struct rlimit files = { .rlim_cur = 256 };
 	char exe[PATH_MAX];
 
-	if (!a || !realpath(t->exe, exe)) {
+	/* the path of a process's executable is the one that its agent will send */
+	if (!a || (!t->pid && !realpath(t->exe, exe))) {
 		free(a);
 		return NULL;
 	}
@@ -399,7 +423,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	pthread_cond_init(&a->changed, NULL);
 	clock_gettime(CLOCK_REALTIME, &a->deadline);
 	a->deadline.tv_sec += LIST_SECONDS;
-	add_job(a, exe);
+	add_job(a, t->pid ? t->exe : exe);
 	if (!a->nr || !a->max)
 		return a;
 	a->listing = start_thread(&a->lister, list, a);

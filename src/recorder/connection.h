@@ -16,6 +16,7 @@ struct record_conn {
 	uint32_t image;			/* number of the image; 0 until HELLO has come */
 	bool ready;			/* the agent has sent its image's first READY */
 	bool brings;			/* the agent has sent a MODULE that is new to its image */
+	bool left;			/* the agent was asked to detach */
 	bool dead;			/* conns_sweep() will close it */
 
 	/* For `patchbay control`: a client sends a request, and the recorder forwards the request
@@ -25,6 +26,7 @@ struct record_conn {
 	bool waiting;			/* a client: its request is queued, or was forwarded and has
 					 * no answer yet */
 	pid_t target;			/* a client: the process that it controls */
+	bool leaves;			/* a client: it waits until all agents are detached */
 	struct record_conn *asker;	/* an agent: the client to which the agent's next REPLY is
 					 * forwarded. If that client has left, this field points to
 					 * the agent itself */

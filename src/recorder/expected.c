@@ -10,22 +10,30 @@
 #include "recorder/analyse_ahead.h"
 #include "recorder/expected.h"
 #include "recorder/modules.h"
+#include "recorder/running.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-static struct record_module *analyse(struct record_modules *m, const char *path, char *err,
+/* Analyses the file fd; if fd is -errno, it couldn't be opened. Closes fd. */
+static struct record_module *analyse(struct record_modules *m, int fd, const char *path, char *err,
 				     size_t errlen)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct record_module *mod = NULL;
 
 	if (fd < 0) {
-		snprintf(err, errlen, "%s", strerror(errno));
+		snprintf(err, errlen, "%s", strerror(-fd));
 	} else {
 		mod = record_module_get(m, fd, path, err, errlen);
 		close(fd);
 	}
 	return mod;
+}
+
+static int open_path(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
 }
 
 const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err,
@@ -34,29 +42,49 @@ const struct record_module *record_known_file(struct record_modules *m, const ch
 	char full[PATH_MAX];
 
 	if (realpath(path, full))
-		return analyse(m, full, err, errlen);
+		return analyse(m, open_path(full), full, err, errlen);
 	snprintf(err, errlen, "%s", strerror(errno));
 	return NULL;
+}
+
+static struct record_module *analyse_exe(const struct record_target *t, struct record_modules *m,
+					 char *err, size_t errlen)
+{
+	char exe[PATH_MAX];
+
+	if (t->pid)
+		return analyse(m, record_running_open_exe(t->pid), t->exe, err, errlen);
+	if (realpath(t->exe, exe))
+		return analyse(m, open_path(exe), exe, err, errlen);
+	snprintf(err, errlen, "%s", strerror(errno));
+	return NULL;
+}
+
+static struct record_module *analyse_library(const struct record_target *t,
+					     struct record_modules *m, const char *path)
+{
+	char err[256];
+
+	return analyse(m, t->pid ? record_running_open(t->pid, path) : open_path(path), path, err,
+		       sizeof(err));
 }
 
 struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,
 					  bool libraries)
 {
 	struct record_known *k = calloc(1, sizeof(*k));
-	char exe[PATH_MAX], err[256] = "";
-	struct record_module *mod = NULL;
+	char err[256] = "out of memory";
+	struct record_module *mod = k ? analyse_exe(t, m, err, sizeof(err)) : NULL;
 	const char *path;
 
-	if (k && realpath(t->exe, exe))
-		mod = analyse(m, exe, err, sizeof(err));
 	if (!mod) {
-		record_error("%s: can't be analysed: %s", t->exe, *err ? err : strerror(errno));
+		record_error("%s: can't be analysed: %s", t->exe, err);
 		free(k);
 		return NULL;
 	}
 	k->list[k->nr++] = mod;
 	for (unsigned i = 1; libraries && (path = record_ahead_path(m->ahead, i)); i++)
-		if (k->nr <= RECORD_MAX_LIBRARIES && (mod = analyse(m, path, err, sizeof(err))))
+		if (k->nr <= RECORD_MAX_LIBRARIES && (mod = analyse_library(t, m, path)))
 			k->list[k->nr++] = mod;
 	return k;
 }

@@ -94,8 +94,8 @@ static bool visit_maps(void *arg, pid_t tid)
 }
 
 /* True for the recorder, kernel threads and processes older than the recorder. They are never
- * traced. */
-static bool is_bystander(pid_t pid)
+ * traced. Only the process that the recorder was attached to is older. */
+static bool is_bystander(const struct record_ring *r, pid_t pid)
 {
 	static _Atomic uint64_t own_start;
 	static _Atomic pid_t own;
@@ -111,6 +111,8 @@ static bool is_bystander(pid_t pid)
 		own = atoi(path);
 		own_start = s.start;
 	}
+	if (pid == r->attached)
+		return false;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	return pid == own || (!record_proc_stat(path, &s) && (s.kernel || s.start < own_start));
 }
@@ -122,7 +124,7 @@ enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid)
 	struct maps_visit v = { .r = r, .pid = pid };
 	char path[80];
 
-	if (is_bystander(pid))
+	if (is_bystander(r, pid))
 		return RECORD_MAPS_NOT;
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	v.found = maps_of(r, path, &v.any);

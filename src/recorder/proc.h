@@ -34,7 +34,7 @@ enum record_maps {
 };
 /* Finds out whether a process maps the ring. If its main thread has exited, another thread's
  * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for processes that
- * are older than the recorder. */
+ * are older than the recorder; but not for the process that it was attached to. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid);
 
 struct record_status {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct pb_datadir;
+struct pb_drain;
 struct record_listener;
 struct record_modules;
 struct record_options;
@@ -19,12 +20,15 @@ struct record_server {
 	struct record_session *session;
 	struct record_ring *ring;
 	struct pb_datadir *datadir;
+	const struct pb_drain *drain;
+	uint64_t since;			/* when the recording began (CLOCK_REALTIME, in seconds) */
 	struct record_modules *modules;
 	struct record_conn **conns;
 	unsigned nr_conns;
 	struct record_image **images;
 	uint32_t nr_images;
 	unsigned ready;			/* number of images that have sent READY */
+	unsigned sites;			/* number of functions that the first of them can trace */
 	bool agent_error;		/* the agent of the first image has reported an error */
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
 	unsigned shown;			/* number of messages of the first image's agent; only the

@@ -153,3 +153,24 @@ uint32_t record_ring_nr_threads(const struct record_ring *r)
 
 	return n < r->geometry.nr_threads ? n : r->geometry.nr_threads;
 }
+
+uint64_t record_ring_bytes(const struct record_ring *r)
+{
+	const struct pb_ring *g = &r->geometry;
+	const uint64_t *taken = (const void *)((const char *)r->map +
+			pb_ring_taken_offset(g->threads_offset, g->nr_threads));
+	uint64_t nr = __atomic_load_n(&r->map->chunks_overwritten, __ATOMIC_RELAXED);
+
+	for (uint64_t i = 0; i < pb_ring_taken_words(g->nr_chunks); i++)
+		nr += (uint64_t)__builtin_popcountll(__atomic_load_n(&taken[i], __ATOMIC_RELAXED));
+	return nr * PB_CHUNK_SIZE;
+}
+
+uint64_t record_threads_lost(const struct record_ring *r)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0, n = record_ring_nr_threads(r); i < n; i++)
+		lost += __atomic_load_n(&record_ring_thread(r, i)->lost, __ATOMIC_RELAXED);
+	return lost;
+}

@@ -17,6 +17,8 @@ struct record_ring {
 	ino_t ino;
 	_Atomic bool unlocked;	/* an agent got a descriptor that has no shared lock
 				 * (record_procs_share()) */
+	pid_t attached;		/* the process that ran already when it was attached; 0: none. It is
+				 * older than the recorder */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536
@@ -26,4 +28,8 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
 /* Returns row i of the ring's table of threads. The row is untrusted. */
 const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);
 uint32_t record_ring_nr_threads(const struct record_ring *r);
+/* Returns the number of lost calls, from the counts of the threads themselves. */
+uint64_t record_threads_lost(const struct record_ring *r);
+/* Returns the size of the chunks that are in use now, or were overwritten. */
+uint64_t record_ring_bytes(const struct record_ring *r);
 #endif

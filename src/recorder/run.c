@@ -11,19 +11,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/clean_text.h"
 #include "recorder/listen.h"
 #include "recorder/modules.h"
 #include "recorder/proc.h"
@@ -31,8 +30,11 @@
 #include "recorder/ring_memory.h"
 #include "recorder/run.h"
 #include "recorder/recording.h"
+#include "recorder/running.h"
+#include "recorder/serve_control.h"
 #include "recorder/server.h"
 #include "recorder/session_dir.h"
+#include "recorder/session_meta.h"
 #include "recorder/settings.h"
 #include "recorder/summary.h"
 #include "recorder/target.h"
@@ -44,6 +46,8 @@
 #define TICK_MS		50
 #define AGENT_NS	10000000000u	/* how long the recorder waits for the agent of a process
 					 * that runs already */
+#define END_MS		1000	/* how long the end of a process may take after its agent's */
+#define SLOW_NS		2000000000u	/* a detach that takes longer is reported */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
 					 * exec */
 
@@ -61,9 +65,12 @@ struct run {
 	bool reported_full, reported_error, reported_others, progress;
 	bool stop;		/* ^C came after the program's end */
 	pid_t other;		/* a process that runs after the program's end; 0: unknown */
-	uint64_t begun;		/* when the agent was brought into a running process */
-	uint64_t ready;		/* when its first functions were patched; 0: they aren't yet */
-	bool leave, leaving;	/* leave: detach and end. leaving: the agents were asked */
+	const struct record_target *target;
+	uint64_t begun;		/* when the attach began */
+	uint64_t ready;		/* when the first functions were patched; 0: they aren't yet */
+	bool leave;		/* all agents must detach; then the recording ends */
+	uint64_t asked;		/* when the user asked for it by a signal; 0: the user didn't */
+	bool reported_wait;
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
 
@@ -76,46 +83,6 @@ static uint64_t now_ns(void)
 }
 
 /* --- before the start --------------------------------------------------- */
-
-static int write_session(struct run *r, const struct record_target *t)
-{
-	static const char *const modes[] = { "discard", "overwrite", "wait" };
-	char *text = NULL, host[256] = "", cwd[PATH_MAX] = "", when[40] = "";
-	size_t len = 0;
-	struct utsname u;
-	struct passwd *pw = getpwuid(getuid());
-	time_t now = time(NULL);
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	gethostname(host, sizeof(host) - 1);
-	uname(&u);
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&now));
-	fputs("cmdline=", f);
-	for (char **a = r->o->argv; *a; a++) {
-		if (a != r->o->argv)
-			putc(' ', f);
-		record_print_quoted(f, *a);
-	}
-	fprintf(f,
-		"\nexe=%s\ncwd=%s\nhost=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n",
-		t->exe, getcwd(cwd, sizeof(cwd)) ? cwd : "", host, u.sysname, u.release,
-		pw ? pw->pw_name : "", r->o->tracer, r->o->clock ? r->o->clock : "x86-tsc",
-		modes[r->o->mode]);
-	fprintf(f, "version=%s\nstarted=%s\nbuffer=%llu\ncpus=%ld\n", PB_VERSION, when,
-		(unsigned long long)r->o->buffer, sysconf(_SC_NPROCESSORS_ONLN));
-	for (const char *p = r->o->writes.buf, *e = p + r->o->writes.len; p < e;) {
-		const char *op = p + strlen(p) + 1, *value = op + strlen(op) + 1;
-
-		fprintf(f, "option=%s %s %s\n", p, op, value);
-		p = value + strlen(value) + 1;
-	}
-	fclose(f);
-	int ret = pb_datadir_meta(&r->datadir, PB_META_SESSION, text, len, NULL, 0);
-	free(text);
-	return ret;
-}
 
 static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned nr,
 			  const _Atomic bool *stop)
@@ -172,22 +139,23 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 /* Brings the agent into a process that runs already. */
 static int attach(struct run *r)
 {
-	int ret = r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
-
-	r->out.pid = r->o->pid;
 	r->begun = now_ns();
-	return ret;
+	r->out.pid = r->o->pid;
+	memcpy(r->out.name, r->target->name, sizeof(r->out.name));
+	return r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
 }
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* A signal that ends the recording of a process that runs already. The second one doesn't wait for
- * the agent, which detaches by itself. */
-static void on_end(struct run *r)
+/* A signal to the recorder of a process that runs already. The first one ends the recording. The
+ * second one doesn't wait for the agent, which detaches by itself. */
+static void on_end(struct run *r, int sig)
 {
-	if (r->leave)
-		r->stop = true;
+	if (sig == SIGUSR1 || sig == SIGUSR2)
+		return;
+	r->stop = r->leave;
 	r->leave = true;
+	r->asked = r->asked ? r->asked : now_ns();
 }
 
 static void on_signal(struct run *r)
@@ -209,7 +177,7 @@ static void on_signal(struct run *r)
 				r->out.exited = true;
 			}
 		} else if (r->o->pid) {
-			on_end(r);
+			on_end(r, sig);
 		} else if (r->out.exited) {
 			r->stop = true;
 		} else if (si.ssi_code <= 0 && (pid_t)si.ssi_pid != r->out.pid) {
@@ -262,8 +230,9 @@ static void report_limits(struct run *r)
 	if (r->drain.full && !r->reported_full && r->o->mode != PB_RING_OVERWRITE) {
 		r->reported_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
-		snprintf(text, sizeof(text), "%s recorded (--max-size); the program continues, and "
-			 "further calls are only counted", bytes);
+		snprintf(text, sizeof(text), r->o->pid ? "%s recorded (--max-size)" :
+			 "%s recorded (--max-size); the program continues, and further calls are "
+			 "only counted", bytes);
 		clear_progress(r);
 		record_error("%s", text);
 		pb_datadir_note(&r->datadir, text);
@@ -362,36 +331,75 @@ static unsigned poll_once(struct run *r, int timeout)
 	return (unsigned)events;
 }
 
-/* Whether the recording of a process that runs already is over: its agent has detached, or the
- * process has ended. An agent that has been started connects soon. */
-static bool is_detached(struct run *r)
-{
-	uint64_t now = now_ns();
+/* --- a process that runs on ---------------------------------------------- */
 
-	if (!r->ready && r->server.ready)
-		r->ready = now;
+static void on_ready(struct run *r)
+{
+	r->ready = now_ns();
+	/* until now, a former recording would have been put back */
+	pb_datadir_commit(&r->datadir);
+	if (r->o->on_ready)
+		r->o->on_ready(r->o, r->out.name, r->server.sites, r->ready - r->begun);
+}
+
+/* Whether the recording of a process that runs on is over: its agents have detached or died. An
+ * agent that has been brought into a process connects soon. */
+static bool is_over(struct run *r)
+{
+	if (r->o->pid && !r->ready && r->server.ready)
+		on_ready(r);
+	uint64_t now = now_ns();
 	r->leave |= r->server.leave || r->drain.full ||
 		    (r->o->for_ns && r->ready && now - r->ready >= r->o->for_ns);
-	if (!r->leaving && r->leave && record_server_has_agent(&r->server)) {
-		r->leaving = true;
+	if (r->leave)
 		record_server_detach(&r->server);
+	if (record_server_has_agent(&r->server))
+		return false;
+	if (!r->server.nr_images)
+		return record_running_state(r->target) == RECORD_ENDED ||
+		       now - r->begun > AGENT_NS;
+	return r->leave || !r->o->children || !others_live(r);
+}
+
+/* A detach takes long if a thread doesn't leave a traced call. The second ^C ends the wait. */
+static void report_wait(struct run *r)
+{
+	bool agent = record_server_has_agent(&r->server);
+
+	if (r->stop && agent) {
+		clear_progress(r);
+		record_error("%s (%d) is left while it detaches; its agent finishes that by itself",
+			     r->out.name, (int)r->out.pid);
+	} else if (!r->reported_wait && r->asked && now_ns() - r->asked > SLOW_NS && agent) {
+		r->reported_wait = true;
+		clear_progress(r);
+		record_error("%s (%d) isn't detached yet: %s; ^C doesn't wait for it", r->out.name,
+			     (int)r->out.pid, r->ready ? "its threads must leave traced code" :
+			     "its agent is still starting");
 	}
-	return !record_server_has_agent(&r->server) &&
-	       (r->server.nr_images || now - r->begun > AGENT_NS);
 }
 
 static void serve_attached(struct run *r)
 {
-	struct record_stat st;
-	char dir[RECORD_PROC_PATH];
+	static const char *const ends[] = {
+		[RECORD_RUNS] = "runs on",
+		[RECORD_RUNS_OTHER] = "runs another program, untraced",
+		[RECORD_ENDED] = "has ended",
+	};
 
-	while (!r->stop && !is_detached(r)) {
+	while (!r->stop && !is_over(r)) {
 		poll_once(r, TICK_MS);
 		each_tick(r);
+		report_wait(r);
 	}
 	clear_progress(r);
-	record_proc_path(r->out.pid, dir);
-	r->out.gone = record_proc_stat(dir, &st) || !st.memory;
+	/* the connection of a process that ends is closed a little before the process has ended */
+	if (r->o->pid && !r->leave)
+		record_running_wait(r->target, END_MS);
+	if (r->o->pid)
+		r->out.left = ends[record_running_state(r->target)];
+	else if (!r->out.exited)
+		r->out.left = "runs on";
 }
 
 static void serve(struct run *r)
@@ -405,6 +413,8 @@ static void serve(struct run *r)
 	}
 	while (!r->stop) {
 		if (r->server.leave) {
+			record_read_comm(r->out.pid, r->out.pid, r->out.name);
+			pb_text_clean(r->out.name, '?', 0);
 			serve_attached(r);
 			return;
 		}
@@ -450,7 +460,7 @@ static int start_recording(struct run *r, const struct record_target *t,
 		return record_error("%s", err);
 	int ret = record_modules_write(m, &r->datadir);
 	if (!ret)
-		ret = write_session(r, t);
+		ret = record_session_meta(r->o, t, &r->datadir);
 	if (!ret)
 		ret = pb_datadir_clock(&r->datadir);
 	if (!ret)
@@ -480,10 +490,76 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* The recording is over: writes the rest of its data, and reports. Returns the exit status. */
+static int finish(struct run *r)
+{
+	int ret;
+
+	record_listen_stop(&r->server);
+	pb_drain_finish(&r->drain);
+	record_threads_poll(&r->threads, &r->server, false);
+	report_limits(r);
+	if (r->o->pid && !r->ready) {
+		pb_datadir_undo(&r->datadir);
+		return record_error("%s (%d) %s; nothing was recorded", r->out.name,
+				    (int)r->out.pid, r->server.nr_images ? "isn't traced" :
+				    "has ended, or its agent can't reach the recorder");
+	}
+	r->o->recorded = r->server.nr_images > 0;
+	ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
+	pb_datadir_commit(&r->datadir);	/* once more, because the first call may have found no free
+					 * descriptor */
+	pb_datadir_close(&r->datadir);
+	return ret;
+}
+
+/* Tells the clients that have asked for the detach what became of it. */
+static void report_left(struct run *r)
+{
+	char text[PATH_MAX + 100], dir[PATH_MAX];
+	const char *left = r->out.left ? r->out.left : "has ended";
+	int n = snprintf(text, sizeof(text), "%s (%d) %s", r->out.name, (int)r->out.pid,
+			 strcmp(left, "runs on") ? left : "is detached, and runs on");
+
+	if (!r->o->temporary && r->o->recorded && realpath(r->o->dir, dir))
+		snprintf(text + n, sizeof(text) - (size_t)n, "; its recording is in %s", dir);
+	record_serve_left(&r->server, text);
+}
+
+static int run(struct run *r, const struct record_target *t, struct record_modules *m, char **env)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
+	int ret;
+
+	block_signals(r);
+	sigaction(SIGPIPE, &ignore, &pipe_action);
+	sigaction(SIGXFSZ, &ignore, &xfsz_action);
+	ret = start_recording(r, t, m);
+	if (ret)
+		return ret;
+	ret = listen_to_agents(r);
+	if (!ret)
+		ret = r->o->pid ? attach(r) : start_program(r, t, env, &pipe_action, &xfsz_action);
+	if (ret) {
+		pb_drain_finish(&r->drain);
+		pb_datadir_undo(&r->datadir);
+		return ret;
+	}
+	if (!r->o->pid)
+		pb_datadir_commit(&r->datadir);
+	/* this is the second reading: with two readings, readers can convert ticks to
+	 * nanoseconds */
+	pb_datadir_clock(&r->datadir);
+	raise_file_limit();
+	serve(r);
+	ret = finish(r);
+	report_left(r);
+	return ret;
+}
+
 int record_run(struct record_options *o, const struct record_target *t,
 	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
 	char **env = record_session_environ(s, t->exe);
 	struct run *r = calloc(1, sizeof(*r));
 	int ret;
@@ -491,45 +567,17 @@ int record_run(struct record_options *o, const struct record_target *t,
 	if (!r || !env)
 		return record_error("out of memory");
 	r->o = o;
+	r->target = t;
 	r->server = (struct record_server){
 		.options = o, .session = s, .ring = ring, .datadir = &r->datadir, .modules = m,
+		.drain = &r->drain, .since = (uint64_t)time(NULL),
 	};
 	r->drain = (struct pb_drain){
 		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
 		.datadir = &r->datadir, .max_size = o->max_size,
 		.threads_alive = threads_alive, .arg = ring,
 	};
-	block_signals(r);
-	sigaction(SIGPIPE, &ignore, &pipe_action);
-	sigaction(SIGXFSZ, &ignore, &xfsz_action);
-	ret = start_recording(r, t, m);
-	if (!ret) {
-		ret = listen_to_agents(r);
-		if (!ret)
-			ret = o->pid ? attach(r) :
-			      start_program(r, t, env, &pipe_action, &xfsz_action);
-		if (ret) {
-			pb_drain_finish(&r->drain);
-			pb_datadir_undo(&r->datadir);
-		}
-	}
-	if (!ret) {
-		pb_datadir_commit(&r->datadir);
-		/* this is the second reading: with two readings, readers can convert ticks to
-		 * nanoseconds */
-		pb_datadir_clock(&r->datadir);
-		raise_file_limit();
-		serve(r);
-		record_listen_stop(&r->server);
-		pb_drain_finish(&r->drain);
-		record_threads_poll(&r->threads, &r->server, false);
-		report_limits(r);
-		o->recorded = r->server.nr_images > 0;
-		ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
-		pb_datadir_commit(&r->datadir);	/* once more, because the first call may have found
-						 * no free descriptor */
-		pb_datadir_close(&r->datadir);
-	}
+	ret = run(r, t, m, env);
 	record_server_close(&r->server);
 	free(r->drain.discarded);
 	free(r->threads.comm);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads /proc/PID/exe, cmdline and maps. The command line may hold any bytes. */
+/* Reads /proc/PID/exe and cmdline, and opens the process's files. The command line may hold any
+ * bytes. */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clean_text.h"
+#include "recorder/proc.h"
 #include "recorder/running.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
@@ -38,29 +45,50 @@ static char **split(char *text, size_t len)
 	return argv;
 }
 
-char **record_running_target(struct record_target *t, pid_t pid)
+/* Says why the process has no executable that can be looked at. Returns NULL. */
+static char **no_target(pid_t pid, int error)
+{
+	struct record_status st;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (record_proc_status(path, &st))
+		record_error("%d: no such process", (int)pid);
+	else if (error == ENOENT && st.dead)
+		record_error("%d: the process has ended", (int)pid);
+	else if (error == ENOENT)
+		record_error("%d: is a thread of the kernel", (int)pid);
+	else
+		record_error("%d: %s", (int)pid, error != EACCES ? strerror(error) : geteuid() ?
+			     "belongs to another user, or isn't dumpable; become root" :
+			     "can't be looked at (a container without CAP_SYS_PTRACE, or a "
+			     "security module?)");
+	return NULL;
+}
+
+static int find_exe(struct record_target *t)
+{
+	char path[40];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
+	ssize_t n = readlink(path, t->exe, sizeof(t->exe) - 1);
+	if (n < 0 || stat(path, &st))
+		return errno;
+	t->exe[n] = 0;
+	memcpy(t->path, t->exe, sizeof(t->path));
+	t->dev = st.st_dev;
+	t->ino = st.st_ino;
+	return 0;
+}
+
+static char **read_arguments(const struct record_target *t)
 {
 	char path[40], *text = malloc(MAX_CMDLINE + PATH_MAX);
 
 	if (!text)
 		return NULL;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	ssize_t n = readlink(path, t->exe, sizeof(t->exe) - 1);
-	if (n < 0) {
-		const char *why = strerror(errno);
-
-		if (errno == ENOENT || errno == ESRCH)
-			why = "no such process, or a thread of the kernel";
-		else if (errno == EACCES)
-			why = "belongs to another user, or isn't dumpable; become root";
-		record_error("%d: %s", (int)pid, why);
-		free(text);
-		return NULL;
-	}
-	t->exe[n] = 0;
-	t->pid = pid;
-	memcpy(t->path, t->exe, sizeof(t->path));
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)t->pid);
 	size_t len = read_all(path, text, MAX_CMDLINE);
 	if (!len)
 		len = (size_t)snprintf(text, PATH_MAX, "%s", t->exe);
@@ -72,20 +100,94 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	return argv;
 }
 
-FILE *record_running_maps(pid_t pid)
+char **record_running_target(struct record_target *t, pid_t pid)
 {
-	char path[40];
+	int error;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	return fopen(path, "re");
+	t->pid = pid;
+	/* from here on, no other process is taken for this one */
+	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	error = find_exe(t);
+	if (error)
+		return no_target(pid, error);
+	snprintf(t->name, sizeof(t->name), "%s", "?");
+	record_read_comm(pid, pid, t->name);
+	pb_text_clean(t->name, '?', 0);
+	return read_arguments(t);
 }
 
-char *record_running_file(char *line)
+void record_running_close(struct record_target *t)
 {
-	char *path = strchr(line, '/'), *prot = strchr(line, ' ');
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	t->pidfd = -1;
+}
 
-	if (!path || !prot || strlen(prot) < 4 || prot[3] != 'x')
-		return NULL;
-	path[strcspn(path, "\n")] = 0;
-	return path;
+void record_running_wait(const struct record_target *t, int ms)
+{
+	struct pollfd p = { t->pidfd, POLLIN, 0 };
+
+	if (t->pidfd >= 0)
+		poll(&p, 1, ms);
+}
+
+static bool has_ended(const struct record_target *t)
+{
+	struct pollfd p = { t->pidfd, POLLIN, 0 };
+	struct record_stat st;
+	char dir[RECORD_PROC_PATH];
+
+	if (t->pidfd >= 0)
+		return poll(&p, 1, 0) > 0;
+	record_proc_path(t->pid, dir);
+	return record_proc_stat(dir, &st) || !st.memory;
+}
+
+enum record_state record_running_state(const struct record_target *t)
+{
+	char dir[RECORD_PROC_PATH], path[RECORD_PROC_PATH + 8];
+	struct stat st;
+
+	if (has_ended(t))
+		return RECORD_ENDED;
+	record_proc_path(t->pid, dir);
+	snprintf(path, sizeof(path), "%s/exe", dir);
+	if (stat(path, &st) || (st.st_dev == t->dev && st.st_ino == t->ino))
+		return RECORD_RUNS;
+	return RECORD_RUNS_OTHER;
+}
+
+int record_open_regular(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EACCES;
+	}
+	return fd;
+}
+
+int record_running_open(pid_t pid, const char *path)
+{
+	char full[PATH_MAX + 64], dir[RECORD_PROC_PATH];
+
+	record_proc_path(pid, dir);
+	snprintf(full, sizeof(full), "%s/%s/%s", dir, *path == '/' ? "root" : "cwd", path);
+	int fd = record_open_regular(full);
+	if (fd == -EACCES && *path == '/' && geteuid())
+		fd = record_open_regular(path);
+	return fd;
+}
+
+int record_running_open_exe(pid_t pid)
+{
+	char path[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
+
+	record_proc_path(pid, dir);
+	snprintf(path, sizeof(path), "%s/exe", dir);
+	return record_open_regular(path);
 }

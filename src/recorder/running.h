@@ -12,9 +12,21 @@ struct record_target;
  * end; or NULL, after an error line: there is no such process, or it may not be looked at. The
  * caller frees the array and its first element. */
 char **record_running_target(struct record_target *t, pid_t pid);
-/* Opens the list of the process's mappings. Returns NULL if it may not be read. */
-FILE *record_running_maps(pid_t pid);
-/* Returns the path in a line of that list, which is changed, if the line is the executable mapping
- * of a file; else NULL. */
-char *record_running_file(char *line);
+void record_running_close(struct record_target *t);
+enum record_state {
+	RECORD_RUNS,
+	RECORD_RUNS_OTHER,	/* it has executed another program */
+	RECORD_ENDED,
+};
+/* Waits at most ms milliseconds for the process's end. */
+void record_running_wait(const struct record_target *t, int ms);
+enum record_state record_running_state(const struct record_target *t);
+/* Opens a regular file for reading. Returns a descriptor or -errno. */
+int record_open_regular(const char *path);
+/* Opens a file with the path as the process sees it: in its root directory or, if the path is
+ * relative, in its working directory. If the recorder may not use the process's root directory, it
+ * opens the path in its own root directory. Returns a descriptor or -errno. */
+int record_running_open(pid_t pid, const char *path);
+/* Opens the process's executable, even if the file was deleted. */
+int record_running_open_exe(pid_t pid);
 #endif

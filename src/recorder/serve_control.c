@@ -12,8 +12,10 @@
  *                                  WRITE / READ -----------------> carries it out
  *                                  <---------------- REPLY, or ERROR + text
  *   <----------------------------- passes the answer on
+ *   STATUS ----------------------> knows the answer
+ *   <---------------------- STATUS
  *   DETACH ----------------------> detaches all agents and ends the recording
- *   <----------------------- REPLY
+ *   <----------------------- REPLY + text, when all data is written
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@
 #include "abi/messages.h"
 #include "abi/ring.h"
 #include "control/control.h"
+#include "reader/drain.h"
 #include "recorder/connection.h"
 #include "recorder/ring_memory.h"
 #include "recorder/serve_control.h"
@@ -136,6 +139,24 @@ static bool answered(struct record_server *s, struct record_conn *c, const struc
 	return true;
 }
 
+static int send_status(struct record_server *s, struct record_conn *c)
+{
+	struct pb_msg_status st = {
+		.pid = (uint32_t)c->target, .since = s->since,
+		.lost = record_threads_lost(s->ring),
+		.bytes = s->drain->bytes + record_ring_bytes(s->ring),
+	};
+
+	return record_conn_send(c, PB_MSG_STATUS, &st, sizeof(st), NULL, 0, -1);
+}
+
+void record_serve_left(struct record_server *s, const char *text)
+{
+	for (unsigned i = 0; i < s->nr_conns; i++)
+		if (s->conns[i]->leaves && !s->conns[i]->dead)
+			reply(s->conns[i], 0, text, strlen(text) + 1);
+}
+
 int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 			 const char *body)
 {
@@ -143,9 +164,11 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 
 	if (m->type == PB_MSG_HELLO)
 		return on_client_hello(s, c, m, body);
+	if (m->type == PB_MSG_STATUS && c->target)
+		return send_status(s, c);
 	if (m->type == PB_MSG_DETACH && c->target) {
-		s->leave = true;
-		return reply(c, 0, NULL, 0);
+		s->leave = c->leaves = true;
+		return 0;
 	}
 	if ((m->type == PB_MSG_WRITE || m->type == PB_MSG_READ) && answered(s, c, m, body, &ret))
 		return ret;

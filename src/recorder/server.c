@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include "recorder/modules.h"
 #include "recorder/proc.h"
 #include "recorder/ring_memory.h"
+#include "recorder/running.h"
 #include "recorder/serve_control.h"
 #include "recorder/recording.h"
 #include "recorder/server.h"
@@ -136,44 +138,22 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 				h->image ? 0 : o->writes.len, -1);
 }
 
-static int open_regular(const char *path)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EACCES;
-	}
-	return fd;
-}
-
-/* Opens the module's file with the path as the process sees it. A relative path starts at the
- * process' working directory. If the recorder may not use the process' root directory, it opens the
- * path in its own root directory. The executable's path is the text of the agent's link
- * /proc/self/exe, or "" if the agent couldn't read the link. If this path can't be opened,
- * /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the analysis with
- * its memory. */
+/* Opens the module's file with the path as the process sees it. The executable's path is the text
+ * of the agent's link /proc/self/exe, or "" if the agent couldn't read the link. If this path can't
+ * be opened, /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the
+ * analysis with its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
 {
-	char full[PATH_MAX + 64], dir[RECORD_PROC_PATH];
-	int fd = -ENOENT;
+	char link[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
+	int fd = *path ? record_running_open(c->pid, path) : -ENOENT;
 
-	record_proc_path(c->pid, dir);
-	if (*path) {
-		snprintf(full, sizeof(full), "%s/%s/%s", dir, *path == '/' ? "root" : "cwd", path);
-		fd = open_regular(full);
-		if (fd == -EACCES && *path == '/' && geteuid())
-			fd = open_regular(path);
-	}
 	if (fd < 0 && m->flags & PB_MODULE_EXE) {
-		snprintf(full, sizeof(full), "%s/exe", dir);
-		fd = open_regular(full);
+		fd = record_running_open_exe(c->pid);
+		record_proc_path(c->pid, dir);
+		snprintf(link, sizeof(link), "%s/exe", dir);
 		if (fd >= 0 && !*path) {
-			ssize_t n = readlink(full, path, size - 1);
+			ssize_t n = readlink(link, path, size - 1);
 
 			path[n > 0 ? n : 0] = 0;
 		}
@@ -269,9 +249,9 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 	e = s->modules->list[m.module - 1];
 	record_proc_path(c->pid, full);
 	snprintf(full + strlen(full), sizeof(full) - strlen(full), "/root%s", e->path);
-	fd = open_regular(full);
+	fd = record_open_regular(full);
 	if (fd < 0)
-		fd = open_regular(e->path);
+		fd = record_open_regular(e->path);
 	err = record_module_stubs(s->modules, e, fd);
 	if (fd >= 0)
 		close(fd);
@@ -312,14 +292,6 @@ static int on_progs(struct record_server *s, struct record_conn *c)
 	return record_conn_send(c, PB_MSG_PROGS, &p, sizeof(p), NULL, 0, s->options->progs_fd);
 }
 
-static void say_ready(struct record_server *s, const char *body)
-{
-	struct pb_msg_ready r;
-
-	memcpy(&r, body, sizeof(r));
-	s->options->on_ready(s->options, r.sites);
-}
-
 static int on_ready(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	struct record_image *im = image_find(s, c->image);
@@ -335,8 +307,9 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 	if (!im->ready) {
 		im->ready = true;
 		c->ready = true;
-		if (!s->ready++ && s->options->on_ready)
-			say_ready(s, body);
+		if (!s->ready++)
+			memcpy(&s->sites, body + offsetof(struct pb_msg_ready, sites),
+			       sizeof(s->sites));
 	}
 	return pb_datadir_meta(s->datadir, PB_META_READY, body, sizeof(struct pb_msg_ready), NULL,
 			       0);
@@ -513,9 +486,14 @@ bool record_server_has_agent(const struct record_server *s)
 
 void record_server_detach(struct record_server *s)
 {
-	for (unsigned i = 0; i < s->nr_conns; i++)
-		if (!s->conns[i]->client && !s->conns[i]->dead && s->conns[i]->image)
-			record_conn_send(s->conns[i], PB_MSG_DETACH, NULL, 0, NULL, 0, -1);
+	for (unsigned i = 0; i < s->nr_conns; i++) {
+		struct record_conn *c = s->conns[i];
+
+		if (c->client || c->dead || !c->ready || c->left)
+			continue;
+		c->left = true;
+		record_conn_send(c, PB_MSG_DETACH, NULL, 0, NULL, 0, -1);
+	}
 }
 
 void record_server_close(struct record_server *s)

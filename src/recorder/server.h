@@ -16,7 +16,9 @@ void record_server_handle(struct record_server *s, const struct pollfd *fds, uns
 void record_server_close(struct record_server *s);
 /* Whether the agent of an image is connected. */
 bool record_server_has_agent(const struct record_server *s);
-/* Asks the agents to detach. Agents without a lasting connection aren't asked. */
+/* Asks each agent to detach that hasn't been asked yet. An agent that isn't ready would take the
+ * message for the answer that it waits for, so it isn't asked; nor is one that is connected only
+ * while a library is loaded. */
 void record_server_detach(struct record_server *s);
 /* Returns the image with this number, or NULL if there is none. */
 const struct record_image *record_server_image(const struct record_server *s, uint32_t image);

@@ -68,9 +68,13 @@ struct record_options {
 	uint64_t for_ns;		/* with pid: how long to record; 0: no limit */
 	/* Brings the agent into the process. Returns 0, or the exit status after an error line. */
 	int (*attach)(pid_t pid, const char *agent, const char *session);
-	/* Called when the first image is ready, with the number of functions that can be traced.
-	 * May be NULL. */
-	void (*on_ready)(const struct record_options *o, unsigned sites);
+	bool attach_only;		/* there must be a pid: no program is started */
+	bool children;			/* with pid: record its children, too */
+	bool temporary;			/* the data is removed at the end */
+	/* Called when the process is traced: its name, the number of functions that can be traced,
+	 * and how long the attach took. */
+	void (*on_ready)(const struct record_options *o, const char *name, unsigned sites,
+			 uint64_t ns);
 	bool recorded;			/* the recording sets it if the program ran and there is
 					 * data */
 };

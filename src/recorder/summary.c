@@ -141,7 +141,7 @@ static int exit_status(const struct record_outcome *out)
 static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
-	char *next = NULL, calls[32], lost[32], bytes[32], killed[64] = "", more[256] = "";
+	char *next = NULL, calls[32], lost[32], bytes[32], killed[96] = "", more[256] = "";
 	bool all = !d->counts.chunks_missing && !end->overwritten && !end->chunks_overwritten;
 	uint64_t kept;
 	bool exact;
@@ -161,9 +161,9 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 		snprintf(killed, sizeof(killed), "killed by SIG%s%s; ",
 			 sigabbrev_np(WTERMSIG(out->status)) ?: "?",
 			 WCOREDUMP(out->status) ? " (core dumped)" : "");
-	if ((s->options->pid || s->leave) && !out->exited)
-		snprintf(killed, sizeof(killed), out->gone ? "%d has ended; " : "%d runs on; ",
-			 (int)out->pid);
+	if (out->left)
+		snprintf(killed, sizeof(killed), "%s (%d) %s; ", out->name, (int)out->pid,
+			 out->left);
 	if (end->no_return) {
 		char n[32];
 
@@ -213,8 +213,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {
-		record_error(s->options->pid ? "the agent didn't start; nothing was recorded" :
-			     "the program ran without the agent (did its loader ignore "
+		record_error("the program ran without the agent (did its loader ignore "
 			     "LD_PRELOAD?); nothing was recorded");
 		return status ? status : 1;
 	}

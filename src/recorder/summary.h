@@ -14,7 +14,8 @@ struct record_outcome {
 	int status;			/* status of the main process, as waitpid() gives it */
 	bool exited;
 	pid_t pid;
-	bool gone;			/* a process that was attached has ended */
+	const char *left;		/* what became of a process that was left: "runs on" */
+	char name[16];			/* the name of that process */
 };
 /* Writes the last meta records, prints the closing lines and returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,

@@ -10,7 +10,12 @@ struct record_target {
 	char path[PATH_MAX];	/* path of the file that is executed */
 	char exe[PATH_MAX];	/* path of the ELF file: the same as `path`, or the interpreter if
 				 * `path` is a script */
-	pid_t pid;		/* the process, if it runs already; else 0 */
+	/* If the process runs already (running.h): */
+	pid_t pid;		/* 0: the program is started */
+	int pidfd;		/* -1: the kernel has no pidfds */
+	dev_t dev;		/* the executable's file */
+	ino_t ino;
+	char name[16];		/* the process's name, without control characters */
 	char loader[PATH_MAX];	/* path of the dynamic loader of `exe` */
 };
 /* Finds the program. Returns 0. On an error, prints one line and returns the exit status: 127 if

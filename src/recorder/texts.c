@@ -12,12 +12,19 @@
 #include "reader/say.h"
 #include "recorder/texts.h"
 
+static const char *said_by = "record";
+
+void record_say_as(const char *command)
+{
+	said_by = command;
+}
+
 int record_error(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	pb_say_v("record", fmt, ap);
+	pb_say_v(said_by, fmt, ap);
 	va_end(ap);
 	return 1;
 }

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* From now on, the lines of record_error() begin with this command's name instead of record's.
+ * Context: the main thread, before there are others. */
+void record_say_as(const char *command);
 int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *record_base_name(const char *path);
 void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */

@@ -47,12 +47,3 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 	record_names_end(&names);
 	t->seen = nr;
 }
-
-uint64_t record_threads_lost(const struct record_ring *r)
-{
-	uint64_t lost = 0;
-
-	for (uint32_t i = 0, n = record_ring_nr_threads(r); i < n; i++)
-		lost += __atomic_load_n(&record_ring_thread(r, i)->lost, __ATOMIC_RELAXED);
-	return lost;
-}

@@ -18,6 +18,4 @@ struct record_threads {
 /* Reads the names of new threads. If `renew` is true, also reads the names of the newest threads
  * again. */
 void record_threads_poll(struct record_threads *t, const struct record_server *s, bool renew);
-/* Returns the number of lost calls, from the counts of the threads themselves. */
-uint64_t record_threads_lost(const struct record_ring *r);
 #endif

@@ -60,7 +60,7 @@ static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
 static const struct argp argp = {
 	.options = options,
 	.parser = bpf_trace_parse,
-	.args_doc = "OBJECT [--] PROG [ARGS]",
+	.args_doc = "OBJECT [--] PROG [ARGS]\nOBJECT -p PID",
 	.doc = "Runs PROG with the object's programs attached to the functions that their sections "
 	       "name. Prints their output, and the maps at the end. Nothing else is recorded.\v"
 	       "Sections of programs:\n"

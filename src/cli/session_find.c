@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "cli/cli.h"
-#include "cli/session.h"
+#include "cli/session_find.h"
 #include "control/control.h"
 #include "recorder/session_dir.h"
 
@@ -44,4 +44,15 @@ int cli_session_find(const char *command, uint32_t pid, struct pb_control **c)
 				"--serve'", pid);
 	return pb_error(command, "no process is attached, and no `patchbay record --serve' runs"
 			"%s%s", *f.err ? ": " : "", f.err);
+}
+
+uint32_t cli_session_recorder(uint32_t pid)
+{
+	struct found f = { .pid = pid };
+	uint32_t recorder;
+
+	record_session_each(try_session, &f);
+	recorder = f.first ? pb_control_recorder(f.first) : 0;
+	pb_control_close(f.first);
+	return recorder;
 }

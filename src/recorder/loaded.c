@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Walks the list of the dynamic loader in another process's memory. The program headers of the
+ * executable lead to its dynamic section. DT_DEBUG there leads to struct r_debug, which has the
+ * head of the list.
+ *
+ * The process runs on meanwhile, so the list may change while it is read, and it may be damaged.
+ * Each step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps is
+ * limited. A wrong path does no harm: it names a file that is analysed in vain.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder/loaded.h"
+
+#define MAX_HEADERS	64
+#define MAX_DYNAMIC	256
+#define MAX_LIBRARIES	4096
+
+static bool read_at(int mem, uint64_t at, void *to, size_t size)
+{
+	return pread(mem, to, size, (off_t)at) == (ssize_t)size;
+}
+
+/* Reads a string. Its end may be close to memory that isn't mapped, so a short read is no error. */
+static bool read_string(int mem, uint64_t at, char *to, size_t size)
+{
+	ssize_t n = pread(mem, to, size, (off_t)at);
+
+	return n > 0 && memchr(to, 0, (size_t)n);
+}
+
+/* Returns the address and the number of the executable's program headers. */
+static uint64_t program_headers(pid_t pid, uint64_t *nr)
+{
+	char path[40];
+	Elf64_auxv_t v;
+	uint64_t at = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && read(fd, &v, sizeof(v)) == sizeof(v)) {
+		if (v.a_type == AT_PHDR)
+			at = v.a_un.a_val;
+		else if (v.a_type == AT_PHNUM)
+			*nr = v.a_un.a_val;
+	}
+	if (fd >= 0)
+		close(fd);
+	return at;
+}
+
+/* Returns the address of the executable's dynamic section, or 0. */
+static uint64_t dynamic_section(int mem, pid_t pid)
+{
+	Elf64_Phdr ph[MAX_HEADERS];
+	uint64_t nr = 0, at = program_headers(pid, &nr), bias = 0, dynamic = 0;
+
+	if (!at || !nr || nr > MAX_HEADERS || !read_at(mem, at, ph, nr * sizeof(*ph)))
+		return 0;
+	for (uint64_t i = 0; i < nr; i++) {
+		if (ph[i].p_type == PT_PHDR)
+			bias = at - ph[i].p_vaddr;
+		else if (ph[i].p_type == PT_DYNAMIC)
+			dynamic = ph[i].p_vaddr;
+	}
+	return dynamic ? bias + dynamic : 0;
+}
+
+/* Returns the address of the first element of the loader's list, or 0. */
+static uint64_t list_head(int mem, pid_t pid)
+{
+	uint64_t at = dynamic_section(mem, pid), debug = 0, head = 0;
+	Elf64_Dyn d;
+
+	for (unsigned i = 0; at && i < MAX_DYNAMIC && read_at(mem, at, &d, sizeof(d)); i++) {
+		if (d.d_tag == DT_NULL || debug)
+			break;
+		if (d.d_tag == DT_DEBUG)
+			debug = d.d_un.d_ptr;
+		at += sizeof(d);
+	}
+	if (debug && !read_at(mem, debug + offsetof(struct r_debug, r_map), &head, sizeof(head)))
+		head = 0;
+	return head;
+}
+
+/* Returns whether the list has any library. */
+static bool each_in_list(int mem, uint64_t at, bool (*visit)(void *arg, const char *path),
+			 void *arg)
+{
+	char path[PATH_MAX];
+	struct link_map m;
+	bool any = false;
+
+	for (unsigned i = 0; at && i < MAX_LIBRARIES && read_at(mem, at, &m, sizeof(m)); i++) {
+		at = (uint64_t)m.l_next;
+		/* the executable has the name "", and the vDSO has no file */
+		if (!read_string(mem, (uint64_t)m.l_name, path, sizeof(path)) ||
+		    !strchr(path, '/'))
+			continue;
+		any = true;
+		if (!visit(arg, path))
+			break;
+	}
+	return any;
+}
+
+char *record_loaded_file(char *line)
+{
+	char *prot = strchr(line, ' '), *path = strchr(line, '/');
+
+	if (!path || !prot || prot > path || strlen(prot) < 4 || prot[3] != 'x')
+		return NULL;
+	path[strcspn(path, "\n")] = 0;
+	return path;
+}
+
+static void each_mapping(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg)
+{
+	char name[40], *line = NULL, *path;
+	size_t cap = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	FILE *f = fopen(name, "re");
+	while (f && getline(&line, &cap, f) > 0) {
+		path = record_loaded_file(line);
+		if (path && !visit(arg, path))
+			break;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+void record_loaded_each(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg)
+{
+	char path[40];
+	bool any = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (mem >= 0) {
+		any = each_in_list(mem, list_head(mem, pid), visit, arg);
+		close(mem);
+	}
+	if (!any)
+		each_mapping(pid, visit, arg);
+}

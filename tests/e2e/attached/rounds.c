@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A program to attach to. It makes calls only when it is asked to, so a test knows how many calls
+ * it makes between an attach and a detach. Each round is one call of outer(), one of inner() and
+ * three of leaf(). One thread never makes a traced call.
+ *
+ *   rounds THREADS
+ *
+ * It reads commands, one a line, and answers each with a line:
+ *   run N       each thread makes N rounds
+ *   new N       a new thread makes N rounds, and ends
+ *   fork N      a new process makes N rounds, and ends
+ *   hold N      a new process makes N rounds, and ends when the program closes a pipe
+ *   spin        a new thread makes rounds without a pause
+ *   stop        that thread ends; the answer has the number of its rounds
+ *   exec        the program executes itself again, with the same process number
+ *   name TEXT   the main thread's name becomes TEXT
+ *   exit N      the program exits with status N
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pthread_barrier_t begin, end;
+static long rounds;
+static int held[2];
+static volatile int spinning;
+
+__attribute__((noinline)) void leaf(void)
+{
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void inner(void)
+{
+	leaf();
+	leaf();
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void outer(void)
+{
+	inner();
+	leaf();
+	__asm__ volatile("");
+}
+
+static void make(long n)
+{
+	while (n-- > 0)
+		outer();
+}
+
+static void *worker(void *arg)
+{
+	for (;;) {
+		pthread_barrier_wait(&begin);
+		make(rounds);
+		pthread_barrier_wait(&end);
+	}
+	return arg;
+}
+
+static void *idle(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *once(void *arg)
+{
+	make((long)arg);
+	return NULL;
+}
+
+static void *spin(void *arg)
+{
+	long *n = arg;
+
+	for (*n = 0; spinning; ++*n)
+		outer();
+	return NULL;
+}
+
+static void run_threads(long n)
+{
+	rounds = n;
+	pthread_barrier_wait(&begin);
+	pthread_barrier_wait(&end);
+}
+
+static void run_new(long n)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, once, (void *)n);
+	pthread_join(t, NULL);
+}
+
+static pid_t run_child(long n, int hold)
+{
+	pid_t pid = fork();
+	char c;
+
+	if (!pid) {
+		make(n);
+		close(held[1]);
+		if (hold && read(held[0], &c, 1))
+			_exit(1);
+		_exit(0);
+	}
+	if (!hold)
+		waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* Starts or stops the thread that makes rounds without a pause. */
+static long toggle_spin(int on)
+{
+	static pthread_t t;
+	static long n;
+
+	spinning = on;
+	if (on)
+		pthread_create(&t, NULL, spin, &n);
+	else
+		pthread_join(t, NULL);
+	return n;
+}
+
+static void obey(char **argv, const char *line)
+{
+	char word[8] = "", name[64] = "";
+	long n = 0;
+
+	sscanf(line, "%7s %ld", word, &n);
+	if (!strcmp(word, "run"))
+		run_threads(n);
+	else if (!strcmp(word, "new"))
+		run_new(n);
+	else if (!strcmp(word, "fork"))
+		run_child(n, 0);
+	else if (!strcmp(word, "hold"))
+		n = run_child(n, 1);
+	else if (!strcmp(word, "spin") || !strcmp(word, "stop"))
+		n = toggle_spin(word[1] == 'p');
+	else if (!strcmp(word, "exec"))
+		execv("/proc/self/exe", argv);
+	else if (!strcmp(word, "name") && sscanf(line, "%*s %63[^\n]", name) == 1)
+		prctl(PR_SET_NAME, name);
+	else if (!strcmp(word, "exit"))
+		exit((int)n);
+	printf("%s %ld\n", word, n);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	int threads = atoi(argv[argc - 1]);
+	char line[100];
+	pthread_t t;
+
+	pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
+	pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
+	if (pipe(held))
+		return 1;
+	pthread_create(&t, NULL, idle, NULL);
+	for (int i = 0; i < threads; i++)
+		pthread_create(&t, NULL, worker, NULL);
+	printf("ready %d\n", getpid());
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin))
+		obey(argv, line);
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tests what the recorder finds out about a process that runs already: its arguments, its
+ * executable, its libraries, and whether it has ended. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "recorder/loaded.h"
+#include "recorder/proc.h"
+#include "recorder/ring_memory.h"
+#include "recorder/running.h"
+#include "recorder/target.h"
+
+static void lines(void **state)
+{
+	char text[] = "7f0000-7f1000 r-xp 00001000 fe:00 123   /lib/a b.so\n";
+	char data[] = "7f0000-7f1000 rw-p 00001000 fe:00 123   /lib/a b.so\n";
+	char heap[] = "7f0000-7f1000 r-xp 00000000 00:00 0     [heap]\n";
+	char none[] = "7f0000-7f1000 r-xp 00000000 00:00 0 \n";
+	char bad[] = "/", empty[] = "", only[] = "a /b";
+
+	assert_string_equal(record_loaded_file(text), "/lib/a b.so");
+	assert_null(record_loaded_file(data));
+	assert_null(record_loaded_file(heap));
+	assert_null(record_loaded_file(none));
+	assert_null(record_loaded_file(bad));
+	assert_null(record_loaded_file(empty));
+	assert_null(record_loaded_file(only));
+}
+
+struct seen {
+	unsigned nr, libc, limit;
+};
+
+static bool note(void *arg, const char *path)
+{
+	struct seen *s = arg;
+
+	assert_non_null(strchr(path, '/'));
+	s->libc += strstr(path, "/libc.so.6") != NULL;
+	return ++s->nr != s->limit;
+}
+
+static void libraries(void **state)
+{
+	struct seen all = { .limit = 0 }, one = { .limit = 1 }, none = { .limit = 0 };
+
+	record_loaded_each(getpid(), note, &all);
+	assert_true(all.nr >= 2);
+	assert_int_equal(all.libc, 1);
+	record_loaded_each(getpid(), note, &one);
+	assert_int_equal(one.nr, 1);
+	record_loaded_each(INT32_MAX, note, &none);
+	assert_int_equal(none.nr, 0);
+}
+
+/* Starts a process that executes cat with the arguments, and waits until it has. */
+static pid_t start(char *const *argv, int *to)
+{
+	int fds[2], done[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(fds[0], 0);
+		close(fds[1]);
+		execv("/bin/cat", argv);
+		_exit(127);
+	}
+	close(fds[0]);
+	close(done[1]);
+	assert_int_equal(read(done[0], &c, 1), 0);
+	close(done[0]);
+	*to = fds[1];
+	return pid;
+}
+
+static void arguments(void **state)
+{
+	char *argv[] = { "cat\n\033[2J", "", "-", "user=\nx", NULL };
+	struct record_target t = { .pid = 0 };
+	int to;
+	pid_t pid = start(argv, &to);
+	char **got = record_running_target(&t, pid);
+
+	assert_non_null(got);
+	for (unsigned i = 0; i < 4; i++)
+		assert_string_equal(got[i], argv[i]);
+	assert_null(got[4]);
+	free(got[0]);
+	free(got);
+	assert_int_equal(t.pid, pid);
+	assert_string_equal(t.name, "cat");
+	assert_int_equal(record_running_state(&t), RECORD_RUNS);
+	t.ino++;
+	assert_int_equal(record_running_state(&t), RECORD_RUNS_OTHER);
+	int exe = record_running_open_exe(pid);
+	assert_true(exe >= 0);
+	close(exe);
+	kill(pid, SIGKILL);
+	record_running_wait(&t, 60000);
+	assert_int_equal(record_running_state(&t), RECORD_ENDED);
+	record_running_close(&t);
+	/* the zombie has no executable */
+	assert_null(record_running_target(&t, pid));
+	record_running_close(&t);
+	close(to);
+	waitpid(pid, NULL, 0);
+	assert_null(record_running_target(&t, pid));
+	record_running_close(&t);
+}
+
+static void files(void **state)
+{
+	int fd = record_running_open(getpid(), "/bin/cat");
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(record_running_open(getpid(), "/dev/null"), -EACCES);
+	assert_int_equal(record_running_open(getpid(), "/nowhere/at/all"), -ENOENT);
+	assert_int_equal(record_open_regular("/dev/zero"), -EACCES);
+}
+
+/* A process that is older than the recorder counts only if it was attached. The child is a recorder
+ * that starts at least one clock tick after its parent, which maps the ring. */
+static void older(void **state)
+{
+	struct record_ring r = { .fd = (int)syscall(SYS_memfd_create, "patchbay-ring", 0u) };
+	pid_t parent = getpid();
+	struct stat st;
+	int status;
+
+	assert_int_equal(fstat(r.fd, &st), 0);
+	assert_int_equal(ftruncate(r.fd, 4096), 0);
+	r.dev = st.st_dev;
+	r.ino = st.st_ino;
+	assert_true(mmap(NULL, 4096, PROT_READ, MAP_SHARED, r.fd, 0) != MAP_FAILED);
+	usleep(50000);
+	pid_t child = fork();
+	if (!child) {
+		int wrong = record_proc_maps(&r, parent) != RECORD_MAPS_NOT;
+
+		r.attached = parent;
+		wrong |= (record_proc_maps(&r, parent) != RECORD_MAPS) << 1;
+		_exit(wrong);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(r.fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines), cmocka_unit_test(libraries), cmocka_unit_test(arguments),
+		cmocka_unit_test(files), cmocka_unit_test(older),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
