@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Chooses the thread to borrow (borrow.h). First all threads are compared by what /proc shows of
+ * them, and none is disturbed. Then the best one is stopped, and looked at again, because it may
+ * have gone on meanwhile. If it is no longer fit, it is released, and the choice begins anew.
+ */
+#include "attach/borrow.h"
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <syscall.h>
+#include <time.h>
+#include "attach/stack_scan.h"
+#include "attach/way_back.h"
+#include "base/base.h"
+
+#define TRY_NS		(1500 * ATTACH_MS)
+#define STOP_NS		(5000 * ATTACH_MS)
+#define FUTEX_NS	(5 * ATTACH_MS)		/* for which a futex wait must not change */
+#define PAUSE_NS	(3 * ATTACH_MS)
+#define USER_CODE	0x33			/* the code segment of 64-bit programs */
+#define ERESTARTNOHAND	514
+
+/* The lower, the better. */
+enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
+
+struct place {
+	pid_t tid;
+	enum rank rank;
+	long number;		/* of the system call; -1: none */
+	uint64_t args[6], sp, pc;
+};
+
+struct borrow {
+	struct attach_subject *s;
+	const struct attach_libc *l;
+	unsigned attempt;
+};
+
+/* --- where a thread is ---------------------------------------------------- */
+
+static bool is_idle_call(long number, const uint64_t args[6])
+{
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_read:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_pause:
+	case SYS_rt_sigtimedwait:
+		return true;
+	/* a receive that waits for all bytes returns fewer if it is interrupted */
+	case SYS_recvfrom:
+		return !(args[3] & MSG_WAITALL);
+	case SYS_recvmsg:
+		return !(args[2] & MSG_WAITALL);
+	default:
+		return false;
+	}
+}
+
+static bool is_futex_wait(long number, const uint64_t args[6])
+{
+	int op = (int)args[1] & FUTEX_CMD_MASK;
+
+	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
+}
+
+static enum rank rank_of(const struct borrow *b, const struct place *p)
+{
+	bool main_thread = p->tid == b->s->pid;
+	unsigned in;
+
+	if (attach_in(&b->l->loader, p->pc))
+		return UNFIT;
+	in = attach_stack_scan(b->s, b->l, p->sp);
+	if (in & (ATTACH_IN_HANDLER | ATTACH_UNREADABLE))
+		return UNFIT;
+	if (is_idle_call(p->number, p->args))
+		return in & ATTACH_IN_LOADER ? IDLE_IN_LOADER : main_thread ? IDLE_MAIN : IDLE;
+	if (in & ATTACH_IN_LOADER)
+		return UNFIT;
+	if (is_futex_wait(p->number, p->args))
+		return main_thread ? WAITS_MAIN : WAITS;
+	if (p->number >= 0 || in & ATTACH_IN_LIBC || attach_in(&b->l->text, p->pc) ||
+	    attach_in(&b->l->vdso, p->pc))
+		return UNFIT;
+	return COMPUTES;
+}
+
+/* Reads where a thread waits. A thread that doesn't wait gets the rank COMPUTES: it is looked at
+ * when it is stopped. */
+static void read_place(const struct borrow *b, pid_t tid, struct place *p)
+{
+	char name[64], text[256];
+
+	*p = (struct place) { .tid = tid, .rank = UNFIT, .number = -1 };
+	snprintf(name, sizeof(name), "task/%d/syscall", (int)tid);
+	if (attach_proc_read(b->s, name, text, sizeof(text)) <= 0)
+		return;
+	if (!strncmp(text, "running", 7) || !strncmp(text, "-1 ", 3))
+		p->rank = COMPUTES;
+	else if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &p->number, &p->args[0],
+			&p->args[1], &p->args[2], &p->args[3], &p->args[4], &p->args[5], &p->sp,
+			&p->pc) == 9)
+		p->rank = rank_of(b, p);
+}
+
+/* --- choice --------------------------------------------------------------- */
+
+/* Finds the best thread. Among threads of the rank COMPUTES, each attempt takes another one. */
+static int choose(const struct borrow *b, struct place *best)
+{
+	char path[64];
+	unsigned computing = 0;
+
+	best->rank = UNFIT;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)b->s->pid);
+	DIR *d = opendir(path);
+
+	if (!d)
+		return -ESRCH;
+	for (struct dirent *e; best->rank != IDLE && (e = readdir(d));) {
+		struct place p;
+
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		read_place(b, atoi(e->d_name), &p);
+		if (p.rank < best->rank || (p.rank == best->rank && p.rank == COMPUTES &&
+		    b->attempt % ++computing == 0))
+			*best = p;
+	}
+	closedir(d);
+	return 0;
+}
+
+/* Whether a futex wait lasts: it is no wait for a lock that is held shortly. */
+static bool lasts(const struct borrow *b, const struct place *p)
+{
+	struct place again;
+
+	nanosleep(&(struct timespec) { .tv_nsec = (long)FUTEX_NS }, NULL);
+	read_place(b, p->tid, &again);
+	return again.number == p->number && again.sp == p->sp && again.pc == p->pc &&
+	       !memcmp(again.args, p->args, sizeof(p->args));
+}
+
+static bool waits(const struct place *p)
+{
+	return p->rank == WAITS || p->rank == WAITS_MAIN;
+}
+
+/* --- the stopped thread --------------------------------------------------- */
+
+static bool at_syscall(const struct borrow *b, uint64_t rip)
+{
+	uint8_t code[ATTACH_SYSCALL_SIZE];
+
+	return !attach_mem_read(b->s, rip - sizeof(code), code, sizeof(code)) &&
+	       code[0] == 0x0f && code[1] == 0x05;
+}
+
+/* Whether the stopped thread can be borrowed. */
+static bool is_fit(const struct borrow *b, const struct place *chosen,
+		   const struct user_regs_struct *r)
+{
+	struct place p = {
+		.tid = chosen->tid, .number = (long)r->orig_rax,
+		.args = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 },
+		.sp = r->rsp, .pc = r->rip,
+	};
+
+	if (r->cs != USER_CODE || (p.number >= 0 && !at_syscall(b, r->rip)))
+		return false;
+	p.rank = rank_of(b, &p);
+	if (p.rank == UNFIT || (p.rank == IDLE_IN_LOADER && chosen->rank != IDLE_IN_LOADER))
+		return false;
+	/* a futex wait that began after the choice may be one for a lock of the allocator */
+	return !waits(&p) || (waits(chosen) && p.sp == chosen->sp);
+}
+
+void attach_borrow_undo(struct attach_remote *t)
+{
+	struct user_regs_struct r;
+
+	/* The kernel restarts most calls by itself. It would end epoll_wait and similar calls with
+	 * EINTR. Its own code for "restart, unless a handler runs" hides the stop from them, too. */
+	if (!t->running && !attach_remote_regs(t, &r) && (int64_t)r.orig_rax >= 0 &&
+	    (int64_t)r.rax == -EINTR) {
+		r.rax = (uint64_t)-ERESTARTNOHAND;
+		attach_remote_set_regs(t, &r);
+	}
+	attach_remote_release(t, STOP_NS);
+}
+
+/* Returns 0, or -EAGAIN if the thread has been released. */
+static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
+		      struct attach_state *state)
+{
+	int err = attach_remote_stop(t, p->tid, pb_now_ns() + STOP_NS);
+
+	if (err)
+		return err == -ESRCH ? -EAGAIN : err;
+	if (!attach_remote_save(t, state) && is_fit(b, p, &state->regs))
+		return 0;
+	attach_borrow_undo(t);
+	return -EAGAIN;
+}
+
+static int explain(struct attach_subject *s, int err, const struct place *p)
+{
+	if (err == -ESRCH)
+		return attach_say(s, ESRCH, "has ended");
+	if (err == -EPERM)
+		return attach_say(s, EPERM, "can't be traced: the kernel forbids it; try as root");
+	if (err == -ETIMEDOUT)
+		return attach_say(s, ETIMEDOUT, "can't be stopped, perhaps because it waits for a "
+				  "disk or is frozen; try again");
+	if (err != -EAGAIN)
+		return attach_say(s, -err, "can't be traced: %s", strerror(-err));
+	return attach_say(s, EAGAIN, "has no thread at a point where it can be interrupted safely; "
+			  "try again");
+}
+
+int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
+		  struct attach_state *state, uint64_t *stopped_ns)
+{
+	struct borrow b = { .s = s, .l = l };
+	uint64_t deadline = pb_now_ns() + TRY_NS;
+	struct place p;
+	int err;
+
+	for (;; b.attempt++) {
+		err = choose(&b, &p);
+		/* a thread that waits in the loader is the last resort, as words of earlier calls
+		 * may look like it */
+		if (!err && p.rank == IDLE_IN_LOADER && pb_now_ns() < deadline - TRY_NS / 2)
+			p.rank = UNFIT;
+		*stopped_ns = pb_now_ns();
+		if (!err)
+			err = p.rank == UNFIT || (waits(&p) && !lasts(&b, &p)) ? -EAGAIN : 0;
+		if (!err) {
+			*stopped_ns = pb_now_ns();
+			err = try_thread(&b, &p, t, state);
+		}
+		if (err != -EAGAIN || pb_now_ns() > deadline)
+			break;
+		nanosleep(&(struct timespec) { .tv_nsec = (long)PAUSE_NS }, NULL);
+		attach_maps_read(s);
+	}
+	return err ? explain(s, err, &p) : 0;
+}

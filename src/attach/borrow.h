@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Chooses the thread that calls pthread_create() for the injector, and stops it. The thread must
+ * hold none of the locks that pthread_create() takes (doc/design/attach.md). Context: the
+ * injector's thread.
+ */
+#ifndef PB_ATTACH_BORROW_H
+#define PB_ATTACH_BORROW_H
+#include "attach/libc_map.h"
+#include "attach/remote.h"
+#include "attach/subject.h"
+
+/* Stops a thread that can be borrowed, and saves its state. *stopped_ns is the time when the
+ * stopping began. Returns 0, or -errno with the user's line; then no thread is stopped. */
+int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
+		  struct attach_state *state, uint64_t *stopped_ns);
+/* Lets a thread go from its first stop. The program doesn't see that its system call was
+ * interrupted. */
+void attach_borrow_undo(struct attach_remote *t);
+#endif

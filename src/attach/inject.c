@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The sequence of an injection (doc/design/attach.md): check the process, borrow a thread for one
+ * pthread_create(), give it back, and let the new thread load the agent. Each step leaves the
+ * process in a state in which it can go on without the injector.
+ */
+#include "attach/inject.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <syscall.h>
+#include "abi/messages.h"
+#include "attach/borrow.h"
+#include "attach/fit.h"
+#include "attach/libc_map.h"
+#include "attach/remote.h"
+#include "attach/subject.h"
+#include "attach/way_back.h"
+
+#define SCRATCH_SIZE	(128u << 10)
+#define CREATE_NS	(2000 * ATTACH_MS)
+#define LOAD_NS		(10000 * ATTACH_MS)
+#define RELEASE_NS	(5000 * ATTACH_MS)
+#define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
+#define STRINGS_MAX	(2 * ATTACH_PATH + 32)
+
+struct injection {
+	struct attach_subject s;
+	struct attach_libc l;
+	struct attach_remote borrowed, thread;
+	struct attach_state state;	/* of the borrowed thread */
+	uint64_t scratch;
+	/* of the new thread */
+	struct user_regs_struct start;	/* its registers in the start routine */
+	struct attach_way way;
+	uint64_t session, agent, name;	/* strings on its stack */
+	uint64_t deadline;
+};
+
+static int say_gone(struct injection *j)
+{
+	return attach_say(&j->s, ESRCH, "ended, or started another program, while it was being "
+			  "attached");
+}
+
+/* --- the borrowed thread -------------------------------------------------- */
+
+static void set_call(struct user_regs_struct *r, uint64_t rip, uint64_t a, uint64_t b, uint64_t c)
+{
+	r->rip = rip;
+	r->rdi = a;
+	r->rsi = b;
+	r->rdx = c;
+	r->orig_rax = UINT64_MAX;
+	r->eflags &= ~FLAGS_OFF;
+}
+
+/* Makes the borrowed thread call mmap() or munmap() of the scratch memory. If the thread stands
+ * before a call, this call replaces it. */
+static int scratch_call(struct injection *j, long number, bool before_call, int64_t *result)
+{
+	struct user_regs_struct r = j->state.regs;
+	int err;
+
+	set_call(&r, j->l.call, j->scratch, SCRATCH_SIZE, PROT_READ | PROT_WRITE);
+	r.rax = (uint64_t)number;
+	if (before_call) {
+		r.rip += ATTACH_SYSCALL_SIZE;
+		r.orig_rax = (uint64_t)number;
+	}
+	r.r10 = MAP_PRIVATE | MAP_ANONYMOUS;
+	r.r8 = UINT64_MAX;
+	r.r9 = 0;
+	err = attach_remote_set_regs(&j->borrowed, &r);
+	return err ? err : attach_remote_finish(&j->borrowed, pb_now_ns() + CREATE_NS, result);
+}
+
+/* Gives the borrowed thread back after a system call that it made for the injector. */
+static void give_back_after_call(struct injection *j)
+{
+	struct user_regs_struct r;
+
+	attach_way_repeat(&j->state.regs, &r);
+	attach_remote_restore_mask(&j->borrowed, &j->state);
+	attach_remote_set_regs(&j->borrowed, &r);
+	attach_remote_release(&j->borrowed, RELEASE_NS);
+}
+
+/* Gives the borrowed thread back where pthread_create() has returned to. Until the registers are
+ * set, the way back holds. */
+static void give_back(struct injection *j)
+{
+	struct user_regs_struct r;
+
+	attach_way_resume(&j->state.regs, &r);
+	attach_remote_restore_mask(&j->borrowed, &j->state);
+	attach_remote_set_regs(&j->borrowed, &r);
+	attach_remote_release(&j->borrowed, RELEASE_NS);
+}
+
+static int map_scratch(struct injection *j)
+{
+	int64_t result = 0;
+	int err = attach_remote_set_mask(&j->borrowed, UINT64_MAX);
+
+	if (!err)
+		err = scratch_call(j, SYS_mmap, false, &result);
+	if (!err && !pb_sys_failed(result)) {
+		j->scratch = (uint64_t)result;
+		return 0;
+	}
+	give_back_after_call(j);
+	return err == -ESRCH ? say_gone(j) : err ?
+	       attach_say(&j->s, -err, "can't be traced: %s", strerror(-err)) :
+	       attach_say(&j->s, (int)-result, "has no memory left for the agent (%s); raise its "
+			  "limits", strerror((int)-result));
+}
+
+static int say_not_created(struct injection *j, int error)
+{
+	return attach_say(&j->s, error ? error : EAGAIN, "can't create a thread (%s); raise its "
+			  "limit of processes, or stop other processes of its user",
+			  strerror(error ? error : EAGAIN));
+}
+
+/* After a failure of pthread_create(). */
+static int undo_create(struct injection *j, int err, uint64_t number)
+{
+	int64_t result;
+
+	if (err == -ETIMEDOUT) {
+		attach_remote_release(&j->borrowed, RELEASE_NS);
+		return attach_say(&j->s, ETIMEDOUT, "took too long to create a thread; try again");
+	}
+	if (err)
+		return say_gone(j);
+	scratch_call(j, SYS_munmap, true, &result);
+	give_back_after_call(j);
+	return say_not_created(j, (int)number);
+}
+
+static int create_thread(struct injection *j)
+{
+	struct user_regs_struct r = j->state.regs;
+	struct attach_way way;
+	uint64_t number = 0;
+	int64_t result;
+	int err = attach_way_of_borrowed(&j->s, &j->l, &j->state, j->scratch + SCRATCH_SIZE, &way);
+
+	if (err) {
+		scratch_call(j, SYS_munmap, false, &result);
+		give_back_after_call(j);
+		return attach_say(&j->s, -err, "has memory that can't be written; start it with "
+				  "`patchbay record -- PROG' instead");
+	}
+	/* pthread_create(scratch, NULL, start, NULL) */
+	set_call(&r, j->l.pthread_create, j->scratch, 0, j->l.start);
+	r.rcx = 0;
+	r.rax = 0;
+	r.rsp = way.sp;
+	err = attach_remote_set_regs(&j->borrowed, &r);
+	if (!err)
+		err = attach_remote_run(&j->borrowed, j->l.call + ATTACH_SYSCALL_SIZE,
+					way.arrival_sp, pb_now_ns() + CREATE_NS, &number);
+	if (!err && j->borrowed.child)
+		give_back(j);
+	else
+		err = undo_create(j, err, number);
+	return err;
+}
+
+/* --- the new thread ------------------------------------------------------- */
+
+/* Waits until the thread is in its start routine, and lets it unmap the scratch memory. */
+static int start_thread(struct injection *j)
+{
+	struct user_regs_struct r;
+	uint64_t number;
+	int64_t result;
+	int err = attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline);
+
+	if (!err)
+		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0,
+					j->deadline, &number);
+	if (!err)
+		err = attach_remote_regs(&j->thread, &j->start);
+	if (err)
+		return err;
+	r = j->start;
+	r.orig_rax = SYS_munmap;
+	r.rdi = j->scratch;
+	r.rsi = SCRATCH_SIZE;
+	err = attach_remote_set_regs(&j->thread, &r);
+	return err ? err : attach_remote_finish(&j->thread, j->deadline, &result);
+}
+
+/* Appends a string to those on the thread's stack. Returns its address. */
+static uint64_t put(char *strings, size_t *at, uint64_t base, const char *text)
+{
+	size_t len = strlen(text) + 1, begin = *at;
+
+	memcpy(strings + begin, text, len);
+	*at += len;
+	return base + begin;
+}
+
+static int write_stack(struct injection *j)
+{
+	char strings[STRINGS_MAX] = "";
+	uint64_t base = (j->start.rsp - sizeof(strings) - 8) & ~15ull;
+	size_t at = 0;
+
+	j->agent = put(strings, &at, base, j->s.agent);
+	j->session = put(strings, &at, base, j->s.session);
+	j->name = put(strings, &at, base, "patchbay_attach");
+	int err = attach_mem_write(&j->s, base, strings, at);
+
+	return err ? err : attach_way_of_new(&j->s, &j->l, j->start.rsp, base, &j->way);
+}
+
+/* Makes the new thread call a function. */
+static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c,
+		uint64_t *result)
+{
+	struct user_regs_struct r = j->start;
+	int err;
+
+	set_call(&r, function, a, b, c);
+	r.rax = 0;
+	r.rsp = j->way.sp;
+	err = attach_remote_set_regs(&j->thread, &r);
+	return err ? err : attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE,
+					     j->way.arrival_sp, j->deadline, result);
+}
+
+/* After dlopen() or dlsym() has failed. */
+static int say_dlerror(struct injection *j)
+{
+	char text[512] = "";
+	uint64_t at = 0;
+	int err = call(j, j->l.dlerror, 0, 0, 0, &at);
+
+	if (err)
+		return err;
+	for (size_t i = 0; at && i < sizeof(text) - 1; i++)
+		if (attach_mem_read(&j->s, at + i, text + i, 1) || !text[i])
+			break;
+	text[sizeof(text) - 1] = 0;
+	if (strstr(text, "static TLS"))
+		return attach_say(&j->s, ENOMEM, "has no static TLS memory left for the agent; "
+				  "start it with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096");
+	return attach_say(&j->s, ELIBACC, "can't load the agent: %s", text[0] ? text : "no reason "
+			  "is known");
+}
+
+/* Loads the agent and starts it. Returns 0 or -errno; *said: with the user's line. */
+static int load(struct injection *j, bool *said)
+{
+	uint64_t handle, function, result;
+	int err = start_thread(j);
+
+	if (!err)
+		err = write_stack(j);
+	if (!err)
+		err = call(j, j->l.pthread_detach, j->start.fs_base, 0, 0, &result);
+	if (!err)
+		err = call(j, j->l.dlopen, j->agent, RTLD_NOW | RTLD_LOCAL, 0, &handle);
+	if (!err && handle)
+		err = call(j, j->l.dlsym, handle, j->name, 0, &function);
+	if (err)
+		return err;
+	if (!handle || !function) {
+		err = say_dlerror(j);
+		*said = err != -ESRCH && err != -ETIMEDOUT;
+		return err;
+	}
+	err = call(j, function, j->session, j->agent, PB_PROTOCOL, &result);
+	if (!err && (int)result < 0) {
+		*said = true;
+		err = attach_say(&j->s, -(int)result, "has loaded the agent, but the agent can't "
+				 "start: %s", strerror(-(int)result));
+	}
+	return err;
+}
+
+/* Lets the new thread return from its start routine. After a time-out it does so by itself. */
+static int end_thread(struct injection *j, int err, bool said)
+{
+	struct user_regs_struct r = j->start;
+
+	if (!j->thread.running && r.rsp) {
+		r.rax = 0;
+		r.orig_rax = UINT64_MAX;
+		attach_remote_set_regs(&j->thread, &r);
+	}
+	attach_remote_release(&j->thread, RELEASE_NS);
+	if (!err || said)
+		return err;
+	if (err == -ETIMEDOUT)
+		return attach_say(&j->s, ETIMEDOUT, "took longer than 10 s to load the agent, perhaps "
+				  "because it is loading another library; try again");
+	return err == -ESRCH ? say_gone(j) :
+	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static int inject(struct injection *j, struct pb_injected *out)
+{
+	uint64_t stopped;
+	bool said = false;
+	int err = attach_fit(&j->s);
+
+	if (!err)
+		err = attach_libc_find(&j->s, &j->l);
+	if (!err)
+		err = attach_borrow(&j->s, &j->l, &j->borrowed, &j->state, &stopped);
+	if (err)
+		return err;
+	out->borrowed = j->borrowed.tid;
+	err = map_scratch(j);
+	if (!err)
+		err = create_thread(j);
+	out->stop_ns = pb_now_ns() - stopped;
+	if (!j->borrowed.child)
+		return err;
+	j->deadline = pb_now_ns() + LOAD_NS;
+	if (err) {	/* the thread was created too late */
+		if (!attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline))
+			attach_remote_release(&j->thread, RELEASE_NS);
+		return err;
+	}
+	err = load(j, &said);
+	return end_thread(j, err, said);
+}
+
+int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
+{
+	struct injection j = { 0 };
+	uint64_t begin = pb_now_ns();
+
+	memset(out, 0, sizeof(*out));
+	if (size)
+		err[0] = 0;
+	attach_subject_init(&j.s, in->pid, err, size);
+	j.s.agent = in->agent;
+	j.s.session = in->session;
+	int ret = inject(&j, out);
+
+	attach_subject_free(&j.s);
+	out->total_ns = pb_now_ns() - begin;
+	return ret;
+}

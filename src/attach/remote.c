@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Stops, registers and waits of a traced thread (remote.h). waitpid() has no time limit, and a
+ * library may not use signals for one. So each wait polls: first it yields the processor, because
+ * most stops come within microseconds, and later it sleeps.
+ */
+#include "attach/remote.h"
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define YIELD_NS	(300 * 1000ull)
+#define SYSCALL_STOP	(SIGTRAP | 0x80)
+
+enum stop_kind { STOP_ENTRY, STOP_EXIT, STOP_TRAP, STOP_CLONE, STOP_SIGNAL };
+
+struct stop {
+	enum stop_kind kind;
+	int signal;		/* STOP_SIGNAL: to be delivered */
+	uint64_t ip, sp;	/* STOP_ENTRY */
+	int64_t result;		/* STOP_EXIT */
+	pid_t child;		/* STOP_CLONE */
+};
+
+/* glibc has an enum of the requests, the kernel has more of them. */
+static long request(int what, pid_t tid, uint64_t addr, void *data)
+{
+	return ptrace((enum __ptrace_request)what, tid, (void *)addr, data) < 0 ? -errno : 0;
+}
+
+/* --- waits ---------------------------------------------------------------- */
+
+static int wait_status(pid_t tid, uint64_t deadline, int *status)
+{
+	uint64_t begin = pb_now_ns(), now;
+	long sleep_ns = 50 * 1000;
+
+	for (;;) {
+		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+
+		if (got == tid)
+			return 0;
+		if (got < 0 && errno != EINTR)
+			return -ESRCH;
+		now = pb_now_ns();
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		if (now - begin < YIELD_NS) {
+			sched_yield();
+			continue;
+		}
+		nanosleep(&(struct timespec) { .tv_nsec = sleep_ns }, NULL);
+		if (sleep_ns < 2 * 1000 * 1000)
+			sleep_ns *= 2;
+	}
+}
+
+static int read_syscall_stop(pid_t tid, struct stop *s)
+{
+	struct __ptrace_syscall_info info = { 0 };
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) < 0)
+		return -errno;
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		s->kind = STOP_ENTRY;
+		s->ip = info.instruction_pointer;
+		s->sp = info.stack_pointer;
+	} else {
+		s->kind = STOP_EXIT;
+		s->result = info.exit.rval;
+	}
+	return 0;
+}
+
+static int wait_stop(struct attach_remote *t, uint64_t deadline, struct stop *s)
+{
+	unsigned long message;
+	int status, err = wait_status(t->tid, deadline, &status);
+
+	if (err)
+		return err;
+	if (!WIFSTOPPED(status))
+		return -ESRCH;
+	t->running = false;
+	t->signal = 0;
+	if (WSTOPSIG(status) == SYSCALL_STOP)
+		return read_syscall_stop(t->tid, s);
+	if (status >> 16 == PTRACE_EVENT_CLONE) {
+		s->kind = STOP_CLONE;
+		err = (int)request(PTRACE_GETEVENTMSG, t->tid, 0, &message);
+		s->child = err ? 0 : (pid_t)message;
+		return err;
+	}
+	/* a group stop is a trap, too: the thread goes on, and stops with the others when it is
+	 * released */
+	s->kind = status >> 16 ? STOP_TRAP : STOP_SIGNAL;
+	s->signal = t->signal = s->kind == STOP_SIGNAL ? WSTOPSIG(status) : 0;
+	return 0;
+}
+
+static int resume(struct attach_remote *t)
+{
+	long err = request(PTRACE_SYSCALL, t->tid, 0, (void *)(long)t->signal);
+
+	t->signal = 0;
+	if (!err)
+		t->running = true;
+	return (int)err;
+}
+
+static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
+{
+	struct stop s;
+	int err;
+
+	while (!(err = wait_stop(t, deadline, &s)) && s.kind != STOP_TRAP) {
+		if (s.kind == STOP_CLONE)
+			t->child = s.child;
+		err = resume(t);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+/* --- stop and release ----------------------------------------------------- */
+
+int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
+{
+	long err = request(PTRACE_SEIZE, tid, 0,
+			   (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
+
+	*t = (struct attach_remote) { .tid = tid, .running = true };
+	if (err)
+		return (int)err;
+	err = request(PTRACE_INTERRUPT, tid, 0, NULL);
+	return err ? (int)err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
+{
+	*t = (struct attach_remote) { .tid = tid, .running = true };
+	return wait_for_trap(t, deadline);
+}
+
+void attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
+{
+	if (!t->tid)
+		return;
+	if (t->running && (request(PTRACE_INTERRUPT, t->tid, 0, NULL) ||
+			   wait_for_trap(t, pb_now_ns() + patience_ns)))
+		return;
+	request(PTRACE_DETACH, t->tid, 0, (void *)(long)t->signal);
+	t->tid = 0;
+}
+
+/* --- state ---------------------------------------------------------------- */
+
+int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs)
+{
+	return (int)request(PTRACE_GETREGS, t->tid, 0, regs);
+}
+
+int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs)
+{
+	return (int)request(PTRACE_SETREGS, t->tid, 0, (void *)regs);
+}
+
+int attach_remote_set_mask(const struct attach_remote *t, uint64_t mask)
+{
+	return (int)request(PTRACE_SETSIGMASK, t->tid, sizeof(mask), &mask);
+}
+
+int attach_remote_save(const struct attach_remote *t, struct attach_state *state)
+{
+	struct iovec v = { state->xstate, sizeof(state->xstate) };
+	long err = request(PTRACE_GETREGS, t->tid, 0, &state->regs);
+
+	if (!err)
+		err = request(PTRACE_GETSIGMASK, t->tid, sizeof(state->mask), &state->mask);
+	if (!err)
+		err = request(PTRACE_GETREGSET, t->tid, NT_X86_XSTATE, &v);
+	state->xstate_size = v.iov_len;
+	return (int)err;
+}
+
+int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state)
+{
+	struct iovec v = { (void *)state->xstate, state->xstate_size };
+	long err = request(PTRACE_SETREGSET, t->tid, NT_X86_XSTATE, &v);
+
+	return err ? (int)err : attach_remote_set_mask(t, state->mask);
+}
+
+/* --- runs ----------------------------------------------------------------- */
+
+int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
+		      uint64_t *number)
+{
+	struct user_regs_struct regs;
+	struct stop s;
+	int err;
+
+	while (!(err = resume(t)) && !(err = wait_stop(t, deadline, &s))) {
+		if (s.kind == STOP_CLONE)
+			t->child = s.child;
+		if (s.kind != STOP_ENTRY || s.ip != ip || (s.sp != sp && sp))
+			continue;
+		/* PTRACE_GET_SYSCALL_INFO cuts the number to 32 bits */
+		err = attach_remote_regs(t, &regs);
+		*number = regs.orig_rax;
+		break;
+	}
+	return err;
+}
+
+int attach_remote_finish(struct attach_remote *t, uint64_t deadline, int64_t *result)
+{
+	struct stop s;
+	int err;
+
+	while (!(err = resume(t)) && !(err = wait_stop(t, deadline, &s)))
+		if (s.kind == STOP_EXIT) {
+			*result = s.result;
+			return 0;
+		}
+	return err;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One thread of another process, under ptrace: stopping it, its registers, and running it until it
+ * arrives at a place. Only PTRACE_SYSCALL stops are used, never a breakpoint or a single step,
+ * because their SIGTRAP resets the program's handler if the thread blocks SIGTRAP.
+ *
+ * Context: the thread that seized the other thread. Functions return 0 or -errno; -ESRCH means that
+ * the other thread has died, or has executed a new program.
+ */
+#ifndef PB_ATTACH_REMOTE_H
+#define PB_ATTACH_REMOTE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+#include "base/sys.h"
+
+#define ATTACH_MS 1000000ull
+#define ATTACH_XSTATE_MAX 16384
+
+struct attach_remote {
+	pid_t tid;
+	pid_t child;		/* a thread that this thread has created; traced, not yet waited for */
+	bool running;		/* it may not be in a ptrace stop */
+	int signal;		/* to deliver when it is resumed */
+};
+
+/* The state that a borrowed thread gets back. */
+struct attach_state {
+	struct user_regs_struct regs;
+	uint64_t mask;		/* of blocked signals; in a call like ppoll(), the mask after it */
+	size_t xstate_size;
+	uint8_t xstate[ATTACH_XSTATE_MAX] __attribute__((aligned(64)));
+};
+
+/* Seizes a running thread and stops it. If it isn't stopped until the time `deadline`, returns
+ * -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
+int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
+/* Waits for the first stop of a thread that was attached because its creator is traced. */
+int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
+/* Lets the thread go, from any state. A running thread is stopped first. */
+void attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
+
+int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);
+int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs);
+int attach_remote_set_mask(const struct attach_remote *t, uint64_t mask);
+int attach_remote_save(const struct attach_remote *t, struct attach_state *state);
+/* Restores all but the general registers. */
+int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state);
+
+/* Resumes the thread until it begins the system call whose instruction ends at `ip`, with the stack
+ * pointer `sp`. Stores the number of the call. The thread then stands before the call. */
+int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
+		      uint64_t *number);
+/* Resumes a thread that stands before a system call, or that is set to its instruction, until the
+ * call is done. Stores the result. */
+int attach_remote_finish(struct attach_remote *t, uint64_t deadline, int64_t *result);
+#endif
