@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <syscall.h>
 #include <time.h>
+#include "attach/fit.h"
 #include "attach/stack_scan.h"
 #include "attach/way_back.h"
 #include "base/base.h"
@@ -198,8 +199,9 @@ void attach_borrow_undo(struct attach_remote *t)
 {
 	struct user_regs_struct r;
 
-	/* The kernel restarts most calls by itself. It would end epoll_wait and similar calls with
-	 * EINTR. Its own code for "restart, unless a handler runs" hides the stop from them, too. */
+	/* The kernel restarts most calls by itself, but ends epoll_wait and similar calls with
+	 * EINTR. Its own code for "restart, unless a handler runs" hides the stop from them,
+	 * too. */
 	if (!t->running && !attach_remote_regs(t, &r) && (int64_t)r.orig_rax >= 0 &&
 	    (int64_t)r.rax == -EINTR) {
 		r.rax = (uint64_t)-ERESTARTNOHAND;
@@ -214,8 +216,13 @@ static int try_thread(const struct borrow *b, const struct place *p, struct atta
 {
 	int err = attach_remote_stop(t, p->tid, pb_now_ns() + STOP_NS);
 
+	if (err == -ESRCH) {
+		/* the thread has ended, or has executed a program and got another number */
+		attach_remote_release_exec(b->s->pid, STOP_NS);
+		return -EAGAIN;
+	}
 	if (err)
-		return err == -ESRCH ? -EAGAIN : err;
+		return err;
 	if (!attach_remote_save(t, state) && is_fit(b, p, &state->regs))
 		return 0;
 	attach_borrow_undo(t);
@@ -226,8 +233,10 @@ static int explain(struct attach_subject *s, int err, const struct place *p)
 {
 	if (err == -ESRCH)
 		return attach_say(s, ESRCH, "has ended");
-	if (err == -EPERM)
+	if (err == -EPERM && !attach_fit_thread(s, p->tid))
 		return attach_say(s, EPERM, "can't be traced: the kernel forbids it; try as root");
+	if (err == -EPERM)
+		return err;
 	if (err == -ETIMEDOUT)
 		return attach_say(s, ETIMEDOUT, "can't be stopped, perhaps because it waits for a "
 				  "disk or is frozen; try again");
@@ -254,6 +263,8 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 		*stopped_ns = pb_now_ns();
 		if (!err)
 			err = p.rank == UNFIT || (waits(&p) && !lasts(&b, &p)) ? -EAGAIN : 0;
+		if (!err && (err = attach_fit_thread(s, p.tid)))
+			return err;
 		if (!err) {
 			*stopped_ns = pb_now_ns();
 			err = try_thread(&b, &p, t, state);

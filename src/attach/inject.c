@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <syscall.h>
+#include <time.h>
 #include "abi/messages.h"
 #include "attach/borrow.h"
 #include "attach/fit.h"
@@ -19,10 +20,14 @@
 #include "attach/way_back.h"
 
 #define SCRATCH_SIZE	(128u << 10)
+#define START_NS	(100 * ATTACH_MS)
 #define CREATE_NS	(2000 * ATTACH_MS)
 #define LOAD_NS		(10000 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
+/* The only signal that the new thread doesn't block. setuid() and similar functions send it to all
+ * threads, and wait for them. */
+#define SIGNALS_OF_SETXID (1ull << (33 - 1))
 #define STRINGS_MAX	(2 * ATTACH_PATH + 32)
 
 struct injection {
@@ -180,6 +185,9 @@ static int start_thread(struct injection *j)
 	int64_t result;
 	int err = attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline);
 
+	/* it has inherited the mask of the borrowed thread */
+	if (!err)
+		err = attach_remote_set_mask(&j->thread, ~SIGNALS_OF_SETXID);
 	if (!err)
 		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0,
 					j->deadline, &number);
@@ -249,9 +257,10 @@ static int say_dlerror(struct injection *j)
 	text[sizeof(text) - 1] = 0;
 	if (strstr(text, "static TLS"))
 		return attach_say(&j->s, ENOMEM, "has no static TLS memory left for the agent; "
-				  "start it with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096");
-	return attach_say(&j->s, ELIBACC, "can't load the agent: %s", text[0] ? text : "no reason "
-			  "is known");
+				  "start it with GLIBC_TUNABLES="
+				  "glibc.rtld.optional_static_tls=4096");
+	return attach_say(&j->s, ELIBACC, "can't load the agent: %s",
+			  text[0] ? text : "no reason is known");
 }
 
 /* Loads the agent and starts it. Returns 0 or -errno; *said: with the user's line. */
@@ -298,22 +307,38 @@ static int end_thread(struct injection *j, int err, bool said)
 	if (!err || said)
 		return err;
 	if (err == -ETIMEDOUT)
-		return attach_say(&j->s, ETIMEDOUT, "took longer than 10 s to load the agent, perhaps "
-				  "because it is loading another library; try again");
+		return attach_say(&j->s, ETIMEDOUT, "took longer than 10 s to load the agent, "
+				  "perhaps because it is loading another library; try again");
 	return err == -ESRCH ? say_gone(j) :
 	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));
 }
 
 /* --- the whole ------------------------------------------------------------ */
 
+/* A process that has just executed a program has no libc yet, so it gets some time. */
+static int check(struct injection *j)
+{
+	uint64_t deadline = pb_now_ns() + START_NS;
+	int err;
+
+	for (;;) {
+		err = attach_fit(&j->s);
+		if (err)
+			return err;
+		err = attach_libc_find(&j->s, &j->l);
+		if (!err || pb_now_ns() > deadline)
+			return err;
+		attach_subject_free(&j->s);
+		nanosleep(&(struct timespec) { .tv_nsec = (long)(20 * ATTACH_MS) }, NULL);
+	}
+}
+
 static int inject(struct injection *j, struct pb_injected *out)
 {
 	uint64_t stopped;
 	bool said = false;
-	int err = attach_fit(&j->s);
+	int err = check(j);
 
-	if (!err)
-		err = attach_libc_find(&j->s, &j->l);
 	if (!err)
 		err = attach_borrow(&j->s, &j->l, &j->borrowed, &j->state, &stopped);
 	if (err)
@@ -348,6 +373,11 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	j.s.session = in->session;
 	int ret = inject(&j, out);
 
+	if (ret == -ESRCH)
+		attach_remote_release_exec(in->pid, RELEASE_NS);
+	/* whatever has failed because another image was there */
+	if (ret && j.s.mem >= 0 && attach_image_is_gone(&j.s))
+		ret = say_gone(&j);
 	attach_subject_free(&j.s);
 	out->total_ns = pb_now_ns() - begin;
 	return ret;

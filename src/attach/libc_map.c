@@ -58,11 +58,13 @@ static const struct attach_map *find_first(const struct attach_subject *s,
 	return NULL;
 }
 
-static bool is_musl(const struct attach_map *m)
+/* musl's loader is its libc. */
+static bool is_musl(const struct attach_map *loader)
 {
-	const char *name = base_name(m->path);
+	const char *name = base_name(loader->path);
 
-	return !strncmp(name, "ld-musl-", 8) || !strncmp(name, "libc.musl-", 10);
+	return !strncmp(name, "ld-musl-", 8) || !strncmp(name, "libc.musl-", 10) ||
+	       !strcmp(name, "libc.so");
 }
 
 static bool is_vdso(const struct attach_map *m)
@@ -145,7 +147,8 @@ static int open_libc(struct attach_subject *s, const struct attach_map *m, struc
 	if (strstr(m->path, DELETED) || fd == -ESTALE || fd == -ENOENT)
 		return attach_say(s, ESTALE, "runs with a libc that has been replaced on disk "
 				  "since it started; restart it, or attach as root");
-	return attach_say(s, -fd, "has a libc that can't be read (%s): %s", strerror(-fd), m->path);
+	return attach_say(s, -fd, "has a libc that can't be read (%s): %s", strerror(-fd),
+			  m->path);
 }
 
 /* --- symbols -------------------------------------------------------------- */
@@ -209,8 +212,8 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 	find_symbols(e, base, &l->text, w, pb_array_size(w));
 	l->start_main.end = l->start_main.start + size;
 	if (!l->dlopen || !l->pthread_create)
-		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 has "
-				  "no dlopen; start it with `patchbay record -- PROG' instead");
+		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 "
+				  "has no dlopen; start it with `patchbay record -- PROG' instead");
 	for (size_t i = 0; i < pb_array_size(w); i++)
 		if (!*w[i].addr)
 			return attach_say(s, ENOTSUP, "has a libc without %s; start the program "
@@ -263,7 +266,7 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 	struct pb_elf e;
 
 	memset(l, 0, sizeof(*l));
-	if (find_first(s, is_musl))
+	if (loader && is_musl(loader))
 		return attach_say(s, ENOTSUP, "uses musl, but only programs with glibc can be "
 				  "traced; link it with glibc");
 	if (!libc && !loader)

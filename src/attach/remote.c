@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define YIELD_NS	(300 * 1000ull)
 #define SYSCALL_STOP	(SIGTRAP | 0x80)
@@ -157,6 +160,31 @@ void attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
 		return;
 	request(PTRACE_DETACH, t->tid, 0, (void *)(long)t->signal);
 	t->tid = 0;
+}
+
+static bool is_ours(pid_t pid)
+{
+	char path[64], *line = NULL;
+	size_t cap = 0;
+	int tracer = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+
+	while (f && getline(&line, &cap, f) > 0 && sscanf(line, "TracerPid: %d", &tracer) != 1)
+		;
+	free(line);
+	if (f)
+		fclose(f);
+	return tracer == getpid();
+}
+
+void attach_remote_release_exec(pid_t pid, uint64_t patience_ns)
+{
+	struct attach_remote t = { .tid = pid, .running = true };
+
+	if (is_ours(pid))
+		attach_remote_release(&t, patience_ns);
 }
 
 /* --- state ---------------------------------------------------------------- */

@@ -21,7 +21,8 @@
 
 struct attach_remote {
 	pid_t tid;
-	pid_t child;		/* a thread that this thread has created; traced, not yet waited for */
+	pid_t child;		/* a thread that this thread has created. It is traced, too, but
+				 * nobody has waited for it yet */
 	bool running;		/* it may not be in a ptrace stop */
 	int signal;		/* to deliver when it is resumed */
 };
@@ -41,6 +42,10 @@ int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
 /* Lets the thread go, from any state. A running thread is stopped first. */
 void attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
+
+/* If a traced thread executes a program, it gets the number of the process, and nobody sees it
+ * under its own number any more. Releases the process, if this process still traces it. */
+void attach_remote_release_exec(pid_t pid, uint64_t patience_ns);
 
 int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);
 int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs);

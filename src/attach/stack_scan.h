@@ -16,5 +16,6 @@
 					 * calls of main(), start routines and callbacks */
 #define ATTACH_UNREADABLE	8
 
-unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l, uint64_t sp);
+unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l,
+			   uint64_t sp);
 #endif

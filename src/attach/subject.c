@@ -170,6 +170,23 @@ int attach_maps_read(struct attach_subject *s)
 	return err;
 }
 
+bool attach_image_is_gone(const struct attach_subject *s)
+{
+	char status[512];
+	uint8_t byte;
+
+	if (attach_proc_read(s, "status", status, sizeof(status)) <= 0)
+		return true;
+	const char *state = attach_proc_value(status, "State");
+
+	if (state && (*state == 'Z' || *state == 'X'))
+		return true;
+	for (size_t i = 0; s->mem >= 0 && i < s->nr_maps; i++)
+		if (s->maps[i].read && s->maps[i].path[0] == '/')
+			return attach_mem_read(s, s->maps[i].start, &byte, 1);
+	return false;
+}
+
 const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr)
 {
 	size_t at = pb_bisect(i, 0, s->nr_maps, s->maps[i].end <= addr);

@@ -56,5 +56,8 @@ int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *bu
 
 /* Reads the mappings again. Returns 0 or -errno. */
 int attach_maps_read(struct attach_subject *s);
+/* Whether the image is gone that the process had when its memory was opened: the process has ended,
+ * or has executed another program. */
+bool attach_image_is_gone(const struct attach_subject *s);
 const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr);
 #endif

@@ -39,7 +39,7 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
 	sigset_t mask;
 	int blocked = 0;
 
-	if (!strcmp(session, "refuse"))
+	if (strstr(session, "refuse"))
 		return -EPROTO;
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	for (int sig = 1; sig < 32; sig++)
