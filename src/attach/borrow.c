@@ -25,7 +25,6 @@
 #define FUTEX_NS	(5 * ATTACH_MS)		/* for which a futex wait must not change */
 #define PAUSE_NS	(3 * ATTACH_MS)
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
-#define ERESTARTNOHAND	514
 
 /* The lower, the better. */
 enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
@@ -197,15 +196,11 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 
 void attach_borrow_undo(struct attach_remote *t)
 {
-	struct user_regs_struct r;
+	struct user_regs_struct r, restart;
 
-	/* The kernel restarts most calls by itself, but ends epoll_wait and similar calls with
-	 * EINTR. Its own code for "restart, unless a handler runs" hides the stop from them,
-	 * too. */
-	if (!t->running && !attach_remote_regs(t, &r) && (int64_t)r.orig_rax >= 0 &&
-	    (int64_t)r.rax == -EINTR) {
-		r.rax = (uint64_t)-ERESTARTNOHAND;
-		attach_remote_set_regs(t, &r);
+	if (!t->running && !attach_remote_regs(t, &r)) {
+		attach_way_restart(&r, &restart);
+		attach_remote_set_regs(t, &restart);
 	}
 	attach_remote_release(t, STOP_NS);
 }

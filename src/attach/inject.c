@@ -81,26 +81,21 @@ static int scratch_call(struct injection *j, long number, bool before_call, int6
 	return err ? err : attach_remote_finish(&j->borrowed, pb_now_ns() + CREATE_NS, result);
 }
 
-/* Gives the borrowed thread back after a system call that it made for the injector. */
-static void give_back_after_call(struct injection *j)
-{
-	struct user_regs_struct r;
-
-	attach_way_repeat(&j->state.regs, &r);
-	attach_remote_restore_mask(&j->borrowed, &j->state);
-	attach_remote_set_regs(&j->borrowed, &r);
-	attach_remote_release(&j->borrowed, RELEASE_NS);
-}
-
-/* Gives the borrowed thread back where pthread_create() has returned to. Until the registers are
- * set, the way back holds. */
+/* Gives the borrowed thread back. Until its registers are set, the way back holds. */
 static void give_back(struct injection *j)
 {
 	struct user_regs_struct r;
 
-	attach_way_resume(&j->state.regs, &r);
-	attach_remote_restore_mask(&j->borrowed, &j->state);
-	attach_remote_set_regs(&j->borrowed, &r);
+	/* if the thread stands before the system call at which its way ends, it skips the call */
+	if (!attach_remote_regs(&j->borrowed, &r)) {
+		r.orig_rax = UINT64_MAX;
+		attach_remote_set_regs(&j->borrowed, &r);
+	}
+	attach_way_restart(&j->state.regs, &r);
+	if (!attach_remote_trap(&j->borrowed, pb_now_ns() + CREATE_NS)) {
+		attach_remote_restore_mask(&j->borrowed, &j->state);
+		attach_remote_set_regs(&j->borrowed, &r);
+	}
 	attach_remote_release(&j->borrowed, RELEASE_NS);
 }
 
@@ -115,7 +110,7 @@ static int map_scratch(struct injection *j)
 		j->scratch = (uint64_t)result;
 		return 0;
 	}
-	give_back_after_call(j);
+	give_back(j);
 	return err == -ESRCH ? say_gone(j) : err ?
 	       attach_say(&j->s, -err, "can't be traced: %s", strerror(-err)) :
 	       attach_say(&j->s, (int)-result, "has no memory left for the agent (%s); raise its "
@@ -141,7 +136,7 @@ static int undo_create(struct injection *j, int err, uint64_t number)
 	if (err)
 		return say_gone(j);
 	scratch_call(j, SYS_munmap, true, &result);
-	give_back_after_call(j);
+	give_back(j);
 	return say_not_created(j, (int)number);
 }
 
@@ -155,7 +150,7 @@ static int create_thread(struct injection *j)
 
 	if (err) {
 		scratch_call(j, SYS_munmap, false, &result);
-		give_back_after_call(j);
+		give_back(j);
 		return attach_say(&j->s, -err, "has memory that can't be written; start it with "
 				  "`patchbay record -- PROG' instead");
 	}

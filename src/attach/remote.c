@@ -106,14 +106,23 @@ static int wait_stop(struct attach_remote *t, uint64_t deadline, struct stop *s)
 	return 0;
 }
 
-static int resume(struct attach_remote *t)
+static int resume(struct attach_remote *t, int how)
 {
-	long err = request(PTRACE_SYSCALL, t->tid, 0, (void *)(long)t->signal);
+	long err = request(how, t->tid, 0, (void *)(long)t->signal);
 
 	t->signal = 0;
 	if (!err)
 		t->running = true;
 	return (int)err;
+}
+
+/* Asks the kernel for a trap. Each other stop cancels the request, so the thread is resumed without
+ * stops at system calls. */
+static int resume_to_trap(struct attach_remote *t)
+{
+	int err = (int)request(PTRACE_INTERRUPT, t->tid, 0, NULL);
+
+	return err ? err : resume(t, PTRACE_CONT);
 }
 
 static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
@@ -124,7 +133,7 @@ static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
 	while (!(err = wait_stop(t, deadline, &s)) && s.kind != STOP_TRAP) {
 		if (s.kind == STOP_CLONE)
 			t->child = s.child;
-		err = resume(t);
+		err = resume_to_trap(t);
 		if (err)
 			break;
 	}
@@ -143,6 +152,13 @@ int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
 		return (int)err;
 	err = request(PTRACE_INTERRUPT, tid, 0, NULL);
 	return err ? (int)err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_trap(struct attach_remote *t, uint64_t deadline)
+{
+	int err = resume_to_trap(t);
+
+	return err ? err : wait_for_trap(t, deadline);
 }
 
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
@@ -234,7 +250,7 @@ int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_
 	struct stop s;
 	int err;
 
-	while (!(err = resume(t)) && !(err = wait_stop(t, deadline, &s))) {
+	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
 		if (s.kind == STOP_CLONE)
 			t->child = s.child;
 		if (s.kind != STOP_ENTRY || s.ip != ip || (s.sp != sp && sp))
@@ -252,7 +268,7 @@ int attach_remote_finish(struct attach_remote *t, uint64_t deadline, int64_t *re
 	struct stop s;
 	int err;
 
-	while (!(err = resume(t)) && !(err = wait_stop(t, deadline, &s)))
+	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s)))
 		if (s.kind == STOP_EXIT) {
 			*result = s.result;
 			return 0;

@@ -40,6 +40,9 @@ struct attach_state {
 int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
 /* Waits for the first stop of a thread that was attached because its creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
+/* Brings a stopped thread to a stop like the first one, in which the kernel restarts an interrupted
+ * system call after the release. */
+int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
 /* Lets the thread go, from any state. A running thread is stopped first. */
 void attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
 

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ucontext.h>
-#include <syscall.h>
 #include "base/base.h"
 
 /* results that make the kernel restart a system call (include/linux/errno.h) */
@@ -43,52 +42,37 @@ struct sigframe {
 	siginfo_t info;
 };
 
-bool attach_way_interrupted(const struct user_regs_struct *saved)
+void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_struct *out)
 {
-	int64_t result = (int64_t)saved->rax;
+	*out = *saved;
+	/* The kernel restarts most calls by itself, but ends epoll_wait and similar calls with
+	 * EINTR. Its own code for "restart, unless a handler runs" hides the stop from them,
+	 * too. */
+	if ((int64_t)out->orig_rax >= 0 && (int64_t)out->rax == -EINTR)
+		out->rax = (uint64_t)-ERESTARTNOHAND;
+}
 
-	return (int64_t)saved->orig_rax >= 0 &&
+static bool is_restarted(const struct user_regs_struct *r)
+{
+	int64_t result = (int64_t)r->rax;
+
+	return (int64_t)r->orig_rax >= 0 &&
 	       (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
-		result == -ERESTART_RESTARTBLOCK || result == -EINTR);
+		result == -ERESTART_RESTARTBLOCK);
 }
 
-static uint64_t number_of_restart(const struct user_regs_struct *saved)
-{
-	return (int64_t)saved->rax == -ERESTART_RESTARTBLOCK ? SYS_restart_syscall :
-	       saved->orig_rax;
-}
-
-void attach_way_resume(const struct user_regs_struct *saved, struct user_regs_struct *out)
-{
-	*out = *saved;
-	if (attach_way_interrupted(saved)) {
-		out->orig_rax = number_of_restart(saved);
-		out->rax = (uint64_t)-ENOSYS;	/* as at the begin of each call */
-	} else {
-		out->orig_rax = UINT64_MAX;
-	}
-}
-
-void attach_way_repeat(const struct user_regs_struct *saved, struct user_regs_struct *out)
-{
-	*out = *saved;
-	out->orig_rax = UINT64_MAX;
-	if (attach_way_interrupted(saved)) {
-		out->rax = number_of_restart(saved);
-		out->rip -= ATTACH_SYSCALL_SIZE;
-	}
-}
-
-/* rt_sigreturn cancels a pending restart_syscall, so the call is made again with its original
- * number. */
+/* The registers in a signal frame. The thread makes its system call again, with its whole time-out,
+ * because rt_sigreturn cancels what the kernel keeps of the time-out. */
 static void fill_registers(struct ucontext_t *uc, const struct user_regs_struct *saved)
 {
 	struct user_regs_struct r;
 	long long *g = uc->uc_mcontext.gregs;
 
-	attach_way_repeat(saved, &r);
-	if (attach_way_interrupted(saved))
-		r.rax = saved->orig_rax;
+	attach_way_restart(saved, &r);
+	if (is_restarted(&r)) {
+		r.rax = r.orig_rax;
+		r.rip -= ATTACH_SYSCALL_SIZE;
+	}
 	g[REG_R8] = (long long)r.r8;
 	g[REG_R9] = (long long)r.r9;
 	g[REG_R10] = (long long)r.r10;

@@ -24,12 +24,7 @@ int attach_way_of_borrowed(const struct attach_subject *s, const struct attach_l
 int attach_way_of_new(const struct attach_subject *s, const struct attach_libc *l,
 		      uint64_t start_sp, uint64_t top, struct attach_way *way);
 
-/* The registers with which the interrupted thread goes on from a stop before a system call: the
- * kernel then makes the interrupted call again, or no call. */
-void attach_way_resume(const struct user_regs_struct *saved, struct user_regs_struct *out);
-/* The same for a thread that isn't before a system call: it executes the syscall instruction
- * again. */
-void attach_way_repeat(const struct user_regs_struct *saved, struct user_regs_struct *out);
-/* Whether the thread was interrupted in a system call that has not completed. */
-bool attach_way_interrupted(const struct user_regs_struct *saved);
+/* The registers with which a thread that was interrupted goes on from a stop by
+ * attach_remote_trap(): the kernel restarts its system call. */
+void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_struct *out);
 #endif
