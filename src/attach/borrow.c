@@ -22,7 +22,7 @@
 
 #define TRY_NS		(1500 * ATTACH_MS)
 #define STOP_NS		(5000 * ATTACH_MS)
-#define FUTEX_NS	(5 * ATTACH_MS)		/* for which a futex wait must not change */
+#define FUTEX_NS	(10 * ATTACH_MS)	/* for which a futex wait must last */
 #define PAUSE_NS	(3 * ATTACH_MS)
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
 
@@ -93,7 +93,7 @@ static enum rank rank_of(const struct borrow *b, const struct place *p)
 		return UNFIT;
 	if (is_idle_call(p->number, p->args))
 		return in & ATTACH_IN_LOADER ? IDLE_IN_LOADER : main_thread ? IDLE_MAIN : IDLE;
-	if (in & ATTACH_IN_LOADER)
+	if (in & (ATTACH_IN_LOADER | ATTACH_IN_LOCKING))
 		return UNFIT;
 	if (is_futex_wait(p->number, p->args))
 		return main_thread ? WAITS_MAIN : WAITS;
@@ -129,7 +129,7 @@ static int choose(const struct borrow *b, struct place *best)
 	char path[64];
 	unsigned computing = 0;
 
-	best->rank = UNFIT;
+	*best = (struct place) { .rank = UNFIT };
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)b->s->pid);
 	DIR *d = opendir(path);
 
@@ -149,15 +149,29 @@ static int choose(const struct borrow *b, struct place *best)
 	return 0;
 }
 
+/* How many times the thread has begun to wait. -1: unknown. */
+static long switches(const struct borrow *b, pid_t tid)
+{
+	char name[64], status[8192];
+	const char *value = NULL;
+
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	if (attach_proc_read(b->s, name, status, sizeof(status)) > 0)
+		value = attach_proc_value(status, "voluntary_ctxt_switches");
+	return value ? atol(value) : -1;
+}
+
 /* Whether a futex wait lasts: it is no wait for a lock that is held shortly. */
 static bool lasts(const struct borrow *b, const struct place *p)
 {
+	long before = switches(b, p->tid);
 	struct place again;
 
-	nanosleep(&(struct timespec) { .tv_nsec = (long)FUTEX_NS }, NULL);
 	read_place(b, p->tid, &again);
-	return again.number == p->number && again.sp == p->sp && again.pc == p->pc &&
-	       !memcmp(again.args, p->args, sizeof(p->args));
+	if (again.number != p->number || again.sp != p->sp)
+		return false;
+	nanosleep(&(struct timespec) { .tv_nsec = (long)FUTEX_NS }, NULL);
+	return before >= 0 && switches(b, p->tid) == before;
 }
 
 static bool waits(const struct place *p)
@@ -246,7 +260,7 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 {
 	struct borrow b = { .s = s, .l = l };
 	uint64_t deadline = pb_now_ns() + TRY_NS;
-	struct place p;
+	struct place p = { 0 };
 	int err;
 
 	for (;; b.attempt++) {

@@ -21,13 +21,14 @@
 
 #define SCRATCH_SIZE	(128u << 10)
 #define START_NS	(100 * ATTACH_MS)
-#define CREATE_NS	(2000 * ATTACH_MS)
-#define LOAD_NS		(10000 * ATTACH_MS)
+#define CREATE_NS	(10000 * ATTACH_MS)
+#define LOAD_NS		(20000 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
-/* The only signal that the new thread doesn't block. setuid() and similar functions send it to all
- * threads, and wait for them. */
-#define SIGNALS_OF_SETXID (1ull << (33 - 1))
+/* The only signal that the borrowed thread and the new one don't block. setuid() and similar
+ * functions send it to all threads. They wait for an answer, and meanwhile hold a lock that
+ * pthread_create() takes. */
+#define SIGNAL_OF_SETXID (1ull << (33 - 1))
 #define STRINGS_MAX	(2 * ATTACH_PATH + 32)
 
 struct injection {
@@ -78,7 +79,9 @@ static int scratch_call(struct injection *j, long number, bool before_call, int6
 	r.r8 = UINT64_MAX;
 	r.r9 = 0;
 	err = attach_remote_set_regs(&j->borrowed, &r);
-	return err ? err : attach_remote_finish(&j->borrowed, pb_now_ns() + CREATE_NS, result);
+	return err ? err : attach_remote_finish(&j->borrowed,
+					      before_call ? 0 : j->l.call + ATTACH_SYSCALL_SIZE,
+					      pb_now_ns() + CREATE_NS, result);
 }
 
 /* Gives the borrowed thread back. Until its registers are set, the way back holds. */
@@ -102,7 +105,7 @@ static void give_back(struct injection *j)
 static int map_scratch(struct injection *j)
 {
 	int64_t result = 0;
-	int err = attach_remote_set_mask(&j->borrowed, UINT64_MAX);
+	int err = attach_remote_set_mask(&j->borrowed, ~SIGNAL_OF_SETXID);
 
 	if (!err)
 		err = scratch_call(j, SYS_mmap, false, &result);
@@ -180,9 +183,6 @@ static int start_thread(struct injection *j)
 	int64_t result;
 	int err = attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline);
 
-	/* it has inherited the mask of the borrowed thread */
-	if (!err)
-		err = attach_remote_set_mask(&j->thread, ~SIGNALS_OF_SETXID);
 	if (!err)
 		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0,
 					j->deadline, &number);
@@ -195,7 +195,7 @@ static int start_thread(struct injection *j)
 	r.rdi = j->scratch;
 	r.rsi = SCRATCH_SIZE;
 	err = attach_remote_set_regs(&j->thread, &r);
-	return err ? err : attach_remote_finish(&j->thread, j->deadline, &result);
+	return err ? err : attach_remote_finish(&j->thread, 0, j->deadline, &result);
 }
 
 /* Appends a string to those on the thread's stack. Returns its address. */
@@ -302,7 +302,7 @@ static int end_thread(struct injection *j, int err, bool said)
 	if (!err || said)
 		return err;
 	if (err == -ETIMEDOUT)
-		return attach_say(&j->s, ETIMEDOUT, "took longer than 10 s to load the agent, "
+		return attach_say(&j->s, ETIMEDOUT, "took longer than 20 s to load the agent, "
 				  "perhaps because it is loading another library; try again");
 	return err == -ESRCH ? say_gone(j) :
 	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));

@@ -194,6 +194,24 @@ static void find_symbols(struct pb_elf *e, uint64_t base, const struct attach_ra
 	}
 }
 
+static void find_locking(struct attach_libc *l, struct pb_elf *e, uint64_t base)
+{
+	static const char *const names[] = {
+		"setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid",
+		"setresgid", "setgroups", "fork", "malloc", "calloc", "realloc", "free",
+		"memalign", "aligned_alloc", "posix_memalign", "pthread_create", "dl_iterate_phdr",
+	};
+	struct wanted w[pb_array_size(names)];
+	uint64_t sizes[pb_array_size(names)] = { 0 };
+
+	_Static_assert(pb_array_size(names) <= ATTACH_LOCKING, "no room for the functions");
+	for (size_t i = 0; i < pb_array_size(names); i++)
+		w[i] = (struct wanted) { names[i], &l->locking[i].start, &sizes[i] };
+	find_symbols(e, base, &l->text, w, pb_array_size(w));
+	for (size_t i = 0; i < pb_array_size(names); i++)
+		l->locking[i].end = l->locking[i].start + sizes[i];
+}
+
 /* Returns 0, or -errno with the user's line. */
 static int find_functions(struct attach_subject *s, struct attach_libc *l, struct pb_elf *e,
 			  uint64_t base)
@@ -211,6 +229,7 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 
 	find_symbols(e, base, &l->text, w, pb_array_size(w));
 	l->start_main.end = l->start_main.start + size;
+	find_locking(l, e, base);
 	if (!l->dlopen || !l->pthread_create)
 		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 "
 				  "has no dlopen; start it with `patchbay record -- PROG' instead");

@@ -14,6 +14,8 @@ struct attach_range {
 	uint64_t start, end;
 };
 
+#define ATTACH_LOCKING 24
+
 struct attach_libc {
 	/* functions */
 	uint64_t pthread_create, pthread_detach, dlopen, dlsym, dlerror;
@@ -26,6 +28,8 @@ struct attach_libc {
 	/* where threads are not borrowed */
 	struct attach_range text, loader, vdso;
 	struct attach_range start_main;	/* __libc_start_main(), which calls main() */
+	struct attach_range locking[ATTACH_LOCKING]; /* functions that may wait while they hold a
+						      * lock that pthread_create() takes */
 };
 
 /* The size of a syscall instruction. */

@@ -263,15 +263,19 @@ int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_
 	return err;
 }
 
-int attach_remote_finish(struct attach_remote *t, uint64_t deadline, int64_t *result)
+int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline, int64_t *result)
 {
+	bool begun = !ip;
 	struct stop s;
 	int err;
 
-	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s)))
-		if (s.kind == STOP_EXIT) {
+	/* a signal handler may make calls of its own before */
+	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
+		begun |= s.kind == STOP_ENTRY && s.ip == ip;
+		if (begun && s.kind == STOP_EXIT) {
 			*result = s.result;
 			return 0;
 		}
+	}
 	return err;
 }

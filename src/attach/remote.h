@@ -61,7 +61,8 @@ int attach_remote_restore_mask(const struct attach_remote *t, const struct attac
  * pointer `sp`. Stores the number of the call. The thread then stands before the call. */
 int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
 		      uint64_t *number);
-/* Resumes a thread that stands before a system call, or that is set to its instruction, until the
- * call is done. Stores the result. */
-int attach_remote_finish(struct attach_remote *t, uint64_t deadline, int64_t *result);
+/* Resumes the thread until it has made the system call whose instruction ends at `ip`. If ip is 0,
+ * the thread stands before the call. Stores the result. */
+int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline,
+			 int64_t *result);
 #endif

@@ -51,9 +51,13 @@ static unsigned look_at(const struct attach_subject *s, const struct attach_libc
 		return ATTACH_IN_HANDLER;
 	if (attach_in(&l->loader, word))
 		return call_before(s, word) != CALL_NONE ? ATTACH_IN_LOADER : 0;
-	if (attach_in(&l->text, word) && !attach_in(&l->start_main, word))
-		return call_before(s, word) == CALL_DIRECT ? ATTACH_IN_LIBC : 0;
-	return 0;
+	if (!attach_in(&l->text, word) || attach_in(&l->start_main, word) ||
+	    call_before(s, word) != CALL_DIRECT)
+		return 0;
+	for (size_t i = 0; i < ATTACH_LOCKING; i++)
+		if (attach_in(&l->locking[i], word))
+			return ATTACH_IN_LIBC | ATTACH_IN_LOCKING;
+	return ATTACH_IN_LIBC;
 }
 
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l, uint64_t sp)

@@ -14,7 +14,9 @@
 #define ATTACH_IN_HANDLER	2	/* a signal handler is on the stack */
 #define ATTACH_IN_LIBC		4	/* a call inside libc is on the stack, other than libc's
 					 * calls of main(), start routines and callbacks */
-#define ATTACH_UNREADABLE	8
+#define ATTACH_IN_LOCKING	8	/* a call of a function of attach_libc.locking is on the
+					 * stack */
+#define ATTACH_UNREADABLE	16
 
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l,
 			   uint64_t sp);
