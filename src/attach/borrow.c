@@ -1,339 +1,287 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread that waits in a system call, and that the kernel can let wait on afterwards, holds none
- * of libc's locks that pthread_create() needs. Such a thread is stopped, and calls mmap() and
- * pthread_create() on the new memory. Then it gets its registers back, and the kernel restarts its
- * system call.
- *
- * pthread_create() returns into the code by which handlers return (rt_sigreturn), with a signal
- * frame on the scratch stack that holds the thread's own state. We stop the thread before that
- * call, and restore the state ourselves. But if this process dies meanwhile, the thread takes its
- * state from the frame, and goes on.
+ * Chooses the thread to borrow (borrow.h). First all threads are compared by what /proc shows of
+ * them, and none is disturbed. Then the best one is stopped, and looked at again, because it may
+ * have gone on meanwhile. If it is no longer fit, it is released, and the choice begins anew.
  */
-#include <asm/sigcontext.h>
+#include "attach/borrow.h"
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <syscall.h>
 #include <time.h>
-#include <ucontext.h>
-#include <unistd.h>
-
-#include "attach/borrow.h"
-#include "attach/fitness.h"
+#include "attach/fit.h"
+#include "attach/stack_scan.h"
+#include "attach/way_back.h"
 #include "base/base.h"
 
-#define STOP_NS		20000000ull	/* how long a thread may take to stop */
-#define CALL_NS		2000000000ull	/* how long mmap() or pthread_create() may take */
-#define TRIES		200
-#define TRY_NAP_NS	5000000
-#define STACK_WORDS	1024		/* how far a stack is searched for the loader's code */
-#define RESTART_FIRST	512		/* ERESTARTSYS ... ERESTART_RESTARTBLOCK */
-#define RESTART_LAST	516
-#define MAX_THREADS	4096
+#define TRY_NS		(1500 * ATTACH_MS)
+#define STOP_NS		(5000 * ATTACH_MS)
+#define FUTEX_NS	(10 * ATTACH_MS)	/* for which a futex wait must last */
+#define PAUSE_NS	(3 * ATTACH_MS)
+#define USER_CODE	0x33			/* the code segment of 64-bit programs */
 
-/* The system calls in which a thread is borrowed. The first ones are those of idle threads. */
-static const long calls[] = {
-	SYS_epoll_wait, SYS_epoll_pwait, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6,
-	SYS_accept, SYS_accept4, SYS_rt_sigtimedwait, SYS_pause, SYS_clock_nanosleep,
-	SYS_nanosleep, SYS_wait4, SYS_waitid, SYS_read, SYS_recvfrom, SYS_recvmsg, SYS_futex,
-};
+/* The lower, the better. */
+enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
 
-/* Returns the call's place in the list, or -1. */
-static int rank_of(long nr)
-{
-	for (size_t i = 0; i < pb_array_size(calls); i++)
-		if (calls[i] == nr)
-			return (int)i;
-	return -1;
-}
-
-/* ---- which thread ------------------------------------------------------------ */
-
-/* Where a thread is. nr: its system call; -1: none. */
 struct place {
-	long nr;
-	uint64_t sp, pc;
+	pid_t tid;
+	enum rank rank;
+	long number;		/* of the system call; -1: none */
+	uint64_t args[6], sp, pc;
 };
 
-/* False: the thread runs, or is gone. */
-static bool where_is(pid_t pid, pid_t tid, struct place *p)
+struct borrow {
+	struct attach_subject *s;
+	const struct attach_libc *l;
+	unsigned attempt;
+};
+
+/* --- where a thread is ---------------------------------------------------- */
+
+static bool is_idle_call(long number, const uint64_t args[6])
 {
-	char path[64], text[256];
-	unsigned long a[6];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	bool ok = fgets(text, sizeof(text), f) &&
-		  sscanf(text, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &p->nr, &a[0], &a[1], &a[2],
-			 &a[3], &a[4], &a[5], &p->sp, &p->pc) == 9;
-	fclose(f);
-	return ok;
-}
-
-/* Whether the thread may be in the middle of the dynamic loader's work. */
-static bool in_loader(int mem, const struct pb_libc *l, const struct place *p)
-{
-	uint64_t stack[STACK_WORDS];
-	ssize_t n = pread(mem, stack, sizeof(stack), (off_t)p->sp);
-
-	if (pb_range_holds(&l->loader, p->pc))
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_read:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_pause:
+	case SYS_rt_sigtimedwait:
 		return true;
-	if (p->nr != SYS_futex)
+	/* a receive that waits for all bytes returns fewer if it is interrupted */
+	case SYS_recvfrom:
+		return !(args[3] & MSG_WAITALL);
+	case SYS_recvmsg:
+		return !(args[2] & MSG_WAITALL);
+	default:
 		return false;
-	for (ssize_t i = 0; i < n / 8; i++)
-		if (pb_range_holds(&l->loader, stack[i]))
-			return true;
-	return false;
+	}
 }
 
-struct candidates {
-	struct { pid_t tid; int rank; } list[MAX_THREADS];
-	unsigned nr;
-};
-
-static int compare(const void *a, const void *b)
+static bool is_futex_wait(long number, const uint64_t args[6])
 {
-	const int *x = a, *y = b;	/* {tid, rank} */
+	int op = (int)args[1] & FUTEX_CMD_MASK;
 
-	return x[1] != y[1] ? x[1] - y[1] : y[0] - x[0];
+	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
 }
 
-/* Lists the threads that can be borrowed, the best first. The main thread is the last of its
- * rank. */
-static int list_candidates(pid_t pid, int mem, const struct pb_libc *l, struct candidates *c)
+static enum rank rank_of(const struct borrow *b, const struct place *p)
 {
-	char path[40];
-	struct dirent *e;
+	bool main_thread = p->tid == b->s->pid;
+	unsigned in;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *dir = opendir(path);
-	if (!dir)
+	if (attach_in(&b->l->loader, p->pc))
+		return UNFIT;
+	in = attach_stack_scan(b->s, b->l, p->sp);
+	if (in & (ATTACH_IN_HANDLER | ATTACH_UNREADABLE))
+		return UNFIT;
+	if (is_idle_call(p->number, p->args))
+		return in & ATTACH_IN_LOADER ? IDLE_IN_LOADER : main_thread ? IDLE_MAIN : IDLE;
+	if (in & (ATTACH_IN_LOADER | ATTACH_IN_LOCKING))
+		return UNFIT;
+	if (is_futex_wait(p->number, p->args))
+		return main_thread ? WAITS_MAIN : WAITS;
+	if (p->number >= 0 || in & ATTACH_IN_LIBC || attach_in(&b->l->text, p->pc) ||
+	    attach_in(&b->l->vdso, p->pc))
+		return UNFIT;
+	return COMPUTES;
+}
+
+/* Reads where a thread waits. A thread that doesn't wait gets the rank COMPUTES: it is looked at
+ * when it is stopped. */
+static void read_place(const struct borrow *b, pid_t tid, struct place *p)
+{
+	char name[64], text[256];
+
+	*p = (struct place) { .tid = tid, .rank = UNFIT, .number = -1 };
+	snprintf(name, sizeof(name), "task/%d/syscall", (int)tid);
+	if (attach_proc_read(b->s, name, text, sizeof(text)) <= 0)
+		return;
+	if (!strncmp(text, "running", 7) || !strncmp(text, "-1 ", 3))
+		p->rank = COMPUTES;
+	else if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &p->number, &p->args[0],
+			&p->args[1], &p->args[2], &p->args[3], &p->args[4], &p->args[5], &p->sp,
+			&p->pc) == 9)
+		p->rank = rank_of(b, p);
+}
+
+/* --- choice --------------------------------------------------------------- */
+
+/* Finds the best thread. Among threads of the rank COMPUTES, each attempt takes another one. */
+static int choose(const struct borrow *b, struct place *best)
+{
+	char path[64];
+	unsigned computing = 0;
+
+	*best = (struct place) { .rank = UNFIT };
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)b->s->pid);
+	DIR *d = opendir(path);
+
+	if (!d)
 		return -ESRCH;
-	c->nr = 0;
-	while ((e = readdir(dir)) && c->nr < MAX_THREADS) {
-		pid_t tid = atoi(e->d_name);
+	for (struct dirent *e; best->rank != IDLE && (e = readdir(d));) {
 		struct place p;
 
-		if (tid <= 0 || !where_is(pid, tid, &p) || rank_of(p.nr) < 0 ||
-		    in_loader(mem, l, &p))
+		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
-		c->list[c->nr].tid = tid;
-		c->list[c->nr++].rank = rank_of(p.nr);
+		read_place(b, atoi(e->d_name), &p);
+		if (p.rank < best->rank || (p.rank == best->rank && p.rank == COMPUTES &&
+		    b->attempt % ++computing == 0))
+			*best = p;
 	}
-	closedir(dir);
-	qsort(c->list, c->nr, sizeof(c->list[0]), compare);
+	closedir(d);
 	return 0;
 }
 
-/* Whether the stopped thread still waits in such a call, and no signal is about to end the
- * wait. */
-static bool may_borrow(const struct pb_remote *r, const struct user_regs_struct *regs)
+/* How many times the thread has begun to wait. -1: unknown. */
+static long switches(const struct borrow *b, pid_t tid)
 {
-	struct pb_status s;
-	int64_t error = -(int64_t)regs->rax;
+	char name[64], status[8192];
+	const char *value = NULL;
 
-	return rank_of((long)regs->orig_rax) >= 0 &&
-	       (error == EINTR || (error >= RESTART_FIRST && error <= RESTART_LAST)) &&
-	       !pb_status_read(r->pid, r->tid, &s) && !(s.pending & ~s.blocked);
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	if (attach_proc_read(b->s, name, status, sizeof(status)) > 0)
+		value = attach_proc_value(status, "voluntary_ctxt_switches");
+	return value ? atol(value) : -1;
 }
 
-/* ---- calls in the borrowed thread ----------------------------------------------- */
-
-/* Lets the thread run until it enters (or leaves) a system call. */
-static int to_syscall(const struct pb_remote *r, pid_t *made)
+/* Whether a futex wait lasts: it is no wait for a lock that is held shortly. */
+static bool lasts(const struct borrow *b, const struct place *p)
 {
-	enum pb_remote_event event;
-	uint64_t value;
+	long before = switches(b, p->tid);
+	struct place again;
 
-	for (int signal = 0;;) {
-		int ret = pb_remote_go(r, PTRACE_SYSCALL, signal);
-
-		if (!ret)
-			ret = pb_remote_wait(r, CALL_NS, &event, &value);
-		if (ret || event == PB_REMOTE_SYSCALL)
-			return ret;
-		if (event == PB_REMOTE_CLONE && made)
-			*made = (pid_t)value;
-		/* all signals are blocked, so this one is a fault */
-		if (event == PB_REMOTE_SIGNAL)
-			return -EFAULT;
-		signal = 0;
-	}
+	read_place(b, p->tid, &again);
+	if (again.number != p->number || again.sp != p->sp)
+		return false;
+	nanosleep(&(struct timespec) { .tv_nsec = (long)FUTEX_NS }, NULL);
+	return before >= 0 && switches(b, p->tid) == before;
 }
 
-static int map_scratch(const struct pb_remote *r, const struct pb_libc *l,
-		       const struct user_regs_struct *saved, uint64_t *scratch)
+static bool waits(const struct place *p)
 {
-	struct user_regs_struct regs = *saved;
-
-	regs.orig_rax = ~0ull;
-	regs.rip = l->call;
-	regs.rax = SYS_mmap;
-	regs.rdi = 0;
-	regs.rsi = PB_SCRATCH;
-	regs.rdx = PROT_READ | PROT_WRITE;
-	regs.r10 = MAP_PRIVATE | MAP_ANONYMOUS;
-	regs.r8 = ~0ull;
-	regs.r9 = 0;
-	int ret = pb_remote_set_regs(r, &regs);
-	for (int i = 0; i < 2 && !ret; i++)	/* the call's entry and its exit */
-		ret = to_syscall(r, NULL);
-	if (!ret)
-		ret = pb_remote_get_regs(r, &regs);
-	*scratch = regs.rax;
-	return ret ? ret : (int64_t)regs.rax < 0 && (int64_t)regs.rax > -4096 ? (int)regs.rax : 0;
+	return p->rank == WAITS || p->rank == WAITS_MAIN;
 }
 
-/* Fills a signal frame's context with the thread's state. The interrupted system call is made
- * again. */
-static void fill_context(ucontext_t *uc, const struct pb_remote_state *s)
+/* --- the stopped thread --------------------------------------------------- */
+
+static bool at_syscall(const struct borrow *b, uint64_t rip)
 {
-	const struct user_regs_struct *g = &s->regs;
-	greg_t *r = uc->uc_mcontext.gregs;
-	const unsigned long long values[][2] = {
-		{ REG_R8, g->r8 }, { REG_R9, g->r9 }, { REG_R10, g->r10 }, { REG_R11, g->r11 },
-		{ REG_R12, g->r12 }, { REG_R13, g->r13 }, { REG_R14, g->r14 }, { REG_R15, g->r15 },
-		{ REG_RDI, g->rdi }, { REG_RSI, g->rsi }, { REG_RBP, g->rbp }, { REG_RBX, g->rbx },
-		{ REG_RDX, g->rdx }, { REG_RAX, g->orig_rax }, { REG_RCX, g->rcx },
-		{ REG_RSP, g->rsp }, { REG_RIP, g->rip - 2 }, { REG_EFL, g->eflags },
-		{ REG_CSGSFS, 0x002b000000000033ull },
+	uint8_t code[ATTACH_SYSCALL_SIZE];
+
+	return !attach_mem_read(b->s, rip - sizeof(code), code, sizeof(code)) &&
+	       code[0] == 0x0f && code[1] == 0x05;
+}
+
+/* Whether the stopped thread can be borrowed. */
+static bool is_fit(const struct borrow *b, const struct place *chosen,
+		   const struct user_regs_struct *r)
+{
+	struct place p = {
+		.tid = chosen->tid, .number = (long)r->orig_rax,
+		.args = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 },
+		.sp = r->rsp, .pc = r->rip,
 	};
 
-	for (size_t i = 0; i < pb_array_size(values); i++)
-		r[values[i][0]] = (greg_t)values[i][1];
-	memcpy(&uc->uc_sigmask, &s->mask, sizeof(s->mask));
-	/* with invalid flags, the kernel leaves the thread's alternate stack as it is */
-	uc->uc_stack.ss_flags = 0xffff;
+	if (r->cs != USER_CODE || (p.number >= 0 && !at_syscall(b, r->rip)))
+		return false;
+	p.rank = rank_of(b, &p);
+	if (p.rank == UNFIT || (p.rank == IDLE_IN_LOADER && chosen->rank != IDLE_IN_LOADER))
+		return false;
+	/* a futex wait that began after the choice may be one for a lock of the allocator */
+	return !waits(&p) || (waits(chosen) && p.sp == chosen->sp);
 }
 
-/* Runs pthread_create(&id, NULL, getpid, NULL). The new thread begins with getpid(): it makes one
- * system call, at which it can be stopped, and would return and end if nobody stopped it. */
-static int make_thread(const struct pb_remote *r, const struct pb_libc *l,
-		       const struct pb_remote_state *s, struct pb_borrowed *b)
+void attach_borrow_undo(struct attach_remote *t)
 {
-	struct { uint64_t restore; ucontext_t uc; } frame = { .restore = l->restore };
-	uint64_t sp = ((b->scratch + PB_SCRATCH - sizeof(frame) - 1024) & ~15ul) - 8;
-	struct user_regs_struct regs = s->regs;
+	struct user_regs_struct r, restart;
 
-	fill_context(&frame.uc, s);
-	int ret = pb_remote_write(r, sp, &frame, sizeof(frame));
-	regs.orig_rax = ~0ull;
-	regs.rip = l->pthread_create;
-	regs.rsp = sp;
-	regs.rdi = b->scratch;
-	regs.rsi = 0;
-	regs.rdx = l->getpid;
-	regs.rcx = 0;
-	regs.rax = 0;
-	regs.eflags &= ~0x400ull;	/* the direction flag */
-	if (!ret)
-		ret = pb_remote_set_regs(r, &regs);
-	do {
-		ret = ret ? ret : to_syscall(r, &b->tid);
-		if (!ret)
-			ret = pb_remote_get_regs(r, &regs);
-	} while (!ret && !(regs.orig_rax == SYS_rt_sigreturn && regs.rip == l->restore + 9));
-	if (ret)
-		return ret;
-	/* the thread is about to make the call rt_sigreturn: it makes none instead */
-	regs.orig_rax = ~0ull;
-	ret = pb_remote_set_regs(r, &regs);
-	if (!ret && b->tid)
-		ret = pb_remote_read(r, b->scratch, &b->id, sizeof(b->id));
-	return ret ? ret : b->tid ? 0 : -EAGAIN;
-}
-
-/* Takes the thread to a stop at which the kernel looks whether a system call is to be restarted,
- * and gives it its state back. */
-static int give_back(const struct pb_remote *r, const struct pb_remote_state *s)
-{
-	enum pb_remote_event event;
-	uint64_t value;
-	int ret = 0;
-
-	do {
-		if (ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
-			ret = -errno;
-		if (!ret)
-			ret = pb_remote_go(r, PTRACE_CONT, 0);
-		if (!ret)
-			ret = pb_remote_wait(r, CALL_NS, &event, &value);
-	} while (!ret && event != PB_REMOTE_TRAP);
-	if (!ret)
-		ret = pb_remote_restore(r, s);
-	pb_remote_release(r);
-	return ret;
-}
-
-static int use(const struct pb_remote *r, const struct pb_libc *l, struct pb_remote_state *s,
-	       struct pb_borrowed *b, const char **why)
-{
-	int ret = pb_remote_set_mask(r, ~0ull);
-
-	if (!ret)
-		ret = map_scratch(r, l, &s->regs, &b->scratch);
-	if (ret)
-		*why = "has no memory left for another mapping";
-	if (!ret) {
-		ret = make_thread(r, l, s, b);
-		if (ret)
-			*why = "can't make another thread (RLIMIT_NPROC, pids.max, or memory)";
+	if (!t->running && !attach_remote_regs(t, &r)) {
+		attach_way_restart(&r, &restart);
+		attach_remote_set_regs(t, &restart);
 	}
-	int back = give_back(r, s);
-	return ret ? ret : back;
+	attach_remote_release(t, STOP_NS);
 }
 
-/* Tries one thread. -EAGAIN: it can't be borrowed now. */
-static int try(struct pb_remote *r, const struct pb_libc *l, struct pb_remote_state *s,
-	       struct pb_borrowed *b, const char **why)
+/* Returns 0, or -EAGAIN if the thread has been released. */
+static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
+		      struct attach_state *state)
 {
-	uint64_t begun = pb_remote_now();
-	int ret = pb_remote_stop(r, STOP_NS);
+	int err = attach_remote_stop(t, p->tid, pb_now_ns() + STOP_NS);
 
-	if (ret)
-		return ret == -EPERM ? ret : -EAGAIN;
-	ret = pb_remote_save(r, s);
-	if (ret || !may_borrow(r, &s->regs)) {
-		pb_remote_release(r);
+	if (err == -ESRCH) {
+		/* the thread has ended, or has executed a program and got another number */
+		attach_remote_release_exec(b->s->pid, STOP_NS);
 		return -EAGAIN;
 	}
-	b->from = r->tid;
-	ret = use(r, l, s, b, why);
-	b->stop_ns = pb_remote_now() - begun;
-	return ret == -EAGAIN ? -ENOMEM : ret;
+	if (err)
+		return err;
+	if (!attach_remote_save(t, state) && is_fit(b, p, &state->regs))
+		return 0;
+	attach_borrow_undo(t);
+	return -EAGAIN;
 }
 
-int pb_borrow(pid_t pid, int mem, const struct pb_libc *l, struct pb_borrowed *b, const char **why)
+static int explain(struct attach_subject *s, int err, const struct place *p)
 {
-	struct pb_remote_state *s = calloc(1, sizeof(*s));
-	struct candidates *c = calloc(1, sizeof(*c));
-	const struct timespec nap = { 0, TRY_NAP_NS };
-	int ret = s && c ? -EAGAIN : -ENOMEM;
+	if (err == -ESRCH)
+		return attach_say(s, ESRCH, "has ended");
+	if (err == -EPERM && !attach_fit_thread(s, p->tid))
+		return attach_say(s, EPERM, "can't be traced: the kernel forbids it; try as root");
+	if (err == -EPERM)
+		return err;
+	if (err == -ETIMEDOUT)
+		return attach_say(s, ETIMEDOUT, "can't be stopped, perhaps because it waits for a "
+				  "disk or is frozen; try again");
+	if (err != -EAGAIN)
+		return attach_say(s, -err, "can't be traced: %s", strerror(-err));
+	return attach_say(s, EAGAIN, "has no thread at a point where it can be interrupted safely; "
+			  "try again");
+}
 
-	*b = (struct pb_borrowed){ 0 };
-	*why = "none of its threads waits in a system call in which it can be borrowed; try again";
-	for (int i = 0; i < TRIES && ret == -EAGAIN; i++) {
-		ret = list_candidates(pid, mem, l, c);
-		for (unsigned k = 0; k < c->nr && (!ret || ret == -EAGAIN) && !b->tid; k++) {
-			struct pb_remote r = { .pid = pid, .tid = c->list[k].tid, .mem = mem };
+int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
+		  struct attach_state *state, uint64_t *stopped_ns)
+{
+	struct borrow b = { .s = s, .l = l };
+	uint64_t deadline = pb_now_ns() + TRY_NS;
+	struct place p = { 0 };
+	int err;
 
-			ret = try(&r, l, s, b, why);
+	for (;; b.attempt++) {
+		err = choose(&b, &p);
+		/* a thread that waits in the loader is the last resort, as words of earlier calls
+		 * may look like it */
+		if (!err && p.rank == IDLE_IN_LOADER && pb_now_ns() < deadline - TRY_NS / 2)
+			p.rank = UNFIT;
+		*stopped_ns = pb_now_ns();
+		if (!err)
+			err = p.rank == UNFIT || (waits(&p) && !lasts(&b, &p)) ? -EAGAIN : 0;
+		if (!err && (err = attach_fit_thread(s, p.tid)))
+			return err;
+		if (!err) {
+			*stopped_ns = pb_now_ns();
+			err = try_thread(&b, &p, t, state);
 		}
-		if (!ret && !b->tid)
-			ret = -EAGAIN;
-		if (ret == -EAGAIN)
-			nanosleep(&nap, NULL);
+		if (err != -EAGAIN || pb_now_ns() > deadline)
+			break;
+		nanosleep(&(struct timespec) { .tv_nsec = (long)PAUSE_NS }, NULL);
+		attach_maps_read(s);
 	}
-	if (ret == -ESRCH)
-		*why = "has ended meanwhile";
-	free(s);
-	free(c);
-	return ret;
+	return err ? explain(s, err, &p) : 0;
 }

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Borrows a thread of the process, for one call of pthread_create(). Context: as inject.h. */
+/*
+ * Chooses the thread that calls pthread_create() for the injector, and stops it. The thread must
+ * hold none of the locks that pthread_create() takes (doc/design/attach.md). Context: the
+ * injector's thread.
+ */
 #ifndef PB_ATTACH_BORROW_H
 #define PB_ATTACH_BORROW_H
-#include "attach/libc.h"
+#include "attach/libc_map.h"
 #include "attach/remote.h"
+#include "attach/subject.h"
 
-#define PB_SCRATCH	(64ul << 10)	/* bytes of the scratch memory */
-
-/* A new thread of the process, which is stopped at its beginning, and the memory that it may use.
- * All signals are blocked in it. */
-struct pb_borrowed {
-	pid_t from;		/* the thread that was borrowed */
-	pid_t tid;		/* the new thread */
-	uint64_t id;		/* its pthread_t */
-	uint64_t scratch;
-	uint64_t stop_ns;	/* how long the borrowed thread was stopped */
-};
-
-/* Makes the new thread. The thread that was borrowed runs on as if nothing had happened. Returns 0,
- * or -errno with the reason in *why (as in fitness.h). */
-int pb_borrow(pid_t pid, int mem, const struct pb_libc *l, struct pb_borrowed *b,
-	      const char **why);
+/* Stops a thread that can be borrowed, and saves its state. *stopped_ns is the time when the
+ * stopping began. Returns 0, or -errno with the user's line; then no thread is stopped. */
+int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
+		  struct attach_state *state, uint64_t *stopped_ns);
+/* Lets a thread go from its first stop. The program doesn't see that its system call was
+ * interrupted. */
+void attach_borrow_undo(struct attach_remote *t);
 #endif

@@ -1,287 +1,379 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The steps of an injection. A new thread of the process, which borrow.c has made, calls dlopen()
- * and the agent's patchbay_attach(). No other thread is stopped meanwhile, so each lock that
- * dlopen() needs becomes free.
- *
- * Each call returns to the instructions "syscall; ret" of getpid(), where the thread is stopped: at
- * the entry of the call, the call's number is the result of the function. If nobody traces the
- * thread any more, the system call with such a number does nothing, or fails, and the thread
- * returns into libc and ends.
+ * The sequence of an injection (doc/design/attach.md): check the process, borrow a thread for one
+ * pthread_create(), give it back, and let the new thread load the agent. Each step leaves the
+ * process in a state in which it can go on without the injector.
  */
+#include "attach/inject.h"
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include <sys/mman.h>
+#include <syscall.h>
+#include <time.h>
 #include "abi/messages.h"
 #include "attach/borrow.h"
-#include "attach/inject.h"
-#include "attach/fitness.h"
-#include "base/clean_text.h"
+#include "attach/fit.h"
+#include "attach/libc_map.h"
+#include "attach/remote.h"
+#include "attach/subject.h"
+#include "attach/way_back.h"
 
-#define CALL_NS		10000000000ull	/* how long a function of the new thread may take */
-#define MAX_PATH_LEN	4096
-#define AGENT_AT	4096		/* places in the scratch memory */
-#define SESSION_AT	8192
-#define NAME_AT		12288
+#define SCRATCH_SIZE	(128u << 10)
+#define START_NS	(100 * ATTACH_MS)
+#define CREATE_NS	(10000 * ATTACH_MS)
+#define LOAD_NS		(20000 * ATTACH_MS)
+#define RELEASE_NS	(5000 * ATTACH_MS)
+#define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
+/* The only signal that the borrowed thread and the new one don't block. setuid() and similar
+ * functions send it to all threads. They wait for an answer, and meanwhile hold a lock that
+ * pthread_create() takes. */
+#define SIGNAL_OF_SETXID (1ull << (33 - 1))
+#define STRINGS_MAX	(2 * ATTACH_PATH + 32)
 
 struct injection {
-	const struct pb_inject *in;
-	struct pb_status status;
-	struct pb_libc libc;
-	struct pb_borrowed b;
-	struct pb_remote r;		/* the new thread */
-	uint64_t rsp;			/* its stack at its beginning, with the return address into
-					 * libc */
-	bool at_call;			/* it is stopped at the entry of a system call of ours */
-	char why[512];
+	struct attach_subject s;
+	struct attach_libc l;
+	struct attach_remote borrowed, thread;
+	struct attach_state state;	/* of the borrowed thread */
+	uint64_t scratch;
+	/* of the new thread */
+	struct user_regs_struct start;	/* its registers in the start routine */
+	struct attach_way way;
+	uint64_t session, agent, name;	/* strings on its stack */
+	uint64_t deadline;
 };
 
-static int fail(struct injection *i, int ret, const char *fmt, ...)
+static int say_gone(struct injection *j)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(i->why, sizeof(i->why), fmt, ap);
-	va_end(ap);
-	return ret;
+	return attach_say(&j->s, ESRCH, "ended, or started another program, while it was being "
+			  "attached");
 }
 
-/* Lets the new thread run until it is about to make a system call with the instruction at
- * libc.call. */
-static int to_call(struct injection *i, struct user_regs_struct *regs)
-{
-	enum pb_remote_event event;
-	uint64_t value;
-	int ret;
+/* --- the borrowed thread -------------------------------------------------- */
 
-	i->at_call = false;
-	do {
-		ret = pb_remote_go(&i->r, PTRACE_SYSCALL, 0);
-		if (!ret)
-			ret = pb_remote_wait(&i->r, CALL_NS, &event, &value);
-		if (!ret && event == PB_REMOTE_SIGNAL)
-			return fail(i, -EFAULT, "got signal %d while it loaded the agent",
-				    (int)value);
-		if (!ret)
-			ret = pb_remote_get_regs(&i->r, regs);
-	} while (!ret && !(event == PB_REMOTE_SYSCALL && regs->rip == i->libc.call + 2 &&
-			   (int64_t)regs->rax == -ENOSYS));
-	if (ret == -ETIMEDOUT)
-		return fail(i, ret, "doesn't load the agent: another thread holds a lock of the "
-			    "dynamic loader");
-	i->at_call = !ret;
-	return ret ? fail(i, -ESRCH, "has ended meanwhile") : 0;
+static void set_call(struct user_regs_struct *r, uint64_t rip, uint64_t a, uint64_t b, uint64_t c)
+{
+	r->rip = rip;
+	r->rdi = a;
+	r->rsi = b;
+	r->rdx = c;
+	r->orig_rax = UINT64_MAX;
+	r->eflags &= ~FLAGS_OFF;
 }
 
-/* Calls a function in the new thread, which is about to make a system call. */
-static int call(struct injection *i, uint64_t function, const uint64_t args[3], uint64_t *result)
+/* Makes the borrowed thread call mmap() or munmap() of the scratch memory. If the thread stands
+ * before a call, this call replaces it. */
+static int scratch_call(struct injection *j, long number, bool before_call, int64_t *result)
 {
-	/* call's "syscall; ret" returns to its own ret, which returns into libc */
-	const uint64_t returns[2] = { i->libc.call, i->libc.call + 2 };
-	struct user_regs_struct regs;
-	int ret = pb_remote_get_regs(&i->r, &regs);
+	struct user_regs_struct r = j->state.regs;
+	int err;
 
-	regs.orig_rax = ~0ull;
-	regs.rip = function;
-	regs.rsp = i->rsp - sizeof(returns);
-	regs.rdi = args[0];
-	regs.rsi = args[1];
-	regs.rdx = args[2];
-	regs.rax = 0;
-	regs.eflags &= ~0x400ull;	/* the direction flag */
-	if (!ret)
-		ret = pb_remote_write(&i->r, regs.rsp, returns, sizeof(returns));
-	if (!ret)
-		ret = pb_remote_set_regs(&i->r, &regs);
-	if (ret)
-		return fail(i, -ESRCH, "has ended meanwhile");
-	ret = to_call(i, &regs);
-	*result = regs.orig_rax;
-	return ret;
-}
-
-/* Lets go a thread that waits for a lock in dlopen(). When it has the lock, it loads the agent,
- * returns and ends. The scratch memory stays. */
-static void let_go(struct injection *i)
-{
-	enum pb_remote_event event;
-	uint64_t value;
-
-	ptrace(PTRACE_INTERRUPT, i->r.tid, NULL, NULL);
-	if (!pb_remote_wait(&i->r, CALL_NS, &event, &value))
-		pb_remote_release(&i->r);
-}
-
-/* Lets the new thread go: it unmaps the scratch memory, returns into libc, and ends. */
-static void finish(struct injection *i)
-{
-	struct user_regs_struct regs;
-
-	if (pb_remote_get_regs(&i->r, &regs) || !i->rsp) {
-		let_go(i);
-		return;
+	set_call(&r, j->l.call, j->scratch, SCRATCH_SIZE, PROT_READ | PROT_WRITE);
+	r.rax = (uint64_t)number;
+	if (before_call) {
+		r.rip += ATTACH_SYSCALL_SIZE;
+		r.orig_rax = (uint64_t)number;
 	}
-	/* at the entry of a system call, this is the call; elsewhere, the call is made anew */
-	regs.orig_rax = i->at_call ? SYS_munmap : ~0ull;
-	regs.rip = i->at_call ? i->libc.call + 2 : i->libc.call;
-	regs.rax = SYS_munmap;
-	regs.rdi = i->b.scratch;
-	regs.rsi = PB_SCRATCH;
-	regs.rsp = i->rsp;
-	pb_remote_set_regs(&i->r, &regs);
-	ptrace(PTRACE_DETACH, i->r.tid, NULL, NULL);
+	r.r10 = MAP_PRIVATE | MAP_ANONYMOUS;
+	r.r8 = UINT64_MAX;
+	r.r9 = 0;
+	err = attach_remote_set_regs(&j->borrowed, &r);
+	return err ? err : attach_remote_finish(&j->borrowed,
+					      before_call ? 0 : j->l.call + ATTACH_SYSCALL_SIZE,
+					      pb_now_ns() + CREATE_NS, result);
 }
 
-static int put_string(struct injection *i, uint64_t at, const char *text)
+/* Gives the borrowed thread back. Until its registers are set, the way back holds. */
+static void give_back(struct injection *j)
 {
-	return pb_remote_write(&i->r, i->b.scratch + at, text, strlen(text) + 1);
-}
+	struct user_regs_struct r;
 
-/* Explains a failed dlopen() with the loader's own words. */
-static int explain(struct injection *i)
-{
-	char text[300] = "";
-	uint64_t at = 0;
-
-	if (!call(i, i->libc.dlerror, (const uint64_t[3]){ 0 }, &at) && at)
-		pb_remote_read_string(&i->r, at, text, sizeof(text));
-	pb_text_clean(text, '?', 0);
-	if (strstr(text, "static TLS"))
-		return fail(i, -ENOMEM, "has no room for the agent's thread-local variables; start "
-			    "it with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2048");
-	return fail(i, -ELIBACC, "can't load the agent: %s", *text ? text : "no reason was given");
-}
-
-static int start_agent(struct injection *i, uint64_t handle)
-{
-	uint64_t base = i->b.scratch, function, result;
-	int ret = call(i, i->libc.dlsym, (const uint64_t[3]){ handle, base + NAME_AT }, &function);
-
-	if (ret)
-		return ret;
-	if (!function)
-		return fail(i, -EPROTO, "has an agent of another version of Patchbay");
-	ret = call(i, function, (const uint64_t[3]){ base + SESSION_AT, base + AGENT_AT,
-						     PB_PROTOCOL }, &result);
-	if (ret)
-		return ret;
-	switch ((int)result) {
-	case 0:
-		return 0;
-	case -EBUSY:
-		return fail(i, -EBUSY, "is traced by Patchbay already; see `patchbay ps'");
-	case -EALREADY:
-		return fail(i, -EBUSY, "was started by `patchbay record'; its agent can't be "
-			    "attached again");
-	case -EPROTO:
-		return fail(i, -EPROTO, "has an agent of another version of Patchbay");
+	/* if the thread stands before the system call at which its way ends, it skips the call */
+	if (!attach_remote_regs(&j->borrowed, &r)) {
+		r.orig_rax = UINT64_MAX;
+		attach_remote_set_regs(&j->borrowed, &r);
 	}
-	return fail(i, (int)result, "can't start the agent: %s", strerror(-(int)result));
+	attach_way_restart(&j->state.regs, &r);
+	if (!attach_remote_trap(&j->borrowed, pb_now_ns() + CREATE_NS)) {
+		attach_remote_restore_mask(&j->borrowed, &j->state);
+		attach_remote_set_regs(&j->borrowed, &r);
+	}
+	attach_remote_release(&j->borrowed, RELEASE_NS);
 }
 
-static int load_agent(struct injection *i)
+static int map_scratch(struct injection *j)
 {
-	uint64_t base = i->b.scratch, handle, ignored;
-	struct user_regs_struct regs;
-	int ret = to_call(i, &regs);
+	int64_t result = 0;
+	int err = attach_remote_set_mask(&j->borrowed, ~SIGNAL_OF_SETXID);
 
-	if (ret)
-		return ret;
-	i->rsp = regs.rsp;
-	if (put_string(i, AGENT_AT, i->in->agent) || put_string(i, SESSION_AT, i->in->session) ||
-	    put_string(i, NAME_AT, "patchbay_attach"))
-		return fail(i, -ESRCH, "has ended meanwhile");
-	ret = call(i, i->libc.pthread_detach, (const uint64_t[3]){ i->b.id }, &ignored);
-	if (!ret)
-		ret = call(i, i->libc.dlopen,
-			   (const uint64_t[3]){ base + AGENT_AT, RTLD_NOW | RTLD_LOCAL }, &handle);
-	if (!ret)
-		ret = handle ? start_agent(i, handle) : explain(i);
-	return ret;
-}
-
-/* The new thread is stopped before its first instruction. */
-static int wait_for_thread(struct injection *i)
-{
-	enum pb_remote_event event;
-	uint64_t value;
-
-	i->r.tid = i->b.tid;
-	if (pb_remote_wait(&i->r, CALL_NS, &event, &value))
-		return fail(i, -ESRCH, "has ended meanwhile");
-	/* the agent's own thread isn't traced */
-	ptrace(PTRACE_SETOPTIONS, i->r.tid, NULL, (void *)PTRACE_O_TRACESYSGOOD);
-	return 0;
-}
-
-static int inject(struct injection *i)
-{
-	const char *why = NULL;
-	int ret = pb_libc_find(&i->libc, i->in->pid, i->r.mem, &why);
-
-	if (!ret)
-		ret = pb_borrow(i->in->pid, i->r.mem, &i->libc, &i->b, &why);
-	if (ret == -EPERM)
-		pb_target_forbidden(i->in->pid, i->why, sizeof(i->why));
-	else if (ret)
-		fail(i, ret, "%s", why ? why : strerror(-ret));
-	if (ret)
-		return ret;
-	ret = wait_for_thread(i);
-	if (!ret)
-		ret = load_agent(i);
-	if (ret != -ESRCH)
-		finish(i);
-	return ret;
-}
-
-static int open_memory(struct injection *i)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)i->in->pid);
-	i->r.mem = open(path, O_RDWR | O_CLOEXEC);
-	if (i->r.mem >= 0)
+	if (!err)
+		err = scratch_call(j, SYS_mmap, false, &result);
+	if (!err && !pb_sys_failed(result)) {
+		j->scratch = (uint64_t)result;
 		return 0;
-	int ret = errno == EACCES ? -EPERM : -errno;
-	if (ret == -EPERM)
-		pb_target_forbidden(i->in->pid, i->why, sizeof(i->why));
+	}
+	give_back(j);
+	return err == -ESRCH ? say_gone(j) : err ?
+	       attach_say(&j->s, -err, "can't be traced: %s", strerror(-err)) :
+	       attach_say(&j->s, (int)-result, "has no memory left for the agent (%s); raise its "
+			  "limits", strerror((int)-result));
+}
+
+static int say_not_created(struct injection *j, int error)
+{
+	return attach_say(&j->s, error ? error : EAGAIN, "can't create a thread (%s); raise its "
+			  "limit of processes, or stop other processes of its user",
+			  strerror(error ? error : EAGAIN));
+}
+
+/* After a failure of pthread_create(). */
+static int undo_create(struct injection *j, int err, uint64_t number)
+{
+	int64_t result;
+
+	if (err == -ETIMEDOUT) {
+		attach_remote_release(&j->borrowed, RELEASE_NS);
+		return attach_say(&j->s, ETIMEDOUT, "took too long to create a thread; try again");
+	}
+	if (err)
+		return say_gone(j);
+	scratch_call(j, SYS_munmap, true, &result);
+	give_back(j);
+	return say_not_created(j, (int)number);
+}
+
+static int create_thread(struct injection *j)
+{
+	struct user_regs_struct r = j->state.regs;
+	struct attach_way way;
+	uint64_t number = 0;
+	int64_t result;
+	int err = attach_way_of_borrowed(&j->s, &j->l, &j->state, j->scratch + SCRATCH_SIZE, &way);
+
+	if (err) {
+		scratch_call(j, SYS_munmap, false, &result);
+		give_back(j);
+		return attach_say(&j->s, -err, "has memory that can't be written; start it with "
+				  "`patchbay record -- PROG' instead");
+	}
+	/* pthread_create(scratch, NULL, start, NULL) */
+	set_call(&r, j->l.pthread_create, j->scratch, 0, j->l.start);
+	r.rcx = 0;
+	r.rax = 0;
+	r.rsp = way.sp;
+	err = attach_remote_set_regs(&j->borrowed, &r);
+	if (!err)
+		err = attach_remote_run(&j->borrowed, j->l.call + ATTACH_SYSCALL_SIZE,
+					way.arrival_sp, pb_now_ns() + CREATE_NS, &number);
+	if (!err && j->borrowed.child)
+		give_back(j);
 	else
-		fail(i, ret, "%s", strerror(-ret));
-	return ret;
+		err = undo_create(j, err, number);
+	return err;
+}
+
+/* --- the new thread ------------------------------------------------------- */
+
+/* Waits until the thread is in its start routine, and lets it unmap the scratch memory. */
+static int start_thread(struct injection *j)
+{
+	struct user_regs_struct r;
+	uint64_t number;
+	int64_t result;
+	int err = attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline);
+
+	if (!err)
+		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0,
+					j->deadline, &number);
+	if (!err)
+		err = attach_remote_regs(&j->thread, &j->start);
+	if (err)
+		return err;
+	r = j->start;
+	r.orig_rax = SYS_munmap;
+	r.rdi = j->scratch;
+	r.rsi = SCRATCH_SIZE;
+	err = attach_remote_set_regs(&j->thread, &r);
+	return err ? err : attach_remote_finish(&j->thread, 0, j->deadline, &result);
+}
+
+/* Appends a string to those on the thread's stack. Returns its address. */
+static uint64_t put(char *strings, size_t *at, uint64_t base, const char *text)
+{
+	size_t len = strlen(text) + 1, begin = *at;
+
+	memcpy(strings + begin, text, len);
+	*at += len;
+	return base + begin;
+}
+
+static int write_stack(struct injection *j)
+{
+	char strings[STRINGS_MAX] = "";
+	uint64_t base = (j->start.rsp - sizeof(strings) - 8) & ~15ull;
+	size_t at = 0;
+
+	j->agent = put(strings, &at, base, j->s.agent);
+	j->session = put(strings, &at, base, j->s.session);
+	j->name = put(strings, &at, base, "patchbay_attach");
+	int err = attach_mem_write(&j->s, base, strings, at);
+
+	return err ? err : attach_way_of_new(&j->s, &j->l, j->start.rsp, base, &j->way);
+}
+
+/* Makes the new thread call a function. */
+static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c,
+		uint64_t *result)
+{
+	struct user_regs_struct r = j->start;
+	int err;
+
+	set_call(&r, function, a, b, c);
+	r.rax = 0;
+	r.rsp = j->way.sp;
+	err = attach_remote_set_regs(&j->thread, &r);
+	return err ? err : attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE,
+					     j->way.arrival_sp, j->deadline, result);
+}
+
+/* After dlopen() or dlsym() has failed. */
+static int say_dlerror(struct injection *j)
+{
+	char text[512] = "";
+	uint64_t at = 0;
+	int err = call(j, j->l.dlerror, 0, 0, 0, &at);
+
+	if (err)
+		return err;
+	for (size_t i = 0; at && i < sizeof(text) - 1; i++)
+		if (attach_mem_read(&j->s, at + i, text + i, 1) || !text[i])
+			break;
+	text[sizeof(text) - 1] = 0;
+	if (strstr(text, "static TLS"))
+		return attach_say(&j->s, ENOMEM, "has no static TLS memory left for the agent; "
+				  "start it with GLIBC_TUNABLES="
+				  "glibc.rtld.optional_static_tls=4096");
+	return attach_say(&j->s, ELIBACC, "can't load the agent: %s",
+			  text[0] ? text : "no reason is known");
+}
+
+/* Loads the agent and starts it. Returns 0 or -errno; *said: with the user's line. */
+static int load(struct injection *j, bool *said)
+{
+	uint64_t handle, function, result;
+	int err = start_thread(j);
+
+	if (!err)
+		err = write_stack(j);
+	if (!err)
+		err = call(j, j->l.pthread_detach, j->start.fs_base, 0, 0, &result);
+	if (!err)
+		err = call(j, j->l.dlopen, j->agent, RTLD_NOW | RTLD_LOCAL, 0, &handle);
+	if (!err && handle)
+		err = call(j, j->l.dlsym, handle, j->name, 0, &function);
+	if (err)
+		return err;
+	if (!handle || !function) {
+		err = say_dlerror(j);
+		*said = err != -ESRCH && err != -ETIMEDOUT;
+		return err;
+	}
+	err = call(j, function, j->session, j->agent, PB_PROTOCOL, &result);
+	if (!err && (int)result < 0) {
+		*said = true;
+		err = attach_say(&j->s, -(int)result, "has loaded the agent, but the agent can't "
+				 "start: %s", strerror(-(int)result));
+	}
+	return err;
+}
+
+/* Lets the new thread return from its start routine. After a time-out it does so by itself. */
+static int end_thread(struct injection *j, int err, bool said)
+{
+	struct user_regs_struct r = j->start;
+
+	if (!j->thread.running && r.rsp) {
+		r.rax = 0;
+		r.orig_rax = UINT64_MAX;
+		attach_remote_set_regs(&j->thread, &r);
+	}
+	attach_remote_release(&j->thread, RELEASE_NS);
+	if (!err || said)
+		return err;
+	if (err == -ETIMEDOUT)
+		return attach_say(&j->s, ETIMEDOUT, "took longer than 20 s to load the agent, "
+				  "perhaps because it is loading another library; try again");
+	return err == -ESRCH ? say_gone(j) :
+	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+/* A process that has just executed a program has no libc yet, so it gets some time. */
+static int check(struct injection *j)
+{
+	uint64_t deadline = pb_now_ns() + START_NS;
+	int err;
+
+	for (;;) {
+		err = attach_fit(&j->s);
+		if (err)
+			return err;
+		err = attach_libc_find(&j->s, &j->l);
+		if (!err || pb_now_ns() > deadline)
+			return err;
+		attach_subject_free(&j->s);
+		nanosleep(&(struct timespec) { .tv_nsec = (long)(20 * ATTACH_MS) }, NULL);
+	}
+}
+
+static int inject(struct injection *j, struct pb_injected *out)
+{
+	uint64_t stopped;
+	bool said = false;
+	int err = check(j);
+
+	if (!err)
+		err = attach_borrow(&j->s, &j->l, &j->borrowed, &j->state, &stopped);
+	if (err)
+		return err;
+	out->borrowed = j->borrowed.tid;
+	err = map_scratch(j);
+	if (!err)
+		err = create_thread(j);
+	out->stop_ns = pb_now_ns() - stopped;
+	if (!j->borrowed.child)
+		return err;
+	j->deadline = pb_now_ns() + LOAD_NS;
+	if (err) {	/* the thread was created too late */
+		if (!attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline))
+			attach_remote_release(&j->thread, RELEASE_NS);
+		return err;
+	}
+	err = load(j, &said);
+	return end_thread(j, err, said);
 }
 
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
 {
-	struct injection *i = calloc(1, sizeof(*i));
-	uint64_t begun = pb_remote_now();
+	struct injection j = { 0 };
+	uint64_t begin = pb_now_ns();
 
-	if (!i)
-		return -ENOMEM;
-	*i = (struct injection){ .in = in, .r = { .pid = in->pid, .mem = -1 } };
-	int ret = strlen(in->agent) >= MAX_PATH_LEN || strlen(in->session) >= MAX_PATH_LEN ?
-		  fail(i, -ENAMETOOLONG, "the agent's path is too long") :
-		  pb_target_check(in->pid, in->agent, &i->status, i->why, sizeof(i->why));
-	if (!ret)
-		ret = open_memory(i);
-	if (!ret)
-		ret = inject(i);
-	if (i->r.mem >= 0)
-		close(i->r.mem);
-	*out = (struct pb_injected){ .borrowed = i->b.from, .stop_ns = i->b.stop_ns,
-				     .total_ns = pb_remote_now() - begun };
-	if (ret && *i->status.comm)
-		snprintf(err, size, "%s (%d) %s", i->status.comm, (int)in->pid, i->why);
-	else if (ret)
-		snprintf(err, size, "%d: %s", (int)in->pid, i->why);
-	free(i);
+	memset(out, 0, sizeof(*out));
+	if (size)
+		err[0] = 0;
+	attach_subject_init(&j.s, in->pid, err, size);
+	j.s.agent = in->agent;
+	j.s.session = in->session;
+	int ret = inject(&j, out);
+
+	if (ret == -ESRCH)
+		attach_remote_release_exec(in->pid, RELEASE_NS);
+	/* whatever has failed because another image was there */
+	if (ret && j.s.mem >= 0 && attach_image_is_gone(&j.s))
+		ret = say_gone(&j);
+	attach_subject_free(&j.s);
+	out->total_ns = pb_now_ns() - begin;
 	return ret;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Brings the agent into a running process. See doc/design/attach.md. Context: a thread of the
- * observer, which mustn't wait for other children meanwhile.
+ * Brings the agent into a running process that was started without it. doc/design/attach.md
+ * describes each step, and what the process sees of it.
+ *
+ * Context: any ordinary thread that has no tracee of the process. The calling thread traces two
+ * threads of the process while the function runs, so it must not wait for "any child" meanwhile,
+ * and nor must the process's other threads, unless they use __WNOTHREAD.
  */
 #ifndef PB_ATTACH_INJECT_H
 #define PB_ATTACH_INJECT_H
@@ -11,20 +15,23 @@
 
 struct pb_inject {
 	pid_t pid;
-	const char *agent;	/* path of the agent's file */
-	const char *session;	/* path of the recorder's socket, for the agent */
+	const char *agent;	/* path of libpatchbay.so.0 */
+	const char *session;	/* path of the recorder's socket */
 };
 
 struct pb_injected {
-	pid_t borrowed;		/* the thread that was borrowed */
-	uint64_t stop_ns;	/* how long this thread was stopped */
+	uint64_t stop_ns;	/* how long the borrowed thread was stopped */
 	uint64_t total_ns;
+	pid_t borrowed;		/* the thread that called pthread_create() */
 };
 
-/* Makes the process load the agent, and calls the agent's patchbay_attach(). Returns 0. On failure,
- * returns -errno with one line for the user in err, and the process is as before: -ESRCH, there is
- * no such process; -EPERM, the kernel forbids it; -EBUSY, the process is traced already; -ENOTSUP,
- * a process of this kind can't be attached; -EAGAIN, it may work later; -EPROTO, another version of
- * the agent is there; other errors are the target's own. */
+/* Makes the process load the agent and call its function
+ *
+ *	int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
+ *
+ * in a new thread, with all signals blocked. The function returns 0 or -errno; protocol is
+ * PB_PROTOCOL. Returns 0 after patchbay_attach() has returned 0. Otherwise returns -errno and
+ * writes one line for the user to err: what is wrong with the process, and what to do. The process
+ * runs on as before. */
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size);
 #endif

@@ -1,196 +1,281 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The ptrace requests that the injection needs. waitpid() has no time limit, so a wait asks again
- * and again, first without a pause: a thread that only has to come to its next stop takes some
- * microseconds, and the program waits for it.
+ * Stops, registers and waits of a traced thread (remote.h). waitpid() has no time limit, and a
+ * library may not use signals for one. So each wait polls: first it yields the processor, because
+ * most stops come within microseconds, and later it sleeps.
  */
+#include "attach/remote.h"
 #include <elf.h>
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/remote.h"
+#define YIELD_NS	(300 * 1000ull)
+#define SYSCALL_STOP	(SIGTRAP | 0x80)
 
-#define SPINS		2000
-#define NAP_NS		50000
-#define LATE		1000		/* how much longer than its limit a stop is waited for */
-#define ERESTARTNOHAND	514
+enum stop_kind { STOP_ENTRY, STOP_EXIT, STOP_TRAP, STOP_CLONE, STOP_SIGNAL };
 
-#ifndef PTRACE_EVENT_STOP
-#define PTRACE_EVENT_STOP 128
-#endif
+struct stop {
+	enum stop_kind kind;
+	int signal;		/* STOP_SIGNAL: to be delivered */
+	uint64_t ip, sp;	/* STOP_ENTRY */
+	int64_t result;		/* STOP_EXIT */
+	pid_t child;		/* STOP_CLONE */
+};
 
-uint64_t pb_remote_now(void)
+/* glibc has an enum of the requests, the kernel has more of them. */
+static long request(int what, pid_t tid, uint64_t addr, void *data)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return ptrace((enum __ptrace_request)what, tid, (void *)addr, data) < 0 ? -errno : 0;
 }
 
-static int trace(int request, pid_t tid, void *addr, void *data)
+/* --- waits ---------------------------------------------------------------- */
+
+static int wait_status(pid_t tid, uint64_t deadline, int *status)
 {
-	return ptrace((enum __ptrace_request)request, tid, addr, data) < 0 ? -errno : 0;
+	uint64_t begin = pb_now_ns(), now;
+	long sleep_ns = 50 * 1000;
+
+	for (;;) {
+		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+
+		if (got == tid)
+			return 0;
+		if (got < 0 && errno != EINTR)
+			return -ESRCH;
+		now = pb_now_ns();
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		if (now - begin < YIELD_NS) {
+			sched_yield();
+			continue;
+		}
+		nanosleep(&(struct timespec) { .tv_nsec = sleep_ns }, NULL);
+		if (sleep_ns < 2 * 1000 * 1000)
+			sleep_ns *= 2;
+	}
 }
 
-int pb_remote_read(const struct pb_remote *r, uint64_t at, void *to, size_t size)
+static int read_syscall_stop(pid_t tid, struct stop *s)
 {
-	ssize_t n = pread(r->mem, to, size, (off_t)at);
+	struct __ptrace_syscall_info info = { 0 };
 
-	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
-}
-
-int pb_remote_write(const struct pb_remote *r, uint64_t at, const void *from, size_t size)
-{
-	ssize_t n = pwrite(r->mem, from, size, (off_t)at);
-
-	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
-}
-
-int pb_remote_read_string(const struct pb_remote *r, uint64_t at, char *to, size_t size)
-{
-	size_t n = 0;
-	int ret = 0;
-
-	while (n + 1 < size && !(ret = pb_remote_read(r, at + n, to + n, 1)) && to[n])
-		n++;
-	to[n] = 0;
-	return n ? 0 : ret;
-}
-
-int pb_remote_get_regs(const struct pb_remote *r, struct user_regs_struct *regs)
-{
-	struct iovec v = { regs, sizeof(*regs) };
-
-	return trace(PTRACE_GETREGSET, r->tid, (void *)NT_PRSTATUS, &v);
-}
-
-int pb_remote_set_regs(const struct pb_remote *r, const struct user_regs_struct *regs)
-{
-	struct iovec v = { (void *)regs, sizeof(*regs) };
-
-	return trace(PTRACE_SETREGSET, r->tid, (void *)NT_PRSTATUS, &v);
-}
-
-int pb_remote_set_mask(const struct pb_remote *r, uint64_t mask)
-{
-	return trace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof(mask), &mask);
-}
-
-int pb_remote_save(const struct pb_remote *r, struct pb_remote_state *s)
-{
-	struct iovec v = { s->xstate, sizeof(s->xstate) };
-	int ret = pb_remote_get_regs(r, &s->regs);
-
-	if (!ret)
-		ret = trace(PTRACE_GETSIGMASK, r->tid, (void *)sizeof(s->mask), &s->mask);
-	if (!ret)
-		ret = trace(PTRACE_GETREGSET, r->tid, (void *)NT_X86_XSTATE, &v);
-	s->xstate_size = v.iov_len;
-	return ret;
-}
-
-int pb_remote_restore(const struct pb_remote *r, const struct pb_remote_state *s)
-{
-	struct iovec v = { (void *)s->xstate, s->xstate_size };
-	int ret = trace(PTRACE_SETREGSET, r->tid, (void *)NT_X86_XSTATE, &v);
-	int regs = pb_remote_set_regs(r, &s->regs), mask = pb_remote_set_mask(r, s->mask);
-
-	return ret ? ret : regs ? regs : mask;
-}
-
-static bool is_stop_signal(int sig)
-{
-	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
-}
-
-static int event_of(const struct pb_remote *r, int status, enum pb_remote_event *event,
-		    uint64_t *value)
-{
-	int sig = WSTOPSIG(status), which = status >> 16;
-	unsigned long message = 0;
-
-	*value = (uint64_t)sig;
-	if (which == PTRACE_EVENT_STOP) {
-		*event = is_stop_signal(sig) ? PB_REMOTE_GROUP_STOP : PB_REMOTE_TRAP;
-	} else if (which == PTRACE_EVENT_CLONE) {
-		*event = PB_REMOTE_CLONE;
-		int ret = trace(PTRACE_GETEVENTMSG, r->tid, NULL, &message);
-		*value = message;
-		return ret;
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) < 0)
+		return -errno;
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		s->kind = STOP_ENTRY;
+		s->ip = info.instruction_pointer;
+		s->sp = info.stack_pointer;
 	} else {
-		*event = sig == (SIGTRAP | 0x80) ? PB_REMOTE_SYSCALL : PB_REMOTE_SIGNAL;
+		s->kind = STOP_EXIT;
+		s->result = info.exit.rval;
 	}
 	return 0;
 }
 
-int pb_remote_wait(const struct pb_remote *r, uint64_t ns, enum pb_remote_event *event,
-		   uint64_t *value)
+static int wait_stop(struct attach_remote *t, uint64_t deadline, struct stop *s)
 {
-	uint64_t end = pb_remote_now() + ns;
-	struct timespec nap = { 0, NAP_NS };
+	unsigned long message;
+	int status, err = wait_status(t->tid, deadline, &status);
 
-	for (unsigned i = 0;; i++) {
-		int status;
-		pid_t got = waitpid(r->tid, &status, __WALL | WNOHANG);
-
-		if (got < 0 && errno != EINTR)
-			return -ESRCH;
-		if (got > 0)
-			return WIFSTOPPED(status) ? event_of(r, status, event, value) : -ESRCH;
-		if (i < SPINS) {
-			sched_yield();
-			continue;
-		}
-		if (pb_remote_now() > end)
-			return -ETIMEDOUT;
-		nanosleep(&nap, NULL);
+	if (err)
+		return err;
+	if (!WIFSTOPPED(status))
+		return -ESRCH;
+	t->running = false;
+	t->signal = 0;
+	if (WSTOPSIG(status) == SYSCALL_STOP)
+		return read_syscall_stop(t->tid, s);
+	if (status >> 16 == PTRACE_EVENT_CLONE) {
+		s->kind = STOP_CLONE;
+		err = (int)request(PTRACE_GETEVENTMSG, t->tid, 0, &message);
+		s->child = err ? 0 : (pid_t)message;
+		return err;
 	}
+	/* a group stop is a trap, too: the thread goes on, and stops with the others when it is
+	 * released */
+	s->kind = status >> 16 ? STOP_TRAP : STOP_SIGNAL;
+	s->signal = t->signal = s->kind == STOP_SIGNAL ? WSTOPSIG(status) : 0;
+	return 0;
 }
 
-int pb_remote_go(const struct pb_remote *r, int request, int signal)
+static int resume(struct attach_remote *t, int how)
 {
-	return trace(request, r->tid, NULL, (void *)(long)signal);
+	long err = request(how, t->tid, 0, (void *)(long)t->signal);
+
+	t->signal = 0;
+	if (!err)
+		t->running = true;
+	return (int)err;
 }
 
-void pb_remote_release(const struct pb_remote *r)
+/* Asks the kernel for a trap. Each other stop cancels the request, so the thread is resumed without
+ * stops at system calls. */
+static int resume_to_trap(struct attach_remote *t)
+{
+	int err = (int)request(PTRACE_INTERRUPT, t->tid, 0, NULL);
+
+	return err ? err : resume(t, PTRACE_CONT);
+}
+
+static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
+{
+	struct stop s;
+	int err;
+
+	while (!(err = wait_stop(t, deadline, &s)) && s.kind != STOP_TRAP) {
+		if (s.kind == STOP_CLONE)
+			t->child = s.child;
+		err = resume_to_trap(t);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+/* --- stop and release ----------------------------------------------------- */
+
+int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
+{
+	long err = request(PTRACE_SEIZE, tid, 0,
+			   (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
+
+	*t = (struct attach_remote) { .tid = tid, .running = true };
+	if (err)
+		return (int)err;
+	err = request(PTRACE_INTERRUPT, tid, 0, NULL);
+	return err ? (int)err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_trap(struct attach_remote *t, uint64_t deadline)
+{
+	int err = resume_to_trap(t);
+
+	return err ? err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
+{
+	*t = (struct attach_remote) { .tid = tid, .running = true };
+	return wait_for_trap(t, deadline);
+}
+
+void attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
+{
+	if (!t->tid)
+		return;
+	if (t->running && (request(PTRACE_INTERRUPT, t->tid, 0, NULL) ||
+			   wait_for_trap(t, pb_now_ns() + patience_ns)))
+		return;
+	request(PTRACE_DETACH, t->tid, 0, (void *)(long)t->signal);
+	t->tid = 0;
+}
+
+static bool is_ours(pid_t pid)
+{
+	char path[64], *line = NULL;
+	size_t cap = 0;
+	int tracer = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "re");
+
+	while (f && getline(&line, &cap, f) > 0 && sscanf(line, "TracerPid: %d", &tracer) != 1)
+		;
+	free(line);
+	if (f)
+		fclose(f);
+	return tracer == getpid();
+}
+
+void attach_remote_release_exec(pid_t pid, uint64_t patience_ns)
+{
+	struct attach_remote t = { .tid = pid, .running = true };
+
+	if (is_ours(pid))
+		attach_remote_release(&t, patience_ns);
+}
+
+/* --- state ---------------------------------------------------------------- */
+
+int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs)
+{
+	return (int)request(PTRACE_GETREGS, t->tid, 0, regs);
+}
+
+int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs)
+{
+	return (int)request(PTRACE_SETREGS, t->tid, 0, (void *)regs);
+}
+
+int attach_remote_set_mask(const struct attach_remote *t, uint64_t mask)
+{
+	return (int)request(PTRACE_SETSIGMASK, t->tid, sizeof(mask), &mask);
+}
+
+int attach_remote_save(const struct attach_remote *t, struct attach_state *state)
+{
+	struct iovec v = { state->xstate, sizeof(state->xstate) };
+	long err = request(PTRACE_GETREGS, t->tid, 0, &state->regs);
+
+	if (!err)
+		err = request(PTRACE_GETSIGMASK, t->tid, sizeof(state->mask), &state->mask);
+	if (!err)
+		err = request(PTRACE_GETREGSET, t->tid, NT_X86_XSTATE, &v);
+	state->xstate_size = v.iov_len;
+	return (int)err;
+}
+
+int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state)
+{
+	struct iovec v = { (void *)state->xstate, state->xstate_size };
+	long err = request(PTRACE_SETREGSET, t->tid, NT_X86_XSTATE, &v);
+
+	return err ? (int)err : attach_remote_set_mask(t, state->mask);
+}
+
+/* --- runs ----------------------------------------------------------------- */
+
+int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
+		      uint64_t *number)
 {
 	struct user_regs_struct regs;
+	struct stop s;
+	int err;
 
-	/* epoll_wait() and similar calls return EINTR after any wake-up. ERESTARTNOHAND, the
-	 * kernel's own error for "restart, unless a handler runs", hides the stop. */
-	if (!pb_remote_get_regs(r, &regs) && (int64_t)regs.orig_rax >= 0 &&
-	    (int64_t)regs.rax == -EINTR) {
-		regs.rax = (uint64_t)-ERESTARTNOHAND;
-		pb_remote_set_regs(r, &regs);
+	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
+		if (s.kind == STOP_CLONE)
+			t->child = s.child;
+		if (s.kind != STOP_ENTRY || s.ip != ip || (s.sp != sp && sp))
+			continue;
+		/* PTRACE_GET_SYSCALL_INFO cuts the number to 32 bits */
+		err = attach_remote_regs(t, &regs);
+		*number = regs.orig_rax;
+		break;
 	}
-	trace(PTRACE_DETACH, r->tid, NULL, NULL);
+	return err;
 }
 
-int pb_remote_stop(struct pb_remote *r, uint64_t ns)
+int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline, int64_t *result)
 {
-	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
-	enum pb_remote_event event;
-	uint64_t value;
-	int ret = trace(PTRACE_SEIZE, r->tid, NULL, (void *)options);
+	bool begun = !ip;
+	struct stop s;
+	int err;
 
-	if (ret)
-		return ret;
-	trace(PTRACE_INTERRUPT, r->tid, NULL, NULL);
-	ret = pb_remote_wait(r, ns, &event, &value);
-	bool late = ret == -ETIMEDOUT;
-	if (late)	/* it can be released only when it has stopped */
-		ret = pb_remote_wait(r, LATE * ns, &event, &value);
-	if (ret || (!late && event == PB_REMOTE_TRAP))
-		return ret;
-	if (event == PB_REMOTE_SIGNAL)
-		trace(PTRACE_DETACH, r->tid, NULL, (void *)value);
-	else
-		pb_remote_release(r);
-	return -EAGAIN;
+	/* a signal handler may make calls of its own before */
+	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
+		begun |= s.kind == STOP_ENTRY && s.ip == ip;
+		if (begun && s.kind == STOP_EXIT) {
+			*result = s.result;
+			return 0;
+		}
+	}
+	return err;
 }

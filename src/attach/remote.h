@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Another process under ptrace: memory, registers, stops and calls of functions. All functions that
- * return int return 0 or -errno. Context: the thread that seized the tracee. */
+/*
+ * One thread of another process, under ptrace: stopping it, its registers, and running it until it
+ * arrives at a place. Only PTRACE_SYSCALL stops are used, never a breakpoint or a single step,
+ * because their SIGTRAP resets the program's handler if the thread blocks SIGTRAP.
+ *
+ * Context: the thread that seized the other thread. Functions return 0 or -errno; -ESRCH means that
+ * the other thread has died, or has executed a new program.
+ */
 #ifndef PB_ATTACH_REMOTE_H
 #define PB_ATTACH_REMOTE_H
 #include <stdbool.h>
@@ -8,55 +14,55 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
+#include "base/sys.h"
 
-#define PB_REMOTE_XSTATE 16384	/* room for the vector registers of any processor */
+#define ATTACH_MS 1000000ull
+#define ATTACH_XSTATE_MAX 16384
 
-/* A thread that is stopped. */
-struct pb_remote {
-	pid_t pid, tid;
-	int mem;		/* descriptor of /proc/PID/mem */
+struct attach_remote {
+	pid_t tid;
+	pid_t child;		/* a thread that this thread has created. It is traced, too, but
+				 * nobody has waited for it yet */
+	bool running;		/* it may not be in a ptrace stop */
+	int signal;		/* to deliver when it is resumed */
 };
 
-/* The state of a thread, to be restored exactly. */
-struct pb_remote_state {
+/* The state that a borrowed thread gets back. */
+struct attach_state {
 	struct user_regs_struct regs;
-	uint64_t mask;
+	uint64_t mask;		/* of blocked signals; in a call like ppoll(), the mask after it */
 	size_t xstate_size;
-	uint8_t xstate[PB_REMOTE_XSTATE] __attribute__((aligned(64)));
+	uint8_t xstate[ATTACH_XSTATE_MAX] __attribute__((aligned(64)));
 };
 
-/* What a stopped thread reports. */
-enum pb_remote_event {
-	PB_REMOTE_TRAP,		/* PTRACE_INTERRUPT, or the first stop of a new thread */
-	PB_REMOTE_SYSCALL,	/* the entry or the exit of a system call */
-	PB_REMOTE_CLONE,	/* it has made a thread, whose TID is the value */
-	PB_REMOTE_SIGNAL,	/* it is about to get a signal; the value is the signal's number */
-	PB_REMOTE_GROUP_STOP,	/* the process is being stopped, as by SIGSTOP */
-};
+/* Seizes a running thread and stops it. If it isn't stopped until the time `deadline`, returns
+ * -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
+int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
+/* Waits for the first stop of a thread that was attached because its creator is traced. */
+int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
+/* Brings a stopped thread to a stop like the first one, in which the kernel restarts an interrupted
+ * system call after the release. */
+int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
+/* Lets the thread go, from any state. A running thread is stopped first. */
+void attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
 
-int pb_remote_read(const struct pb_remote *r, uint64_t at, void *to, size_t size);
-int pb_remote_write(const struct pb_remote *r, uint64_t at, const void *from, size_t size);
-/* Reads a string that ends within `size` bytes; cuts a longer one. */
-int pb_remote_read_string(const struct pb_remote *r, uint64_t at, char *to, size_t size);
+/* If a traced thread executes a program, it gets the number of the process, and nobody sees it
+ * under its own number any more. Releases the process, if this process still traces it. */
+void attach_remote_release_exec(pid_t pid, uint64_t patience_ns);
 
-int pb_remote_get_regs(const struct pb_remote *r, struct user_regs_struct *regs);
-int pb_remote_set_regs(const struct pb_remote *r, const struct user_regs_struct *regs);
-int pb_remote_save(const struct pb_remote *r, struct pb_remote_state *s);
-int pb_remote_restore(const struct pb_remote *r, const struct pb_remote_state *s);
-int pb_remote_set_mask(const struct pb_remote *r, uint64_t mask);
+int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);
+int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs);
+int attach_remote_set_mask(const struct attach_remote *t, uint64_t mask);
+int attach_remote_save(const struct attach_remote *t, struct attach_state *state);
+/* Restores all but the general registers. */
+int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state);
 
-/* Waits for the thread's next stop. -ESRCH: the thread has ended. -ETIMEDOUT: it hasn't stopped
- * within ns nanoseconds. */
-int pb_remote_wait(const struct pb_remote *r, uint64_t ns, enum pb_remote_event *event,
-		   uint64_t *value);
-/* Lets the thread go on: request is PTRACE_CONT or PTRACE_SYSCALL; signal: 0, or the signal that it
- * gets. */
-int pb_remote_go(const struct pb_remote *r, int request, int signal);
-/* Seizes the thread, interrupts it, and waits until it has stopped. -EAGAIN: it was about to get a
- * signal or is stopped by one; it runs on, and isn't traced any more. */
-int pb_remote_stop(struct pb_remote *r, uint64_t ns);
-/* Lets the thread run untraced. If the stop has ended a system call with EINTR, the call is made
- * again. */
-void pb_remote_release(const struct pb_remote *r);
-uint64_t pb_remote_now(void);
+/* Resumes the thread until it begins the system call whose instruction ends at `ip`, with the stack
+ * pointer `sp`. Stores the number of the call. The thread then stands before the call. */
+int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
+		      uint64_t *number);
+/* Resumes the thread until it has made the system call whose instruction ends at `ip`. If ip is 0,
+ * the thread stands before the call. Stores the result. */
+int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline,
+			 int64_t *result);
 #endif

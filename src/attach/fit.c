@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Is this process fit to be attached? Each reason why not has its own line for the user (fit.h).
+ * All answers come from /proc. They may be out of date when the injection begins, so the later
+ * steps handle each failure again; these checks exist to explain it.
+ */
+#include "attach/fit.h"
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "attach/sight.h"
+
+#define STATUS_MAX	8192
+#define PF_KTHREAD	0x00200000	/* a bit of the flags in a stat file */
+#define START_INSTEAD	"start the program with `patchbay record -- PROG' instead"
+
+static long number_of(const char *status, const char *key)
+{
+	const char *value = attach_proc_value(status, key);
+
+	return value ? atol(value) : 0;
+}
+
+/* --- threads -------------------------------------------------------------- */
+
+static int check_tracer(struct attach_subject *s, pid_t tracer)
+{
+	struct attach_subject other;
+
+	if (!tracer)
+		return 0;
+	attach_subject_init(&other, tracer, NULL, 0);
+	return attach_say(s, EBUSY, "is already traced by %s (%d); detach or end that tracer first",
+			  other.name[0] ? other.name : "a process", (int)tracer);
+}
+
+static int check_seccomp(struct attach_subject *s, long mode)
+{
+	if (mode == 1)
+		return attach_say(s, EACCES, "runs in seccomp's strict mode, in which loading "
+				  "the agent would kill it; " START_INSTEAD);
+	if (mode)
+		return attach_say(s, EACCES, "has a seccomp filter, which may kill it while the "
+				  "agent is loaded; " START_INSTEAD);
+	return 0;
+}
+
+int attach_fit_thread(struct attach_subject *s, pid_t tid)
+{
+	char name[64], status[STATUS_MAX];
+
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
+		return 0;	/* only the thread has ended */
+	int err = check_tracer(s, (pid_t)number_of(status, "TracerPid"));
+
+	return err ? err : check_seccomp(s, number_of(status, "Seccomp"));
+}
+
+/* --- kind and state ------------------------------------------------------- */
+
+static bool is_kernel_thread(const struct attach_subject *s)
+{
+	unsigned long flags = 0;
+	char stat[1024];
+	const char *p;
+
+	if (attach_proc_read(s, "stat", stat, sizeof(stat)) <= 0)
+		return false;
+	p = strrchr(stat, ')');	/* the name may contain anything */
+	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 &&
+	       flags & PF_KTHREAD;
+}
+
+static int check_state(struct attach_subject *s, const char *status)
+{
+	const char *state = attach_proc_value(status, "State");
+	pid_t tgid = (pid_t)number_of(status, "Tgid");
+
+	if (tgid != s->pid)
+		return attach_say(s, EINVAL, "is a thread of process %d; attach that process",
+				  (int)tgid);
+	if (is_kernel_thread(s))
+		return attach_say(s, EINVAL, "is a thread of the kernel; only programs can be "
+				  "traced");
+	if (state && (*state == 'Z' || *state == 'X') && number_of(status, "Threads") > 1)
+		return attach_say(s, ENOTSUP, "has ended its main thread, and can't be attached "
+				  "without it; " START_INSTEAD);
+	if (state && (*state == 'Z' || *state == 'X'))
+		return attach_say(s, ESRCH, "has already ended; its parent has not waited for it "
+				  "yet");
+	return 0;
+}
+
+static int check_stopped(struct attach_subject *s, const char *status)
+{
+	const char *state = attach_proc_value(status, "State");
+
+	if (state && (*state == 'T' || *state == 't'))
+		return attach_say(s, EAGAIN, "is stopped; let it continue with `kill -CONT %d', "
+				  "and attach again", (int)s->pid);
+	return 0;
+}
+
+/* A frozen process doesn't answer. */
+static bool is_frozen(const struct attach_subject *s)
+{
+	char list[4096], path[ATTACH_PATH + 64], text[256] = "";
+	const char *group = NULL, *word = "frozen 1";
+	int fd;
+
+	if (attach_proc_read(s, "cgroup", list, sizeof(list)) <= 0)
+		return false;
+	if ((group = strstr(list, ":freezer:"))) {
+		group += strlen(":freezer:");
+		word = "FROZEN";
+	} else if ((group = strstr(list, "0::"))) {
+		group += strlen("0::");
+	}
+	if (!group)
+		return false;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s%.*s/%s", *word == 'F' ? "/freezer" : "",
+		 (int)strcspn(group, "\n"), group,
+		 *word == 'F' ? "freezer.state" : "cgroup.events");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	return n > 0 && strstr(text, word);
+}
+
+static int check_features(struct attach_subject *s, const char *status)
+{
+	const char *features = attach_proc_value(status, "x86_Thread_features");
+	const char *end = features ? strchr(features, '\n') : NULL;
+
+	if (end && memmem(features, (size_t)(end - features), "shstk", 5))
+		return attach_say(s, ENOTSUP, "uses a shadow stack, which forbids the agent's way "
+				  "into a running process; " START_INSTEAD);
+	return 0;
+}
+
+/* --- permissions ---------------------------------------------------------- */
+
+static int yama_scope(void)
+{
+	char c = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (read(fd, &c, 1) != 1)
+			c = '0';
+		close(fd);
+	}
+	return c - '0';
+}
+
+/* Explains why the process's memory can't be opened. */
+static int say_forbidden(struct attach_subject *s, const char *status, int error)
+{
+	unsigned uid[4] = { 0 };
+	const char *ids = attach_proc_value(status, "Uid");
+	int scope = yama_scope();
+
+	if (error != EACCES && error != EPERM)
+		return error == ENOENT || error == ESRCH ? attach_say(s, ESRCH, "has ended") :
+		       attach_say(s, error, "can't be read: %s", strerror(error));
+	if (scope >= 3)
+		return attach_say(s, EPERM, "can't be attached, because this machine forbids it "
+				  "(kernel.yama.ptrace_scope is 3); " START_INSTEAD);
+	if (geteuid() == 0)
+		return attach_say(s, EPERM, "can't be attached by this root user, who lacks the "
+				  "capability CAP_SYS_PTRACE; give it to the container");
+	if (ids && sscanf(ids, "%u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4 &&
+	    (uid[0] != getuid() || uid[1] != getuid() || uid[2] != getuid())) {
+		const struct passwd *user = getpwuid(uid[1]);
+
+		return attach_say(s, EPERM, "belongs to another user (%s); run patchbay as "
+				  "that user or as root", user ? user->pw_name : "unknown");
+	}
+	if (scope)
+		return attach_say(s, EPERM, "can't be attached, because this machine allows it "
+				  "only to %s (kernel.yama.ptrace_scope is %d); run patchbay as "
+				  "root, or set it to 0", scope == 1 ? "parent processes" : "root",
+				  scope);
+	return attach_say(s, EPERM, "protects itself from being traced (it isn't dumpable, for "
+			  "example because it changed its user); run patchbay as root");
+}
+
+static int open_memory(struct attach_subject *s, const char *status)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)s->pid);
+	s->mem = open(path, O_RDWR | O_CLOEXEC);
+	return s->mem < 0 ? say_forbidden(s, status, errno) : 0;
+}
+
+/* --- program -------------------------------------------------------------- */
+
+static int check_program(struct attach_subject *s)
+{
+	char path[64];
+	unsigned char ident[EI_NIDENT] = { 0 };
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, ident, sizeof(ident)) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (n == sizeof(ident) && ident[EI_CLASS] == ELFCLASS32)
+		return attach_say(s, ENOTSUP, "is a 32-bit program; only 64-bit programs can be "
+				  "traced");
+	return 0;
+}
+
+int attach_fit(struct attach_subject *s)
+{
+	char status[STATUS_MAX];
+	int err;
+
+	if (s->pid <= 0 || attach_proc_read(s, "status", status, sizeof(status)) <= 0)
+		return attach_say(s, ESRCH, "doesn't exist; `ps -e' lists the processes");
+	if (s->pid == getpid())
+		return attach_say(s, EINVAL, "is Patchbay itself, which can't be traced");
+	err = check_state(s, status);
+	if (!err)
+		err = check_tracer(s, (pid_t)number_of(status, "TracerPid"));
+	if (!err)
+		err = check_stopped(s, status);
+	if (!err)
+		err = open_memory(s, status);
+	if (!err)
+		err = check_program(s);
+	if (!err)
+		err = check_seccomp(s, number_of(status, "Seccomp"));
+	if (!err)
+		err = check_features(s, status);
+	if (!err)
+		err = attach_sight_check(s, status);
+	if (!err && is_frozen(s))
+		err = attach_say(s, EAGAIN, "is frozen by its control group; thaw it, and attach "
+				 "again");
+	if (err)
+		return err;
+	err = attach_maps_read(s);
+	return err ? attach_say(s, -err, "can't be read: %s", strerror(-err)) : 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Finds libc and the loader in a process (libc_map.h). Symbols come from the file that is mapped.
+ * It is opened through the process's own root, and it must have the build-id that is in memory:
+ * the path may lead to another file by now. Instructions are searched in memory, because memory is
+ * what the process executes. The file and the memory may be hostile: every range is checked, and
+ * every address must be in libc's executable mapping.
+ */
+#include "attach/libc_map.h"
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "module/elf/elf_file.h"
+
+#define TEXT_MAX	(64u << 20)	/* libc's text has 1.5 MB */
+#define HIDDEN		0x8000		/* a symbol's version isn't the default version */
+
+static const uint8_t getppid_code[] = { 0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05, 0xc3 };
+static const uint8_t pop_rdi_code[] = { 0x5f, 0xc3 };
+static const uint8_t pop_rsp_code[] = { 0x5c, 0xc3 };
+static const uint8_t restore_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+static const char DELETED[] = " (deleted)";
+
+/* --- mappings ------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_libc(const struct attach_map *m)
+{
+	const char *name = base_name(m->path);
+	size_t len = strlen("libc.so.6");
+
+	if (m->path[0] != '/')
+		return false;
+	if (!strncmp(name, "libc.so.6", len))
+		return !name[len] || !strcmp(name + len, DELETED);
+	/* before 2.34 the file was called libc-VERSION.so */
+	return !strncmp(name, "libc-2.", 7);
+}
+
+static const struct attach_map *find_first(const struct attach_subject *s,
+					   bool (*is)(const struct attach_map *m))
+{
+	for (size_t i = 0; i < s->nr_maps; i++)
+		if (is(&s->maps[i]))
+			return &s->maps[i];
+	return NULL;
+}
+
+/* musl's loader is its libc. */
+static bool is_musl(const struct attach_map *loader)
+{
+	const char *name = base_name(loader->path);
+
+	return !strncmp(name, "ld-musl-", 8) || !strncmp(name, "libc.musl-", 10) ||
+	       !strcmp(name, "libc.so");
+}
+
+static bool is_vdso(const struct attach_map *m)
+{
+	return !strcmp(m->path, "[vdso]");
+}
+
+/* The executable mapping of the file of which `first` is a mapping. */
+static struct attach_range text_of(const struct attach_subject *s, const struct attach_map *first)
+{
+	for (size_t i = 0; first && i < s->nr_maps; i++) {
+		const struct attach_map *m = &s->maps[i];
+
+		if (m->exec && m->start >= first->start && m->ino == first->ino &&
+		    m->major == first->major && m->minor == first->minor)
+			return (struct attach_range) { m->start, m->end };
+	}
+	return (struct attach_range) { 0 };
+}
+
+/* The kernel tells each program where it has loaded the loader. */
+static const struct attach_map *loader_of(const struct attach_subject *s)
+{
+	uint64_t aux[128];
+	ssize_t n = attach_proc_read(s, "auxv", (char *)aux, sizeof(aux));
+
+	for (ssize_t i = 0; n > 0 && i + 1 < n / (ssize_t)sizeof(aux[0]); i += 2)
+		if (aux[i] == AT_BASE)
+			return attach_map_at(s, aux[i + 1]);
+	return NULL;
+}
+
+/* --- the file ------------------------------------------------------------- */
+
+static bool same_build_id(const struct attach_subject *s, struct pb_elf *e, uint64_t base)
+{
+	uint8_t memory[64];
+	uint64_t addr;
+	unsigned len;
+	const uint8_t *id = pb_elf_build_id(e, &len, &addr);
+
+	return id && addr && len && len <= sizeof(memory) &&
+	       !attach_mem_read(s, base + addr, memory, len) && !memcmp(id, memory, len);
+}
+
+/* Opens a file, if it is the one that is mapped. Returns the descriptor or -errno. */
+static int open_if_same(const struct attach_subject *s, const char *path, uint64_t base,
+			struct pb_elf *e)
+{
+	const char *why;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	int err = pb_elf_open(e, fd, false, &why);
+
+	if (!err && !same_build_id(s, e, base)) {
+		pb_elf_close(e);
+		err = -ESTALE;
+	}
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static int open_libc(struct attach_subject *s, const struct attach_map *m, struct pb_elf *e)
+{
+	char path[ATTACH_PATH + 64];
+	int fd;
+
+	/* works for deleted files, too, but only for root */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)s->pid, m->start, m->end);
+	fd = open_if_same(s, path, m->start, e);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)s->pid, m->path);
+	fd = open_if_same(s, path, m->start, e);
+	if (fd >= 0)
+		return fd;
+	if (strstr(m->path, DELETED) || fd == -ESTALE || fd == -ENOENT)
+		return attach_say(s, ESTALE, "runs with a libc that has been replaced on disk "
+				  "since it started; restart it, or attach as root");
+	return attach_say(s, -fd, "has a libc that can't be read (%s): %s", strerror(-fd),
+			  m->path);
+}
+
+/* --- symbols -------------------------------------------------------------- */
+
+struct wanted {
+	const char *name;
+	uint64_t *addr;
+	uint64_t *size;		/* or NULL */
+};
+
+static const uint16_t *versions_of(struct pb_elf *e, uint64_t n)
+{
+	uint64_t addr;
+	const void *v = NULL;
+
+	if (pb_elf_dynamic(e, DT_VERSYM, &addr) && n < UINT32_MAX)
+		v = pb_elf_at(e, addr, n * sizeof(uint16_t));
+	return (uintptr_t)v % sizeof(uint16_t) ? NULL : v;
+}
+
+static void find_symbols(struct pb_elf *e, uint64_t base, const struct attach_range *text,
+			 const struct wanted *w, size_t n)
+{
+	struct pb_elf_symbols symbols;
+
+	if (!pb_elf_symbols(e, SHT_DYNSYM, &symbols))
+		return;
+	const uint16_t *versions = versions_of(e, symbols.n);
+
+	for (uint64_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *sym = &symbols.v[i];
+		const char *name = pb_elf_string(&symbols.strings, sym->st_name);
+
+		if (!name || ELF64_ST_TYPE(sym->st_info) != STT_FUNC || !sym->st_shndx ||
+		    (versions && versions[i] & HIDDEN) || !attach_in(text, base + sym->st_value))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (!strcmp(name, w[k].name)) {
+				*w[k].addr = base + sym->st_value;
+				if (w[k].size)
+					*w[k].size = sym->st_size;
+			}
+	}
+}
+
+static void find_locking(struct attach_libc *l, struct pb_elf *e, uint64_t base)
+{
+	static const char *const names[] = {
+		"setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid",
+		"setresgid", "setgroups", "fork", "malloc", "calloc", "realloc", "free",
+		"memalign", "aligned_alloc", "posix_memalign", "pthread_create", "dl_iterate_phdr",
+	};
+	struct wanted w[pb_array_size(names)];
+	uint64_t sizes[pb_array_size(names)] = { 0 };
+
+	_Static_assert(pb_array_size(names) <= ATTACH_LOCKING, "no room for the functions");
+	for (size_t i = 0; i < pb_array_size(names); i++)
+		w[i] = (struct wanted) { names[i], &l->locking[i].start, &sizes[i] };
+	find_symbols(e, base, &l->text, w, pb_array_size(w));
+	for (size_t i = 0; i < pb_array_size(names); i++)
+		l->locking[i].end = l->locking[i].start + sizes[i];
+}
+
+/* Returns 0, or -errno with the user's line. */
+static int find_functions(struct attach_subject *s, struct attach_libc *l, struct pb_elf *e,
+			  uint64_t base)
+{
+	uint64_t size = 0;
+	const struct wanted w[] = {
+		{ "pthread_create", &l->pthread_create },
+		{ "pthread_detach", &l->pthread_detach },
+		{ "dlopen", &l->dlopen },
+		{ "dlsym", &l->dlsym },
+		{ "dlerror", &l->dlerror },
+		{ "getppid", &l->start },
+		{ "__libc_start_main", &l->start_main.start, &size },
+	};
+
+	find_symbols(e, base, &l->text, w, pb_array_size(w));
+	l->start_main.end = l->start_main.start + size;
+	find_locking(l, e, base);
+	if (!l->dlopen || !l->pthread_create)
+		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 "
+				  "has no dlopen; start it with `patchbay record -- PROG' instead");
+	for (size_t i = 0; i < pb_array_size(w); i++)
+		if (!*w[i].addr)
+			return attach_say(s, ENOTSUP, "has a libc without %s; start the program "
+					  "with `patchbay record -- PROG' instead", w[i].name);
+	return 0;
+}
+
+/* --- instructions --------------------------------------------------------- */
+
+static uint64_t find_code(const struct attach_libc *l, const uint8_t *text, const uint8_t *code,
+			  size_t len)
+{
+	const uint8_t *at = memmem(text, l->text.end - l->text.start, code, len);
+
+	return at ? l->text.start + (uint64_t)(at - text) : 0;
+}
+
+static bool find_instructions(struct attach_libc *l, const uint8_t *text)
+{
+	/* an endbr64 may come before the code */
+	uint64_t off = l->start - l->text.start, left = l->text.end - l->start;
+	const uint8_t *at = memmem(text + off, left < 16 ? left : 16, getppid_code,
+				   sizeof(getppid_code));
+
+	if (!at)
+		return false;
+	l->call = l->text.start + (uint64_t)(at - text) + sizeof(getppid_code) - 3;
+	l->pop_rdi = find_code(l, text, pop_rdi_code, sizeof(pop_rdi_code));
+	l->pop_rsp = find_code(l, text, pop_rsp_code, sizeof(pop_rsp_code));
+	l->restore = find_code(l, text, restore_code, sizeof(restore_code));
+	return l->pop_rdi && l->pop_rsp && l->restore;
+}
+
+static int read_instructions(struct attach_subject *s, struct attach_libc *l)
+{
+	uint64_t size = l->text.end - l->text.start;
+	uint8_t *text = size <= TEXT_MAX ? malloc(size) : NULL;
+	bool found = text && !attach_mem_read(s, l->text.start, text, size) &&
+		     find_instructions(l, text);
+
+	free(text);
+	return found ? 0 : attach_say(s, ENOTSUP, "has a libc without instructions that are needed;"
+				      " start the program with `patchbay record -- PROG' instead");
+}
+
+int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
+{
+	const struct attach_map *libc = find_first(s, is_libc), *vdso = find_first(s, is_vdso);
+	const struct attach_map *loader = loader_of(s);
+	struct pb_elf e;
+
+	memset(l, 0, sizeof(*l));
+	if (loader && is_musl(loader))
+		return attach_say(s, ENOTSUP, "uses musl, but only programs with glibc can be "
+				  "traced; link it with glibc");
+	if (!libc && !loader)
+		return attach_say(s, ENOTSUP, "is linked statically, so it can't load the agent; "
+				  "link it without -static");
+	if (!libc)
+		return attach_say(s, ENOTSUP, "has not loaded glibc, which the agent needs; "
+				  "start the program with `patchbay record -- PROG' instead");
+	l->text = text_of(s, libc);
+	l->loader = text_of(s, loader);
+	if (vdso)
+		l->vdso = (struct attach_range) { vdso->start, vdso->end };
+	if (!l->text.end || !l->loader.end)
+		return attach_say(s, ENOTSUP, "has an unknown layout of libc and loader; start the "
+				  "program with `patchbay record -- PROG' instead");
+	int fd = open_libc(s, libc, &e);
+
+	if (fd < 0)
+		return fd;
+	int err = find_functions(s, l, &e, libc->start);
+
+	pb_elf_close(&e);
+	close(fd);
+	return err ? err : read_instructions(s, l);
+}

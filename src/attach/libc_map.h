@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the injector needs of the libc and the loader that a process has mapped: functions to call,
+ * and instructions that are in libc's text anyway (doc/design/attach.md). Context: the injector's
+ * thread, before it stops a thread.
+ */
+#ifndef PB_ATTACH_LIBC_MAP_H
+#define PB_ATTACH_LIBC_MAP_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "attach/subject.h"
+
+struct attach_range {
+	uint64_t start, end;
+};
+
+#define ATTACH_LOCKING 24
+
+struct attach_libc {
+	/* functions */
+	uint64_t pthread_create, pthread_detach, dlopen, dlsym, dlerror;
+	/* instructions */
+	uint64_t start;		/* getppid(): mov $110, %eax; syscall; ret */
+	uint64_t call;		/* its syscall instruction */
+	uint64_t pop_rdi;	/* pop %rdi; ret */
+	uint64_t pop_rsp;	/* pop %rsp; ret */
+	uint64_t restore;	/* mov $15, %rax; syscall: rt_sigreturn */
+	/* where threads are not borrowed */
+	struct attach_range text, loader, vdso;
+	struct attach_range start_main;	/* __libc_start_main(), which calls main() */
+	struct attach_range locking[ATTACH_LOCKING]; /* functions that may wait while they hold a
+						      * lock that pthread_create() takes */
+};
+
+/* The size of a syscall instruction. */
+#define ATTACH_SYSCALL_SIZE 2
+
+/* Finds all addresses. The mappings have been read, and mem is open. Returns 0, or -errno with the
+ * user's line. */
+int attach_libc_find(struct attach_subject *s, struct attach_libc *l);
+
+static inline bool attach_in(const struct attach_range *r, uint64_t addr)
+{
+	return addr - r->start < r->end - r->start;
+}
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Looks at the words of a thread's used stack, without unwinding. Finds out in which code the
+ * thread may be. Old words of earlier calls may remain in unused parts of frames, so the answer
+ * may name code that the thread has left, but it never misses code that the thread is in, if the
+ * thread entered it less than 64 KiB of stack ago. Context: the injector's thread.
+ */
+#ifndef PB_ATTACH_STACK_SCAN_H
+#define PB_ATTACH_STACK_SCAN_H
+#include "attach/libc_map.h"
+#include "attach/subject.h"
+
+#define ATTACH_IN_LOADER	1	/* a call of the loader is on the stack */
+#define ATTACH_IN_HANDLER	2	/* a signal handler is on the stack */
+#define ATTACH_IN_LIBC		4	/* a call inside libc is on the stack, other than libc's
+					 * calls of main(), start routines and callbacks */
+#define ATTACH_IN_LOCKING	8	/* a call of a function of attach_libc.locking is on the
+					 * stack */
+#define ATTACH_UNREADABLE	16
+
+unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l,
+			   uint64_t sp);
+#endif

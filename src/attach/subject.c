@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reads the process through /proc, and writes the line for the user (subject.h). Files of /proc are
+ * read with one descriptor each and never kept open, except for mem, which stays bound to one
+ * image of the process.
+ */
+#include "attach/subject.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/base.h"
+#include "base/clean_text.h"
+
+void attach_subject_init(struct attach_subject *s, pid_t pid, char *err, size_t size)
+{
+	ssize_t n;
+
+	memset(s, 0, sizeof(*s));
+	s->pid = pid;
+	s->mem = -1;
+	s->err = err;
+	s->err_size = size;
+	n = attach_proc_read(s, "comm", s->name, sizeof(s->name));
+	if (n > 0 && s->name[n - 1] == '\n')
+		s->name[n - 1] = 0;
+	if (n < 0)
+		s->name[0] = 0;
+	pb_text_clean(s->name, '?', 0);
+}
+
+static void free_maps(struct attach_subject *s)
+{
+	for (size_t i = 0; i < s->nr_maps; i++)
+		free(s->maps[i].path);
+	free(s->maps);
+	s->maps = NULL;
+	s->nr_maps = 0;
+}
+
+void attach_subject_free(struct attach_subject *s)
+{
+	free_maps(s);
+	if (s->mem >= 0)
+		close(s->mem);
+	s->mem = -1;
+}
+
+int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	if (!s->err_size)
+		return -error;
+	n = s->name[0] ? snprintf(s->err, s->err_size, "%s (%d) ", s->name, (int)s->pid) :
+	    snprintf(s->err, s->err_size, "process %d ", (int)s->pid);
+	if (n >= 0 && (size_t)n < s->err_size) {
+		va_start(args, fmt);
+		vsnprintf(s->err + n, s->err_size - (size_t)n, fmt, args);
+		va_end(args);
+	}
+	pb_text_clean(s->err, ' ', 0);
+	return -error;
+}
+
+ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size)
+{
+	char path[128];
+	ssize_t n = 0;
+	size_t at = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)s->pid, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	while (at < size - 1 && (n = read(fd, buf + at, size - 1 - at)) > 0)
+		at += (size_t)n;
+	n = n < 0 ? -errno : (ssize_t)at;
+	close(fd);
+	buf[n < 0 ? 0 : n] = 0;
+	return n;
+}
+
+const char *attach_proc_value(const char *status, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = status; p; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (!strncmp(p, key, len) && p[len] == ':')
+			return p + len + 1 + strspn(p + len + 1, " \t");
+	}
+	return NULL;
+}
+
+int attach_proc_link(const struct attach_subject *s, const char *name, char *buf, size_t size)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)s->pid, name);
+	ssize_t n = readlink(path, buf, size - 1);
+
+	buf[n > 0 ? n : 0] = 0;
+	return n < 0 ? -errno : 0;
+}
+
+int attach_mem_read(const struct attach_subject *s, uint64_t at, void *buf, size_t size)
+{
+	return pread(s->mem, buf, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *buf, size_t size)
+{
+	return pwrite(s->mem, buf, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* --- mappings ------------------------------------------------------------- */
+
+static bool parse_map(const char *line, struct attach_map *m)
+{
+	char prot[8];
+	int at = 0;
+
+	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &m->start, &m->end, prot, &m->offset,
+		   &m->major, &m->minor, &m->ino, &at) < 7 || !at || m->end <= m->start)
+		return false;
+	m->read = prot[0] == 'r';
+	m->write = prot[1] == 'w';
+	m->exec = prot[2] == 'x';
+	m->path = strdup(line + at);
+	if (m->path)
+		m->path[strcspn(m->path, "\n")] = 0;
+	return m->path;
+}
+
+int attach_maps_read(struct attach_subject *s)
+{
+	char path[64], *line = NULL;
+	size_t cap = 0, room = 0;
+	int err = 0;
+
+	free_maps(s);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)s->pid);
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return -errno;
+	while (!err && getline(&line, &cap, f) > 0) {
+		if (s->nr_maps == room) {
+			struct attach_map *more;
+
+			room = room ? room * 2 : 256;
+			more = realloc(s->maps, room * sizeof(*more));
+			if (!more) {
+				err = -ENOMEM;
+				break;
+			}
+			s->maps = more;
+		}
+		if (parse_map(line, &s->maps[s->nr_maps]))
+			s->nr_maps++;
+	}
+	free(line);
+	fclose(f);
+	return err;
+}
+
+bool attach_image_is_gone(const struct attach_subject *s)
+{
+	char status[512];
+	uint8_t byte;
+
+	if (attach_proc_read(s, "status", status, sizeof(status)) <= 0)
+		return true;
+	const char *state = attach_proc_value(status, "State");
+
+	if (state && (*state == 'Z' || *state == 'X'))
+		return true;
+	for (size_t i = 0; s->mem >= 0 && i < s->nr_maps; i++)
+		if (s->maps[i].read && s->maps[i].path[0] == '/')
+			return attach_mem_read(s, s->maps[i].start, &byte, 1);
+	return false;
+}
+
+const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr)
+{
+	size_t at = pb_bisect(i, 0, s->nr_maps, s->maps[i].end <= addr);
+
+	return at < s->nr_maps && s->maps[at].start <= addr ? &s->maps[at] : NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The process that the agent is brought into: its name, its memory, its mappings, and the line that
+ * tells the user what is wrong with it. Everything that is read here was written by a process that
+ * may be hostile. Context: the injector's thread.
+ */
+#ifndef PB_ATTACH_SUBJECT_H
+#define PB_ATTACH_SUBJECT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define ATTACH_PATH 4096
+
+struct attach_map {
+	uint64_t start, end, offset;
+	uint64_t ino;
+	unsigned major, minor;		/* of the device */
+	bool read, write, exec;
+	char *path;			/* "" if the mapping has no name */
+};
+
+struct attach_subject {
+	pid_t pid;
+	char name[32];			/* as /proc/PID/comm has it, without control characters */
+	const char *agent, *session;
+	int mem;			/* /proc/PID/mem, or -1. It stays bound to the memory of the
+					 * program that ran when it was opened: after an exec, all
+					 * reads and writes fail */
+	struct attach_map *maps;	/* sorted by address */
+	size_t nr_maps;
+	char *err;			/* the user's line */
+	size_t err_size;
+};
+
+void attach_subject_init(struct attach_subject *s, pid_t pid, char *err, size_t size);
+void attach_subject_free(struct attach_subject *s);
+
+/* Writes "NAME (PID) " and the text to the user's line. Returns -error. */
+int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Reads the file /proc/PID/NAME, NUL-terminates it, and cuts it to the buffer. Returns the length
+ * or -errno. */
+ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size);
+/* Finds a line "KEY:\tVALUE" in the text of a status file. Returns its value, or NULL. */
+const char *attach_proc_value(const char *status, const char *key);
+/* Where the link /proc/PID/NAME points. Returns 0 or -errno. */
+int attach_proc_link(const struct attach_subject *s, const char *name, char *buf, size_t size);
+
+/* Both return 0, or -EFAULT unless all bytes have been copied. Writes ignore the protection of
+ * pages. */
+int attach_mem_read(const struct attach_subject *s, uint64_t at, void *buf, size_t size);
+int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *buf, size_t size);
+
+/* Reads the mappings again. Returns 0 or -errno. */
+int attach_maps_read(struct attach_subject *s);
+/* Whether the image is gone that the process had when its memory was opened: the process has ended,
+ * or has executed another program. */
+bool attach_image_is_gone(const struct attach_subject *s);
+const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr);
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a called function finds on its stack, so that the injector sees its return, and so that the
+ * thread finds back by itself if the injector is gone (doc/design/attach.md). Context: the
+ * injector's thread; the other thread is stopped.
+ */
+#ifndef PB_ATTACH_WAY_BACK_H
+#define PB_ATTACH_WAY_BACK_H
+#include "attach/libc_map.h"
+#include "attach/remote.h"
+
+struct attach_way {
+	uint64_t sp;		/* the stack pointer at the function's entry */
+	uint64_t arrival_sp;	/* the stack pointer when the thread arrives at libc's `call` */
+};
+
+/* Writes the way back of a borrowed thread below the address `top`, with a signal frame that
+ * restores the state, and that calls the interrupted system call again. `state` is from
+ * attach_remote_save(). Returns 0 or -EFAULT. */
+int attach_way_of_borrowed(const struct attach_subject *s, const struct attach_libc *l,
+			   const struct attach_state *state, uint64_t top, struct attach_way *way);
+/* Writes the way back of a new thread below the address `top`. At the end of the way the thread
+ * returns from its start routine; `start_sp` was its stack pointer in the start routine. */
+int attach_way_of_new(const struct attach_subject *s, const struct attach_libc *l,
+		      uint64_t start_sp, uint64_t top, struct attach_way *way);
+
+/* The registers with which a thread that was interrupted goes on from a stop by
+ * attach_remote_trap(): the kernel restarts its system call. */
+void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_struct *out);
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The simplest target. It answers each line of its input with the line "pulse N", so that a test
+ * sees that it lives. Its argument says what is special about it:
+ *
+ *	filter	it has a seccomp filter, which allows everything
+ *	strict	it runs in seccomp's strict mode
+ *	alone	it may not create threads, if it isn't root's
+ *	hidden	it isn't dumpable
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void set_filter(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog prog = { 1, &allow };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "";
+	char c, line[32];
+	int n = 0;
+
+	if (!strcmp(kind, "filter"))
+		set_filter();
+	if (!strcmp(kind, "alone"))
+		setrlimit(RLIMIT_NPROC, &(struct rlimit) { 0, 1000 });
+	if (!strcmp(kind, "hidden"))
+		prctl(PR_SET_DUMPABLE, 0);
+	if (!strcmp(kind, "strict"))
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	/* strict mode permits read() and write() */
+	if (write(1, "ready\n", 6) != 6)
+		return 1;
+	while (read(0, &c, 1) == 1) {
+		if (c != '\n')
+			continue;
+		strcpy(line, "pulse ");
+		line[6] = (char)('0' + ++n % 10);
+		line[7] = '\n';
+		if (write(1, line, 8) != 8)
+			return 1;
+	}
+	/* exit_group() isn't permitted there */
+	if (!strcmp(kind, "strict"))
+		syscall(SYS_exit, 0);
+	return 0;
+}
