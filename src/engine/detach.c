@@ -105,6 +105,9 @@ static int stop_tracing(void)
 
 	pb_text_lock();
 	err = pb_ftrace_stop(true);
+	/* a thread that is in a replaced function meets the end of the call later */
+	if (!err)
+		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
 	pb_text_unlock();
 	return err;
 }

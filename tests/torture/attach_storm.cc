@@ -90,6 +90,17 @@ static void starts()
 	CHECK(result == 42);
 }
 
+static struct timespec soon()
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += 2000000;
+	if (t.tv_nsec >= 1000000000)
+		t.tv_sec++, t.tv_nsec -= 1000000000;
+	return t;
+}
+
 /* No signal has a handler in these threads, so no call may be interrupted. */
 static void waits()
 {
@@ -105,10 +116,7 @@ static void waits()
 	CHECK((n = poll(&fd, 1, 2)) == 0);
 	CHECK(!nanosleep(&ms, nullptr));
 	sem_init(&sem, 0, 0);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += 2000000;
-	if (until.tv_nsec >= 1000000000)
-		until.tv_sec++, until.tv_nsec -= 1000000000;
+	until = soon();
 	CHECK(sem_timedwait(&sem, &until) == -1 && errno == ETIMEDOUT);
 	CHECK(write(p[1], "x", 1) == 1);
 	char c;
@@ -142,7 +150,9 @@ static void loop(void (*work)())
 
 int main(int argc, char **argv)
 {
-	static void (*const works[])() = { throws, allocates, loads, starts, waits, sends, throws, waits };
+	static void (*const works[])() = {
+		throws, allocates, loads, starts, waits, sends, throws, waits,
+	};
 	std::vector<std::thread> threads;
 	sigset_t term;
 	int sig;
