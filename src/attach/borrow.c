@@ -189,9 +189,18 @@ static bool at_syscall(const struct borrow *b, uint64_t rip)
 	       code[0] == 0x0f && code[1] == 0x05;
 }
 
+/* Whether the thread is in a restartable sequence. The kernel aborts the sequence if the thread is
+ * interrupted in it. It wouldn't, if the thread was elsewhere meanwhile. */
+static bool in_sequence(const struct borrow *b, const struct attach_remote *t)
+{
+	uint64_t rseq = attach_remote_rseq(t), sequence = 0;
+
+	return rseq && (attach_mem_read(b->s, rseq + 8, &sequence, sizeof(sequence)) || sequence);
+}
+
 /* Whether the stopped thread can be borrowed. */
 static bool is_fit(const struct borrow *b, const struct place *chosen,
-		   const struct user_regs_struct *r)
+		   const struct attach_remote *t, const struct user_regs_struct *r)
 {
 	struct place p = {
 		.tid = chosen->tid, .number = (long)r->orig_rax,
@@ -202,6 +211,8 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 	if (r->cs != USER_CODE || (p.number >= 0 && !at_syscall(b, r->rip)))
 		return false;
 	p.rank = rank_of(b, &p);
+	if (p.rank == COMPUTES && in_sequence(b, t))
+		return false;
 	if (p.rank == UNFIT || (p.rank == IDLE_IN_LOADER && chosen->rank != IDLE_IN_LOADER))
 		return false;
 	/* a futex wait that began after the choice may be one for a lock of the allocator */
@@ -232,7 +243,7 @@ static int try_thread(const struct borrow *b, const struct place *p, struct atta
 	}
 	if (err)
 		return err;
-	if (!attach_remote_save(t, state) && is_fit(b, p, &state->regs))
+	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs))
 		return 0;
 	attach_borrow_undo(t);
 	return -EAGAIN;

@@ -136,8 +136,12 @@ static int undo_create(struct injection *j, int err, uint64_t number)
 		attach_remote_release(&j->borrowed, RELEASE_NS);
 		return attach_say(&j->s, ETIMEDOUT, "took too long to create a thread; try again");
 	}
-	if (err)
+	if (err == -ESRCH)
 		return say_gone(j);
+	if (err) {
+		attach_remote_release(&j->borrowed, RELEASE_NS);
+		return attach_say(&j->s, -err, "can't be traced: %s", strerror(-err));
+	}
 	scratch_call(j, SYS_munmap, true, &result);
 	give_back(j);
 	return say_not_created(j, (int)number);

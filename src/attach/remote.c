@@ -19,6 +19,9 @@
 
 #define YIELD_NS	(300 * 1000ull)
 #define SYSCALL_STOP	(SIGTRAP | 0x80)
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
 
 enum stop_kind { STOP_ENTRY, STOP_EXIT, STOP_TRAP, STOP_CLONE, STOP_SIGNAL };
 
@@ -239,6 +242,19 @@ int attach_remote_restore_mask(const struct attach_remote *t, const struct attac
 	long err = request(PTRACE_SETREGSET, t->tid, NT_X86_XSTATE, &v);
 
 	return err ? (int)err : attach_remote_set_mask(t, state->mask);
+}
+
+uint64_t attach_remote_rseq(const struct attach_remote *t)
+{
+	/* struct ptrace_rseq_configuration (linux/ptrace.h) */
+	struct {
+		uint64_t address;
+		uint32_t size, signature, flags, padding;
+	} rseq = { 0 };
+
+	if (request(PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof(rseq), &rseq) < 0)
+		return 0;
+	return rseq.address;
 }
 
 /* --- runs ----------------------------------------------------------------- */

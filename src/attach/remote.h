@@ -57,6 +57,10 @@ int attach_remote_save(const struct attach_remote *t, struct attach_state *state
 /* Restores all but the general registers. */
 int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state);
 
+/* Finds the thread's area of restartable sequences. Returns 0 if it has none, or if the kernel
+ * doesn't tell. */
+uint64_t attach_remote_rseq(const struct attach_remote *t);
+
 /* Resumes the thread until it begins the system call whose instruction ends at `ip`, with the stack
  * pointer `sp`. Stores the number of the call. The thread then stands before the call. */
 int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
