@@ -262,6 +262,23 @@ static int say_dlerror(struct injection *j)
 			  text[0] ? text : "no reason is known");
 }
 
+/* After patchbay_attach() has returned an error. */
+static int say_refused(struct injection *j, int err)
+{
+	switch (err) {
+	case -EBUSY:
+		return attach_say(&j->s, EBUSY, "is attached already; see `patchbay ps'");
+	case -EALREADY:
+		return attach_say(&j->s, EBUSY, "was started by `patchbay record', so it can't be "
+				  "attached; start it without Patchbay");
+	case -EPROTO:
+		return attach_say(&j->s, EPROTO, "has an agent of another version of Patchbay; "
+				  "restart it");
+	}
+	return attach_say(&j->s, -err, "has loaded the agent, but the agent can't start: %s",
+			  strerror(-err));
+}
+
 /* Loads the agent and starts it. Returns 0 or -errno; *said: with the user's line. */
 static int load(struct injection *j, bool *said)
 {
@@ -286,8 +303,7 @@ static int load(struct injection *j, bool *said)
 	err = call(j, function, j->session, j->agent, PB_PROTOCOL, &result);
 	if (!err && (int)result < 0) {
 		*said = true;
-		err = attach_say(&j->s, -(int)result, "has loaded the agent, but the agent can't "
-				 "start: %s", strerror(-(int)result));
+		err = say_refused(j, (int)result);
 	}
 	return err;
 }

@@ -166,8 +166,13 @@ int attach_remote_trap(struct attach_remote *t, uint64_t deadline)
 
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
 {
+	int err;
+
 	*t = (struct attach_remote) { .tid = tid, .running = true };
-	return wait_for_trap(t, deadline);
+	err = wait_for_trap(t, deadline);
+	/* threads that this thread makes, such as the agent's own, aren't traced */
+	return err ? err : (int)request(PTRACE_SETOPTIONS, tid, 0,
+					(void *)PTRACE_O_TRACESYSGOOD);
 }
 
 void attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
