@@ -48,7 +48,7 @@ enum pb_msg_type {
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
 	PB_MSG_PROGS, PB_MSG_RING, PB_MSG_STUBS,
-	PB_MSG_DETACH, PB_MSG_DETACHED, PB_MSG_STATUS,
+	PB_MSG_DETACH, PB_MSG_STATUS,
 };
 
 struct pb_msg {
@@ -161,17 +161,13 @@ struct pb_msg_gone {
 	uint64_t clock;
 };
 
-/* The observer sends DETACH without a body. The agent removes its tracers while records are still
- * written, then restores the text and the signal handlers. It answers DETACHED with this structure,
- * unmaps the ring, and closes the connection. */
-struct pb_msg_detached {
-	uint64_t stop_ns;	/* the longest time for which the threads were stopped */
-	uint64_t detach_ns;	/* time from DETACH to this message */
-};
+/* DETACH has no body. The observer sends it to an agent. The agent removes its tracers while
+ * records are still written, then restores the text and the signal handlers, unmaps the ring, and
+ * closes the connection. A client sends DETACH to the recorder, which answers with a REPLY and a
+ * line of text when the recording has ended. */
 
-/* A client, not an agent, sends STATUS without a body. The recorder answers with this structure. (A
- * client also sends DETACH without a body. The recorder answers with a REPLY and a line of text,
- * when the recording has ended.) */
+/* A client, not an agent, sends STATUS without a body. The recorder answers with this
+ * structure. */
 struct pb_msg_status {
 	uint32_t pid;		/* the process that the client's connection is for */
 	uint32_t pad;

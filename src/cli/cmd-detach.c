@@ -18,16 +18,6 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static int bad(struct detach *d, const char *fmt, const char *arg)
-{
-	char text[300];
-
-	snprintf(text, sizeof(text), fmt, arg);
-	pb_error("detach", "%s", text);
-	d->usage_error = true;
-	return 0;
-}
-
 static error_t detach_parse(int key, char *arg, struct argp_state *state)
 {
 	struct detach *d = state->input;
@@ -36,10 +26,12 @@ static error_t detach_parse(int key, char *arg, struct argp_state *state)
 	if (key != 'p' && key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
 	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
-		return bad(d, "%s: not a process number; patchbay ps lists the processes", arg);
-	if (d->pid)
-		return bad(d, "%s: one process at a time", arg);
-	d->pid = (uint32_t)n;
+		d->usage_error = pb_error("detach", "%s: not a process number; patchbay ps lists "
+					  "the processes", arg);
+	else if (d->pid)
+		d->usage_error = pb_error("detach", "%s: one process at a time", arg);
+	else
+		d->pid = (uint32_t)n;
 	return 0;
 }
 

@@ -57,7 +57,7 @@ static bool read_variables(char **envp, const char **path, const char **preload)
 	if (!session || !var)
 		return false;
 	*path = pb_arena_copy(*session + sizeof(session_var) - 1,
-			    strlen(*session) - (sizeof(session_var) - 1));
+			      strlen(*session) - (sizeof(session_var) - 1));
 	list = own_part(*var + sizeof(preload_var) - 1);
 	*preload = pb_arena_copy(list, first_length(list));
 	return *path && *preload;
@@ -103,7 +103,7 @@ static uint64_t stack_top(char **envp)
 static void start(char **envp, const char *path, const char *preload)
 {
 	struct pb_start s = { .session = path, .preload = preload };
-	struct pb_start_thread first = {
+	struct pb_known_thread first = {
 		.stack_top = stack_top(envp), .tcb = pb_cpu_thread_pointer(),
 		.tid = (uint32_t)pb_sys(SYS_gettid), .is_main = true,
 	};

@@ -125,7 +125,7 @@ static uint64_t own_place(void)
 
 static int begin(const char *session, const char *agent)
 {
-	struct pb_start_thread self = {
+	struct pb_known_thread self = {
 		.stack_top = stack_top(), .tcb = pb_cpu_thread_pointer(),
 		.tid = (uint32_t)pb_sys(SYS_gettid),
 	};

@@ -144,7 +144,6 @@ bool pb_detach(struct pb_session *s)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 		run_out_of_replacements,
 	};
-	uint64_t begun = pb_now_ns();
 
 	/* no load may fault any more, because step 2 removes the handlers that such loads need */
 	pb_reads_off();
@@ -161,6 +160,6 @@ bool pb_detach(struct pb_session *s)
 	if (left)
 		pb_session_leave_ring();
 	if (s)
-		pb_session_say_detached(s, pb_now_ns() - begun);
+		pb_session_close(s);
 	return left;
 }

@@ -9,7 +9,7 @@ struct pb_session;
 
 /* Restores the text. Returns when every byte of it is as in the file, however long this takes.
  * s: the session whose recorder has asked for the detach, and still takes records until tracing has
- * stopped; it gets an answer. NULL: the recorder is gone. Unmaps the ring, if no thread can be in
- * our code any more. Returns false if a thread may be. */
+ * stopped; its connection is closed at the end. NULL: the recorder is gone. Unmaps the ring, if no
+ * thread can be in our code any more. Returns false if a thread may be. */
 bool pb_detach(struct pb_session *s);
 #endif

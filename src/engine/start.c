@@ -47,7 +47,7 @@ static const char *own_path(void)
 	return path;
 }
 
-int pb_start_memory(const struct pb_start_thread *thread)
+int pb_start_memory(const struct pb_known_thread *thread)
 {
 	int err;
 

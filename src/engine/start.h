@@ -20,7 +20,7 @@ struct pb_start {
 };
 
 /* Maps the memory of threads and of calls. Returns 0 or -errno. */
-int pb_start_memory(const struct pb_start_thread *thread);
+int pb_start_memory(const struct pb_known_thread *thread);
 /* Connects to the recorder, and maps the ring. Returns 0 or -errno. */
 int pb_start_connect(struct pb_start *s);
 /* Called after a failed connect: the image goes on untraced. */

@@ -58,7 +58,7 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (!i->stack || !t->top || is_child(i) || pb_latched || pb_detached)
+	if (!i->stack || !t->top || is_child(i) || pb_latched || !pb_ring_map.ring)
 		return;
 	t->w.slot = slot - 8;	/* the writer takes interrupted code for gone if a hit has a slot
 				 * at or above the handler's return slot, so this one is below */

@@ -71,8 +71,6 @@ static int map_states(void)
 
 	if (pb_sys_failed(mem))
 		return (int)mem;
-	if (pb_sys_failed(pb_sys(SYS_madvise, mem, WIPED, MADV_WIPEONFORK)))
-		pb_follow_fork = false;
 	pb_process = (void *)mem;
 	pb_threads = (void *)(mem + 4096);
 	tcbs = (void *)(pb_threads + PB_MAX_THREADS);
@@ -98,7 +96,7 @@ void pb_threads_forget(void)
 	}
 }
 
-int pb_threads_start(const struct pb_start_thread *thread)
+int pb_threads_start(const struct pb_known_thread *thread)
 {
 	bool again = pb_process;
 	int err = again ? 0 : map_states();
@@ -108,6 +106,8 @@ int pb_threads_start(const struct pb_start_thread *thread)
 		return err;
 	if (again)
 		pb_pages_add((uint64_t)pb_process, WIPED);
+	if (pb_sys_failed(pb_sys(SYS_madvise, pb_process, WIPED, MADV_WIPEONFORK)))
+		pb_follow_fork = false;
 	pb_sys(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
 	main_stack_limit = limit.soft;
 	pb_process->pid = (uint32_t)pb_sys(SYS_getpid);
@@ -392,7 +392,8 @@ static struct pb_thread *thread_start_masked(uint64_t slot)
 	uint64_t mask = ~FAULTS, old;
 	struct pb_thread *t;
 
-	if (pb_detached || (!pb_process->epoch && !pb_follow_fork))
+	/* after a detach the ring is gone */
+	if (!pb_ring_map.ring || (!pb_process->epoch && !pb_follow_fork))
 		return NULL;
 	if (pb_unlikely(pb_process->refuse)) {
 		pb_process->refuse--;

@@ -25,7 +25,7 @@ extern bool pb_follow_fork;
 extern uint32_t pb_image;
 
 /* A thread that libc made. */
-struct pb_start_thread {
+struct pb_known_thread {
 	uint64_t stack_top;	/* the upper end of the main thread's stack */
 	uint64_t tcb;
 	uint32_t tid;
@@ -33,7 +33,7 @@ struct pb_start_thread {
 };
 /* Maps the memory that a fork wipes, and finds where glibc keeps a thread's TID.
  * Returns 0 or -errno. Context: start, one thread. */
-int pb_threads_start(const struct pb_start_thread *thread);
+int pb_threads_start(const struct pb_known_thread *thread);
 
 /* Wipes the states of all threads, as a fork does. Context: renew.c. */
 void pb_threads_forget(void);

@@ -191,8 +191,9 @@ static bool is_loader(const struct link_map *l)
 	return l->l_addr == _r_debug.r_ldbase;
 }
 
-/* Adds the modules that the program was started with: those up to `last`, or all. */
-static int add_first(struct pb_session *s, const char *exe, bool (*last)(const struct link_map *l))
+/* Adds the modules of the first namespace. up_to_loader: only those up to the loader itself, which
+ * the program was started with. */
+static int add_first(struct pb_session *s, const char *exe, bool up_to_loader)
 {
 	const struct link_map *l = _r_debug.r_map;
 	int err = add(s, l, exe, PB_MODULE_EXE, true);
@@ -201,7 +202,7 @@ static int add_first(struct pb_session *s, const char *exe, bool (*last)(const s
 	for (l = l->l_next; l && !err; l = l->l_next) {
 		if (is_new(l))
 			err = add(s, l, l->l_name, is_loader(l) ? PB_MODULE_LDSO : 0, true);
-		if (last && last(l))
+		if (up_to_loader && is_loader(l))
 			break;
 	}
 	return err;
@@ -217,7 +218,7 @@ static void begin(uint64_t self_dynamic)
 int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic)
 {
 	begin(self_dynamic);
-	return add_first(s, exe, NULL);
+	return add_first(s, exe, false);
 }
 
 /* Waits until no dlopen or dlclose is under way that had begun before the hook was in place. */
@@ -261,11 +262,13 @@ int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynami
 
 	begin(self_dynamic);
 	attaching = true;
-	err = add_first(s, exe, is_loader);
+	err = add_first(s, exe, true);
 	if (!err)
 		err = hook_live(session_path);
 	if (!err)
 		err = wait_for_loader();
+	if (err)
+		return err;
 	for each_namespace(n)
 		for each_module(l, n)
 			if (!err && is_new(l))

@@ -482,13 +482,3 @@ bool pb_session_serve(struct pb_session *s)
 	pb_session_close(s);
 	return false;
 }
-
-void pb_session_say_detached(struct pb_session *s, uint64_t detach_ns)
-{
-	struct pb_msg_detached d = { .stop_ns = pb_stop_longest_ns, .detach_ns = detach_ns };
-
-	/* the observer answers nothing, and may be gone */
-	s->wire.idle = NULL;
-	pb_wire_send(&s->wire, PB_MSG_DETACHED, &d, sizeof(d), NULL, 0);
-	pb_session_close(s);
-}

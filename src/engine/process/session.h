@@ -45,8 +45,6 @@ int pb_session_progs_error(struct pb_session *s, int error, const char *why);
 /* Serves WRITE and READ until the observer hangs up, or asks for a detach. True: it has asked, and
  * the connection is still open. */
 bool pb_session_serve(struct pb_session *s);
-/* Answers the observer's request for a detach. detach_ns: the time that it took. */
-void pb_session_say_detached(struct pb_session *s, uint64_t detach_ns);
 /* Unmaps the ring. Context: no thread writes records, or can begin to. */
 void pb_session_leave_ring(void);
 #endif
