@@ -24,8 +24,9 @@
 extern char __ehdr_start[];
 #define AGENT	((greg_t)__ehdr_start)	/* a PC in this program, which plays the agent */
 __thread struct pb_unblocked pb_unblocked;
-bool pb_latched, pb_detached;
-struct pb_ring_map pb_ring_map;
+bool pb_latched;
+static struct pb_ring ring;
+struct pb_ring_map pb_ring_map = { .ring = &ring };
 
 static struct pb_process process;
 static struct pb_thread thread;
