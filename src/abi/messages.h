@@ -48,7 +48,7 @@ enum pb_msg_type {
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,
 	PB_MSG_WRITE, PB_MSG_READ, PB_MSG_REPLY,
 	PB_MSG_PROGS, PB_MSG_RING, PB_MSG_STUBS,
-	PB_MSG_DETACH, PB_MSG_STATUS,
+	PB_MSG_DETACH, PB_MSG_STATUS, PB_MSG_DATA,
 };
 
 struct pb_msg {
@@ -165,6 +165,10 @@ struct pb_msg_gone {
  * records are still written, then restores the text and the signal handlers, unmaps the ring, and
  * closes the connection. A client sends DETACH to the recorder, which answers with a REPLY and a
  * line of text when the recording has ended. */
+
+/* A client sends RING and DATA without a body. The recorder answers RING with struct pb_msg_ring
+ * and a descriptor of the ring, and DATA with a descriptor of the session's data directory. Both
+ * descriptors are read-only. The ring's contents are untrusted: agents write them. */
 
 /* A client, not an agent, sends STATUS without a body. The recorder answers with this
  * structure. */

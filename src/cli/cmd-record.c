@@ -11,6 +11,7 @@
 #include "cli/bpf/bpf_attach.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
+#include "cli/temporary.h"
 #include "cli/session_find.h"
 #include "reader/say.h"
 #include "recorder/analyse_ahead.h"
@@ -123,23 +124,17 @@ out:
 int record_temporary(struct record_options *o, const char *command,
 		     int (*show)(void *arg, const char *data), void *arg)
 {
-	const char *tmp = getenv("TMPDIR");
-	char dir[PATH_MAX], data[PATH_MAX + 8];
+	char data[CLI_TEMPORARY];
 	int ret, shown = 0;
 
-	if ((size_t)snprintf(dir, sizeof(dir), "%s/patchbay-XXXXXX", tmp &&
-			     *tmp ? tmp : "/tmp") >= sizeof(dir) ||
-	    !mkdtemp(dir))
-		return pb_error(command, "%s: %s; set TMPDIR to a directory that can be written",
-				dir, strerror(errno));
-	snprintf(data, sizeof(data), "%s/data", dir);
+	if (cli_temporary_make(command, data))
+		return 1;
 	o->dir = data;
 	o->quiet = o->temporary = true;
 	ret = record_with(o);
 	if (show && o->recorded)
 		shown = show(arg, data);
-	pb_datadir_remove(data);
-	rmdir(dir);
+	cli_temporary_remove(data);
 	return ret ? ret : shown;
 }
 

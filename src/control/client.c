@@ -38,16 +38,39 @@ static int send_message(struct pb_control *c, uint32_t type, const void *body, s
 	return sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Receives an answer. Returns its type, or -errno. After an error, err has a text. An ERROR message
- * contains the errno and the text. */
-static int receive(struct pb_control *c, char *err, size_t errlen)
+/* Receives a message. If fd isn't NULL, *fd is the descriptor that came with it, or -1. */
+static ssize_t receive_bytes(struct pb_control *c, int *fd)
 {
-	struct pb_msg *m = (struct pb_msg *)c->buf;
+	struct iovec iov = { c->buf, sizeof(c->buf) };
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = { 0 };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
+	if (fd) {
+		*fd = -1;
+		h.msg_control = &u;
+		h.msg_controllen = sizeof(u.buf);
+	}
 	do
-		n = recv(c->fd, c->buf, sizeof(c->buf), 0);
+		n = recvmsg(c->fd, &h, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
+	struct cmsghdr *cm = fd && n >= 0 ? CMSG_FIRSTHDR(&h) : NULL;
+	if (cm && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS &&
+	    cm->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(cm), sizeof(*fd));
+	return n;
+}
+
+/* Receives an answer. Returns its type, or -errno. After an error, err has a text. An ERROR message
+ * contains the errno and the text. */
+static int receive_fd(struct pb_control *c, int *fd, char *err, size_t errlen)
+{
+	struct pb_msg *m = (struct pb_msg *)c->buf;
+	ssize_t n = receive_bytes(c, fd);
+
 	if (n < 0 || (size_t)n < sizeof(*m) || m->len != (size_t)n - sizeof(*m)) {
 		int ret = n < 0 ? -errno : n ? -EPROTO : -EPIPE;
 
@@ -64,6 +87,11 @@ static int receive(struct pb_control *c, char *err, size_t errlen)
 	}
 	snprintf(err, errlen, "%.*s", (int)(m->len - sizeof(*e)), (char *)(e + 1));
 	return e->error < 0 ? e->error : -EIO;
+}
+
+static int receive(struct pb_control *c, char *err, size_t errlen)
+{
+	return receive_fd(c, NULL, err, errlen);
 }
 
 static void take_ready(struct pb_control *c)
@@ -248,6 +276,43 @@ int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err
 	}
 	memcpy(out, m + 1, sizeof(*out));
 	return 0;
+}
+
+/* Asks for a descriptor. Returns 0, with the answer in c->buf, or -errno. */
+static int ask_file(struct pb_control *c, uint32_t type, size_t size, int *fd, char *err,
+		    size_t errlen)
+{
+	const struct pb_msg *m = (const void *)c->buf;
+	int ret = send_message(c, type, NULL, 0, NULL, NULL, 0);
+
+	*fd = -1;
+	if (ret)
+		snprintf(err, errlen, "%s", strerror(-ret));
+	else
+		ret = receive_fd(c, fd, err, errlen);
+	if (ret == (int)type && m->len >= size && *fd >= 0)
+		return 0;
+	if (ret >= 0) {
+		snprintf(err, errlen, "the recorder's answer is damaged");
+		ret = -EPROTO;
+	}
+	if (*fd >= 0)
+		close(*fd);
+	return ret;
+}
+
+int pb_control_memory(struct pb_control *c, struct pb_msg_ring *ring, int *ring_fd, int *data_fd,
+		      char *err, size_t errlen)
+{
+	int ret = ask_file(c, PB_MSG_RING, sizeof(*ring), ring_fd, err, errlen);
+
+	if (ret)
+		return ret;
+	memcpy(ring, c->buf + sizeof(struct pb_msg), sizeof(*ring));
+	ret = ask_file(c, PB_MSG_DATA, 0, data_fd, err, errlen);
+	if (ret)
+		close(*ring_fd);
+	return ret;
 }
 
 void pb_control_close(struct pb_control *c)

@@ -118,6 +118,11 @@ int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, s
 /* What the recorder knows of the recording (abi/messages.h). */
 struct pb_msg_status;
 int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err, size_t errlen);
+/* Gets read-only descriptors of the session's ring and of its data directory, which the caller
+ * closes. */
+struct pb_msg_ring;
+int pb_control_memory(struct pb_control *c, struct pb_msg_ring *ring, int *ring_fd, int *data_fd,
+		      char *err, size_t errlen);
 /* The process that the connection is for, and the recorder's process. */
 uint32_t pb_control_pid(const struct pb_control *c);
 uint32_t pb_control_recorder(const struct pb_control *c);

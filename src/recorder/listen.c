@@ -51,12 +51,7 @@ bool record_listen_accept(int listen_fd, struct record_peer *peer)
 
 static bool accept_agent(const struct record_server *s, struct record_peer *peer)
 {
-	const struct pb_ring *g = &s->ring->geometry;
-	struct pb_msg_ring ring = {
-		.mode = g->mode, .nr_buffer = g->nr_buffer, .ring_size = g->size,
-		.nr_threads = g->nr_threads, .nr_chunks = g->nr_chunks,
-		.threads_offset = g->threads_offset, .chunks_offset = g->chunks_offset,
-	};
+	struct pb_msg_ring ring = record_ring_message(s->ring);
 	struct record_conn c;
 	int fd;
 

@@ -174,3 +174,14 @@ uint64_t record_threads_lost(const struct record_ring *r)
 		lost += __atomic_load_n(&record_ring_thread(r, i)->lost, __ATOMIC_RELAXED);
 	return lost;
 }
+
+struct pb_msg_ring record_ring_message(const struct record_ring *r)
+{
+	const struct pb_ring *g = &r->geometry;
+
+	return (struct pb_msg_ring){
+		.mode = g->mode, .nr_buffer = g->nr_buffer, .ring_size = g->size,
+		.nr_threads = g->nr_threads, .nr_chunks = g->nr_chunks,
+		.threads_offset = g->threads_offset, .chunks_offset = g->chunks_offset,
+	};
+}

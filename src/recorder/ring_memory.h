@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "abi/messages.h"
 #include "abi/ring.h"
 
 struct record_ring {
@@ -32,4 +33,6 @@ uint32_t record_ring_nr_threads(const struct record_ring *r);
 uint64_t record_threads_lost(const struct record_ring *r);
 /* Returns the size of the chunks that are in use now, or were overwritten. */
 uint64_t record_ring_bytes(const struct record_ring *r);
+/* The message that goes with a descriptor of the ring. */
+struct pb_msg_ring record_ring_message(const struct record_ring *r);
 #endif

@@ -14,18 +14,23 @@
  *   <----------------------------- passes the answer on
  *   STATUS ----------------------> knows the answer
  *   <---------------------- STATUS
+ *   RING, DATA ------------------> knows the answer
+ *   <------------------ RING, DATA  with a read-only descriptor
  *   DETACH ----------------------> detaches all agents and ends the recording
  *   <----------------------- REPLY + text, when all data is written
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "abi/messages.h"
 #include "abi/ring.h"
 #include "control/control.h"
+#include "reader/datadir_writer.h"
 #include "reader/drain.h"
 #include "recorder/connection.h"
 #include "recorder/ring_memory.h"
@@ -150,6 +155,31 @@ static int send_status(struct record_server *s, struct record_conn *c)
 	return record_conn_send(c, PB_MSG_STATUS, &st, sizeof(st), NULL, 0, -1);
 }
 
+/* Sends a message with a read-only descriptor of an open file or directory. */
+static int send_file(struct record_conn *c, uint32_t type, const void *body, size_t len, int fd)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int copy = open(path, O_RDONLY | O_CLOEXEC);
+	if (copy < 0)
+		return record_conn_error(c, -errno, "the recorder has no free descriptor, or no "
+					 "/proc");
+	int ret = record_conn_send(c, type, body, len, NULL, 0, copy);
+	close(copy);
+	return ret;
+}
+
+/* Sends what a client needs to look at the records while they are made. */
+static int send_memory(struct record_server *s, struct record_conn *c, uint32_t type)
+{
+	struct pb_msg_ring ring = record_ring_message(s->ring);
+
+	if (type == PB_MSG_DATA)
+		return send_file(c, type, NULL, 0, s->datadir->dir_fd);
+	return send_file(c, type, &ring, sizeof(ring), s->ring->fd);
+}
+
 void record_serve_left(struct record_server *s, const char *text)
 {
 	for (unsigned i = 0; i < s->nr_conns; i++)
@@ -166,6 +196,8 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 		return on_client_hello(s, c, m, body);
 	if (m->type == PB_MSG_STATUS && c->target)
 		return send_status(s, c);
+	if ((m->type == PB_MSG_RING || m->type == PB_MSG_DATA) && c->target)
+		return send_memory(s, c, m->type);
 	if (m->type == PB_MSG_DETACH && c->target) {
 		s->leave = c->leaves = true;
 		return 0;

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes texts that several views print: threads' names, times, losses, calls that are still
- * open. */
+/* Makes texts that several views print: threads' names, times, losses. */
 #include <stdio.h>
 #include <string.h>
 
 #include "view/select.h"
-
-#define OPEN_LINES 64	/* limit of the lines for one stack; they show its innermost and outermost
-			 * calls */
 
 typedef unsigned long long ull;
 
@@ -68,67 +64,6 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 				   lines[i].nr == 1 ? "" : "s", lines[i].what);
 	for (size_t i = 0; i < v->data->nr_notes; i++)
 		pb_out_fmt(o, "%s%s\n", prefix, v->data->notes[i]);
-}
-
-static void open_line(const struct pb_view *v, const struct pb_call_stack *s, const char *prefix,
-		      uint32_t site, uint64_t start)
-{
-	struct pb_function f = pb_symbols_site(v->data->symbols, s->image, site);
-	const struct pb_clock *clock = &v->data->clock;
-
-	pb_out_fmt(v->out, "%s  %s", prefix, f.name);
-	if (start && !clock->none) {
-		uint64_t us = pb_clock_ns(clock, start) / 1000;
-
-		pb_out_fmt(v->out, "  since %llu.%06llu", (ull)(us / 1000000), (ull)(us % 1000000));
-	}
-	pb_out_char(v->out, '\n');
-}
-
-static bool wanted(const struct pb_view *v, uint32_t select, uint64_t start)
-{
-	return !pb_view_selects(v) || pb_select_open(v, select, start, UINT64_MAX);
-}
-
-static bool any_wanted(const struct pb_view *v, const struct pb_call_stack *s)
-{
-	if (s->leaf_site && wanted(v, s->leaf_select, s->leaf_start))
-		return true;
-	for (uint32_t i = 0; i < s->depth; i++)
-		if (wanted(v, s->calls[i].select, s->calls[i].start))
-			return true;
-	return false;
-}
-
-static void open_stack(const struct pb_view *v, const struct pb_call_stack *s, const char *prefix)
-{
-	const struct pb_thread *t = pb_data_thread(v->data, s->serial);
-	uint32_t left_out = s->depth > OPEN_LINES ? s->depth - OPEN_LINES : 0;
-
-	pb_out_fmt(v->out, "%sopen at the end: %s-%u", prefix, t ? pb_view_comm(t) : "<...>",
-		   s->tid);
-	if (!pb_stack_is_own(s))
-		pb_out_fmt(v->out, ", stack %#llx", (ull)s->id);
-	pb_out_str(v->out, ", innermost first\n");
-	if (s->leaf_site && wanted(v, s->leaf_select, s->leaf_start))
-		open_line(v, s, prefix, s->leaf_site, s->leaf_start);
-	for (uint32_t i = s->depth; i--;) {
-		if (left_out && i == s->depth - 1 - OPEN_LINES / 2) {
-			pb_out_fmt(v->out, "%s  (%u more)\n", prefix, left_out);
-			i -= left_out;
-		}
-		if (wanted(v, s->calls[i].select, s->calls[i].start))
-			open_line(v, s, prefix, s->calls[i].site, s->calls[i].start);
-	}
-}
-
-void pb_view_open_calls(const struct pb_view *v, struct pb_stream *stream, const char *prefix)
-{
-	struct pb_call_stack *s;
-
-	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++)
-		if (any_wanted(v, s))
-			open_stack(v, s, prefix);
 }
 
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t)

@@ -104,6 +104,10 @@ void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* prints a colu
 /* --- info --- */
 int pb_view_info(const struct pb_view *v, bool json, bool open);
 
+/* --- the open calls of a process that runs --- */
+/* The data ends now. Calls are shown with the time that they have run so far. */
+int pb_view_stacks(const struct pb_view *v);
+
 /* --- parts that views share --- */
 
 /* Prints how many calls, records and chunks were lost or are missing, one line for each kind of

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `patchbay stack`: the open calls of each thread of a process, from the memory that it shares with
+ * its recorder. Nothing is stopped, and nothing is asked of the process. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/session_find.h"
+#include "cli/session_memory.h"
+#include "cli/temporary.h"
+#include "control/control.h"
+#include "reader/snapshot.h"
+#include "view/options.h"
+
+struct stack {
+	struct pb_view_options common;
+	uint32_t pid;
+	char dir[CLI_TEMPORARY];	/* the copy; "": none */
+};
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0, "The process; the option's name may be left out", 0 },
+	{ 0 }
+};
+
+static error_t set_pid(struct argp_state *state, struct stack *s, const char *arg)
+{
+	uint64_t n;
+
+	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
+		argp_failure(state, 2, 0, "%s: not a process number; patchbay ps lists the "
+			     "processes", arg);
+	if (s->pid)
+		argp_failure(state, 2, 0, "%s: one process at a time", arg);
+	s->pid = (uint32_t)n;
+	return 0;
+}
+
+static error_t stack_parse(int key, char *arg, struct argp_state *state)
+{
+	struct stack *s = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &s->common;
+		return 0;
+	case 'p':
+	case ARGP_KEY_ARG:
+		return set_pid(state, s, arg);
+	case ARGP_KEY_END:
+		if (s->common.dir)
+			argp_failure(state, 2, 0, "-d %s: shows a process; for a recording say "
+				     "patchbay info --open -d %s", s->common.dir, s->common.dir);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &pb_view_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp argp = {
+	.options = options,
+	.parser = stack_parse,
+	.args_doc = "[-p] PID",
+	.doc = "Show the calls that each thread of a traced process is in. The process must be "
+	       "attached, or run by `patchbay record --serve'. It isn't stopped.",
+	.children = children,
+};
+
+static int take(void *input)
+{
+	struct pb_snapshot snapshot;
+	struct stack *s = input;
+	struct pb_control *c;
+	int ret;
+
+	if (cli_session_find("stack", s->pid, &c))
+		return 1;
+	ret = cli_temporary_make("stack", s->dir);
+	if (!ret)
+		ret = cli_session_snapshot("stack", c, CLI_SNAPSHOT_OPEN, s->dir, &snapshot);
+	/* a session may have several processes */
+	if (!s->common.nr_tids)
+		s->common.tids[s->common.nr_tids++] = pb_control_pid(c);
+	pb_control_close(c);
+	s->common.dir = s->dir;
+	return ret;
+}
+
+static int show(void *input, struct pb_view *v)
+{
+	return pb_view_stacks(v);
+}
+
+static int stack_run(int argc, char **argv)
+{
+	static const struct pb_view_command command = { &argp, take, show };
+	static struct stack s = { .common.command = "stack" };
+	int ret = pb_view_run(&command, argc, argv, &s, &s.common);
+
+	if (*s.dir)
+		cli_temporary_remove(s.dir);
+	return ret;
+}
+
+const struct pb_command pb_command_stack = {
+	.name = "stack",
+	.summary = "Show the calls that the threads of a process are in",
+	.argp = &argp,
+	.run = stack_run,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Gets the ring and the data directory of a session from its recorder, and copies what is in them.
+ * The process and its recorder don't take part in this. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/messages.h"
+#include "base/base.h"
+#include "cli/cli.h"
+#include "cli/session_memory.h"
+#include "control/control.h"
+#include "reader/snapshot.h"
+#include "recorder/proc.h"
+
+/* The numbers in the ring's table are those of the process's own pid namespace. */
+static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
+			char comm[PB_SNAPSHOT_COMM])
+{
+	_Static_assert(PB_SNAPSHOT_COMM == RECORD_COMM, "record_read_comm() fills the name");
+	record_read_comm((pid_t)t->pid, (pid_t)t->tid, comm);
+}
+
+/* Checks the sizes against each other and against the file. */
+static bool geometry_ok(const struct pb_msg_ring *r, int fd)
+{
+	struct stat st;
+	uint64_t taken = pb_ring_taken_offset(r->threads_offset, r->nr_threads);
+
+	return !fstat(fd, &st) && (uint64_t)st.st_size >= r->ring_size && r->nr_chunks &&
+	       r->nr_threads && r->threads_offset >= sizeof(struct pb_ring) &&
+	       r->threads_offset < r->ring_size && !(r->threads_offset % 64) &&
+	       !(r->chunks_offset % 64) &&
+	       taken + pb_ring_taken_words(r->nr_chunks) * 8 <= r->chunks_offset &&
+	       r->chunks_offset <= r->ring_size &&
+	       r->nr_chunks <= (r->ring_size - r->chunks_offset) / PB_CHUNK_SIZE;
+}
+
+/* Why the records aren't in the ring, but in a file. */
+static int has_file(const char *command, int data_fd)
+{
+	char link[40], dir[PATH_MAX];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", data_fd);
+	ssize_t n = readlink(link, dir, sizeof(dir) - 1);
+	dir[n > 0 ? n : 0] = 0;
+	return pb_error(command, "all records go to a file; say patchbay replay -d %s (a snapshot "
+			"needs a buffer that is overwritten: patchbay attach, flight, or record "
+			"--overwrite)", n > 0 ? dir : "DIR");
+}
+
+static int copy(const char *command, const struct pb_msg_ring *r, int ring_fd, const char *dir,
+		struct pb_snapshot *s)
+{
+	char err[PATH_MAX + 200];
+	void *map = mmap(NULL, r->ring_size, PROT_READ, MAP_SHARED, ring_fd, 0);
+
+	if (map == MAP_FAILED)
+		return pb_error(command, "can't map the buffer: %s", strerror(errno));
+	s->ring = map;
+	s->geometry = (struct pb_ring){
+		.mode = r->mode, .nr_threads = r->nr_threads, .nr_chunks = r->nr_chunks,
+		.nr_buffer = r->nr_buffer, .threads_offset = r->threads_offset,
+		.chunks_offset = r->chunks_offset, .size = r->ring_size,
+	};
+	int ret = pb_snapshot_write(s, dir, err, sizeof(err));
+	munmap(map, r->ring_size);
+	return ret ? pb_error(command, "%s", err) : 0;
+}
+
+int cli_session_snapshot(const char *command, struct pb_control *c, enum cli_snapshot which,
+			 const char *dir, struct pb_snapshot *s)
+{
+	struct pb_msg_ring ring;
+	int ring_fd, data_fd, ret;
+	char err[600];
+
+	if (pb_control_memory(c, &ring, &ring_fd, &data_fd, err, sizeof(err)))
+		return pb_error(command, "%s", err);
+	*s = (struct pb_snapshot){
+		.from = data_fd, .newest = which == CLI_SNAPSHOT_OPEN, .thread_name = thread_name,
+	};
+	if (!geometry_ok(&ring, ring_fd))
+		ret = pb_error(command, "the recorder's answer is damaged");
+	else if (which == CLI_SNAPSHOT_ALL && ring.mode != PB_RING_OVERWRITE)
+		ret = has_file(command, data_fd);
+	else
+		ret = copy(command, &ring, ring_fd, dir, s);
+	close(ring_fd);
+	close(data_fd);
+	return ret;
+}

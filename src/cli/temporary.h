@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Data that is removed when the command ends. Context: the main thread. */
+#ifndef PB_CLI_TEMPORARY_H
+#define PB_CLI_TEMPORARY_H
+#include <limits.h>
+
+/* A new directory for data that is soon removed: dir gets the path of a data directory in it, which
+ * doesn't exist yet. Returns 0, or 1 after an error line of the command. */
+#define CLI_TEMPORARY (PATH_MAX + 8)
+int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY]);
+void cli_temporary_remove(char dir[CLI_TEMPORARY]);
+#endif

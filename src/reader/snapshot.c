@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Copies chunks without taking them. A copy is good if the chunk was the same before and after:
+ * same serial, same `seq`, same count of uses, and a state in which it has records. Until a chunk
+ * is used again, its thread only appends to it.
+ *
+ * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
+ * last word that isn't zero is searched for, and then the words up to it are copied. All records
+ * that were complete at the time of the search are in the copy. A later record isn't in the copy,
+ * even in parts. The header's open leaf is older than the copy's last record. So if the leaf has
+ * ended, or has called something, the copy has a record that says so (abi/ring.h).
+ */
+#include "reader/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/datadir.h"
+#include "base/base.h"
+#include "reader/counts.h"
+#include "reader/datadir_writer.h"
+
+#define BATCH		64		/* number of chunks in one write: 1 MiB */
+#define DATA_WORDS	((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
+#define META_MAX	(1u << 30)
+#define TRIES		3		/* how often a chunk is copied that changes meanwhile */
+
+struct copy {
+	struct pb_chunk head;
+	uint64_t data[DATA_WORDS];
+};
+
+struct writer {
+	struct pb_snapshot *s;
+	struct pb_datadir dir;
+	struct pb_counts counts;
+	struct copy *batch;
+	unsigned nr;
+	uint8_t *done;			/* [nr_chunks] the chunk has been copied, or has no records */
+	/* newest: by thread, the number of its newest FULL chunk, plus one; UINT32_MAX: one of the
+	 * thread's open chunks has been copied */
+	uint32_t *last;
+	uint32_t nr_last;
+};
+
+/* --- one chunk ------------------------------------------------------------- */
+
+static const struct pb_chunk *chunk(const struct pb_snapshot *s, uint32_t i)
+{
+	return (const void *)((const char *)s->ring + s->geometry.chunks_offset +
+			      (uint64_t)i * PB_CHUNK_SIZE);
+}
+
+static bool has_records(uint32_t state)
+{
+	return state == PB_CHUNK_OPEN || state == PB_CHUNK_HELD || state == PB_CHUNK_FULL;
+}
+
+static uint32_t copy_data(const struct pb_chunk *c, uint64_t *to)
+{
+	const uint64_t *words = (const void *)(c + 1);
+	uint32_t n = DATA_WORDS;
+
+	while (n && !__atomic_load_n(&words[n - 1], __ATOMIC_ACQUIRE))
+		n--;
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+	return n * 8;
+}
+
+static bool is_same(const struct pb_chunk *c, const struct pb_chunk *head)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	uint64_t word = __atomic_load_n((const uint64_t *)c, __ATOMIC_ACQUIRE);
+
+	return has_records((uint32_t)word) && word >> 32 == head->serial &&
+	       __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == head->seq &&
+	       __atomic_load_n(&c->uses, __ATOMIC_RELAXED) == head->uses;
+}
+
+enum copied { COPIED, NO_RECORDS, CHANGED };
+
+static enum copied copy_chunk(const struct pb_chunk *c, struct copy *to)
+{
+	uint32_t state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE), listed;
+
+	if (state == PB_CHUNK_READING)
+		return CHANGED;
+	if (!has_records(state))
+		return NO_RECORDS;
+	memcpy(&to->head, c, sizeof(to->head));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	to->head.state = state;
+	listed = to->head.used;
+	to->head.used = copy_data(c, to->data);
+	if (!is_same(c, &to->head))
+		return CHANGED;
+	/* readers would take a header without a serial for the end of the file. An OPEN chunk with
+	 * only its list of open calls may never have been used (abi/ring.h) */
+	if (!to->head.serial || !to->head.used ||
+	    (state == PB_CHUNK_OPEN && !to->head.leaf_start && to->head.used <= listed))
+		return NO_RECORDS;
+	return COPIED;
+}
+
+/* --- all chunks ------------------------------------------------------------ */
+
+static int flush(struct writer *w)
+{
+	struct iovec iov[2 * BATCH];
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < w->nr; i++) {
+		struct copy *c = &w->batch[i];
+
+		iov[2 * i] = (struct iovec){ &c->head, sizeof(c->head) };
+		iov[2 * i + 1] = (struct iovec){ c->data, c->head.used };
+		bytes += sizeof(c->head) + c->head.used;
+		pb_counts_add(&w->counts, c->data, c->head.used / 8);
+	}
+	int ret = w->nr ? pb_datadir_chunks(&w->dir, iov, (int)(2 * w->nr), bytes) : 0;
+	w->s->chunks += ret ? 0 : w->nr;
+	w->s->bytes += ret ? 0 : bytes;
+	w->nr = 0;
+	return ret;
+}
+
+/* Copies a chunk into the batch. Returns 0 or -errno. */
+static int take(struct writer *w, uint32_t i)
+{
+	struct copy *to = &w->batch[w->nr];
+	enum copied how = copy_chunk(chunk(w->s, i), to);
+
+	w->done[i] = how != CHANGED;
+	if (how != COPIED)
+		return 0;
+	if (w->last && to->head.serial <= w->nr_last)
+		w->last[to->head.serial - 1] = UINT32_MAX;
+	return ++w->nr == BATCH ? flush(w) : 0;
+}
+
+/* newest: notes a FULL chunk. It is copied if its thread has no open chunk. */
+static void note_full(struct writer *w, uint32_t i)
+{
+	const struct pb_chunk *c = chunk(w->s, i);
+	uint32_t serial = __atomic_load_n(&c->serial, __ATOMIC_RELAXED), old;
+
+	w->done[i] = 1;
+	if (!serial || serial > w->nr_last)
+		return;
+	old = w->last[serial - 1];
+	if (!old || (old != UINT32_MAX && c->seq > chunk(w->s, old - 1)->seq))
+		w->last[serial - 1] = i + 1;
+}
+
+/* Copies the chunks that aren't free and haven't been copied. An engine in overwrite mode uses the
+ * oldest chunk next, so the round begins there. */
+static int copy_round(struct writer *w)
+{
+	const struct pb_snapshot *s = w->s;
+	const uint64_t *taken = (const void *)((const char *)s->ring +
+			pb_ring_taken_offset(s->geometry.threads_offset, s->geometry.nr_threads));
+	uint32_t nr = s->geometry.nr_chunks,
+		 first = __atomic_load_n(&s->ring->next_chunk, __ATOMIC_RELAXED) % nr;
+	int ret = 0;
+
+	for (uint32_t n = 0; n < nr && !ret; n++) {
+		uint32_t i = n < nr - first ? first + n : n - (nr - first);
+
+		if (w->done[i] || !(__atomic_load_n(&taken[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1))
+			continue;
+		if (w->last && __atomic_load_n(&chunk(s, i)->state, __ATOMIC_ACQUIRE) ==
+		    PB_CHUNK_FULL)
+			note_full(w, i);
+		else
+			ret = take(w, i);
+	}
+	return ret;
+}
+
+static int copy_chunks(struct writer *w)
+{
+	int ret = 0;
+
+	for (int i = 0; i < TRIES && !ret; i++)
+		ret = copy_round(w);
+	for (uint32_t i = 0; i < w->nr_last && !ret; i++)
+		if (w->last[i] && w->last[i] != UINT32_MAX)
+			ret = take(w, w->last[i] - 1);
+	return ret ? ret : flush(w);
+}
+
+static uint64_t count_missed(const struct writer *w)
+{
+	const struct pb_snapshot *s = w->s;
+	const uint64_t *taken = (const void *)((const char *)s->ring +
+			pb_ring_taken_offset(s->geometry.threads_offset, s->geometry.nr_threads));
+	uint64_t nr = 0;
+
+	for (uint32_t i = 0; i < s->geometry.nr_chunks; i++)
+		nr += !w->done[i] && taken[i / 64] >> i % 64 & 1;
+	return nr;
+}
+
+/* --- what the chunks refer to ---------------------------------------------- */
+
+/* Copies the analysis of a module, or makes a link to it. */
+static int take_module(struct writer *w, int modules, uint32_t number)
+{
+	struct stat st;
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", number);
+	if (!linkat(modules, name, w->dir.modules_fd, name, 0) || errno == EEXIST)
+		return 0;
+	int fd = openat(modules, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	int ret = fstat(fd, &st) ? -errno :
+		  pb_datadir_module(&w->dir, number, fd, (uint64_t)st.st_size);
+	close(fd);
+	return ret;
+}
+
+/* Copies the whole records of a meta file. Records of the end aren't copied. */
+static int take_records(struct writer *w, int modules, const char *at, const char *end)
+{
+	int ret = 0;
+
+	while (!ret && (size_t)(end - at) >= sizeof(struct pb_meta)) {
+		struct pb_meta m;
+		struct pb_meta_module module;
+
+		memcpy(&m, at, sizeof(m));
+		at += sizeof(m);
+		if (pb_align_up((uint64_t)m.len, 8) > (uint64_t)(end - at))
+			break;
+		if (m.type != PB_META_THREAD && m.type != PB_META_END)
+			ret = pb_datadir_meta(&w->dir, m.type, at, m.len, NULL, 0);
+		if (!ret && m.type == PB_META_MODULE && m.len >= sizeof(module)) {
+			memcpy(&module, at, sizeof(module));
+			ret = take_module(w, modules, module.module);
+		}
+		at += pb_align_up((uint64_t)m.len, 8);
+	}
+	return ret;
+}
+
+/* Reads the whole file, which may grow meanwhile. The caller frees *text. */
+static int read_meta(int from, char **text, size_t *len)
+{
+	struct stat st;
+	ssize_t n = 0;
+	int ret = 0, fd = openat(from, "meta", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	*text = NULL;
+	*len = 0;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		ret = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_size > META_MAX)
+		ret = -EINVAL;
+	else if (!(*text = malloc((size_t)st.st_size + 1)))
+		ret = -ENOMEM;
+	while (!ret && *len < (size_t)st.st_size &&
+	       (n = pread(fd, *text + *len, (size_t)st.st_size - *len, (off_t)*len)) > 0)
+		*len += (size_t)n;
+	if (!ret && n < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* The meta file is read after the chunks were copied, so it has each image and module of them. */
+static int take_meta(struct writer *w)
+{
+	int modules = openat(w->s->from, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *text = NULL;
+	size_t len = 0;
+	int ret = modules < 0 ? -errno : read_meta(w->s->from, &text, &len);
+
+	if (!ret && len > sizeof(struct pb_data_header))
+		ret = take_records(w, modules, text + sizeof(struct pb_data_header), text + len);
+	free(text);
+	if (modules >= 0)
+		close(modules);
+	return ret;
+}
+
+/* --- the end --------------------------------------------------------------- */
+
+static int write_threads(struct writer *w, struct pb_meta_end *end)
+{
+	const struct pb_snapshot *s = w->s;
+	const struct pb_ring_thread *t =
+		(const void *)((const char *)s->ring + s->geometry.threads_offset);
+	int ret = 0;
+
+	for (uint32_t i = 0; i < w->s->threads && !ret; i++) {
+		char comm[PB_SNAPSHOT_COMM] = "";
+		struct pb_ring_thread copy;
+
+		memcpy(&copy, &t[i], sizeof(copy));
+		pb_barrier();	/* check and use the copy, because the ring may change */
+		if (!copy.serial)
+			continue;
+		s->thread_name(s->arg, i, &copy, comm);
+		end->lost += copy.lost;
+		end->no_return += copy.no_return;
+		end->threads++;
+		ret = pb_datadir_meta(&w->dir, PB_META_THREAD, &copy, sizeof(copy), comm,
+				      strlen(comm) + 1);
+	}
+	return ret;
+}
+
+static int write_end(struct writer *w)
+{
+	const struct pb_ring *ring = w->s->ring;
+	struct pb_meta_end end = {
+		.lost = ring->calls_lost, .no_return = ring->calls_no_return,
+		.processes = ring->processes, .max_stop_ns = ring->max_stop_ns,
+		.chunks_overwritten = ring->chunks_overwritten,
+		.records = w->counts.records, .bytes = w->dir.chunks_size,
+	};
+	int ret = write_threads(w, &end);
+
+	return ret ? ret : pb_datadir_meta(&w->dir, PB_META_END, &end, sizeof(end), NULL, 0);
+}
+
+static int write_all(struct writer *w)
+{
+	struct pb_snapshot *s = w->s;
+	uint32_t nr = __atomic_load_n(&s->ring->next_serial, __ATOMIC_ACQUIRE);
+
+	s->threads = nr < s->geometry.nr_threads ? nr : s->geometry.nr_threads;
+	w->batch = malloc(BATCH * sizeof(*w->batch));
+	w->done = calloc(s->geometry.nr_chunks, 1);
+	w->nr_last = s->newest ? s->threads : 0;
+	w->last = s->newest ? calloc(s->threads + 1ul, sizeof(*w->last)) : NULL;
+	if (!w->batch || !w->done || (s->newest && !w->last))
+		return -ENOMEM;
+	int ret = copy_chunks(w);
+	s->missed = count_missed(w);
+	/* the last reading of the clock: readers take it for the time of the snapshot */
+	if (!ret)
+		ret = pb_datadir_clock(&w->dir);
+	if (!ret)
+		ret = take_meta(w);
+	return ret ? ret : write_end(w);
+}
+
+int pb_snapshot_write(struct pb_snapshot *s, const char *dir, char *err, size_t errlen)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+	int ret;
+
+	if (!w) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	w->s = s;
+	ret = pb_datadir_open(&w->dir, dir, err, errlen);
+	if (!ret) {
+		ret = write_all(w);
+		if (ret) {
+			snprintf(err, errlen, "%s: %s", dir, strerror(-ret));
+			pb_datadir_undo(&w->dir);
+		} else {
+			pb_datadir_commit(&w->dir);
+			pb_datadir_close(&w->dir);
+		}
+	}
+	free(w->last);
+	free(w->done);
+	free(w->batch);
+	free(w);
+	return ret;
+}

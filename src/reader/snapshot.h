@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Copies a ring (abi/ring.h) into a data directory of its own while threads write to it. Nothing in
+ * the ring changes, so a read-only mapping is enough, and no thread waits. Chunks that were
+ * overwritten while they were copied are left out; readers see the gap in their numbers.
+ *
+ * What the chunks refer to (images, modules) comes from the data directory of the session.
+ *
+ * Context: the recorder, or a client that got the ring from it. Any thread. Nothing in the ring is
+ * trusted; the geometry must have been checked.
+ */
+#ifndef PB_READER_SNAPSHOT_H
+#define PB_READER_SNAPSHOT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi/ring.h"
+
+#define PB_SNAPSHOT_COMM 16
+
+struct pb_snapshot {
+	/* The caller sets these. */
+	const struct pb_ring *ring;	/* mapped; may be read-only */
+	struct pb_ring geometry;
+	int from;			/* descriptor of the session's data directory */
+	bool newest;			/* only the newest chunk of each thread: its open calls */
+	/* Finds the name of a thread. `index` is its row in the ring's table. If the name isn't
+	 * known, *comm stays "". */
+	void (*thread_name)(void *arg, uint32_t index, const struct pb_ring_thread *t,
+			    char comm[PB_SNAPSHOT_COMM]);
+	void *arg;
+
+	/* The results. */
+	uint64_t chunks, bytes;		/* of the chunks that were copied */
+	uint64_t missed;		/* chunks that were overwritten while they were copied */
+	uint32_t threads;		/* threads that have ever recorded */
+};
+
+/* Makes the data directory `dir`. Returns 0, or -errno with one line in err; then there is no
+ * directory. */
+int pb_snapshot_write(struct pb_snapshot *s, const char *dir, char *err, size_t errlen);
+#endif
