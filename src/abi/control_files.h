@@ -53,6 +53,8 @@
 	  "trace only these functions and their callers (-C)") \
 	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, NUMBER, 0xffffffff, \
 	  "only functions of at least this many bytes (-Z)") \
+	X("snapshot_on", SNAPSHOT_ON, AGENT, RW, TEXT, 0, \
+	  "functions whose call takes a snapshot; FUNC>MICROSECONDS: whose long call does") \
 	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \
 	  "native code for eBPF: 0: no, 1: yes, 2: yes, and show it") \
 	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, NUMBER, 2, \

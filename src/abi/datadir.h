@@ -34,7 +34,8 @@ enum pb_meta_type {
 	PB_META_SESSION =
 		1,	/* text: "key=value\n"... (cmdline, exe, cwd, host, kernel, user, tracer,
 				 * clock, mode, version, started (ISO time), buffer, cpus; an
-				 * "option=PATH OP VALUE" for each control write) */
+				 * "option=PATH OP VALUE" for each control write; "snapshot=WHY"
+				 * in a snapshot) */
 	PB_META_CLOCK,		/* struct pb_meta_clock: two records at the start, one at the end,
 				 * and more in between */
 	PB_META_IMAGE,		/* struct pb_meta_image + exe path */

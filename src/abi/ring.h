@@ -169,6 +169,10 @@ struct pb_ring {
 				 * for a chunk, because the heartbeat had stopped */
 	uint32_t sandboxed_images;	/* count of images that aren't traced because a seccomp
 					 * filter was set before their exec */
+	/* For snapshot_on. `snapshot_by` names the last call that asked for a snapshot:
+	 * PB_SNAPSHOT_BY(). It is stored before the count changes. */
+	uint32_t snapshots_asked;
+	uint64_t snapshot_by;
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* the observer changes it every 10 ms; on a busy
 						 * machine the change may be late */
@@ -186,6 +190,13 @@ struct pb_ring {
 _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 
 #define PB_OWNER_DIED	0x40000000u	/* FUTEX_OWNER_DIED */
+
+/* A call in one word: how many microseconds it took (at most 2^32 - 1; 0: it has only begun), the
+ * low 12 bits of its image's number, and its site. */
+#define PB_SNAPSHOT_BY(us, image, site)	((us) << 32 | ((image) & 0xfff) << 20 | (site))
+#define PB_SNAPSHOT_BY_US(word)		((word) >> 32)
+#define PB_SNAPSHOT_BY_IMAGE(word)	((uint32_t)((word) >> 20) & 0xfff)
+#define PB_SNAPSHOT_BY_SITE(word)	((uint32_t)(word) & 0xfffff)
 
 /* pb_ring_taken_offset() returns the offset of taken[], pb_ring_taken_words() its size in words. */
 static inline uint64_t pb_ring_taken_offset(uint64_t threads_offset, uint32_t nr_threads)

@@ -24,7 +24,8 @@ extern const struct pb_command pb_command_record, pb_command_live, pb_command_do
 	pb_command_control, pb_command_completion;
 extern const struct pb_command pb_command_replay, pb_command_report, pb_command_graph,
 	pb_command_dump, pb_command_info, pb_command_list, pb_command_bpf, pb_command_attach,
-	pb_command_detach, pb_command_ps, pb_command_stack, pb_command_snapshot;
+	pb_command_detach, pb_command_ps, pb_command_stack, pb_command_snapshot,
+	pb_command_flight;
 
 /* Prints one line on stderr: "patchbay COMMAND: what: why; what to do". Returns 1, which callers
  * use as exit status. */

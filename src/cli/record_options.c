@@ -109,7 +109,7 @@ static int add_pattern(struct record_options *o, int key, const char *arg)
 	if (!list)
 		return ENOMEM;
 	o->patterns = list;
-	list[o->nr_patterns++] = (struct record_pattern){ (char)key, arg };
+	list[o->nr_patterns++] = (struct record_pattern){ (char)key, arg, 0 };
 	return 0;
 }
 
@@ -229,6 +229,25 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
+}
+
+int record_options_snapshot_on(struct record_options *o, char *arg)
+{
+	char *time = NULL;
+	uint64_t ns = 0;
+
+	/* a name may have the character, too, but no digit follows it there */
+	for (char *p = arg; *p; p++)
+		if (*p == '>' && p[1] >= '0' && p[1] <= '9')
+			time = p;
+	if (time && (parse_time(time + 1, &ns) || !ns))
+		return EINVAL;
+	if (time)
+		*time = 0;
+	if (add_pattern(o, RECORD_SNAPSHOT_ON, arg))
+		return ENOMEM;
+	o->patterns[o->nr_patterns - 1].ns = ns;
+	return 0;
 }
 
 static int add_set(struct record_options *o, const char *arg, struct argp_state *state)
@@ -433,6 +452,7 @@ void record_options_init(struct record_options *o)
 		.buffer = DEFAULT_BUFFER,
 		.max_size = DEFAULT_MAX_SIZE,
 		.tracer = "function_graph",
+		.most_snapshots = 10,
 	};
 }
 

@@ -24,6 +24,9 @@ int record_options_parse(struct record_options *o, int argc, char **argv);
 int record_options_map(struct record_options *o, const char *text);
 /* Adds a --global option. Returns 0 or ENOMEM. */
 int record_options_global(struct record_options *o, const char *text);
+/* Adds a --snapshot-on option: FUNC, or FUNC>TIME. Changes `arg`. Returns 0, EINVAL if the time is
+ * malformed, or ENOMEM. */
+int record_options_snapshot_on(struct record_options *o, char *arg);
 void record_options_free(struct record_options *o);
 
 /* Does a whole recording, from the search for the program to the closing line. Returns the exit

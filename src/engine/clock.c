@@ -7,6 +7,7 @@
 #include "engine/clock.h"
 #include "arch/arch.h"
 #include "base/base.h"
+#include "base/sys.h"
 
 uint8_t pb_no_clock;
 uint64_t pb_frozen_clock;
@@ -47,4 +48,19 @@ void pb_clock_freeze(void)
 	no_tsc = true;
 	if (!pb_no_clock)
 		freeze_at(pb_cpu_counter(), PB_CLOCK_FROZEN);
+}
+
+uint64_t pb_clock_per_ms(void)
+{
+	struct { long sec, nsec; } a, b;
+	uint64_t t0, t1, ns;
+
+	pb_sys(SYS_clock_gettime, 1, &a);
+	t0 = pb_cpu_counter();
+	do {
+		pb_sys(SYS_clock_gettime, 1, &b);
+		t1 = pb_cpu_counter();
+		ns = (uint64_t)(b.sec - a.sec) * 1000000000 + (uint64_t)(b.nsec - a.nsec);
+	} while (ns < 2000000);
+	return (t1 - t0) * 1000 / (ns / 1000);
 }

@@ -12,6 +12,8 @@ extern uint64_t pb_frozen_clock;
 uint64_t pb_clock(void);
 uint64_t pb_clock_ticks(void);	/* returns the TSC, even with --clock=none; 0: the TSC mustn't be
 				 * read */
+/* Measures how many ticks a millisecond has. Takes 2 ms. Context: not on the hit path. */
+uint64_t pb_clock_per_ms(void);
 /* Sets trace_clock. If `none` is set at the start, records have no time. If `none` is set later
  * (live), all later records have the time of this moment, so that the records of a chunk stay
  * ordered. */

@@ -34,6 +34,45 @@ static struct pb_file *find(const char *path)
 	return NULL;
 }
 
+void pb_seq_us(struct pb_seq *s, uint64_t ns)
+{
+	uint64_t part = ns % 1000;
+
+	pb_seq_u64(s, ns / 1000);
+	if (part)
+		pb_seq_puts(s, ".");
+	for (uint64_t scale = 100; part; part %= scale, scale /= 10)
+		pb_seq_u64(s, part / scale);
+}
+
+int pb_parse_us(char *text, uint64_t *ns)
+{
+	uint64_t scale = 100;
+	char *dot = text;
+	int64_t us;
+
+	*ns = 0;
+	while (*dot && *dot != '.')
+		dot++;
+	if (*dot == '.') {
+		*dot = 0;
+		for (char *d = dot + 1; *d; d++, scale /= 10) {
+			if (*d < '0' || *d > '9') {
+				pb_file_error = "not a number of microseconds";
+				return -EINVAL;
+			}
+			*ns += (uint64_t)(*d - '0') * scale;
+		}
+	}
+	us = *text ? pb_parse_u64(text, strlen(text)) : 0;
+	if (us < 0 || us > INT64_MAX / 1000 - 1) {
+		pb_file_error = "not a number of microseconds";
+		return -EINVAL;
+	}
+	*ns += (uint64_t)us * 1000;
+	return 0;
+}
+
 long pb_file_read(const char *path, char *buf, size_t size, uint64_t offset)
 {
 	struct pb_seq s = { .buf = buf, .size = size, .offset = offset };

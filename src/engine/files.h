@@ -21,6 +21,10 @@ struct pb_seq {
 void pb_seq_puts(struct pb_seq *s, const char *text);
 void pb_seq_putn(struct pb_seq *s, const char *text, size_t n);
 void pb_seq_u64(struct pb_seq *s, uint64_t v);
+void pb_seq_us(struct pb_seq *s, uint64_t ns);	/* in microseconds, with decimals if needed */
+/* Reads a number of microseconds, which may have decimals, as in the kernel. Changes `text`.
+ * Returns 0 or -EINVAL. */
+int pb_parse_us(char *text, uint64_t *ns);
 /* True: all bytes that were asked for are there, so generators may stop. */
 static inline bool pb_seq_full(const struct pb_seq *s)
 {

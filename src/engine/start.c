@@ -9,6 +9,7 @@
 #include <asm/errno.h>
 #include <link.h>
 #include "engine/start.h"
+#include "engine/snapshot_on.h"
 #include "arch/arch.h"
 #include "engine/process/aside.h"
 #include "engine/graph/chains.h"
@@ -146,7 +147,7 @@ static void begin_tracing(const struct pb_start *s)
 {
 	bool progs = session.flags & PB_WELCOME_PROGS && start_progs();
 
-	pb_tracer_programs();
+	pb_tracer_returns();
 	apply_writes(s->live);
 	if (progs)
 		pb_ftrace_update(s->live);
@@ -193,6 +194,7 @@ int pb_start_trace(const struct pb_start *s)
 	pb_ftrace_register_files();
 	pb_tracer_register_files();
 	pb_prog_register_files();
+	pb_snapshot_on_register_files();
 	pb_hot_link_tls();	/* before modules are added, because copies of the hit path may be
 				 * made for a module */
 	pb_text_lock();

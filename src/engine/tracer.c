@@ -97,13 +97,13 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 };
 
 /* Sets where the exits' stubs lead. They lead to idle code while neither the graph tracer nor an
- * eBPF program uses returns. Called before entries begin to open calls, or after they have
- * stopped. */
+ * eBPF program nor snapshot_on uses returns. Called before entries begin to open calls, or after
+ * they have stopped. */
 static void apply_returns(const struct ftrace_ops *tracer)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;
 
-	returns_hooked = pb_prog_returns || (tracing_on && tracer == &graph_ops);
+	returns_hooked = pb_prog_returns || pb_call_ended || (tracing_on && tracer == &graph_ops);
 	if (!returns_hooked) {
 		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
 		return;
@@ -114,7 +114,7 @@ static void apply_returns(const struct ftrace_ops *tracer)
 			(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
 }
 
-void pb_tracer_programs(void)
+void pb_tracer_returns(void)
 {
 	apply_returns(current);
 }
@@ -309,73 +309,23 @@ static int size_changed(uint32_t before, bool live)
 	return explained(update_if_tracing(live));
 }
 
-static uint64_t clock_per_ms(void)
-{
-	struct { long sec, nsec; } a, b;
-	uint64_t t0, t1, ns;
-
-	pb_sys(SYS_clock_gettime, 1, &a);
-	t0 = pb_cpu_counter();
-	do {
-		pb_sys(SYS_clock_gettime, 1, &b);
-		t1 = pb_cpu_counter();
-		ns = (uint64_t)(b.sec - a.sec) * 1000000000 + (uint64_t)(b.nsec - a.nsec);
-	} while (ns < 2000000);
-	return (t1 - t0) * 1000 / (ns / 1000);
-}
-
 static void read_thresh(struct pb_seq *s)
 {
-	uint64_t ns = thresh_ns % 1000;
-
-	pb_seq_u64(s, thresh_ns / 1000);
-	if (ns)
-		pb_seq_puts(s, ".");
-	for (uint64_t scale = 100; ns; ns %= scale, scale /= 10)
-		pb_seq_u64(s, ns / scale);
+	pb_seq_us(s, thresh_ns);
 	pb_seq_puts(s, "\n");
-}
-
-/* The text is a number of microseconds, as in the kernel. It may have a decimal fraction. */
-static int parse_thresh(char *text, uint64_t *ns)
-{
-	uint64_t scale = 100;
-	char *dot = text;
-	int64_t us;
-
-	*ns = 0;
-	while (*dot && *dot != '.')
-		dot++;
-	if (*dot == '.') {
-		*dot = 0;
-		for (char *d = dot + 1; *d; d++, scale /= 10) {
-			if (*d < '0' || *d > '9') {
-				pb_file_error = "not a number of microseconds";
-				return -EINVAL;
-			}
-			*ns += (uint64_t)(*d - '0') * scale;
-		}
-	}
-	us = *text ? pb_parse_u64(text, strlen(text)) : 0;
-	if (us < 0 || us > INT64_MAX / 1000 - 1) {
-		pb_file_error = "not a number of microseconds";
-		return -EINVAL;
-	}
-	*ns += (uint64_t)us * 1000;
-	return 0;
 }
 
 static int set_thresh(uint64_t ns, bool live)
 {
 	thresh_ns = ns;
-	pb_thresh = ns ? (ns * (clock_per_ms() / 1000) + 999) / 1000 : 0;
+	pb_thresh = ns ? (ns * (pb_clock_per_ms() / 1000) + 999) / 1000 : 0;
 	return update_if_tracing(live);
 }
 
 static int write_thresh(char *text, bool append, bool live)
 {
 	uint64_t ns, before = thresh_ns;
-	int err = parse_thresh(text, &ns);
+	int err = pb_parse_us(text, &ns);
 
 	if (err)
 		return err;

@@ -4,7 +4,8 @@
 #ifndef PB_ENGINE_TRACER_H
 #define PB_ENGINE_TRACER_H
 void pb_tracer_register_files(void);
-/* Called at the start, after the eBPF programs were attached. Sets anew whether returns are hooked,
- * because a program may be attached to the return of a function. */
-void pb_tracer_programs(void);
+/* Sets anew whether returns are hooked. Called at the start, after the eBPF programs were attached,
+ * because a program may be attached to the return of a function; and when pb_call_ended has
+ * changed. */
+void pb_tracer_returns(void);
 #endif

@@ -27,7 +27,7 @@
 
 #define BATCH		64		/* number of chunks in one write: 1 MiB */
 #define DATA_WORDS	((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
-#define META_MAX	(1u << 30)
+#define META_MAX	(64u << 20)	/* readers read no more, either */
 #define TRIES		3		/* how often a chunk is copied that changes meanwhile */
 
 struct copy {
@@ -41,7 +41,7 @@ struct writer {
 	struct pb_counts counts;
 	struct copy *batch;
 	unsigned nr;
-	uint8_t *done;			/* [nr_chunks] the chunk has been copied, or has no records */
+	uint8_t *done;			/* [nr_chunks] the chunk was copied, or has no records */
 	/* newest: by thread, the number of its newest FULL chunk, plus one; UINT32_MAX: one of the
 	 * thread's open chunks has been copied */
 	uint32_t *last;
@@ -158,13 +158,19 @@ static void note_full(struct writer *w, uint32_t i)
 		w->last[serial - 1] = i + 1;
 }
 
+static bool is_taken(const struct pb_snapshot *s, uint32_t i)
+{
+	const uint64_t *taken = (const void *)((const char *)s->ring +
+			pb_ring_taken_offset(s->geometry.threads_offset, s->geometry.nr_threads));
+
+	return __atomic_load_n(&taken[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1;
+}
+
 /* Copies the chunks that aren't free and haven't been copied. An engine in overwrite mode uses the
  * oldest chunk next, so the round begins there. */
 static int copy_round(struct writer *w)
 {
 	const struct pb_snapshot *s = w->s;
-	const uint64_t *taken = (const void *)((const char *)s->ring +
-			pb_ring_taken_offset(s->geometry.threads_offset, s->geometry.nr_threads));
 	uint32_t nr = s->geometry.nr_chunks,
 		 first = __atomic_load_n(&s->ring->next_chunk, __ATOMIC_RELAXED) % nr;
 	int ret = 0;
@@ -172,7 +178,7 @@ static int copy_round(struct writer *w)
 	for (uint32_t n = 0; n < nr && !ret; n++) {
 		uint32_t i = n < nr - first ? first + n : n - (nr - first);
 
-		if (w->done[i] || !(__atomic_load_n(&taken[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1))
+		if (w->done[i] || !is_taken(s, i))
 			continue;
 		if (w->last && __atomic_load_n(&chunk(s, i)->state, __ATOMIC_ACQUIRE) ==
 		    PB_CHUNK_FULL)
@@ -197,13 +203,10 @@ static int copy_chunks(struct writer *w)
 
 static uint64_t count_missed(const struct writer *w)
 {
-	const struct pb_snapshot *s = w->s;
-	const uint64_t *taken = (const void *)((const char *)s->ring +
-			pb_ring_taken_offset(s->geometry.threads_offset, s->geometry.nr_threads));
 	uint64_t nr = 0;
 
-	for (uint32_t i = 0; i < s->geometry.nr_chunks; i++)
-		nr += !w->done[i] && taken[i / 64] >> i % 64 & 1;
+	for (uint32_t i = 0; i < w->s->geometry.nr_chunks; i++)
+		nr += !w->done[i] && is_taken(w->s, i);
 	return nr;
 }
 
@@ -227,6 +230,15 @@ static int take_module(struct writer *w, int modules, uint32_t number)
 	return ret;
 }
 
+static int take_session(struct writer *w, const char *text, size_t len)
+{
+	char why[300] = "";
+
+	if (w->s->why)
+		snprintf(why, sizeof(why), "snapshot=%s\n", w->s->why);
+	return pb_datadir_meta(&w->dir, PB_META_SESSION, text, len, why, strlen(why));
+}
+
 /* Copies the whole records of a meta file. Records of the end aren't copied. */
 static int take_records(struct writer *w, int modules, const char *at, const char *end)
 {
@@ -240,7 +252,9 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 		at += sizeof(m);
 		if (pb_align_up((uint64_t)m.len, 8) > (uint64_t)(end - at))
 			break;
-		if (m.type != PB_META_THREAD && m.type != PB_META_END)
+		if (m.type == PB_META_SESSION)
+			ret = take_session(w, at, m.len);
+		else if (m.type != PB_META_THREAD && m.type != PB_META_END)
 			ret = pb_datadir_meta(&w->dir, m.type, at, m.len, NULL, 0);
 		if (!ret && m.type == PB_META_MODULE && m.len >= sizeof(module)) {
 			memcpy(&module, at, sizeof(module));
@@ -264,12 +278,12 @@ static int read_meta(int from, char **text, size_t *len)
 		return -errno;
 	if (fstat(fd, &st))
 		ret = -errno;
-	else if (!S_ISREG(st.st_mode) || st.st_size > META_MAX)
+	else if (!S_ISREG(st.st_mode))
 		ret = -EINVAL;
-	else if (!(*text = malloc((size_t)st.st_size + 1)))
+	else if (!(*text = malloc(META_MAX)))
 		ret = -ENOMEM;
-	while (!ret && *len < (size_t)st.st_size &&
-	       (n = pread(fd, *text + *len, (size_t)st.st_size - *len, (off_t)*len)) > 0)
+	while (!ret && *len < META_MAX &&
+	       (n = pread(fd, *text + *len, META_MAX - *len, (off_t)*len)) > 0)
 		*len += (size_t)n;
 	if (!ret && n < 0)
 		ret = -errno;

@@ -29,6 +29,7 @@ struct pb_snapshot {
 	void (*thread_name)(void *arg, uint32_t index, const struct pb_ring_thread *t,
 			    char comm[PB_SNAPSHOT_COMM]);
 	void *arg;
+	const char *why;		/* why it was taken, for `info'; or NULL */
 
 	/* The results. */
 	uint64_t chunks, bytes;		/* of the chunks that were copied */

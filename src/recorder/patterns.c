@@ -53,9 +53,19 @@ static enum pb_control_file file_of(const struct record_options *o, char option)
 		return PB_CF_GRAPH_CALLERS;
 	case 'P':
 		return PB_CF_SET_FTRACE_FILTER;
+	case RECORD_SNAPSHOT_ON:
+		return PB_CF_SNAPSHOT_ON;
 	default:
 		return PB_CF_SET_FTRACE_NOTRACE;
 	}
+}
+
+static const char *option_name(const struct record_pattern *p)
+{
+	static char name[3] = "-?";
+
+	name[1] = p->option;
+	return p->option == RECORD_SNAPSHOT_ON ? "--snapshot-on" : name;
 }
 
 static int nothing_matches(const struct record_pattern *p, const struct known *k)
@@ -65,10 +75,10 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 	pb_control_nearest_function(k->list, k->nr, p->text, near, sizeof(near));
 	snprintf(where, sizeof(where), k->nr > 1 ? "%s and its libraries" : "%s", k->exe);
 	if (*near)
-		return record_error("-%c %s: no function in %s matches; did you mean %s?",
-				    p->option, p->text, where, near);
-	return record_error("-%c %s: no function in %s matches (see patchbay list%s)", p->option,
-			    p->text, where,
+		return record_error("%s %s: no function in %s matches; did you mean %s?",
+				    option_name(p), p->text, where, near);
+	return record_error("%s %s: no function in %s matches (see patchbay list%s)",
+			    option_name(p), p->text, where,
 			    k->later ? "; for a library that is loaded later say FUNC:mod:LIBRARY" :
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
@@ -92,30 +102,51 @@ static int use_mark(struct record_options *o, const struct record_pattern *p, st
 	r->value = record_marks_add(o, o->match, p->text);
 	if (r->value)
 		return 0;
-	return record_error("-%c %s: %s", p->option, p->text, errno == E2BIG ?
+	return record_error("%s %s: %s", option_name(p), p->text, errno == E2BIG ?
 			    "more than 64 patterns of demangled names; join patterns with | and "
 			    "use --match=regex" :
 			    "out of memory");
 }
 
+/* Appends ">MICROSECONDS" to each word of the value. */
+static int with_time(struct pb_resolved *r, uint64_t ns)
+{
+	char time[40], *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return record_error("out of memory");
+	pb_control_format_us(ns, time, sizeof(time));
+	for (char *w = strtok(r->value, " \t\n"); w; w = strtok(NULL, " \t\n"))
+		fprintf(f, "%s%s>%s", ftell(f) ? " " : "", w, time);
+	fclose(f);
+	free(r->value);
+	r->value = text;
+	return 0;
+}
+
 static int resolve_pattern(struct record_options *o, const struct record_pattern *p,
 			   const struct known *k)
 {
-	bool includes = strchr("FCP", p->option) && *p->text != '!';
+	static const char including[] = { 'F', 'C', 'P', RECORD_SNAPSHOT_ON, 0 };
+	bool includes = strchr(including, p->option) && *p->text != '!';
 	struct pb_resolved r;
 	char err[256];
 	int ret = pb_control_resolve(k->list, k->nr, o->match, p->text, &r, err,
 				     sizeof(err));
 
 	if (ret)
-		return record_error("-%c %s: %s", p->option, p->text, err);
+		return record_error("%s %s: %s", option_name(p), p->text, err);
 	if (!r.matched && r.module_known)
 		ret = nothing_matches(p, k);
 	else if (!r.usable && r.matched && includes)
-		ret = record_error("-%c %s: can't be traced: %s", p->option, p->text,
+		ret = record_error("%s %s: can't be traced: %s", option_name(p), p->text,
 				   record_refused_text(r.refused));
 	else if (wants_mark(o, p, &r))
 		ret = use_mark(o, p, &r);
+	if (!ret && r.value && p->ns)
+		ret = with_time(&r, p->ns);
 	if (!ret && r.value)
 		ret = add(o, file_of(o, p->option), r.value);
 	free(r.value);

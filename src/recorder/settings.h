@@ -12,9 +12,14 @@
 #include "control/control.h"
 #include "control/resolve.h"
 
+#define RECORD_SNAPSHOT_ON 1
+
 struct record_pattern {
-	char option;			/* the option's letter: F, N, C, P or U */
+	char option;			/* the option's letter: F, N, C, P or U; or
+					 * RECORD_SNAPSHOT_ON */
 	const char *text;
+	uint64_t ns;			/* RECORD_SNAPSHOT_ON: how long the call must take; 0: the
+					 * call's beginning is enough */
 };
 
 /* --set: a control file, and the text to write there. */
@@ -75,6 +80,9 @@ struct record_options {
 	 * and how long the attach took. */
 	void (*on_ready)(const struct record_options *o, const char *name, unsigned sites,
 			 uint64_t ns);
+	unsigned most_snapshots;	/* how many snapshots are taken on request (flight.h); 0:
+					 * none */
+	int snapshot_signal;		/* a signal to the recorder that asks for one; 0: none */
 	bool recorded;			/* the recording sets it if the program ran and there is
 					 * data */
 };

@@ -14,6 +14,7 @@
 #include "reader/datadir_writer.h"
 #include "reader/drain.h"
 #include "reader/kept_calls.h"
+#include "reader/last_calls.h"
 #include "reader/say.h"
 #include "recorder/bpf_hooks.h"
 #include "recorder/connection.h"
@@ -138,10 +139,23 @@ static int exit_status(const struct record_outcome *out)
 	return WIFSIGNALED(out->status) ? 128 + WTERMSIG(out->status) : WEXITSTATUS(out->status);
 }
 
+/* Says by which signal the program was killed, and in which calls. Returns whether calls were
+ * open. */
+static bool killed_text(const struct record_server *s, int status, char *text, size_t len)
+{
+	char calls[220];
+	bool open = !pb_last_calls(s->datadir->dir, calls, sizeof(calls)) && *calls;
+
+	snprintf(text, len, "killed by SIG%s%s%s%s; ", sigabbrev_np(WTERMSIG(status)) ?: "?",
+		 WCOREDUMP(status) ? " (core dumped)" : "", open ? " in " : "", open ? calls : "");
+	return open;
+}
+
 static void closing_line(struct record_server *s, struct pb_drain *d,
 			 const struct record_outcome *out, const struct pb_meta_end *end)
 {
-	char *next = NULL, calls[32], lost[32], bytes[32], killed[96] = "", more[256] = "";
+	char *next = NULL, calls[32], lost[32], bytes[32], killed[300] = "", more[256] = "";
+	const char *view = "report";
 	bool all = !d->counts.chunks_missing && !end->overwritten && !end->chunks_overwritten;
 	uint64_t kept;
 	bool exact;
@@ -157,10 +171,9 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	record_format_number(kept, calls, sizeof(calls));
 	record_format_number(end->lost, lost, sizeof(lost));
 	record_format_bytes(end->bytes, bytes, sizeof(bytes));
-	if (out->exited && WIFSIGNALED(out->status))
-		snprintf(killed, sizeof(killed), "killed by SIG%s%s; ",
-			 sigabbrev_np(WTERMSIG(out->status)) ?: "?",
-			 WCOREDUMP(out->status) ? " (core dumped)" : "");
+	if (out->exited && WIFSIGNALED(out->status) &&
+	    killed_text(s, out->status, killed, sizeof(killed)))
+		view = "info --open";
 	if (out->left)
 		snprintf(killed, sizeof(killed), "%s (%d) %s; ", out->name, (int)out->pid,
 			 out->left);
@@ -186,9 +199,9 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	}
 	if (f)
 		fclose(f);
-	pb_say(NULL, "%s%s%s calls, %s lost%s, %s in %s; next: patchbay report%s",
+	pb_say(NULL, "%s%s%s calls, %s lost%s, %s in %s; next: patchbay %s%s",
 	       killed, exact ? "" : "about ", calls, lost, more, bytes, s->datadir->dir,
-	       next ?: "");
+	       view, next ?: "");
 	free(next);
 }
 

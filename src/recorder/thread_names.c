@@ -21,8 +21,11 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 	uint32_t nr = record_ring_nr_threads(r), from = t->seen;
 	struct record_names names;
 
-	if (!t->comm)
+	if (!t->comm) {
+		pthread_mutex_lock(&t->lock);
 		t->comm = calloc(RECORD_NR_THREADS, sizeof(*t->comm));
+		pthread_mutex_unlock(&t->lock);
+	}
 	if (!t->comm)
 		return;
 	if (renew)
@@ -41,9 +44,21 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 		if (!thread->serial || !im)
 			continue;
 		record_names_get(&names, thread->pid, thread->tid, im->path, comm);
-		if (*comm)
-			memcpy(t->comm[i], comm, sizeof(comm));
+		if (!*comm)
+			continue;
+		pthread_mutex_lock(&t->lock);
+		memcpy(t->comm[i], comm, sizeof(comm));
+		pthread_mutex_unlock(&t->lock);
 	}
 	record_names_end(&names);
 	t->seen = nr;
+}
+
+void record_threads_name(struct record_threads *t, uint32_t index, char comm[RECORD_COMM])
+{
+	*comm = 0;
+	pthread_mutex_lock(&t->lock);
+	if (t->comm && index < RECORD_NR_THREADS)
+		memcpy(comm, t->comm[index], RECORD_COMM);
+	pthread_mutex_unlock(&t->lock);
 }

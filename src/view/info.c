@@ -182,6 +182,7 @@ static void info_text(const struct pb_view *v, const struct pb_report *r)
 	text_value(v, "user", "user");
 	text_value(v, "tracer", "tracer");
 	text_value(v, "mode", "mode");
+	text_value(v, "snapshot", "snapshot");
 	text_options(v);
 	text_value(v, "recorded with", "version");
 	text_start(v);
@@ -304,6 +305,7 @@ static void info_json(const struct pb_view *v, const struct pb_report *r, struct
 	json_value(v, "started", "started");
 	json_value(v, "tracer", "tracer");
 	json_value(v, "mode", "mode");
+	json_value(v, "snapshot", "snapshot");
 	pb_out_fmt(v->out, ",\n \"cpus\": %lu, \"tsc_khz\": %llu, \"clock_readings\": %zu, "
 		   "\"clock_off_ns\": %llu", session_number(v, "cpus"), (ull)v->data->clock.khz,
 		   v->data->clock.readings, (ull)v->data->clock.off_ns);

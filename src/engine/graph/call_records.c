@@ -155,6 +155,8 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 			      now, PB_LEAF_BITS, NULL, 0);
 }
 
+void (*pb_call_ended)(uint32_t site, uint64_t ticks);
+
 void pb_call_skipped(void *context, const struct pb_open_call *call)
 {
 	struct pb_thread *t = context;
@@ -169,6 +171,8 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 
 	if (c->watch && c->watch != PB_WATCH_BELOW)
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+	if (pb_unlikely(pb_call_ended))
+		pb_call_ended(c->site, now - c->start);
 	if (c->state == PB_ENTRY_EMITTED)
 		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
 	else if (whole && pb_call_emitted(t, pb_call_outer(c)))

@@ -55,6 +55,10 @@ void pb_call_skipped(void *context, const struct pb_open_call *call);
  * the exit has reserved a word for the call's record but not written it, the word stays empty. */
 void pb_call_cut(void *context, const struct pb_open_call *c);
 
+/* If it isn't NULL, it is called at the end of each call that C code ends, with the time that the
+ * call took. Context: hit path. */
+extern void (*pb_call_ended)(uint32_t site, uint64_t ticks);
+
 /* The functions that open_calls.c calls when it closes calls, or needs memory for calls. */
 #define PB_HOOKS(t) &(const struct pb_open_hooks){ \
 	(t), pb_call_skipped, pb_call_cut, pb_chain_take, pb_chain_give }

@@ -287,6 +287,8 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 	}
 	if (!c)
 		return NULL;
+	if (pb_unlikely(pb_call_ended))
+		pb_call_ended(c->site, now - c->start);
 	if (c->state != PB_ENTRY_PROG)
 		put_end(t, c, now, from && !pb_exit_pops(from));
 	if (pb_likely(!c->watch)) {
@@ -348,7 +350,7 @@ void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode)
 void pb_hook_exit(struct pb_site *site, uint64_t at)
 {
 	struct pb_open_call *c, *ended;
-	uint64_t slot;
+	uint64_t slot, now;
 	struct pb_thread *t;
 
 	if (pb_latched || !(t = pb_thread_get(at)))
@@ -368,7 +370,10 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	}
 	if (!ended)
 		return;
-	put_end(t, c, pb_clock(), false);
+	now = pb_clock();
+	if (pb_unlikely(pb_call_ended))
+		pb_call_ended(site->id, now - c->start);
+	put_end(t, c, now, false);
 	pb_open_release(&t->top, c);
 }
 

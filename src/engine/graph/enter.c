@@ -35,7 +35,10 @@ void pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 		return;
 	}
 	mode = pb_ftrace_list(site, *slot);
-	if (mode != PB_ENTER_LIST)
+	/* the exit of a timed call must go to C code, as if a call below it had programs */
+	if (site->flags & FTRACE_FL_TIMED)
+		pb_calls_watch(site, slot, mode, PB_WATCH_BELOW);
+	else if (mode != PB_ENTER_LIST)
 		pb_calls_enter(site, slot, mode);
 }
 

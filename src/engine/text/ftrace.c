@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "ring/writer.h"
 
-#define MAX_OPS 8
+#define MAX_OPS 16
 
 static struct ftrace_ops *ops_list;
 uint32_t pb_min_size;
@@ -29,7 +29,7 @@ static bool traced(const struct pb_module *m)
 	return m->present && m->first_site && m->sites;
 }
 
-static bool ops_wants(const struct ftrace_ops *op, const struct pb_module *m, uint32_t func)
+bool pb_ftrace_wants(const struct ftrace_ops *op, const struct pb_module *m, uint32_t func)
 {
 	if (!pb_hash_empty(&op->filter) && !pb_hash_has(&op->filter, m, func))
 		return false;
@@ -51,7 +51,7 @@ static unsigned count_ops(const struct pb_module *m, uint32_t func, struct ftrac
 	if (is_too_small(m, func))
 		return 0;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next) {
-		if (ops_wants(op, m, func)) {
+		if (pb_ftrace_wants(op, m, func)) {
 			*only = op;
 			nr++;
 		}
@@ -67,11 +67,11 @@ unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip)
 	if (!m)
 		return mode;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next) {
-		if (!ops_wants(op, m, (uint32_t)(site - m->sites)))
+		if (!pb_ftrace_wants(op, m, (uint32_t)(site - m->sites)))
 			continue;
 		if (op->graph_mode)
 			mode = op->graph_mode(m, site);
-		else
+		else if (op->func)
 			op->func(site, parent_ip, op);
 	}
 	return mode;
@@ -135,14 +135,24 @@ static bool reported_by_hooks(const struct pb_module *m, const struct pb_site *s
 	return pb_site_func(m, s)->kind == PB_SITE_CYG && !(s->flags & FTRACE_FL_DIRECT);
 }
 
-/* Whether the graph tracer selects the site and needs its exits patched. */
+/* Whether an ops selects the site and needs its exits patched. */
 static bool wants_return(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
 	if (s->flags & FTRACE_FL_REFUSED || !pb_site_exits_itself(s) || reported_by_hooks(m, s) ||
 	    is_too_small(m, func))
 		return false;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next)
-		if (op->graph_mode && ops_wants(op, m, func))
+		if ((op->graph_mode || op->timed) && pb_ftrace_wants(op, m, func))
+			return true;
+	return false;
+}
+
+static bool is_timed(const struct pb_module *m, uint32_t func)
+{
+	if (is_too_small(m, func))
+		return false;
+	for (struct ftrace_ops *op = ops_list; op; op = op->next)
+		if (op->timed && pb_ftrace_wants(op, m, func))
 			return true;
 	return false;
 }
@@ -171,8 +181,9 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 		return;
 	if (nr && m->libc)
 		__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_LIBC, __ATOMIC_SEQ_CST);
-	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP)) | nr |
-		   (nr == 1 ? FTRACE_FL_TRAMP : 0);
+	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP | FTRACE_FL_TIMED)) | nr |
+		   (nr == 1 ? FTRACE_FL_TRAMP : 0) |
+		   (nr && is_timed(m, func) ? FTRACE_FL_TIMED : 0);
 	if (reported_by_hooks(m, s)) {
 		s->flags = nr ? s->flags | FTRACE_FL_ENABLED : s->flags & ~FTRACE_FL_ENABLED;
 		return;

@@ -31,9 +31,13 @@ struct ftrace_ops {
 	/* for the list function: how the graph tracer enters a call; NULL: this ops doesn't
 	 * hook returns */
 	unsigned (*graph_mode)(struct pb_module *m, struct pb_site *site);
+	bool timed;		/* pb_call_ended() must get this ops' calls at their ends */
 	struct ftrace_hash filter, notrace;
 	struct ftrace_ops *next;
 };
+
+/* Whether the ops selects the function. Context: also the hit path. */
+bool pb_ftrace_wants(const struct ftrace_ops *op, const struct pb_module *m, uint32_t func);
 
 /* Returns 0 or -errno. After an error everything is as it was. */
 int register_ftrace_function(struct ftrace_ops *ops, bool live);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * snapshot_on has words of the forms FUNC and FUNC>MICROSECONDS. A call of a FUNC, or the end of a
+ * call that took at least so long, asks for a snapshot. The agent only adds to a count in the ring.
+ * The observer looks at the count, and copies the ring.
+ *
+ * All words with the same time are one ops, so there is an ops for each time. Such an ops has no
+ * trampoline. Its sites have the list as their handler, and so C code opens their calls.
+ */
+#include <asm/errno.h>
+#include "abi/ring.h"
+#include "arch/arch.h"
+#include "base/base.h"
+#include "base/mem.h"
+#include "engine/clock.h"
+#include "engine/files.h"
+#include "engine/graph/calls.h"
+#include "engine/graph/thread.h"
+#include "engine/snapshot_on.h"
+#include "engine/text/ftrace.h"
+#include "engine/tracer.h"
+#include "ring/ring_map.h"
+
+#define MOST_TIMES 6		/* how many different times the words may have */
+
+static struct trigger {
+	struct ftrace_ops ops;
+	uint64_t ns, ticks;	/* 0: a call asks when it begins */
+	const char *words;	/* as they were written, for reads */
+	bool used;
+} triggers[MOST_TIMES];
+static uint64_t ticks_per_ms;
+
+/* ---- hits ------------------------------------------------------------------- */
+
+static void ask(uint32_t site, uint64_t us)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+
+	if (!ring || site >= PB_MAX_SITES)
+		return;
+	us = us < UINT32_MAX ? us : UINT32_MAX;
+	__atomic_store_n(&ring->snapshot_by, PB_SNAPSHOT_BY(us, (uint64_t)pb_image, site),
+			 __ATOMIC_RELAXED);
+	__atomic_fetch_add(&ring->snapshots_asked, 1, __ATOMIC_RELEASE);
+}
+
+static void on_call(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops *op)
+{
+	ask(site->id, 0);
+}
+
+static void on_end(uint32_t id, uint64_t ticks)
+{
+	struct pb_site *s = pb_site_by_id(id);
+	struct pb_module *m = s && s->flags & FTRACE_FL_TIMED ? pb_site_module(s) : NULL;
+
+	for (struct trigger *t = triggers; m && t < triggers + MOST_TIMES; t++) {
+		if (!t->used || !t->ticks || ticks < t->ticks || (int64_t)ticks < 0 ||
+		    !pb_ftrace_wants(&t->ops, m, (uint32_t)(s - m->sites)))
+			continue;
+		ask(id, ticks * 1000 / (ticks_per_ms | 1) | 1);
+		return;
+	}
+}
+
+/* ---- the file --------------------------------------------------------------- */
+
+static void read_on(struct pb_seq *s)
+{
+	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++)
+		if (t->used)
+			pb_seq_puts(s, t->words);
+}
+
+/* Returns the trigger with this time, or one that isn't used; NULL: all have other times. */
+static struct trigger *trigger_of(uint64_t ns)
+{
+	struct trigger *unused = NULL;
+
+	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {
+		if (t->used && t->ns == ns)
+			return t;
+		if (!t->used && !unused)
+			unused = t;
+	}
+	return unused;
+}
+
+/* Returns the words with one more; NULL: there is no memory. */
+static const char *add_text(const char *words, const char *word)
+{
+	size_t at = 0, size = strlen(words) + strlen(word) + 2;
+	char *text = pb_arena_alloc(size);
+
+	if (!text)
+		return NULL;
+	pb_put_str(text, size, &at, words);
+	pb_put_str(text, size, &at, word);
+	pb_put_str(text, size, &at, "\n");
+	return text;
+}
+
+/* Separates "FUNC>TIME". A name may have the character, too, but no digit follows it there. */
+static int split(char *word, uint64_t *ns)
+{
+	char *time = NULL;
+
+	*ns = 0;
+	for (char *p = word; *p; p++)
+		if (*p == '>' && p[1] >= '0' && p[1] <= '9')
+			time = p;
+	if (!time)
+		return 0;
+	*time = 0;
+	return pb_parse_us(time + 1, ns);
+}
+
+static int add_word(char *word, void *live)
+{
+	const char *text = pb_arena_copy(word, strlen(word));
+	struct trigger *t;
+	uint64_t ns;
+	int err = text ? split(word, &ns) : -ENOMEM;
+
+	if (err)
+		return err;
+	t = trigger_of(ns);
+	if (!t) {
+		pb_file_error = "at most 6 different times";
+		return -ENOSPC;
+	}
+	err = pb_hash_write(&t->ops.filter, word, t->used, *(bool *)live);
+	if (err)
+		return err;
+	text = add_text(t->used ? t->words : "", text);
+	if (!text)
+		return -ENOMEM;
+	t->words = text;
+	t->ns = ns;
+	t->ticks = ns ? (ns * (ticks_per_ms / 1000) + 999) / 1000 : 0;
+	t->used = true;
+	t->ops.name = "snapshot";
+	t->ops.func = ns ? NULL : on_call;
+	t->ops.timed = ns;
+	return 0;
+}
+
+/* Replaces the registered ops by those of the triggers that are used. */
+static int install(bool live)
+{
+	bool timed = false;
+	int err = 0;
+
+	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++)
+		timed |= t->used && t->ns;
+	/* returns are hooked before calls are opened for them, and until none is opened any more */
+	if (timed) {
+		pb_call_ended = on_end;
+		pb_tracer_returns();
+	}
+	for (struct trigger *t = triggers; !err && t < triggers + MOST_TIMES; t++) {
+		unregister_ftrace_function(&t->ops, live);
+		if (t->used)
+			err = register_ftrace_function(&t->ops, live);
+	}
+	if (!timed) {
+		pb_call_ended = NULL;
+		pb_tracer_returns();
+	}
+	return err;
+}
+
+static int write_on(char *text, bool append, bool live)
+{
+	struct trigger before[MOST_TIMES];
+	int err;
+
+	memcpy(before, triggers, sizeof(before));
+	ticks_per_ms = ticks_per_ms ? ticks_per_ms : pb_clock_per_ms();
+	for (struct trigger *t = triggers; !append && t < triggers + MOST_TIMES; t++)
+		t->used = false;
+	err = pb_each_word(text, add_word, &live);
+	if (!err)
+		err = install(live);
+	if (!err)
+		return 0;
+	for (unsigned i = 0; i < MOST_TIMES; i++) {
+		pb_hash_restore(&triggers[i].ops.filter, before[i].ops.filter);
+		triggers[i].words = before[i].words;
+		triggers[i].ns = before[i].ns;
+		triggers[i].ticks = before[i].ticks;
+		triggers[i].used = before[i].used;
+		triggers[i].ops.func = before[i].ops.func;
+		triggers[i].ops.timed = before[i].ops.timed;
+	}
+	install(live);
+	return err;
+}
+
+static const struct pb_file on_file = { read_on, write_on };
+
+void pb_snapshot_on_register_files(void)
+{
+	pb_file_register(PB_CF_SNAPSHOT_ON, &on_file);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Decodes the last chunk of each thread. The list at the chunk's start and its records give the
+ * thread's open calls. */
+#include "reader/last_calls.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reader/data.h"
+#include "reader/site_names.h"
+#include "reader/stream.h"
+
+#define MOST_NAMES	3
+#define MOST_NAME	60	/* longer names are cut off */
+
+static void keep_last_chunks(struct pb_data *d)
+{
+	for (size_t i = 0; i < d->nr_threads; i++) {
+		struct pb_thread *t = &d->threads[i];
+
+		if (!t->nr)
+			continue;
+		t->first += t->nr - 1;
+		t->nr = 1;
+		t->start = d->chunks[t->first].start;
+	}
+	d->whole = false;
+}
+
+static bool has_open(const struct pb_call_stack *s)
+{
+	return s->depth || s->leaf_site;
+}
+
+/* Returns the stack that was active last, of those with open calls; NULL: there is none. */
+static struct pb_call_stack *find_last(struct pb_stream *s)
+{
+	struct pb_call_stack *c, *last = NULL;
+	uint64_t best = 0;
+	struct pb_event ev;
+
+	/* in the order of time, so the last event of all is the last one that is kept */
+	while (pb_stream_next(s, &ev)) {
+		last = ev.stack;
+		best = ev.time;
+	}
+	if (last && !has_open(last))
+		last = NULL;
+	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
+		if (!has_open(c) || (last && !(c->leaf_site && c->leaf_start > best)))
+			continue;
+		last = c;
+		best = c->leaf_start > best ? c->leaf_start : best;
+	}
+	return last;
+}
+
+static size_t add_name(const struct pb_data *d, const struct pb_call_stack *s, uint32_t site,
+		       char *text, size_t len, size_t at)
+{
+	int n = snprintf(text + at, len - at, "%s%.*s", at ? " < " : "", MOST_NAME,
+			 pb_symbols_site(d->symbols, s->image, site).name);
+
+	return n > 0 && (size_t)n < len - at ? at + (size_t)n : len - 1;
+}
+
+static void print_calls(const struct pb_data *d, const struct pb_call_stack *s, char *text,
+			size_t len)
+{
+	uint32_t from = s->depth;
+	size_t at = 0;
+	int nr = 0;
+
+	if (s->leaf_site) {
+		at = add_name(d, s, s->leaf_site, text, len, at);
+		nr++;
+	}
+	for (; from && nr < MOST_NAMES; nr++)
+		at = add_name(d, s, s->calls[--from].site, text, len, at);
+	if (from)
+		snprintf(text + at, len - at, " < ...");
+}
+
+int pb_last_calls(const char *dir, char *text, size_t len)
+{
+	char err[256];
+	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
+	struct pb_call_stack *last;
+	struct pb_stream s;
+	int ret;
+
+	*text = 0;
+	if (!d)
+		return -EIO;
+	keep_last_chunks(d);
+	ret = pb_stream_open(&s, d, true, NULL, 0);
+	if (!ret) {
+		last = find_last(&s);
+		if (last)
+			print_calls(d, last, text, len);
+		pb_stream_close(&s);
+	}
+	pb_data_close(d);
+	return ret;
+}

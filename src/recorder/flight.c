@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One thread looks for requests every 10 ms and takes the snapshots, so that a slow disk keeps
+ * neither agents nor the drain waiting. A request that comes while a snapshot is written, or less
+ * than a second after the last one, waits. All requests that wait get one snapshot. Agents only
+ * count requests in the ring (engine/snapshot_on.c).
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "reader/data.h"
+#include "reader/datadir_writer.h"
+#include "reader/kept_calls.h"
+#include "reader/say.h"
+#include "reader/site_names.h"
+#include "reader/snapshot.h"
+#include "recorder/flight.h"
+#include "recorder/recording.h"
+#include "recorder/ring_memory.h"
+#include "recorder/settings.h"
+#include "recorder/texts.h"
+#include "recorder/thread_names.h"
+
+#define LOOK_MS		10
+#define PAUSE_NS	1000000000u	/* between two snapshots */
+
+struct record_flight {
+	struct record_server *server;
+	struct record_threads *threads;
+	pthread_t thread;
+	_Atomic bool stop;
+	const char *_Atomic why;	/* who has asked; NULL: nobody */
+	uint32_t seen;			/* how many requests of the ring were served */
+	unsigned taken, number;
+	uint64_t last;			/* when the last snapshot was taken */
+	bool full;			/* no more snapshots are taken */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
+			char comm[PB_SNAPSHOT_COMM])
+{
+	struct record_flight *f = arg;
+
+	record_threads_name(f->threads, index, comm);
+}
+
+/* Says which call has asked: "parse took 25.120 ms". */
+static void name_call(const struct record_flight *f, char *text, size_t len)
+{
+	uint64_t by = __atomic_load_n(&f->server->ring->map->snapshot_by, __ATOMIC_RELAXED),
+		 us = PB_SNAPSHOT_BY_US(by);
+	char err[PATH_MAX + 200];
+	struct pb_data *d = pb_data_open(f->server->datadir->dir, 0, err, sizeof(err));
+	const char *name = "a call";
+	size_t image = d ? pb_data_image(d, PB_SNAPSHOT_BY_IMAGE(by)) : 0;
+
+	if (d && image)
+		name = pb_symbols_site(d->symbols, image, PB_SNAPSHOT_BY_SITE(by)).name;
+	if (us)
+		snprintf(text, len, "%.200s took %llu.%03llu ms", name,
+			 (unsigned long long)us / 1000, (unsigned long long)us % 1000);
+	else
+		snprintf(text, len, "%.200s was called", name);
+	pb_data_close(d);
+}
+
+/* Finds a name that doesn't exist yet. */
+static void choose_name(struct record_flight *f, char dir[PATH_MAX])
+{
+	do
+		snprintf(dir, PATH_MAX, "%.4080s.%u", f->server->datadir->dir, ++f->number);
+	while (!access(dir, F_OK));
+}
+
+static void report(struct record_flight *f, const struct pb_snapshot *s, const char *dir,
+		   const char *why)
+{
+	const struct record_options *o = f->server->options;
+	char calls[32] = "?", bytes[32];
+	uint64_t kept;
+
+	if (o->quiet)
+		return;
+	if (!pb_kept_calls(dir, &kept))
+		record_format_number(kept, calls, sizeof(calls));
+	record_format_bytes(s->bytes, bytes, sizeof(bytes));
+	pb_say(NULL, "snapshot in %s: %s; %s calls, %s", dir, why, calls, bytes);
+	if (f->full)
+		pb_say(NULL, "that was the last of %u snapshots (--snapshots); the recording goes "
+		       "on", o->most_snapshots);
+}
+
+static void take(struct record_flight *f, const char *why)
+{
+	char dir[PATH_MAX], err[PATH_MAX + 200], text[300];
+	const struct record_ring *ring = f->server->ring;
+	struct pb_snapshot s = {
+		.ring = ring->map, .geometry = ring->geometry, .from = f->server->datadir->dir_fd,
+		.thread_name = thread_name, .arg = f, .why = text,
+	};
+
+	if (why)
+		snprintf(text, sizeof(text), "%s", why);
+	else
+		name_call(f, text, sizeof(text));
+	choose_name(f, dir);
+	f->last = now_ns();
+	f->full = ++f->taken == f->server->options->most_snapshots;
+	if (pb_snapshot_write(&s, dir, err, sizeof(err)))
+		record_error("no snapshot: %s", err);
+	else
+		report(f, &s, dir, text);
+}
+
+static void look(struct record_flight *f)
+{
+	uint32_t asked = __atomic_load_n(&f->server->ring->map->snapshots_asked, __ATOMIC_ACQUIRE);
+	const char *why;
+
+	if (f->full || (f->last && now_ns() - f->last < PAUSE_NS && !f->stop))
+		return;
+	why = atomic_exchange(&f->why, NULL);
+	if (!why && asked == f->seen)
+		return;
+	f->seen = asked;
+	take(f, why);
+}
+
+static void *flight_main(void *arg)
+{
+	struct record_flight *f = arg;
+	struct timespec ts = { .tv_nsec = LOOK_MS * 1000000 };
+
+	while (!f->stop) {
+		look(f);
+		nanosleep(&ts, NULL);
+	}
+	look(f);
+	return NULL;
+}
+
+struct record_flight *record_flight_start(struct record_server *s, struct record_threads *t)
+{
+	struct record_flight *f = calloc(1, sizeof(*f));
+	sigset_t all, old;
+
+	if (!f)
+		return NULL;
+	f->server = s;
+	f->threads = t;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int ret = pthread_create(&f->thread, NULL, flight_main, f);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void record_flight_ask(struct record_flight *f, const char *why)
+{
+	f->why = why;
+}
+
+void record_flight_stop(struct record_flight *f)
+{
+	if (!f)
+		return;
+	f->stop = true;
+	pthread_join(f->thread, NULL);
+	free(f);
+}

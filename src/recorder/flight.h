@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Takes snapshots of the ring on request: of a signal, of a call (snapshot_on), or of a client. The
+ * recording goes on meanwhile. A snapshot is a data directory DIR.1, DIR.2, ... beside the data
+ * directory DIR of the recording. Context: the main thread starts, asks and stops.
+ */
+#ifndef PB_RECORDER_FLIGHT_H
+#define PB_RECORDER_FLIGHT_H
+struct record_flight;
+struct record_server;
+struct record_threads;
+
+/* Starts the thread that takes the snapshots. Returns NULL if there is no memory or no thread. */
+struct record_flight *record_flight_start(struct record_server *s, struct record_threads *t);
+/* Asks for a snapshot. `why` says who asks, for the user; it must live on. */
+void record_flight_ask(struct record_flight *f, const char *why);
+/* Takes the snapshot that was asked for last, if there is one, and ends. f may be NULL. */
+void record_flight_stop(struct record_flight *f);
+#endif
