@@ -33,6 +33,7 @@
 #define END_NS	2000000000ull	/* how long the next attach waits for the thread's end */
 
 static PB_LASTING bool claimed;
+static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
@@ -103,6 +104,13 @@ static bool wait_for_end(void)
 	return true;
 }
 
+/* Whether this process was forked by the one to which the agent was attached. The agent's thread
+ * isn't here, but all that it has changed is. */
+static bool is_inherited(void)
+{
+	return process != (uint32_t)pb_sys(SYS_getpid);
+}
+
 /* Returns 0 if the agent may start: for the first time, or again after a detach. */
 static int claim(void)
 {
@@ -110,7 +118,7 @@ static int claim(void)
 		return pb_renew_keep();
 	if (!pb_renew_possible())
 		return -EALREADY;
-	if (!left || !wait_for_end())
+	if (is_inherited() ? !pb_detach_inherited() : !left || !wait_for_end())
 		return -EBUSY;
 	left = false;
 	pb_renew();
@@ -143,6 +151,7 @@ static int begin(const char *session, const char *agent)
 	if (!start.session || !start.preload)
 		return -ENOMEM;
 	tid = pb_aside_stay(attached_thread, NULL, -1);
+	process = pb_process->pid;
 	if (!pb_sys_failed(tid))
 		thread = (uint32_t)tid;
 	return pb_sys_failed(tid) ? (int)tid : 0;

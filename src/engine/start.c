@@ -18,6 +18,7 @@
 #include "engine/graph/calls.h"
 #include "engine/clock.h"
 #include "engine/files.h"
+#include "engine/fork.h"
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"
 #include "engine/process/loader.h"
@@ -122,8 +123,10 @@ static int hook_modules(const struct pb_start *s)
 	if (err && s->live)
 		return err;
 	pb_text_begin();
-	for (uint32_t i = 0; i < pb_nr_modules; i++)
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		pb_hook_module(&pb_modules[i]);
+		pb_fork_hook(&pb_modules[i]);
+	}
 	if (!s->live)
 		pb_loader_hook(s->session);
 	err = pb_text_commit(s->live);

@@ -11,6 +11,8 @@
  *   new N       a new thread makes N rounds, and ends
  *   fork N      a new process makes N rounds, and ends
  *   hold N      a new process makes N rounds, and ends when the program closes a pipe
+ *   twin HOW    a new process (HOW: 0 by fork, 1 by a system call of its own) waits for orders
+ *   order N     the twin makes N rounds. 0: it ends
  *   spin        a new thread makes rounds without a pause
  *   stop        that thread ends; the answer has the number of its rounds
  *   exec        the program executes itself again, with the same process number
@@ -19,16 +21,18 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static pthread_barrier_t begin, end;
 static long rounds;
-static int held[2];
+static int held[2], orders[2], acks[2];
 static volatile int spinning;
 
 __attribute__((noinline)) void leaf(void)
@@ -120,6 +124,39 @@ static pid_t run_child(long n, int hold)
 	return pid;
 }
 
+static void obey_orders(void)
+{
+	long n;
+
+	while (read(orders[0], &n, sizeof(n)) == sizeof(n) && n) {
+		make(n);
+		if (write(acks[1], &n, sizeof(n)) != sizeof(n))
+			break;
+	}
+	_exit(0);
+}
+
+static pid_t make_twin(long how)
+{
+	pid_t pid = how ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+
+	if (!pid) {
+		close(orders[1]);
+		obey_orders();
+	}
+	return pid;
+}
+
+static void order(long n)
+{
+	if (write(orders[1], &n, sizeof(n)) != sizeof(n))
+		exit(1);
+	if (!n)
+		wait(NULL);
+	else if (read(acks[0], &n, sizeof(n)) != sizeof(n))
+		exit(1);
+}
+
 /* Starts or stops the thread that makes rounds without a pause. */
 static long toggle_spin(int on)
 {
@@ -148,6 +185,10 @@ static void obey(char **argv, const char *line)
 		run_child(n, 0);
 	else if (!strcmp(word, "hold"))
 		n = run_child(n, 1);
+	else if (!strcmp(word, "twin"))
+		n = make_twin(n);
+	else if (!strcmp(word, "order"))
+		order(n);
 	else if (!strcmp(word, "spin") || !strcmp(word, "stop"))
 		n = toggle_spin(word[1] == 'p');
 	else if (!strcmp(word, "exec"))
@@ -168,7 +209,7 @@ int main(int argc, char **argv)
 
 	pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
 	pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
-	if (pipe(held))
+	if (pipe(held) || pipe(orders) || pipe(acks))
 		return 1;
 	pthread_create(&t, NULL, idle, NULL);
 	for (int i = 0; i < threads; i++)
