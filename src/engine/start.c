@@ -28,6 +28,7 @@
 #include "engine/process/sigmask.h"
 #include "engine/tracer.h"
 #include "ring/supply.h"
+#include "abi/messages.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
@@ -61,12 +62,17 @@ int pb_start_memory(const struct pb_known_thread *thread)
 
 int pb_start_connect(struct pb_start *s)
 {
+	int err;
+
 	s->begun = pb_now_ns();
 	pb_text_pid = &pb_process->pid;
 	pb_ring_clock = pb_clock;
 	pb_supply_ticks = pb_clock_ticks;
 	pb_ring_open_calls = pb_calls_open;
-	return pb_session_open(&session, s->session, true, &writes, &nr_writes);
+	session.wire.patience_ns = s->live ? PB_ATTACH_NS : 0;
+	err = pb_session_open(&session, s->session, true, &writes, &nr_writes);
+	session.wire.patience_ns = 0;
+	return err;
 }
 
 void pb_start_missed(const struct pb_start *s)
