@@ -24,15 +24,25 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-static int attach(pid_t pid, const char *agent, const char *session)
+static int inject(const struct pb_inject *in)
 {
-	struct pb_inject in = { .pid = pid, .agent = agent, .session = session };
 	struct pb_injected out;
 	char err[700];
 
-	if (!pb_inject(&in, &out, err, sizeof(err)))
+	if (!pb_inject(in, &out, err, sizeof(err)))
 		return 0;
 	return record_error("%s", err);
+}
+
+static int attach(pid_t pid, const char *agent, const char *session)
+{
+	return inject(&(struct pb_inject){ .pid = pid, .agent = agent, .session = session });
+}
+
+static int let_go(pid_t pid, const char *agent, const char *session)
+{
+	return inject(&(struct pb_inject){ .pid = pid, .agent = agent, .session = session,
+					   .leave = true });
 }
 
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
@@ -55,6 +65,7 @@ static int find_process(struct record_options *o, struct record_target *target)
 				    "-p %d ends that", target->name, (int)o->pid, recorder,
 				    (int)o->pid);
 	o->attach = attach;
+	o->let_go = let_go;
 	if (!o->on_ready)
 		o->on_ready = attached;
 	return 0;

@@ -41,6 +41,7 @@ static uint64_t own_tp;			/* the thread pointer of the agent's thread */
 
 bool pb_attach_claim(void)
 {
+	process = process ? process : (uint32_t)pb_sys(SYS_getpid);
 	return !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQUIRE);
 }
 
@@ -168,4 +169,12 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
 	if (!err)
 		err = begin(session, agent);
 	return err;
+}
+
+__attribute__((visibility("default")))
+int patchbay_leave(const char *session, const char *agent, uint32_t protocol)
+{
+	if (protocol != PB_PROTOCOL)
+		return -EPROTO;
+	return is_inherited() && pb_ring_map.ring && !pb_detach_inherited() ? -EBUSY : 0;
 }
