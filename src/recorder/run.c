@@ -23,6 +23,7 @@
 
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "recorder/inherited.h"
 #include "recorder/listen.h"
 #include "recorder/modules.h"
 #include "recorder/proc.h"
@@ -46,7 +47,6 @@
 #define TICK_MS		50
 #define AGENT_NS	(PB_ATTACH_NS + 2000000000u)	/* how long the recorder waits for an agent
 							 * that was brought into a process */
-#define SEARCHES	4	/* how many times the recorder searches for children at its end */
 #define END_MS		1000	/* how long the end of a process may take after its agent's */
 #define SLOW_NS		2000000000u	/* a detach that takes longer is reported */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
@@ -368,22 +368,6 @@ static bool is_over(struct run *r)
 	return r->leave || !r->o->children || !others_live(r);
 }
 
-static void let_go(void *arg, pid_t pid)
-{
-	struct run *r = arg;
-
-	if (pid != r->out.pid)
-		r->o->let_go(pid, r->server.session->agent, r->server.session->sock);
-}
-
-/* The agents have detached, but a child that was forked has no agent's thread of its own. It still
- * maps the ring. Meanwhile it may fork, so the processes are searched more than once. */
-static void let_children_go(struct run *r)
-{
-	for (int i = 0; i < SEARCHES && !r->stop && record_procs_alive(r->server.ring); i++)
-		record_procs_each(r->server.ring, let_go, r);
-}
-
 /* A detach takes long if a thread doesn't leave a traced call. The second ^C ends the wait. */
 static void report_wait(struct run *r)
 {
@@ -417,7 +401,7 @@ static void serve_attached(struct run *r)
 	}
 	clear_progress(r);
 	if (r->leave && r->o->let_go)
-		let_children_go(r);
+		record_inherited_leave(r->o, &r->server, r->out.pid);
 	/* the connection of a process that ends is closed a little before the process has ended */
 	if (r->o->pid && !r->leave)
 		record_running_wait(r->target, END_MS);
