@@ -24,25 +24,27 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-static int inject(const struct pb_inject *in)
+static int attach(pid_t pid, const char *agent, const char *session)
 {
+	struct pb_inject in = { .pid = pid, .agent = agent, .session = session };
 	struct pb_injected out;
 	char err[700];
 
-	if (!pb_inject(in, &out, err, sizeof(err)))
+	if (!pb_inject(&in, &out, err, sizeof(err)))
 		return 0;
 	return record_error("%s", err);
 }
 
-static int attach(pid_t pid, const char *agent, const char *session)
+static void let_go(pid_t pid, const char *agent, const char *session)
 {
-	return inject(&(struct pb_inject){ .pid = pid, .agent = agent, .session = session });
-}
+	struct pb_inject in = { .pid = pid, .agent = agent, .session = session, .leave = true };
+	struct pb_injected out;
+	char err[700];
+	int ret = pb_inject(&in, &out, err, sizeof(err));
 
-static int let_go(pid_t pid, const char *agent, const char *session)
-{
-	return inject(&(struct pb_inject){ .pid = pid, .agent = agent, .session = session,
-					   .leave = true });
+	/* a child that has ended, or runs another program, needs nothing any more */
+	if (ret && ret != -ESRCH)
+		record_error("a child keeps the agent's jumps: %s", err);
 }
 
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
