@@ -26,16 +26,23 @@ __attribute__((noinline)) void tick(void)
 	__asm__ volatile("");
 }
 
+static void note(unsigned long gap)
+{
+	unsigned long most = __atomic_load_n(&longest, __ATOMIC_RELAXED);
+
+	while (gap > most && !__atomic_compare_exchange_n(&longest, &most, gap, 0, __ATOMIC_RELAXED,
+							  __ATOMIC_RELAXED))
+		;
+}
+
 static void *watch(void *arg)
 {
 	unsigned long last = now();
 
 	for (;;) {
-		unsigned long t = now(), gap = t - last, most = __atomic_load_n(&longest, __ATOMIC_RELAXED);
+		unsigned long t = now();
 
-		while (gap > most &&
-		       !__atomic_compare_exchange_n(&longest, &most, gap, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			;
+		note(t - last);
 		last = t;
 		tick();
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program to attach to: a server whose three threads fork workers all the time, by fork, by vfork,
- * by posix_spawn, and by a system call of their own. A worker computes, allocates, catches a signal,
- * forks a worker of its own, and ends with a known status. Some workers live for a while. On SIGTERM
- * the program prints how many workers ended otherwise.
+ * A program to attach to: a server whose three threads make workers all the time, by fork, by
+ * posix_spawn, and by a system call of their own. A worker computes, allocates, catches a signal,
+ * forks a worker of its own, and ends with a known status. Some workers live for a while. On
+ * SIGTERM the program prints how many workers ended otherwise.
  *
  *   attach_forks
  */
