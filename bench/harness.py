@@ -57,6 +57,38 @@ def pb_info(data):
 ANY, NONE = (1, float("inf")), (0, 0)
 
 
+def expect_info(data, options, expect):
+    """Raises Unavailable if a value that `info` reports isn't within (least, most)."""
+    info = pb_info(data)
+    for key, (least, most) in expect.items():
+        if not least <= info.get(key, -1) <= most:
+            raise Unavailable(f"{' '.join(options)}: {key} is {info.get(key)}, not {least} to {most}")
+    return info
+
+
+def pb_attach(data, pid, options, cpus):
+    """Attaches to a process. Returns the recorder once the process is traced."""
+    shutil.rmtree(data, ignore_errors=True)
+    recorder = start_group(["taskset", "-c", cpus, *pb("record", "-p", pid, "-d", data, *options)], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+    said = recorder.stderr.readline().decode()
+    if "is attached" not in said:
+        end_group(recorder)
+        recorder.communicate()
+        raise Unavailable("record -p: " + said.strip())
+    return recorder
+
+
+def pb_attached_end(recorder, data, expect):
+    """Waits for the recorder of a process that has ended."""
+    try:
+        recorder.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        end_group(recorder)
+        raise Unavailable("record -p doesn't end")
+    expect_info(data, ["record -p"], expect)
+
+
 def pb_traced(data, options, program, expect, same=None, **more):
     """Records a run. Raises Unavailable if the run is no valid measurement. For each key of `expect`,
     the value that `info` reports must be within (least, most). If `same` is given, the program's
@@ -64,10 +96,7 @@ def pb_traced(data, options, program, expect, same=None, **more):
     done = run(pb_record(data, options, program), **more)
     if same is not None and done.out != same:
         raise Unavailable("the traced program's output differs from the bare one's")
-    done.info = pb_info(data)
-    for key, (least, most) in expect.items():
-        if not least <= done.info.get(key, -1) <= most:
-            raise Unavailable(f"{' '.join(options)}: {key} is {done.info.get(key)}, not {least} to {most}")
+    done.info = expect_info(data, options, expect)
     return done
 
 

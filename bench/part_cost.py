@@ -3,7 +3,8 @@
 import os
 import shutil
 import time
-from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_control, pb_traced, run,
+from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, pb_attach,
+                     pb_attached_end, pb_control, pb_traced, run,
                      uftrace_calls, uftrace_record)
 
 # In each build of cost.c, only these functions are traced. So limit() and entry_limit(), with
@@ -43,27 +44,55 @@ def cost(bench):
     cpu_time(bench, nops)
 
 
-def disabled(bench, program, write):
-    """Runs a program whose sites are patched at its start. The program waits while the pairs
-    `write` (control file, value) are written. After that, it runs its slices."""
-    place = bench.path("wait")
-    shutil.rmtree(place, ignore_errors=True)
-    os.makedirs(place)
+class Place:
+    """A directory in which a program waits until it may begin."""
 
-    def turn_off(process):
+    def __init__(self, bench):
+        self.dir = bench.path("wait")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.makedirs(self.dir)
+
+    def pid(self, process):
+        """Returns the program's PID once it waits."""
         deadline = time.monotonic() + 20
-        while not os.path.exists(os.path.join(place, "pid")):
+        while not os.path.exists(os.path.join(self.dir, "pid")):
             if process.returncode is not None or time.monotonic() > deadline:
                 raise Unavailable("the program did not write its PID file in time")
             time.sleep(0.01)
-        with open(os.path.join(place, "pid")) as f:
-            pid = f.read().strip()
+        with open(os.path.join(self.dir, "pid")) as f:
+            return f.read().strip()
+
+    def go(self):
+        open(os.path.join(self.dir, "go"), "w").close()
+
+
+def disabled(bench, program, write):
+    """Runs a program whose sites are patched at its start. The program waits while the pairs
+    `write` (control file, value) are written. After that, it runs its slices."""
+    place = Place(bench)
+
+    def turn_off(process):
+        pid = place.pid(process)
         for file, value in write:
             pb_control(pid, file, value)
-        open(os.path.join(place, "go"), "w").close()
+        place.go()
 
-    return pb_traced(bench.path("data"), ["--overwrite", "--serve", *PATTERNS, *GRAPH], [*program, place],
+    return pb_traced(bench.path("data"), ["--overwrite", "--serve", *PATTERNS, *GRAPH], [*program, place.dir],
                      {"records": NONE, "patched": ANY}, cpus=bench.one, meanwhile=turn_off).json()
+
+
+def attached(bench, program):
+    """Runs a program that is attached to while it waits. After that, it runs its slices."""
+    place, data, recorders = Place(bench), bench.path("data"), []
+
+    def attach(process):
+        recorders.append(pb_attach(data, place.pid(process), ["--overwrite", *PATTERNS, *GRAPH], cpus=bench.one))
+        place.go()
+
+    done = run([*program, place.dir], bench.one, meanwhile=attach)
+    for recorder in recorders:
+        pb_attached_end(recorder, data, {"calls": ANY, "patched": ANY})
+    return done.json()
 
 
 def sliced(bench, build, program):
@@ -74,6 +103,7 @@ def sliced(bench, build, program):
     for name, (options, expect) in VARIANTS.items():
         variants[name] = lambda options=options, expect=expect: pb_traced(
             bench.path("data"), ["--overwrite", *PATTERNS, *options], program, expect, cpus=bench.one).json()
+    variants["attached"] = lambda: attached(bench, program)
     for name, write in DISABLED.items():
         variants[name] = lambda write=write: disabled(bench, program, write)
     rounds = bench.rounds(variants, yardsticks=("limit", "entry_limit", "empty"))
@@ -91,6 +121,8 @@ def sliced(bench, build, program):
         row(f"{f}, bare", None, lambda b: b[f], "bare", unit="ns")
         row(f"{f}, traced", None, lambda g: g[f], "graph", unit="ns")
         row(f"{f}, traced / limit", "<= 1.05", lambda g: g[f] / g["limit"], "graph")
+        row(f"{f}, traced, attached with record -p", None, lambda g: g[f], "attached", unit="ns")
+        row(f"{f}, traced, attached / preloaded", "<= 1.02", lambda g, a: a[f] / g[f], "graph", "attached", digits=3)
         row(f"{f}, entry only / its limit", "<= 1.2", lambda e: e[f] / e["entry_limit"], "function")
         if f == "leaf":
             row("leaf, --clock=none, over bare, in the first pass through the buffer", None, lambda b, v: v["first_pass"] - b["first_pass"],

@@ -39,6 +39,9 @@
  * agent on a busy machine may wake up late. */
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* the limit if the recorder waits for processor or disk */
+/* The limit until WELCOME, if the agent was brought into a running process. No thread of the
+ * program waits for the agent then. */
+#define PB_ATTACH_NS	10000000000ull
 /* A file in the socket's directory. An image that gave up before it had the ring can't be counted
  * in the ring, so it adds a byte to this file. */
 #define PB_MISSED_FILE	"missed"

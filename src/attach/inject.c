@@ -33,6 +33,7 @@
 
 struct injection {
 	struct attach_subject s;
+	bool leave;
 	struct attach_libc l;
 	struct attach_remote borrowed, thread;
 	struct attach_state state;	/* of the borrowed thread */
@@ -220,7 +221,7 @@ static int write_stack(struct injection *j)
 
 	j->agent = put(strings, &at, base, j->s.agent);
 	j->session = put(strings, &at, base, j->s.session);
-	j->name = put(strings, &at, base, "patchbay_attach");
+	j->name = put(strings, &at, base, j->leave ? "patchbay_leave" : "patchbay_attach");
 	int err = attach_mem_write(&j->s, base, strings, at);
 
 	return err ? err : attach_way_of_new(&j->s, &j->l, j->start.rsp, base, &j->way);
@@ -262,7 +263,7 @@ static int say_dlerror(struct injection *j)
 			  text[0] ? text : "no reason is known");
 }
 
-/* After patchbay_attach() has returned an error. */
+/* After the agent has returned an error. */
 static int say_refused(struct injection *j, int err)
 {
 	switch (err) {
@@ -386,6 +387,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	attach_subject_init(&j.s, in->pid, err, size);
 	j.s.agent = in->agent;
 	j.s.session = in->session;
+	j.leave = in->leave;
 	int ret = inject(&j, out);
 
 	if (ret == -ESRCH)

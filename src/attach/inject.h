@@ -9,6 +9,7 @@
  */
 #ifndef PB_ATTACH_INJECT_H
 #define PB_ATTACH_INJECT_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,6 +18,8 @@ struct pb_inject {
 	pid_t pid;
 	const char *agent;	/* path of libpatchbay.so.0 */
 	const char *session;	/* path of the recorder's socket */
+	bool leave;		/* the process was forked by one that is traced: the agent, which it
+				 * has inherited, is to leave it */
 };
 
 struct pb_injected {
@@ -25,12 +28,13 @@ struct pb_injected {
 	pid_t borrowed;		/* the thread that called pthread_create() */
 };
 
-/* Makes the process load the agent and call its function
+/* Makes the process load the agent and call one of its functions (leave: the second)
  *
  *	int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
+ *	int patchbay_leave(const char *session, const char *agent, uint32_t protocol)
  *
  * in a new thread, with all signals blocked. The function returns 0 or -errno; protocol is
- * PB_PROTOCOL. Returns 0 after patchbay_attach() has returned 0. Otherwise returns -errno and
+ * PB_PROTOCOL. Returns 0 after the function has returned 0. Otherwise returns -errno and
  * writes one line for the user to err: what is wrong with the process, and what to do. The process
  * runs on as before. */
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size);

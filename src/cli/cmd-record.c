@@ -36,6 +36,18 @@ static int attach(pid_t pid, const char *agent, const char *session)
 	return record_error("%s", err);
 }
 
+static void let_go(pid_t pid, const char *agent, const char *session)
+{
+	struct pb_inject in = { .pid = pid, .agent = agent, .session = session, .leave = true };
+	struct pb_injected out;
+	char err[700];
+	int ret = pb_inject(&in, &out, err, sizeof(err));
+
+	/* a child that has ended, or runs another program, needs nothing any more */
+	if (ret && ret != -ESRCH)
+		record_error("a child keeps the agent's jumps: %s", err);
+}
+
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	if (!o->quiet)
@@ -56,6 +68,7 @@ static int find_process(struct record_options *o, struct record_target *target)
 				    "-p %d ends that", target->name, (int)o->pid, recorder,
 				    (int)o->pid);
 	o->attach = attach;
+	o->let_go = let_go;
 	if (!o->on_ready)
 		o->on_ready = attached;
 	return 0;

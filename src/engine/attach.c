@@ -33,6 +33,7 @@
 #define END_NS	2000000000ull	/* how long the next attach waits for the thread's end */
 
 static PB_LASTING bool claimed;
+static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
@@ -40,6 +41,7 @@ static uint64_t own_tp;			/* the thread pointer of the agent's thread */
 
 bool pb_attach_claim(void)
 {
+	process = process ? process : (uint32_t)pb_sys(SYS_getpid);
 	return !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQUIRE);
 }
 
@@ -103,6 +105,13 @@ static bool wait_for_end(void)
 	return true;
 }
 
+/* Whether this process was forked by the one to which the agent was attached. The agent's thread
+ * isn't here, but all that it has changed is. */
+static bool is_inherited(void)
+{
+	return process != (uint32_t)pb_sys(SYS_getpid);
+}
+
 /* Returns 0 if the agent may start: for the first time, or again after a detach. */
 static int claim(void)
 {
@@ -110,7 +119,7 @@ static int claim(void)
 		return pb_renew_keep();
 	if (!pb_renew_possible())
 		return -EALREADY;
-	if (!left || !wait_for_end())
+	if (is_inherited() ? !pb_detach_inherited() : !left || !wait_for_end())
 		return -EBUSY;
 	left = false;
 	pb_renew();
@@ -143,6 +152,7 @@ static int begin(const char *session, const char *agent)
 	if (!start.session || !start.preload)
 		return -ENOMEM;
 	tid = pb_aside_stay(attached_thread, NULL, -1);
+	process = pb_process->pid;
 	if (!pb_sys_failed(tid))
 		thread = (uint32_t)tid;
 	return pb_sys_failed(tid) ? (int)tid : 0;
@@ -159,4 +169,12 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
 	if (!err)
 		err = begin(session, agent);
 	return err;
+}
+
+__attribute__((visibility("default")))
+int patchbay_leave(const char *session, const char *agent, uint32_t protocol)
+{
+	if (protocol != PB_PROTOCOL)
+		return -EPROTO;
+	return is_inherited() && pb_ring_map.ring && !pb_detach_inherited() ? -EBUSY : 0;
 }

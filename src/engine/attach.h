@@ -16,4 +16,10 @@ bool pb_attach_claim(void);
  * in its code after a detach. -EALREADY: it was preloaded. Others: no thread or memory. Context: a
  * thread that libc made, with all signals blocked; one at a time. */
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol);
+
+/* Called in a process that was forked by one that is traced, when the recording ends: detaches what
+ * the process has inherited. Does nothing in any other process. The arguments that it has in common
+ * with patchbay_attach() aren't used. Returns 0, -EPROTO, or -EBUSY if threads may still be in the
+ * agent's code. Context: as above. */
+int patchbay_leave(const char *session, const char *agent, uint32_t protocol);
 #endif

@@ -9,6 +9,9 @@
  *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)
  *   4  restore the compiled-in calls
  *   5  stop the threads again, until none is in a replacement; the ring can be unmapped
+ *
+ * A forked child that isn't traced detaches by itself, too. It has one thread, which runs the
+ * replacement of fork. So steps 1, 3 and 4 are enough, and no thread is stopped.
  */
 #include "engine/detach.h"
 #include "arch/arch.h"
@@ -89,22 +92,22 @@ static int run_out(int (*at_stop)(const struct pb_stopped *at, size_t nr))
 	}
 }
 
-static int run_out_of_our_code(void)
+static int run_out_of_our_code(bool live)
 {
 	return run_out(undo_handlers);
 }
 
-static int run_out_of_replacements(void)
+static int run_out_of_replacements(bool live)
 {
 	return run_out(leave_ring);
 }
 
-static int stop_tracing(void)
+static int stop_tracing(bool live)
 {
 	int err;
 
 	pb_text_lock();
-	err = pb_ftrace_stop(true);
+	err = pb_ftrace_stop(live);
 	/* a thread that is in a replaced function meets the end of the call later */
 	if (!err)
 		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
@@ -112,19 +115,19 @@ static int stop_tracing(void)
 	return err;
 }
 
-static int undo_replacements(void)
+static int undo_replacements(bool live)
 {
 	int err;
 
 	pb_text_lock();
-	err = pb_ftrace_undo(true);
+	err = pb_ftrace_undo(live);
 	if (!err)
 		pb_loader_unhooked();
 	pb_text_unlock();
 	return err;
 }
 
-static int undo_nops(void)
+static int undo_nops(bool live)
 {
 	int err;
 
@@ -133,14 +136,14 @@ static int undo_nops(void)
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		if (pb_modules[i].present)
 			pb_text_change_nops(&pb_modules[i], false);
-	err = pb_text_commit(true);
+	err = pb_text_commit(live);
 	pb_text_unlock();
 	return err;
 }
 
 bool pb_detach(struct pb_session *s)
 {
-	static int (*const steps[])(void) = {
+	static int (*const steps[])(bool live) = {
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 		run_out_of_replacements,
 	};
@@ -153,7 +156,7 @@ bool pb_detach(struct pb_session *s)
 	for (size_t i = 0; i < pb_array_size(steps); i++) {
 		uint64_t ns = FIRST_PAUSE_NS;
 
-		while (steps[i]())
+		while (steps[i](true))
 			ns = pause_for(ns);
 	}
 	pb_creds_end();
@@ -162,4 +165,32 @@ bool pb_detach(struct pb_session *s)
 	if (s)
 		pb_session_close(s);
 	return left;
+}
+
+/* The fork may have come in the middle of a batch, between the writes of two parts. So the flags of
+ * sites and windows may differ from the text. */
+static void look_at_text(void)
+{
+	pb_text_lock();
+	pb_ftrace_look();
+	pb_text_unlock();
+}
+
+bool pb_detach_child(void)
+{
+	pb_detached = true;
+	look_at_text();
+	if (stop_tracing(false) || undo_replacements(false) || undo_nops(false))
+		return false;
+	pb_sigaction_undo();
+	pb_session_leave_ring();
+	return true;
+}
+
+bool pb_detach_inherited(void)
+{
+	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
+	pb_creds_forget();
+	look_at_text();
+	return pb_detach(NULL);
 }

@@ -19,6 +19,7 @@
 #include "engine/graph/calls.h"
 #include "engine/clock.h"
 #include "engine/files.h"
+#include "engine/fork.h"
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"
 #include "engine/process/loader.h"
@@ -28,6 +29,7 @@
 #include "engine/process/sigmask.h"
 #include "engine/tracer.h"
 #include "ring/supply.h"
+#include "abi/messages.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
@@ -61,12 +63,17 @@ int pb_start_memory(const struct pb_known_thread *thread)
 
 int pb_start_connect(struct pb_start *s)
 {
+	int err;
+
 	s->begun = pb_now_ns();
 	pb_text_pid = &pb_process->pid;
 	pb_ring_clock = pb_clock;
 	pb_supply_ticks = pb_clock_ticks;
 	pb_ring_open_calls = pb_calls_open;
-	return pb_session_open(&session, s->session, true, &writes, &nr_writes);
+	session.wire.patience_ns = s->live ? PB_ATTACH_NS : 0;
+	err = pb_session_open(&session, s->session, true, &writes, &nr_writes);
+	session.wire.patience_ns = 0;
+	return err;
 }
 
 void pb_start_missed(const struct pb_start *s)
@@ -123,8 +130,10 @@ static int hook_modules(const struct pb_start *s)
 	if (err && s->live)
 		return err;
 	pb_text_begin();
-	for (uint32_t i = 0; i < pb_nr_modules; i++)
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		pb_hook_module(&pb_modules[i]);
+		pb_fork_hook(&pb_modules[i]);
+	}
 	if (!s->live)
 		pb_loader_hook(s->session);
 	err = pb_text_commit(s->live);

@@ -31,6 +31,11 @@ bool pb_recording_ended(void)
 	return ring && __atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
 }
 
+static uint64_t patience(const struct pb_wire *w)
+{
+	return w->patience_ns ? w->patience_ns : PB_PATIENCE_NS;
+}
+
 static uint64_t read_heartbeat(const struct pb_ring *ring)
 {
 	return __atomic_load_n(&ring->heartbeat, __ATOMIC_ACQUIRE);
@@ -64,7 +69,7 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 	if (ring && (pb_recording_ended() ||
 		     now + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))
 		return false;
-	return w->silent_ns < PB_PATIENCE_NS;
+	return w->silent_ns < patience(w);
 }
 
 /* Returns whether the recorder was silent for too long because it had no processor, or waited for a
@@ -74,7 +79,7 @@ static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
 
-	if (!w->recorder || w->silent_ns < PB_PATIENCE_NS || w->silent_ns >= PB_STARVED_NS ||
+	if (!w->recorder || w->silent_ns < patience(w) || w->silent_ns >= PB_STARVED_NS ||
 	    !pb_calls_are_safe())
 		return false;
 	if (ring && (pb_recording_ended() ||
@@ -118,7 +123,7 @@ static int wait_idle(struct pb_wire *w, short events)
  * for events on w->fd instead, without a limit. */
 static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 {
-	uint64_t left = w->silent_ns < PB_PATIENCE_NS ? PB_PATIENCE_NS - w->silent_ns : slice_ns;
+	uint64_t most = patience(w), left = w->silent_ns < most ? most - w->silent_ns : slice_ns;
 	uint64_t start;
 
 	if (w->idle)

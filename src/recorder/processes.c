@@ -189,3 +189,25 @@ void record_procs_scan(const struct record_ring *r, struct record_procs *p)
 	*p = (struct record_procs){ 0 };
 	record_proc_each("/proc", visit_scan, &v);
 }
+
+struct each {
+	const struct record_ring *r;
+	void (*visit)(void *arg, pid_t pid);
+	void *arg;
+};
+
+static bool visit_each(void *arg, pid_t pid)
+{
+	struct each *v = arg;
+
+	if (record_proc_maps(v->r, pid) == RECORD_MAPS)
+		v->visit(v->arg, pid);
+	return true;
+}
+
+void record_procs_each(const struct record_ring *r, void (*visit)(void *arg, pid_t pid), void *arg)
+{
+	struct each v = { r, visit, arg };
+
+	record_proc_each("/proc", visit_each, &v);
+}

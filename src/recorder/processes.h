@@ -22,5 +22,7 @@ struct record_procs {
 	pid_t first, first_hidden;
 	unsigned nr, hidden;
 };
+/* Calls visit() for each process that maps the ring and that the recorder may look at. */
+void record_procs_each(const struct record_ring *r, void (*visit)(void *arg, pid_t pid), void *arg);
 void record_procs_scan(const struct record_ring *r, struct record_procs *p);
 #endif

@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "base/clean_text.h"
 #include "recorder/flight.h"
+#include "recorder/inherited.h"
 #include "recorder/listen.h"
 #include "recorder/modules.h"
 #include "recorder/proc.h"
@@ -45,8 +46,8 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
-#define AGENT_NS	10000000000u	/* how long the recorder waits for the agent of a process
-					 * that runs already */
+#define AGENT_NS	(PB_ATTACH_NS + 2000000000u)	/* how long the recorder waits for an agent
+							 * that was brought into a process */
 #define END_MS		1000	/* how long the end of a process may take after its agent's */
 #define SLOW_NS		2000000000u	/* a detach that takes longer is reported */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
@@ -69,6 +70,8 @@ struct run {
 	pid_t other;		/* a process that runs after the program's end; 0: unknown */
 	const struct record_target *target;
 	uint64_t begun;		/* when the attach began */
+	uint64_t injected;	/* when the agent's thread was started; on a busy machine, many
+				 * seconds later */
 	uint64_t ready;		/* when the first functions were patched; 0: they aren't yet */
 	bool leave;		/* all agents must detach; then the recording ends */
 	uint64_t asked;		/* when the user asked for it by a signal; 0: the user didn't */
@@ -141,10 +144,14 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 /* Brings the agent into a process that runs already. */
 static int attach(struct run *r)
 {
+	int err;
+
 	r->begun = now_ns();
 	r->out.pid = r->o->pid;
 	memcpy(r->out.name, r->target->name, sizeof(r->out.name));
-	return r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
+	err = r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
+	r->injected = now_ns();
+	return err;
 }
 
 /* --- the loop ----------------------------------------------------------- */
@@ -361,7 +368,7 @@ static bool is_over(struct run *r)
 		return false;
 	if (!r->server.nr_images)
 		return record_running_state(r->target) == RECORD_ENDED ||
-		       now - r->begun > AGENT_NS;
+		       now - r->injected > AGENT_NS;
 	return r->leave || !r->o->children || !others_live(r);
 }
 
@@ -397,6 +404,8 @@ static void serve_attached(struct run *r)
 		report_wait(r);
 	}
 	clear_progress(r);
+	if (r->leave && r->o->let_go)
+		record_inherited_leave(r->o, &r->server, r->out.pid);
 	/* the connection of a process that ends is closed a little before the process has ended */
 	if (r->o->pid && !r->leave)
 		record_running_wait(r->target, END_MS);

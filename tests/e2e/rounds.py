@@ -77,6 +77,11 @@ class Program:
         self.ask("run %d" % n)
         return n * self.threads
 
+    def twin(self, how=0):
+        """Makes the program fork, and returns the child. The child makes rounds when the program is
+        asked to `order` them."""
+        return Twin(self, int(self.ask("twin %d" % how).split()[1]))
+
     def maps(self):
         with open("/proc/%d/maps" % self.pid) as f:
             return f.read().splitlines()
@@ -102,6 +107,21 @@ class Program:
         if self.process.poll() is None:
             pbtest.kill_group(self.process)
         self.process.wait()
+
+
+class Twin(Program):
+    """A child of the program."""
+
+    def __init__(self, parent, pid):
+        self.p, self.exe, self.parent, self.pid = parent.p, parent.exe, parent, pid
+
+    def rounds(self, n):
+        self.parent.ask("order %d" % n)
+        return n
+
+    def end(self):
+        self.text_is_whole(patient=True)
+        self.parent.ask("order 0")
 
 
 class Recorder:

@@ -51,6 +51,12 @@ void pb_creds_end(void)
 	pb_creds_serve();
 }
 
+void pb_creds_forget(void)
+{
+	served_pid = 0;
+	request.state = FREE;
+}
+
 void pb_creds_serve(void)
 {
 	const long *a = request.args;

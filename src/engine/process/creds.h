@@ -18,6 +18,8 @@ void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, u
 void pb_creds_start(void);
 /* Called when the agent's thread is about to end. */
 void pb_creds_end(void);
+/* Called in a forked child: a request that is under way is the parent's. */
+void pb_creds_forget(void);
 /* Makes the system call that a thread has asked for. Context: the agent's thread. */
 void pb_creds_serve(void);
 #endif

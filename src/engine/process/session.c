@@ -97,10 +97,14 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 /* A process that maps the ring counts as traced. */
 void pb_session_leave_ring(void)
 {
+	uint64_t size = reserved.size;
+
 	pb_ring_map = (struct pb_ring_map){ 0 };
-	if (reserved.size)
-		pb_pages_unmap(reserved.at, reserved.size);
+	/* a child that another thread forks now must not unmap what the program maps there later */
 	reserved.size = 0;
+	pb_barrier();
+	if (size)
+		pb_pages_unmap(reserved.at, size);
 }
 
 /* Without a ring, an untraced image is counted in a file in the socket's directory. */

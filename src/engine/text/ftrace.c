@@ -291,6 +291,17 @@ int pb_ftrace_stop(bool live)
 	return pb_ftrace_update(live);
 }
 
+void pb_ftrace_look(void)
+{
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++) {
+		if (!m->present || !m->sites)
+			continue;
+		pb_text_look_returns(m);
+		for (uint32_t i = 0; i < m->analysis->nr_funcs; i++)
+			pb_text_look(m, &m->sites[i]);
+	}
+}
+
 static void no_direct(const struct pb_module *m, struct pb_site *s)
 {
 	s->flags &= ~(FTRACE_FL_DIRECT | FTRACE_FL_DIRECT_EN | FTRACE_FL_ENDS | FTRACE_FL_PASSES);

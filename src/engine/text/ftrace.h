@@ -58,6 +58,8 @@ int pb_ftrace_update(bool live);
 int pb_ftrace_stop(bool live);
 /* Called after pb_ftrace_stop(): restores the text of the replaced functions, too. */
 int pb_ftrace_undo(bool live);
+/* Sets the flags of all sites and windows by what the text has. */
+void pb_ftrace_look(void);
 /* Like pb_ftrace_update(), but for one module, whose code no thread runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);
 

@@ -532,7 +532,7 @@ int pb_text_commit(bool live)
 	for (int i = 0; i < NR_PARTS; i++)
 		shrink(&batch[i]);
 	pb_text_ns += pb_now_ns() - t0;
-	if (pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
+	if (pb_ring_map.ring && pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
 		pb_ring_map.ring->max_stop_ns = pb_stop_longest_ns;
 	return err;
 }

@@ -10,7 +10,13 @@
  *   run N       each thread makes N rounds
  *   new N       a new thread makes N rounds, and ends
  *   fork N      a new process makes N rounds, and ends
+ *   raw N       the same, but the process is made by a system call of the program's own
+ *   vfork N     the same by vfork, so that the process has the program's memory
+ *   spawn N     posix_spawn of this program, which makes N rounds
+ *   forkexec N  fork, and then execution of this program, which makes N rounds
  *   hold N      a new process makes N rounds, and ends when the program closes a pipe
+ *   twin HOW    a new process (HOW: 0 by fork, 1 by a system call of its own) waits for orders
+ *   order N     the twin makes N rounds. 0: it ends
  *   spin        a new thread makes rounds without a pause
  *   stop        that thread ends; the answer has the number of its rounds
  *   exec        the program executes itself again, with the same process number
@@ -19,16 +25,19 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static pthread_barrier_t begin, end;
 static long rounds;
-static int held[2];
+static int held[2], orders[2], acks[2];
 static volatile int spinning;
 
 __attribute__((noinline)) void leaf(void)
@@ -103,9 +112,14 @@ static void run_new(long n)
 	pthread_join(t, NULL);
 }
 
-static pid_t run_child(long n, int hold)
+static pid_t raw_fork(void)
 {
-	pid_t pid = fork();
+	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+static pid_t run_child(long n, int hold, pid_t (*make_child)(void))
+{
+	pid_t pid = make_child();
 	char c;
 
 	if (!pid) {
@@ -118,6 +132,65 @@ static pid_t run_child(long n, int hold)
 	if (!hold)
 		waitpid(pid, NULL, 0);
 	return pid;
+}
+
+static void run_vfork(long n)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		make(n);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+/* Executes this program in a new process, where it makes n rounds. */
+static void run_program(long n, int spawn)
+{
+	char count[24], *argv[] = { "rounds", "once", count, NULL };
+	extern char **environ;
+	pid_t pid = 0;
+
+	snprintf(count, sizeof(count), "%ld", n);
+	if (spawn)
+		posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);
+	else if (!(pid = fork()))
+		execv("/proc/self/exe", argv);
+	waitpid(pid, NULL, 0);
+}
+
+static void obey_orders(void)
+{
+	long n;
+
+	while (read(orders[0], &n, sizeof(n)) == sizeof(n) && n) {
+		make(n);
+		if (write(acks[1], &n, sizeof(n)) != sizeof(n))
+			break;
+	}
+	_exit(0);
+}
+
+static pid_t make_twin(long how)
+{
+	pid_t pid = how ? raw_fork() : fork();
+
+	if (!pid) {
+		close(orders[1]);
+		obey_orders();
+	}
+	return pid;
+}
+
+static void order(long n)
+{
+	if (write(orders[1], &n, sizeof(n)) != sizeof(n))
+		exit(1);
+	if (!n)
+		wait(NULL);
+	else if (read(acks[0], &n, sizeof(n)) != sizeof(n))
+		exit(1);
 }
 
 /* Starts or stops the thread that makes rounds without a pause. */
@@ -136,18 +209,28 @@ static long toggle_spin(int on)
 
 static void obey(char **argv, const char *line)
 {
-	char word[8] = "", name[64] = "";
+	char word[10] = "", name[64] = "";
 	long n = 0;
 
-	sscanf(line, "%7s %ld", word, &n);
+	sscanf(line, "%9s %ld", word, &n);
 	if (!strcmp(word, "run"))
 		run_threads(n);
 	else if (!strcmp(word, "new"))
 		run_new(n);
 	else if (!strcmp(word, "fork"))
-		run_child(n, 0);
+		run_child(n, 0, fork);
+	else if (!strcmp(word, "raw"))
+		run_child(n, 0, raw_fork);
+	else if (!strcmp(word, "vfork"))
+		run_vfork(n);
+	else if (!strcmp(word, "spawn") || !strcmp(word, "forkexec"))
+		run_program(n, word[0] == 's');
 	else if (!strcmp(word, "hold"))
-		n = run_child(n, 1);
+		n = run_child(n, 1, fork);
+	else if (!strcmp(word, "twin"))
+		n = make_twin(n);
+	else if (!strcmp(word, "order"))
+		order(n);
 	else if (!strcmp(word, "spin") || !strcmp(word, "stop"))
 		n = toggle_spin(word[1] == 'p');
 	else if (!strcmp(word, "exec"))
@@ -166,9 +249,13 @@ int main(int argc, char **argv)
 	char line[100];
 	pthread_t t;
 
+	if (argc == 3 && !strcmp(argv[1], "once")) {
+		make(atol(argv[2]));
+		return 0;
+	}
 	pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
 	pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
-	if (pipe(held))
+	if (pipe(held) || pipe(orders) || pipe(acks))
 		return 1;
 	pthread_create(&t, NULL, idle, NULL);
 	for (int i = 0; i < threads; i++)

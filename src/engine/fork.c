@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Leaves the forked children of a process if only the process itself is traced. A child begins with
+ * a copy of the process's memory, so its text has the agent's jumps. The replacement of fork takes
+ * them out before the child continues. The child's text is its own copy, so the process isn't
+ * affected.
+ *
+ * _Fork is replaced, because fork calls it, and so does everything that libc makes by fork. A child
+ * of vfork or posix_spawn shares its parent's memory, and doesn't come here.
+ *
+ * Some children keep the jumps, and each traced function costs them the slow path:
+ *
+ *   - a signal handler has interrupted the agent's code, and forks. In the child the interrupted
+ *     code goes on, and may hold addresses in the ring, or be in the middle of a change of tables
+ *   - the program has set a seccomp filter, which may kill the child for a system call of ours
+ *   - the program has forked by a system call of its own
+ */
+#include <signal.h>
+#include <sys/types.h>
+#include "engine/fork.h"
+#include "engine/detach.h"
+#include "engine/graph/thread.h"
+#include "engine/latch.h"
+#include "engine/process/replace.h"
+#include "engine/sandbox.h"
+#include "base/sys.h"
+
+static pid_t (*original_fork)(void);
+/* Code of the agent is interrupted in this process, which was forked in a signal handler. The
+ * children that it makes have the same code to go on with. */
+static bool interrupted;
+
+static void leave_child(void)
+{
+	uint64_t all = ~0ul, old;
+
+	if (!pb_calls_are_safe() || pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8))
+		return;
+	pb_detach_child();
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
+}
+
+static pid_t our_fork(void)
+{
+	bool inside = interrupted || pb_tls->w.nr_pending;
+	pid_t pid = original_fork();
+
+	if (pid || pb_follow_fork)
+		return pid;
+	interrupted = inside;
+	if (!interrupted)
+		leave_child();
+	return 0;
+}
+
+void pb_fork_hook(struct pb_module *m)
+{
+	if (pb_follow_fork || original_fork)
+		return;
+	if (!pb_replace(m, "_Fork", our_fork, &original_fork))
+		pb_replace(m, "fork", our_fork, &original_fork);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Forked children that aren't traced get the text of the files again. */
+#ifndef PB_ENGINE_FORK_H
+#define PB_ENGINE_FORK_H
+#include "engine/text/text.h"
+
+/* If children aren't traced, replaces fork if m has it, as a part of the open batch (text.h).
+ * Context: start. */
+void pb_fork_hook(struct pb_module *m);
+#endif

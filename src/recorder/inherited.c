@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * At the end of a recording, the agents that have a connection detach when they are asked to. A
+ * forked child can't be asked. But it maps the ring, so it can be found, and a thread is brought
+ * into it that calls the agent. While that is done, a child may fork again. So the processes are
+ * searched more than once.
+ */
+#include "recorder/inherited.h"
+#include "recorder/processes.h"
+#include "recorder/ring_memory.h"
+#include "recorder/recording.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
+
+#define SEARCHES	4
+
+struct leave {
+	const struct record_options *o;
+	const struct record_server *server;
+	pid_t except;
+};
+
+static void visit(void *arg, pid_t pid)
+{
+	const struct leave *l = arg;
+	const struct record_session *session = l->server->session;
+
+	if (pid != l->except)
+		l->o->let_go(pid, session->agent, session->sock);
+}
+
+void record_inherited_leave(const struct record_options *o, const struct record_server *server,
+			    pid_t pid)
+{
+	struct leave l = { o, server, pid };
+
+	for (int i = 0; i < SEARCHES && record_procs_alive(server->ring); i++)
+		record_procs_each(server->ring, visit, &l);
+}
