@@ -9,6 +9,7 @@
  */
 #ifndef PB_ATTACH_INJECT_H
 #define PB_ATTACH_INJECT_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,6 +18,7 @@ struct pb_inject {
 	pid_t pid;
 	const char *agent;	/* path of libpatchbay.so.0 */
 	const char *session;	/* path of the recorder's socket */
+	bool children;		/* children are traced, too, so both files must have paths */
 };
 
 struct pb_injected {

@@ -142,7 +142,7 @@ static int attach(struct run *r)
 	r->begun = now_ns();
 	r->out.pid = r->o->pid;
 	memcpy(r->out.name, r->target->name, sizeof(r->out.name));
-	return r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
+	return r->o->attach(r->o, r->server.session->agent, r->server.session->sock);
 }
 
 /* --- the loop ----------------------------------------------------------- */

@@ -67,7 +67,7 @@ struct record_options {
 	pid_t pid;			/* the process to attach to; 0: a program is started */
 	uint64_t for_ns;		/* with pid: how long to record; 0: no limit */
 	/* Brings the agent into the process. Returns 0, or the exit status after an error line. */
-	int (*attach)(pid_t pid, const char *agent, const char *session);
+	int (*attach)(const struct record_options *o, const char *agent, const char *session);
 	bool attach_only;		/* there must be a pid: no program is started */
 	bool children;			/* with pid: record its children, too */
 	bool temporary;			/* the data is removed at the end */
