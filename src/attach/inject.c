@@ -14,6 +14,7 @@
 #include <time.h>
 #include "abi/messages.h"
 #include "attach/borrow.h"
+#include "attach/filter.h"
 #include "attach/fit.h"
 #include "attach/hand_over.h"
 #include "attach/libc_map.h"
@@ -382,6 +383,8 @@ static int inject(struct injection *j, struct pb_injected *out)
 	bool said = false;
 	int err = check(j);
 
+	if (!err)
+		err = attach_filter_check(&j->s);
 	if (!err)
 		err = attach_borrow(&j->s, &j->l, &j->borrowed, &j->state, &stopped);
 	if (err)
