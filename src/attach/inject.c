@@ -14,11 +14,11 @@
 #include <time.h>
 #include "abi/messages.h"
 #include "attach/borrow.h"
-#include "attach/filter.h"
 #include "attach/fit.h"
 #include "attach/hand_over.h"
 #include "attach/libc_map.h"
 #include "attach/remote.h"
+#include "attach/seccomp.h"
 #include "attach/subject.h"
 #include "attach/way_back.h"
 
@@ -384,7 +384,7 @@ static int inject(struct injection *j, struct pb_injected *out)
 	int err = check(j);
 
 	if (!err)
-		err = attach_filter_check(&j->s);
+		err = attach_seccomp_check(&j->s);
 	if (!err)
 		err = attach_borrow(&j->s, &j->l, &j->borrowed, &j->state, &stopped);
 	if (err)

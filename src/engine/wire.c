@@ -75,8 +75,8 @@ static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
 
-	if ((!w->recorder && w->fd < 0) || w->silent_ns < PB_PATIENCE_NS || w->silent_ns >= PB_STARVED_NS ||
-	    !pb_calls_are_safe())
+	if ((!w->recorder && w->fd < 0) || w->silent_ns < PB_PATIENCE_NS ||
+	    w->silent_ns >= PB_STARVED_NS || !pb_calls_are_safe())
 		return false;
 	if (ring && (pb_recording_ended() ||
 		     w->heartbeat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))

@@ -55,14 +55,15 @@ static struct sock_filter any_return(void)
 /* An instruction with `left` instructions after it. */
 static struct sock_filter any_instruction(uint32_t left)
 {
-	static const uint16_t alu[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_AND, BPF_OR, BPF_XOR,
-					BPF_LSH, BPF_RSH, BPF_NEG };
+	static const uint16_t alu[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_AND, BPF_OR,
+					BPF_XOR, BPF_LSH, BPF_RSH, BPF_NEG };
 	static const uint16_t jumps[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET };
 	uint16_t source = below(2) ? BPF_X : BPF_K;
 	uint32_t op;
 
 	switch (below(10)) {
-	case 0: case 8: return (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 16 + 4 * below(12));
+	case 0: case 8: return (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							     16 + 4 * below(12));
 	case 1: return (struct sock_filter) BPF_STMT(BPF_LDX | BPF_IMM, any_number());
 	case 2: return (struct sock_filter) BPF_STMT(BPF_MISC | (below(2) ? BPF_TAX : BPF_TXA), 0);
 	case 3: return (struct sock_filter) BPF_STMT(below(2) ? BPF_ST : BPF_STX, below(2));
@@ -159,8 +160,8 @@ static void agrees_with_the_kernel(void **unused)
 	}
 	for (int v = 0; v <= ATTACH_FATAL; v++)
 		assert_true(seen[v] > 10);
-	print_message("%u allowed, %u absent, %u fail, %u fatal; %u of them unsure\n", seen[0], seen[1],
-		      seen[2], seen[3], unsure);
+	print_message("%u allowed, %u absent, %u fail, %u fatal; %u of them unsure\n", seen[0],
+		      seen[1], seen[2], seen[3], unsure);
 	assert_true(unsure > 10);
 }
 

@@ -8,7 +8,7 @@
  * The lists must have each SYS_* of src/engine, src/ring, src/base and src/arch, and what glibc's
  * dlopen() and pthread_create() need. tests/attach/run_filter compares them with the sources.
  */
-#include "attach/filter.h"
+#include "attach/seccomp.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -86,9 +86,10 @@ static const struct {
 static int say_forbidden(struct attach_subject *s, const struct attach_call *c,
 			 enum attach_verdict v)
 {
-	return attach_say(s, EACCES, "has a seccomp filter that %s %s, which the agent needs; allow "
-			  "it, or " INSTEAD, v == ATTACH_FATAL ? "may kill it for" : "forbids",
-			  c->name);
+	const char *does = v == ATTACH_FATAL ? "may kill it for" : "forbids";
+
+	return attach_say(s, EACCES, "has a seccomp filter that %s %s, which the agent needs; "
+			  "allow it, or " INSTEAD, does, c->name);
 }
 
 static int judge(struct attach_subject *s, const struct sock_filter *filter, size_t nr)
@@ -158,7 +159,7 @@ static int check_thread(struct attach_subject *s, pid_t tid)
 	return err;
 }
 
-int attach_filter_check(struct attach_subject *s)
+int attach_seccomp_check(struct attach_subject *s)
 {
 	char path[64];
 	int err = 0;
