@@ -46,6 +46,10 @@
  * in the ring, so it adds a byte to this file. */
 #define PB_MISSED_FILE	"missed"
 
+/* A session of this name and a number isn't a path: the process was given a descriptor of the
+ * socket's file (attach/hand_over.h). */
+#define PB_HANDED "/proc/self/fd/"
+
 enum pb_msg_type {
 	PB_MSG_HELLO = 1, PB_MSG_WELCOME, PB_MSG_MODULE, PB_MSG_ANALYSIS,
 	PB_MSG_REFUSED, PB_MSG_READY, PB_MSG_ERROR, PB_MSG_GONE,

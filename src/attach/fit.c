@@ -39,17 +39,6 @@ static int check_tracer(struct attach_subject *s, pid_t tracer)
 			  other.name[0] ? other.name : "a process", (int)tracer);
 }
 
-static int check_seccomp(struct attach_subject *s, long mode)
-{
-	if (mode == 1)
-		return attach_say(s, EACCES, "runs in seccomp's strict mode, in which loading "
-				  "the agent would kill it; " START_INSTEAD);
-	if (mode)
-		return attach_say(s, EACCES, "has a seccomp filter, which may kill it while the "
-				  "agent is loaded; " START_INSTEAD);
-	return 0;
-}
-
 int attach_fit_thread(struct attach_subject *s, pid_t tid)
 {
 	char name[64], status[STATUS_MAX];
@@ -57,9 +46,7 @@ int attach_fit_thread(struct attach_subject *s, pid_t tid)
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
 		return 0;	/* only the thread has ended */
-	int err = check_tracer(s, (pid_t)number_of(status, "TracerPid"));
-
-	return err ? err : check_seccomp(s, number_of(status, "Seccomp"));
+	return check_tracer(s, (pid_t)number_of(status, "TracerPid"));
 }
 
 /* --- kind and state ------------------------------------------------------- */
@@ -240,8 +227,6 @@ int attach_fit(struct attach_subject *s)
 		err = open_memory(s, status);
 	if (!err)
 		err = check_program(s);
-	if (!err)
-		err = check_seccomp(s, number_of(status, "Seccomp"));
 	if (!err)
 		err = check_features(s, status);
 	if (!err)

@@ -7,6 +7,6 @@
 
 /* Checks the process, opens its memory, and reads its mappings. */
 int attach_fit(struct attach_subject *s);
-/* Checks what threads of a process may have of their own: a tracer, a seccomp filter. */
+/* Checks what threads of a process may have of their own: a tracer. */
 int attach_fit_thread(struct attach_subject *s, pid_t tid);
 #endif

@@ -7,6 +7,7 @@
 #include "attach/inject.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <syscall.h>
@@ -14,8 +15,10 @@
 #include "abi/messages.h"
 #include "attach/borrow.h"
 #include "attach/fit.h"
+#include "attach/hand_over.h"
 #include "attach/libc_map.h"
 #include "attach/remote.h"
+#include "attach/seccomp.h"
 #include "attach/subject.h"
 #include "attach/way_back.h"
 
@@ -29,6 +32,7 @@
  * functions send it to all threads. They wait for an answer, and meanwhile hold a lock that
  * pthread_create() takes. */
 #define SIGNAL_OF_SETXID (1ull << (33 - 1))
+#define ATTACH_NAME	40	/* room for the name of a descriptor */
 #define STRINGS_MAX	(2 * ATTACH_PATH + 32)
 
 struct injection {
@@ -41,6 +45,7 @@ struct injection {
 	/* of the new thread */
 	struct user_regs_struct start;	/* its registers in the start routine */
 	struct attach_way way;
+	struct attach_hand hand;
 	uint64_t session, agent, name;	/* strings on its stack */
 	uint64_t deadline;
 };
@@ -213,14 +218,33 @@ static uint64_t put(char *strings, size_t *at, uint64_t base, const char *text)
 	return base + begin;
 }
 
-static int write_stack(struct injection *j)
+/* Finds the names of both files in the process. The agent's has a dot: a program that loads a
+ * library from a descriptor of the same number must not get the agent, which the loader would find
+ * by its name. */
+static int name_files(struct injection *j, char agent[ATTACH_NAME], char session[ATTACH_NAME])
+{
+	int err;
+
+	j->hand = (struct attach_hand) {
+		.s = &j->s, .l = &j->l, .thread = &j->thread, .start = &j->start,
+		.deadline = j->deadline, .agent = -1, .session = -1,
+	};
+	if (!j->s.handed)
+		return 0;
+	err = attach_hand_over(&j->hand);
+	snprintf(agent, ATTACH_NAME, PB_HANDED "./%d", j->hand.agent);
+	snprintf(session, ATTACH_NAME, PB_HANDED "%d", j->hand.session);
+	return err;
+}
+
+static int write_stack(struct injection *j, const char *agent, const char *session)
 {
 	char strings[STRINGS_MAX] = "";
 	uint64_t base = (j->start.rsp - sizeof(strings) - 8) & ~15ull;
 	size_t at = 0;
 
-	j->agent = put(strings, &at, base, j->s.agent);
-	j->session = put(strings, &at, base, j->s.session);
+	j->agent = put(strings, &at, base, j->s.handed ? agent : j->s.agent);
+	j->session = put(strings, &at, base, j->s.handed ? session : j->s.session);
 	j->name = put(strings, &at, base, j->leave ? "patchbay_leave" : "patchbay_attach");
 	int err = attach_mem_write(&j->s, base, strings, at);
 
@@ -283,11 +307,16 @@ static int say_refused(struct injection *j, int err)
 /* Loads the agent and starts it. Returns 0 or -errno; *said: with the user's line. */
 static int load(struct injection *j, bool *said)
 {
+	char agent[ATTACH_NAME] = "", session[ATTACH_NAME] = "";
 	uint64_t handle, function, result;
 	int err = start_thread(j);
 
+	if (!err) {
+		err = name_files(j, agent, session);
+		*said = err && err != -ESRCH && err != -ETIMEDOUT;
+	}
 	if (!err)
-		err = write_stack(j);
+		err = write_stack(j, agent, session);
 	if (!err)
 		err = call(j, j->l.pthread_detach, j->start.fs_base, 0, 0, &result);
 	if (!err)
@@ -356,6 +385,8 @@ static int inject(struct injection *j, struct pb_injected *out)
 	int err = check(j);
 
 	if (!err)
+		err = attach_seccomp_check(&j->s);
+	if (!err)
 		err = attach_borrow(&j->s, &j->l, &j->borrowed, &j->state, &stopped);
 	if (err)
 		return err;
@@ -373,6 +404,8 @@ static int inject(struct injection *j, struct pb_injected *out)
 		return err;
 	}
 	err = load(j, &said);
+	if (!j->thread.running)
+		attach_hand_close(&j->hand);
 	return end_thread(j, err, said);
 }
 
@@ -388,6 +421,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	j.s.agent = in->agent;
 	j.s.session = in->session;
 	j.leave = in->leave;
+	j.s.children = in->children;
 	int ret = inject(&j, out);
 
 	if (ret == -ESRCH)

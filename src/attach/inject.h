@@ -20,6 +20,7 @@ struct pb_inject {
 	const char *session;	/* path of the recorder's socket */
 	bool leave;		/* the process was forked by one that is traced: the agent, which it
 				 * has inherited, is to leave it */
+	bool children;		/* children are traced, too, so both files must have paths */
 };
 
 struct pb_injected {

@@ -249,6 +249,13 @@ int attach_remote_restore_mask(const struct attach_remote *t, const struct attac
 	return err ? (int)err : attach_remote_set_mask(t, state->mask);
 }
 
+int attach_remote_filter(const struct attach_remote *t, unsigned index, struct sock_filter *to)
+{
+	long nr = ptrace(PTRACE_SECCOMP_GET_FILTER, t->tid, (void *)(long)index, to);
+
+	return nr < 0 ? -errno : (int)nr;
+}
+
 uint64_t attach_remote_rseq(const struct attach_remote *t)
 {
 	/* struct ptrace_rseq_configuration (linux/ptrace.h) */

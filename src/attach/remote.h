@@ -57,6 +57,12 @@ int attach_remote_save(const struct attach_remote *t, struct attach_state *state
 /* Restores all but the general registers. */
 int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state);
 
+/* Reads the thread's seccomp filter with this index; the newest has the index 0. `to` has room for
+ * BPF_MAXINSNS instructions. Returns the number of instructions, or -errno. -ENOENT: there is no
+ * such filter. -EACCES: only root may read it. */
+struct sock_filter;
+int attach_remote_filter(const struct attach_remote *t, unsigned index, struct sock_filter *to);
+
 /* Finds the thread's area of restartable sequences. Returns 0 if it has none, or if the kernel
  * doesn't tell. */
 uint64_t attach_remote_rseq(const struct attach_remote *t);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent is loaded by its path, so the process must find the same file there. It doesn't if it
- * runs in a container or a chroot, or if its user may not read the file. All files are looked at
- * through /proc/PID/root, which leads where the process's own paths lead.
- *
- * All answers about "is it the same file" come from this file. Handing over a descriptor instead
- * of a path would need no other check than those of the namespaces.
+ * The agent is loaded by its path, and connects to the socket by its path, if the process finds the
+ * same files there. It doesn't if it runs in a container or a chroot, or if its user may not read
+ * the agent or reach the socket. Then the process gets descriptors (hand_over.h), and needs only a
+ * /proc in which it finds itself. All files are looked at through /proc/PID/root, which leads where
+ * the process's own paths lead.
  */
 #include "attach/sight.h"
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
+#define STATUS_MAX		8192
 #define CAP_DAC_OVERRIDE	1
 #define CAP_DAC_READ_SEARCH	2
-#define CONTAINERS "run patchbay in the container, or start the program with `patchbay record'"
 
 /* --- namespaces ----------------------------------------------------------- */
 
@@ -43,20 +44,6 @@ static bool same_file(const struct attach_subject *s, const char *path)
 
 	snprintf(theirs, sizeof(theirs), "/proc/%d/root%s", (int)s->pid, path);
 	return !stat(path, &a) && !stat(theirs, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-static int say_hidden(struct attach_subject *s, const char *path)
-{
-	char root[ATTACH_PATH];
-
-	if (!same_namespace(s, "mnt"))
-		return attach_say(s, ENOTSUP, "runs in a container or with private mounts, where "
-				  "it doesn't see %s; " CONTAINERS, path);
-	if (!attach_proc_link(s, "root", root, sizeof(root)) && strcmp(root, "/"))
-		return attach_say(s, ENOTSUP, "runs in a chroot (%s), where it doesn't see %s; "
-				  "start the program with `patchbay record' in the chroot", root,
-				  path);
-	return attach_say(s, ENOENT, "doesn't see %s", path);
 }
 
 /* --- permissions ---------------------------------------------------------- */
@@ -100,7 +87,7 @@ static bool in_group(const struct user *u, unsigned gid)
 	return false;
 }
 
-/* Whether the user has this permission (4: read, 1: search) by the mode of the file. */
+/* Whether the user has this permission (4: read, 2: write, 1: search) by the mode of the file. */
 static bool may(const struct user *u, const struct stat *st, unsigned need)
 {
 	unsigned mode = st->st_uid == u->uid ? st->st_mode >> 6 :
@@ -110,8 +97,9 @@ static bool may(const struct user *u, const struct stat *st, unsigned need)
 	       u->capabilities & (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH);
 }
 
-/* Checks each directory of a path, and the file. On failure, `path` is what can't be accessed. */
-static bool may_read(const struct attach_subject *s, const struct user *u, char *path)
+/* Checks each directory of a path, and whether the user has the permission `need` for the file. */
+static bool may_access(const struct attach_subject *s, const struct user *u, char *path,
+		       unsigned need)
 {
 	char theirs[ATTACH_PATH + 64];
 	struct stat st;
@@ -126,35 +114,101 @@ static bool may_read(const struct attach_subject *s, const struct user *u, char 
 		slash[slash == path] = kept;
 	}
 	snprintf(theirs, sizeof(theirs), "/proc/%d/root%s", (int)s->pid, path);
-	return stat(theirs, &st) || may(u, &st, 4);
+	return stat(theirs, &st) || may(u, &st, need);
+}
+
+/* Whether the process's user reaches the file by its path. */
+static bool reaches(const struct attach_subject *s, const struct user *u, const char *file,
+		    unsigned need)
+{
+	char path[ATTACH_PATH];
+
+	snprintf(path, sizeof(path), "%s", file);
+	return same_file(s, file) && may_access(s, u, path, need);
+}
+
+/* --- the way of the files ------------------------------------------------- */
+
+/* Returns the process's number in its own pid namespace: the last one of the line NSpid. */
+static long own_number(const char *status)
+{
+	const char *ids = attach_proc_value(status, "NSpid");
+	long own = 0;
+
+	for (char *end; ids && *ids && *ids != '\n'; ids = end) {
+		long id = strtol(ids, &end, 10);
+
+		if (end == ids)
+			break;
+		own = id;
+	}
+	return own;
+}
+
+/* Whether the process finds itself in its /proc: under /proc/self, and under the numbers that its
+ * system calls return. A /proc of another pid namespace has other processes under these numbers, or
+ * none. */
+static bool has_proc(const struct attach_subject *s, const char *status)
+{
+	long own = own_number(status);
+	char path[160], text[STATUS_MAX];
+	struct stat a, b;
+	struct statfs fs;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)s->pid);
+	if (stat(path, &a))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root/proc/%ld/ns/pid", (int)s->pid, own);
+	if (stat(path, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root/proc", (int)s->pid);
+	if (statfs(path, &fs) || fs.f_type != PROC_SUPER_MAGIC)
+		return false;
+	snprintf(path, sizeof(path), "root/proc/%ld/status", own);
+	return attach_proc_read(s, path, text, sizeof(text)) > 0 && own_number(text) == own;
+}
+
+/* The capabilities of a user namespace don't count for files outside of it. */
+static int check_handed(struct attach_subject *s, const struct user *u, const char *status)
+{
+	const struct user plain = { .uid = u->uid, .gid = u->gid, .groups = u->groups };
+	struct stat st;
+
+	if (s->children)
+		return attach_say(s, ENOTSUP, "runs in a container, or as another user, where its "
+				  "children wouldn't find the agent; leave out --children");
+	if (!has_proc(s, status))
+		return attach_say(s, ENOTSUP, "runs in a container or in a chroot without a /proc "
+				  "of its own, which the agent needs; mount /proc there, or start "
+				  "the program with `patchbay record' there");
+	if (!stat(s->agent, &st) && !may(same_namespace(s, "user") ? u : &plain, &st, 4))
+		return attach_say(s, EACCES, "belongs to a user who may not read %s; install "
+				  "Patchbay where all users can read it", s->agent);
+	if (stat(s->session, &st))
+		return attach_say(s, errno, "can't be attached, because there is no socket %s: %s",
+				  s->session, strerror(errno));
+	if (st.st_uid != u->uid && geteuid())
+		return attach_say(s, EPERM, "runs in a container as another user; run patchbay as "
+				  "that user or as root");
+	s->handed = true;
+	return 0;
 }
 
 int attach_sight_check(struct attach_subject *s, const char *status)
 {
-	char path[ATTACH_PATH];
 	struct stat st;
 	struct user u;
 
-	if (s->agent[0] != '/' || s->session[0] != '/' || strlen(s->agent) >= sizeof(path) ||
-	    strlen(s->session) >= sizeof(path))
+	if (s->agent[0] != '/' || s->session[0] != '/' || strlen(s->agent) >= ATTACH_PATH ||
+	    strlen(s->session) >= ATTACH_PATH)
 		return attach_say(s, EINVAL, "needs full paths of the agent and of the socket");
 	if (stat(s->agent, &st))
 		return attach_say(s, errno, "can't be attached, because there is no agent %s: %s",
 				  s->agent, strerror(errno));
-	if (!same_namespace(s, "user"))
-		return attach_say(s, ENOTSUP, "runs in a container (another user namespace); "
-				  CONTAINERS);
-	if (!same_namespace(s, "pid"))
-		return attach_say(s, ENOTSUP, "runs in a container (another pid namespace); "
-				  CONTAINERS);
-	if (!same_file(s, s->agent))
-		return say_hidden(s, s->agent);
-	if (!stat(s->session, &st) && !same_file(s, s->session))
-		return say_hidden(s, s->session);
 	read_user(status, &u);
-	snprintf(path, sizeof(path), "%s", s->agent);
-	if (!may_read(s, &u, path))
-		return attach_say(s, EACCES, "belongs to a user who may not read %s; install "
-				  "Patchbay where all users can read it", path);
-	return 0;
+	s->uid = u.uid;
+	if (same_namespace(s, "user") && reaches(s, &u, s->agent, 4) &&
+	    (stat(s->session, &st) || reaches(s, &u, s->session, 2)))
+		return 0;
+	return check_handed(s, &u, status);
 }

@@ -25,6 +25,9 @@ struct attach_subject {
 	pid_t pid;
 	char name[32];			/* as /proc/PID/comm has it, without control characters */
 	const char *agent, *session;
+	bool children;			/* its children need both paths, too */
+	bool handed;			/* it gets descriptors of both files (hand_over.h) */
+	unsigned uid;			/* its user, for access to files */
 	int mem;			/* /proc/PID/mem, or -1. It stays bound to the memory of the
 					 * program that ran when it was opened: after an exec, all
 					 * reads and writes fail */

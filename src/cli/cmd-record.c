@@ -25,9 +25,11 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-static int attach(pid_t pid, const char *agent, const char *session)
+static int attach(const struct record_options *o, const char *agent, const char *session)
 {
-	struct pb_inject in = { .pid = pid, .agent = agent, .session = session };
+	struct pb_inject in = {
+		.pid = o->pid, .agent = agent, .session = session, .children = o->children,
+	};
 	struct pb_injected out;
 	char err[700];
 

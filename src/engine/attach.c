@@ -37,6 +37,7 @@ static PB_LASTING uint32_t process;	/* PID of the process in which the agent's t
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
+static int handed = -1;			/* a descriptor of the socket's file; -1: it has a path */
 static uint64_t own_tp;			/* the thread pointer of the agent's thread */
 
 bool pb_attach_claim(void)
@@ -71,11 +72,40 @@ static int make_tls(void)
 	return 0;
 }
 
+/* If the process was given a descriptor of the socket's file (PB_HANDED), returns it. Otherwise
+ * returns -1. */
+static int handed_descriptor(const char *session)
+{
+	int fd = 0;
+
+	if (!pb_has_prefix(session, PB_HANDED))
+		return -1;
+	for (const char *p = session + sizeof(PB_HANDED) - 1; *p >= '0' && *p <= '9'; p++)
+		fd = fd * 10 + (*p - '0');
+	return fd;
+}
+
+/* The descriptor is in the table of the agent's thread, where the program can't close it. Later
+ * connections, which other threads open, reach it there, too. */
+static void name_session(void)
+{
+	static char path[64];
+	size_t at = 0;
+
+	pb_put_str(path, sizeof(path), &at, "/proc/self/task/");
+	pb_put_u64(path, sizeof(path), &at, pb_agent_tid);
+	pb_put_str(path, sizeof(path), &at, "/fd/");
+	pb_put_u64(path, sizeof(path), &at, (uint64_t)handed);
+	start.session = path;
+}
+
 static int attached_thread(void *arg)
 {
 	if (pb_thread_pointer_set(own_tp))
 		return 0;
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
+	if (handed >= 0)
+		name_session();
 	if (pb_start_connect(&start)) {
 		pb_start_missed(&start);
 		left = true;
@@ -151,7 +181,8 @@ static int begin(const char *session, const char *agent)
 	start.preload = pb_arena_copy(agent, strlen(agent));
 	if (!start.session || !start.preload)
 		return -ENOMEM;
-	tid = pb_aside_stay(attached_thread, NULL, -1);
+	handed = handed_descriptor(session);
+	tid = pb_aside_stay(attached_thread, NULL, handed);
 	process = pb_process->pid;
 	if (!pb_sys_failed(tid))
 		thread = (uint32_t)tid;

@@ -195,8 +195,9 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 	ret = move_old(w, err, errlen);
 	if (ret)
 		goto fail;
-	/* the meta file is made first, because it marks the directory as a data directory */
-	if (mkdir(w->dir, 0777)) {
+	/* The names of functions and the times of their calls are nobody else's business. The meta
+	 * file is made first, because it marks the directory as a data directory. */
+	if (mkdir(w->dir, 0700)) {
 		ret = -errno;
 		goto fail;
 	}

@@ -23,6 +23,7 @@ struct record_conn {
 	 * to an agent's connection. An agent gets one request at a time. Meanwhile, other clients
 	 * wait. */
 	bool client;
+	uint64_t serial;		/* counts connections: a lower number is an older one */
 	bool waiting;			/* a client: its request is queued, or was forwarded and has
 					 * no answer yet */
 	pid_t target;			/* a client: the process that it controls */

@@ -22,6 +22,7 @@
 #include "recorder/ring_memory.h"
 #include "recorder/recording.h"
 #include "recorder/session_dir.h"
+#include "recorder/settings.h"
 
 #define FULL_US 10000		/* pause before the next attempt, if no descriptor was free */
 
@@ -49,6 +50,13 @@ bool record_listen_accept(int listen_fd, struct record_peer *peer)
 	return true;
 }
 
+/* If only one process is attached, no other process has an agent of this session. The kernel
+ * reports the peer's PID, so a false agent can't choose it. */
+static bool is_expected(const struct record_server *s, const struct record_peer *peer)
+{
+	return !s->ring->attached || s->options->children || peer->pid == s->ring->attached;
+}
+
 static bool accept_agent(const struct record_server *s, struct record_peer *peer)
 {
 	struct pb_msg_ring ring = record_ring_message(s->ring);
@@ -57,6 +65,11 @@ static bool accept_agent(const struct record_server *s, struct record_peer *peer
 
 	if (!record_listen_accept(s->session->listen_fd, peer))
 		return false;
+	if (!is_expected(s, peer)) {
+		close(peer->fd);
+		errno = EAGAIN;
+		return false;
+	}
 	/* An error of this send needs no check: if the agent has already left, the main thread's
 	 * next read from it fails. */
 	c = (struct record_conn){ .fd = peer->fd };

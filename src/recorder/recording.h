@@ -25,6 +25,7 @@ struct record_server {
 	struct record_modules *modules;
 	struct record_conn **conns;
 	unsigned nr_conns;
+	uint64_t nr_accepted;		/* number of connections that were ever added */
 	struct record_image **images;
 	uint32_t nr_images;
 	unsigned ready;			/* number of images that have sent READY */

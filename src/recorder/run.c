@@ -149,7 +149,7 @@ static int attach(struct run *r)
 	r->begun = now_ns();
 	r->out.pid = r->o->pid;
 	memcpy(r->out.name, r->target->name, sizeof(r->out.name));
-	err = r->o->attach(r->o->pid, r->server.session->agent, r->server.session->sock);
+	err = r->o->attach(r->o, r->server.session->agent, r->server.session->sock);
 	r->injected = now_ns();
 	return err;
 }

@@ -126,16 +126,14 @@ static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 	return reply(c, (int32_t)len, text + ask->offset, len);
 }
 
-/* If the recorder owns the file, answers the request, sets *ret and returns true. Otherwise returns
- * false. */
+/* The request is whole. If the recorder owns the file, answers the request, sets *ret and returns
+ * true. Otherwise returns false. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {
 	const struct pb_control_info *info;
 	struct pb_msg_file ask;
 
-	if (m->len <= sizeof(ask) || !memchr(body + sizeof(ask), 0, m->len - sizeof(ask)))
-		return false;
 	memcpy(&ask, body, sizeof(ask));
 	info = pb_control_info(pb_control_find(body + sizeof(ask)));
 	if (!info || info->owner != PB_OWNER_OBSERVER)
@@ -187,6 +185,25 @@ void record_serve_left(struct record_server *s, const char *text)
 			reply(s->conns[i], 0, text, strlen(text) + 1);
 }
 
+/* Whether a READ or WRITE has all its parts. The agent ends its connection if the recorder sends it
+ * a request that hasn't, and a client must not be able to end a recording in this way. */
+static bool is_whole(const struct pb_msg *m, const char *body)
+{
+	size_t left = m->len;
+	struct pb_msg_file f;
+	const char *end;
+
+	if (left < sizeof(f))
+		return false;
+	memcpy(&f, body, sizeof(f));
+	left -= sizeof(f);
+	end = memchr(body + sizeof(f), 0, left);
+	if (!end)
+		return false;
+	left -= (size_t)(end + 1 - (body + sizeof(f)));
+	return m->type == PB_MSG_READ || f.size <= left;
+}
+
 int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 			 const char *body)
 {
@@ -202,9 +219,11 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 		s->leave = c->leaves = true;
 		return 0;
 	}
-	if ((m->type == PB_MSG_WRITE || m->type == PB_MSG_READ) && answered(s, c, m, body, &ret))
+	if ((m->type != PB_MSG_WRITE && m->type != PB_MSG_READ) || !is_whole(m, body))
+		return -EPROTO;
+	if (answered(s, c, m, body, &ret))
 		return ret;
-	if ((m->type != PB_MSG_WRITE && m->type != PB_MSG_READ) || !c->target || c->request)
+	if (!c->target || c->request)
 		return -EPROTO;
 	c->request = malloc(sizeof(*m) + m->len);
 	if (!c->request)

@@ -385,6 +385,48 @@ static int on_message(struct record_server *s, struct record_conn *c, const stru
 
 /* --- connections -------------------------------------------------------- */
 
+static void conns_sweep(struct record_server *s)
+{
+	for (unsigned i = 0; i < s->nr_conns;) {
+		struct record_conn *c = s->conns[i];
+
+		if (!c->dead) {
+			i++;
+			continue;
+		}
+		record_serve_forget(s, c);
+		close(c->fd);
+		free(c->request);
+		free(c);
+		s->conns[i] = s->conns[--s->nr_conns];
+	}
+}
+
+/* Makes room for a new client. Clients may stall, and they must never take the connections that
+ * agents need. So there are at most RECORD_MAX_CLIENTS clients: one more replaces the oldest client
+ * that waits for nothing, and is refused if all wait. */
+static bool client_fits(struct record_server *s)
+{
+	struct record_conn *oldest = NULL;
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < s->nr_conns; i++) {
+		struct record_conn *c = s->conns[i];
+
+		if (!c->client || c->dead)
+			continue;
+		nr++;
+		if (!c->waiting && !c->leaves && (!oldest || c->serial < oldest->serial))
+			oldest = c;
+	}
+	if (nr < RECORD_MAX_CLIENTS)
+		return true;
+	if (oldest)
+		oldest->dead = true;
+	conns_sweep(s);
+	return oldest;
+}
+
 /* Adds a peer that was accepted. Closes its descriptor if there is no room. */
 static void conn_add(struct record_server *s, const struct record_peer *peer, bool client)
 {
@@ -393,7 +435,7 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 
 	if (list)
 		s->conns = list;
-	if (!c || !list || s->nr_conns >= RECORD_MAX_CONNS) {
+	if (!c || !list || s->nr_conns >= RECORD_MAX_CONNS || (client && !client_fits(s))) {
 		free(c);
 		close(peer->fd);
 		return;
@@ -401,7 +443,8 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 	c->fd = peer->fd;
 	c->pid = peer->pid;
 	c->client = client;
-	list[s->nr_conns++] = c;
+	c->serial = ++s->nr_accepted;
+	s->conns[s->nr_conns++] = c;
 }
 
 /* Reads and handles messages. A message whose body is longer than PB_MSG_MAX is an error, and may
@@ -428,23 +471,6 @@ static void conn_read(struct record_server *s, struct record_conn *c)
 			c->dead = true;
 		if (c->waiting)
 			return;
-	}
-}
-
-static void conns_sweep(struct record_server *s)
-{
-	for (unsigned i = 0; i < s->nr_conns;) {
-		struct record_conn *c = s->conns[i];
-
-		if (!c->dead) {
-			i++;
-			continue;
-		}
-		record_serve_forget(s, c);
-		close(c->fd);
-		free(c->request);
-		free(c);
-		s->conns[i] = s->conns[--s->nr_conns];
 	}
 }
 

@@ -12,6 +12,7 @@ struct pollfd;
  * filled. */
 unsigned record_server_poll(struct record_server *s, struct pollfd *fds);
 #define RECORD_MAX_CONNS 1000
+#define RECORD_MAX_CLIENTS 200
 void record_server_handle(struct record_server *s, const struct pollfd *fds, unsigned nr);
 void record_server_close(struct record_server *s);
 /* Whether the agent of an image is connected. */

@@ -72,7 +72,7 @@ struct record_options {
 	pid_t pid;			/* the process to attach to; 0: a program is started */
 	uint64_t for_ns;		/* with pid: how long to record; 0: no limit */
 	/* Brings the agent into the process. Returns 0, or the exit status after an error line. */
-	int (*attach)(pid_t pid, const char *agent, const char *session);
+	int (*attach)(const struct record_options *o, const char *agent, const char *session);
 	/* Makes the agent leave a process that has inherited it. */
 	void (*let_go)(pid_t pid, const char *agent, const char *session);
 	bool attach_only;		/* there must be a pid: no program is started */

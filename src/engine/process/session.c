@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include "engine/process/session.h"
 #include "engine/process/creds.h"
@@ -28,6 +29,15 @@ static uint8_t buffers[2][PB_WIRE_BUFFER] __attribute__((aligned(16)));
 static void *body(const struct pb_session *s)
 {
 	return s->wire.buffer + sizeof(struct pb_msg);
+}
+
+/* Whether the file has at least the size that the recorder says. A mapping past a file's end would
+ * kill the program. */
+static bool has_size(int fd, uint64_t size)
+{
+	struct stat st;
+
+	return !pb_sys(SYS_fstat, fd, &st) && st.st_size >= 0 && (uint64_t)st.st_size >= size;
 }
 
 /* The address range that is reserved for the ring. Inside this range the ring is aligned to the
@@ -77,7 +87,8 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 	uint32_t reserve;
 	long base;
 
-	if (r->nr_buffer > r->nr_chunks)
+	if (r->nr_buffer > r->nr_chunks || r->chunks_offset > r->ring_size ||
+	    !has_size(fd, r->ring_size))
 		return -EINVAL;
 	for (reserve = reserve_chunks(r);; reserve /= 4) {
 		chunks = (uint64_t)r->nr_buffer + reserve;
@@ -281,7 +292,8 @@ static int ask_stubs(struct pb_session *s, struct pb_module *m, const char **why
 	*why = NULL;
 	if (err)
 		return err < 0 ? err : 0;
-	*why = pb_stubs_map(m, fd, answer->size);
+	*why = has_size(fd, answer->size) ? pb_stubs_map(m, fd, answer->size) :
+					    "its stubs are cut off";
 	pb_sys(SYS_close, fd);
 	return 0;
 }
@@ -329,7 +341,8 @@ int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
 	if (err)
 		return err < 0 ? err : 0;
 	memcpy(&answer, body(s), sizeof(answer));
-	p = pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	p = !has_size(fd, answer.size) ? -EPROTO :
+	    pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	pb_sys(SYS_close, fd);
 	if (pb_sys_failed(p))
 		return (int)p;
@@ -354,7 +367,8 @@ int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
 		return type < 0 ? type : -EPROTO;
 	*size = answer->size;
-	p = pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	p = !has_size(fd, *size) ? -EPROTO :
+	    pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	pb_sys(SYS_close, fd);
 	if (pb_sys_failed(p))
 		return (int)p;

@@ -4,12 +4,14 @@
  * sees that it lives. Its argument says what is special about it:
  *
  *	filter	it has a seccomp filter, which allows everything
+ *	no_openat, kill_openat	it has a seccomp filter, which forbids openat(), or kills for it
  *	strict	it runs in seccomp's strict mode
  *	alone	it may not create threads, if it isn't root's
  *	hidden	it isn't dumpable
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,10 +19,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void set_filter(void)
+/* What the filter does with openat(). */
+static void set_filter(unsigned action)
 {
-	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog prog = { 1, &allow };
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { 4, filter };
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
@@ -33,7 +41,11 @@ int main(int argc, char **argv)
 	int n = 0;
 
 	if (!strcmp(kind, "filter"))
-		set_filter();
+		set_filter(SECCOMP_RET_ALLOW);
+	if (!strcmp(kind, "no_openat"))
+		set_filter(SECCOMP_RET_ERRNO | 1);
+	if (!strcmp(kind, "kill_openat"))
+		set_filter(SECCOMP_RET_KILL_PROCESS);
 	if (!strcmp(kind, "alone"))
 		setrlimit(RLIMIT_NPROC, &(struct rlimit) { 0, 1000 });
 	if (!strcmp(kind, "hidden"))

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a seccomp filter does with a system call. Context: any; no system call is made. */
+#ifndef PB_ATTACH_FILTER_RUN_H
+#define PB_ATTACH_FILTER_RUN_H
+#include <linux/filter.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A system call whose arguments may be unknown. */
+struct attach_call {
+	const char *name;
+	int32_t number;
+	uint8_t known;		/* bit i: args[i] is known */
+	uint64_t args[6];
+};
+
+/* From harmless to fatal, so the worst of several is the largest. */
+enum attach_verdict {
+	ATTACH_ALLOWED,
+	ATTACH_ABSENT,		/* fails with ENOSYS, as on an older kernel */
+	ATTACH_FAILS,		/* fails with another error */
+	ATTACH_FATAL,		/* a signal, a decision of another process, or unknown */
+};
+
+/* Returns the worst that the filter may do. The filter may be hostile: the time is bounded. */
+enum attach_verdict attach_filter_run(const struct sock_filter *filter, size_t nr,
+				      const struct attach_call *call);
+#endif
