@@ -4,10 +4,10 @@
  * hostile programs end before anything can attach to them. Here, the program's own main(), which
  * is called program_main(), runs again and again, or waits until it may begin.
  *
- * The file PROGRAM.again is mapped: the program may close all descriptors, change its root or forbid
- * system calls, and can still read and write these bytes. Arguments and environment stay as they
- * are, because some programs look at them. Without the file, and in all processes but the first
- * that has reached main(), program_main() runs once.
+ * The file PROGRAM.again is mapped: the program may close all descriptors, change its root or
+ * forbid system calls, and can still read and write these bytes. Arguments and environment stay as
+ * they are, because some programs look at them. Without the file, and in all processes but the
+ * first that has reached main(), program_main() runs once.
  */
 #include <fcntl.h>
 #include <stdint.h>
