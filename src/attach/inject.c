@@ -7,6 +7,7 @@
 #include "attach/inject.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/close_range.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -185,12 +186,35 @@ static int create_thread(struct injection *j)
 
 /* --- the new thread ------------------------------------------------------- */
 
-/* Waits until the thread is in its start routine, and lets it unmap the scratch memory. */
+/* Lets the thread, which stands in its start routine, make a system call. If it stands before a
+ * call, this call replaces it. */
+static int thread_call(struct injection *j, bool before_call, long number, uint64_t a, uint64_t b,
+		       uint64_t c)
+{
+	struct user_regs_struct r = j->start;
+	int64_t result;
+	int err;
+
+	set_call(&r, j->l.call, a, b, c);
+	r.rax = (uint64_t)number;
+	if (before_call) {
+		r.rip += ATTACH_SYSCALL_SIZE;
+		r.orig_rax = (uint64_t)number;
+	}
+	err = attach_remote_set_regs(&j->thread, &r);
+	return err ? err : attach_remote_finish(&j->thread,
+						before_call ? 0 : j->l.call + ATTACH_SYSCALL_SIZE,
+						j->deadline, &result);
+}
+
+/* Waits until the thread is in its start routine, and lets it unmap the scratch memory. The thread
+ * also gets a table of descriptors of its own, which is empty: while it loads the agent, it opens
+ * files, and the program may rely on the numbers of the descriptors that it opens meanwhile. (An
+ * old kernel refuses this. Then the program may see these files for a moment. It also sees the
+ * descriptors that are handed over: the injector reaches only the process's own table.) */
 static int start_thread(struct injection *j)
 {
-	struct user_regs_struct r;
 	uint64_t number;
-	int64_t result;
 	int err = attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline);
 
 	if (!err)
@@ -198,14 +222,10 @@ static int start_thread(struct injection *j)
 					j->deadline, &number);
 	if (!err)
 		err = attach_remote_regs(&j->thread, &j->start);
-	if (err)
-		return err;
-	r = j->start;
-	r.orig_rax = SYS_munmap;
-	r.rdi = j->scratch;
-	r.rsi = SCRATCH_SIZE;
-	err = attach_remote_set_regs(&j->thread, &r);
-	return err ? err : attach_remote_finish(&j->thread, 0, j->deadline, &result);
+	if (!err)
+		err = thread_call(j, true, SYS_munmap, j->scratch, SCRATCH_SIZE, 0);
+	return err || j->s.handed ? err :
+	       thread_call(j, false, SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
 }
 
 /* Appends a string to those on the thread's stack. Returns its address. */

@@ -177,6 +177,8 @@ static int trace(const struct pb_start *s)
 	if (!err)
 		err = hook_modules(s);
 	pb_loader_attached();
+	if (!err && s->live && !pb_creds_are_those_of_main())
+		err = -EACCES;
 	if (!err)
 		begin_tracing(s);
 	return err;
@@ -187,6 +189,8 @@ static void report(int err)
 {
 	const char *why = err == -EAGAIN && pb_stop_why ? pb_stop_why :
 			  err == -EBUSY ? "the dynamic loader is busy" :
+			  err == -EACCES ? "a thread has another user, other groups or "
+					   "other capabilities than the main thread; try again" :
 					  "the program's text could not be changed";
 
 	pb_session_error(&session, err, "attach", why);

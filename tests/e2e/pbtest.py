@@ -517,6 +517,8 @@ def text_differences(pid):
                 continue        # a memfd or a deleted file is mapped here
             mem.seek(start)
             got = mem.read(end - start)[:len(want)]
+            if len(got) < len(want):
+                raise OSError("%s was unmapped meanwhile" % path)
             compared += len(want)
             if got == want:
                 continue

@@ -13,6 +13,10 @@ extern bool pb_creds_wanted;	/* the agent will have a thread; set before pb_cred
 void pb_creds_hook(struct pb_module *m);
 /* Called after prctl() with these arguments has succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+/* Whether the agent's thread has the user, the groups and the capabilities of the main thread. In
+ * an attach, it gets them from the thread that made it, and libc doesn't change them as long as
+ * setuid and related functions aren't replaced yet. Context: the agent's thread. */
+bool pb_creds_are_those_of_main(void);
 /* From this call on, the agent's thread calls pb_creds_serve() every 20 ms while it waits for
  * messages. */
 void pb_creds_start(void);

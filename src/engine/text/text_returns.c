@@ -140,7 +140,10 @@ static bool next_is_on(struct pb_module *m, uint32_t window)
 		return true;
 	if (!pb_text_settled(s, true))
 		pb_text_change(m, s, true);
-	return pb_text_settled(s, true) && m->exits[window].stub;
+	/* if there is no room for the targets of both jumps, the function has a jump of its
+	 * own, and the exit was refused just now */
+	return pb_text_settled(s, true) && m->exits[window].stub &&
+	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }
 
 static void change(struct pb_module *m, uint32_t window, bool on)

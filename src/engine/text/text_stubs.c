@@ -23,6 +23,9 @@
 #include "engine/text/text_priv.h"
 
 #define PAGE	4096ul
+#define LOWEST		0x10000ul
+#define SMALL_STEP	0x200000ul
+#define HEAP_ROOM	(1ul << 30)	/* stubs above a module leave so much room for a heap */
 
 bool (*pb_text_ask)(struct pb_module *m);
 
@@ -91,20 +94,36 @@ static bool map_region(struct region *r, uint64_t at)
 	return false;
 }
 
-/* Finds another address for the file if the address that it was made for is taken (abi/stubs.h). */
-static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
+/* Tries the addresses from `at` on, downwards, as long as they are at or above `least`. */
+static uint64_t map_from(struct region *r, uint64_t at, uint64_t least, uint64_t step, uint64_t lo,
+			 uint64_t hi)
 {
-	bool up = lo < PB_STUBS_LOW;
-	uint64_t size = r->front + r->file, step = pb_align_up(size, (uint64_t)0x200000), at;
+	uint64_t size = r->front + r->file;
 
-	at = (up ? PB_STUBS_REACH - PB_STUBS_END - size : lo - size - PB_STUBS_GAP) & ~(PAGE - 1);
 	for (int i = 0; i < 2000; i++, at -= step) {
-		if (!region_reaches(at, size, lo, hi) || at < 0x10000 || (up && at < hi))
+		if (!region_reaches(at, size, lo, hi) || at < least)
 			break;
 		if (map_region(r, at + r->front))
 			return at + r->front;
 	}
 	return 0;
+}
+
+/* Finds another address for the file if the address that it was made for is taken (abi/stubs.h).
+ * The memory below a library of a program that has run for long may be full of small mappings. Then
+ * the search goes on far above the module, since memory right above an executable is its heap, and
+ * then below in small steps. */
+static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
+{
+	bool up = lo < PB_STUBS_LOW;
+	uint64_t size = r->front + r->file, step = pb_align_up(size, SMALL_STEP), at, found;
+	uint64_t least = up ? hi : LOWEST, above = lo + PB_STUBS_REACH - size - PAGE;
+
+	at = (up ? PB_STUBS_REACH - PB_STUBS_END - size : lo - size - PB_STUBS_GAP) & ~(PAGE - 1);
+	found = map_from(r, at, least, step, lo, hi);
+	if (!found && !up)
+		found = map_from(r, above & ~(PAGE - 1), hi + HEAP_ROOM, step, lo, hi);
+	return found ? found : map_from(r, at, least, SMALL_STEP, lo, hi);
 }
 
 /* If one page of a text mapping was written, core files would contain the whole mapping. Debuggers
