@@ -23,6 +23,7 @@
 
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "reader/open_chunks.h"
 #include "recorder/listen.h"
 #include "recorder/modules.h"
 #include "recorder/proc.h"
@@ -44,6 +45,8 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
+#define COPY_NS		500000000u	/* time between two copies of open chunks */
+#define ROUND_NS	100000000u	/* the same, if somebody looks at them */
 #define AGENT_NS	10000000000u	/* how long the recorder waits for the agent of a process
 					 * that runs already */
 #define END_MS		1000	/* how long the end of a process may take after its agent's */
@@ -56,6 +59,7 @@ struct run {
 	struct record_server server;
 	struct pb_datadir datadir;
 	struct pb_drain drain;
+	struct pb_open_chunks open;
 	struct record_threads threads;
 	struct record_outcome out;
 	sigset_t old_mask;
@@ -349,7 +353,7 @@ static bool is_over(struct run *r)
 	if (r->o->pid && !r->ready && r->server.ready)
 		on_ready(r);
 	uint64_t now = now_ns();
-	r->leave |= r->server.leave || r->drain.full ||
+	r->leave |= r->server.leave || r->o->leave || r->drain.full ||
 		    (r->o->for_ns && r->ready && now - r->ready >= r->o->for_ns);
 	if (r->leave)
 		record_server_detach(&r->server);
@@ -412,7 +416,7 @@ static void serve(struct run *r)
 		return;
 	}
 	while (!r->stop) {
-		if (r->server.leave) {
+		if (r->server.leave || r->o->leave) {
 			record_read_comm(r->out.pid, r->out.pid, r->out.name);
 			pb_text_clean(r->out.name, '?', 0);
 			serve_attached(r);
@@ -465,11 +469,21 @@ static int start_recording(struct run *r, const struct record_target *t,
 		ret = pb_datadir_clock(&r->datadir);
 	if (!ret)
 		ret = pb_drain_start(&r->drain);
+	if (!ret && (ret = pb_open_chunks_start(&r->open)))
+		pb_drain_finish(&r->drain);
 	if (ret) {
 		pb_datadir_undo(&r->datadir);
 		return record_error("%s: %s", r->o->dir, strerror(-ret));
 	}
 	return 0;
+}
+
+/* Writes the rest of the data. */
+static void finish_drain(struct run *r)
+{
+	pb_open_chunks_stop(&r->open);
+	pb_drain_finish(&r->drain);
+	pb_open_chunks_remove(&r->open);
 }
 
 static int listen_to_agents(struct run *r)
@@ -496,7 +510,7 @@ static int finish(struct run *r)
 	int ret;
 
 	record_listen_stop(&r->server);
-	pb_drain_finish(&r->drain);
+	finish_drain(r);
 	record_threads_poll(&r->threads, &r->server, false);
 	report_limits(r);
 	if (r->o->pid && !r->ready) {
@@ -541,7 +555,7 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	if (!ret)
 		ret = r->o->pid ? attach(r) : start_program(r, t, env, &pipe_action, &xfsz_action);
 	if (ret) {
-		pb_drain_finish(&r->drain);
+		finish_drain(r);
 		pb_datadir_undo(&r->datadir);
 		return ret;
 	}
@@ -576,6 +590,10 @@ int record_run(struct record_options *o, const struct record_target *t,
 		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
 		.datadir = &r->datadir, .max_size = o->max_size,
 		.threads_alive = threads_alive, .arg = ring,
+	};
+	r->open = (struct pb_open_chunks){
+		.drain = &r->drain, .period_ns = o->round ? ROUND_NS : COPY_NS,
+		.round = o->round, .arg = o->round_arg,
 	};
 	ret = run(r, t, m, env);
 	record_server_close(&r->server);
