@@ -24,6 +24,7 @@ struct follower {
 	struct pb_chunk_ref *refs;	/* chunks in the order of `seq`. The cursor may read the
 					 * first nr_refs of them */
 	size_t nr, room;
+	bool dead;			/* the drain took the thread's chunk because it is dead */
 	unsigned waited;		/* rounds in which the next chunk was missing */
 	uint64_t round;			/* the last round that found an open chunk */
 	struct pb_open_chunk open;	/* the newest open chunk in that round */
@@ -39,6 +40,7 @@ struct pb_follow {
 	uint64_t scanned;		/* bytes of `chunks` whose headers were read */
 	off_t meta_size;
 	uint64_t round;
+	bool ended;			/* the recording has ended */
 	uint64_t latest, before;	/* the latest time of an event, now and at the round's
 					 * beginning */
 	bool modules;
@@ -166,15 +168,32 @@ nomem:
 	return -ENOMEM;
 }
 
+static size_t place_of(const struct pb_follow *f, uint32_t serial)
+{
+	return pb_bisect(i, 0, f->stream.nr, f->by_serial[i].serial < serial);
+}
+
+ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial)
+{
+	size_t at = place_of(f, serial);
+
+	return at < f->stream.nr && f->by_serial[at].serial == serial ?
+	       (ssize_t)f->by_serial[at].index : -1;
+}
+
+bool pb_follow_is_dead(const struct pb_follow *f, size_t n)
+{
+	return f->followers[n].dead;
+}
+
 /* Returns the index of the chunk's thread, or -ENOMEM. */
 static ssize_t find_thread(struct pb_follow *f, const struct pb_chunk *h)
 {
-	size_t nr = f->stream.nr;
-	size_t at = pb_bisect(i, 0, nr, f->by_serial[i].serial < h->serial);
+	ssize_t index = pb_follow_index(f, h->serial);
 
-	if (at < nr && f->by_serial[at].serial == h->serial)
-		return (ssize_t)f->by_serial[at].index;
-	return new_thread(f, h, at) ? -ENOMEM : (ssize_t)nr;
+	if (index >= 0)
+		return index;
+	return new_thread(f, h, place_of(f, h->serial)) ? -ENOMEM : (ssize_t)f->stream.nr - 1;
 }
 
 /* Forgets chunks that the cursor has read. */
@@ -211,6 +230,7 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		    (open && ref.used < w->refs[at].used))
 			return 0;
 		w->refs[at] = ref;
+		w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
 		if (current)
 			pb_cursor_extend(c, &ref, open);
 		return 0;
@@ -229,6 +249,7 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 	memmove(w->refs + at + 1, w->refs + at, (w->nr - at) * sizeof(ref));
 	w->refs[at] = ref;
 	w->nr++;
+	w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
 	c->refs = w->refs;
 	return 0;
 }
@@ -349,6 +370,7 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	int ret;
 
 	f->round++;
+	f->ended = !o;
 	f->modules = false;
 	f->before = f->latest;
 	if (!o && fstat(f->data->chunks_fd, &st))

@@ -19,8 +19,9 @@
  */
 #ifndef PB_READER_FOLLOW_H
 #define PB_READER_FOLLOW_H
-#include "reader/stream.h"
+#include <sys/types.h>
 #include "module/demangle.h"
+#include "reader/stream.h"
 
 struct pb_follow;
 struct pb_open_chunks;
@@ -42,6 +43,10 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
 /* True if the last update has found new modules: site numbers (view/site_numbers.h) have changed. */
 bool pb_follow_modules(const struct pb_follow *f);
+/* Returns the index in the stream's cursors of the thread with this serial, or -1. */
+ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial);
+/* True if the thread of the n-th cursor has ended, with or without the ends of its calls. */
+bool pb_follow_is_dead(const struct pb_follow *f, size_t n);
 /* Returns the call of the n-th cursor of the stream that is not in the data, because it has made no
  * traced call and has not ended. False if there is none. */
 bool pb_follow_leaf(const struct pb_follow *f, size_t n, uint32_t *site, uint64_t *start);

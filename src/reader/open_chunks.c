@@ -15,6 +15,9 @@
 #include "reader/drain_priv.h"
 #include "reader/record_table.h"
 
+#define COPY_NS		500000000u	/* time between two rounds */
+#define ROUND_NS	100000000u	/* the same, if somebody waits for their results */
+
 #define DATA_WORDS ((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
 
 /* --- a copy -------------------------------------------------------------- */
@@ -216,7 +219,7 @@ static void *copier_main(void *arg)
 		copy_all(o);
 		if (o->round)
 			o->round(o->arg, o);
-		sleep_for(o, o->period_ns);
+		sleep_for(o, o->round ? ROUND_NS : COPY_NS);
 	}
 	return NULL;
 }

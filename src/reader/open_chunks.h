@@ -44,8 +44,8 @@ struct pb_open_chunk {
 struct pb_open_chunks {
 	/* The caller sets these before pb_open_chunks_start(). */
 	struct pb_drain *drain;
-	uint64_t period_ns;
-	/* Called by the thread after each round, or NULL. Until it returns, no slot changes. */
+	/* Called by the thread after each round, or NULL. Until it returns, no slot changes. With
+	 * it, there are ten rounds in a second, otherwise two. */
 	void (*round)(void *arg, const struct pb_open_chunks *o);
 	void *arg;
 

@@ -45,8 +45,6 @@
 #include "recorder/thread_names.h"
 
 #define TICK_MS		50
-#define COPY_NS		500000000u	/* time between two copies of open chunks */
-#define ROUND_NS	100000000u	/* the same, if somebody looks at them */
 #define AGENT_NS	10000000000u	/* how long the recorder waits for the agent of a process
 					 * that runs already */
 #define END_MS		1000	/* how long the end of a process may take after its agent's */
@@ -478,7 +476,6 @@ static int start_recording(struct run *r, const struct record_target *t,
 	return 0;
 }
 
-/* Writes the rest of the data. */
 static void finish_drain(struct run *r)
 {
 	pb_open_chunks_stop(&r->open);
@@ -591,10 +588,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		.datadir = &r->datadir, .max_size = o->max_size,
 		.threads_alive = threads_alive, .arg = ring,
 	};
-	r->open = (struct pb_open_chunks){
-		.drain = &r->drain, .period_ns = o->round ? ROUND_NS : COPY_NS,
-		.round = o->round, .arg = o->round_arg,
-	};
+	r->open = (struct pb_open_chunks){ &r->drain, o->round, o->round_arg };
 	ret = run(r, t, m, env);
 	record_server_close(&r->server);
 	free(r->drain.discarded);

@@ -44,24 +44,12 @@ static bool may_print(struct pb_live_text *l)
 	return true;
 }
 
-/* Writes a number with commas. */
-static void print_number(struct pb_out *o, uint64_t n)
-{
-	if (n < 1000) {
-		pb_out_u64(o, n, 0, ' ');
-		return;
-	}
-	print_number(o, n / 1000);
-	pb_out_char(o, ',');
-	pb_out_u64(o, n % 1000, 3, '0');
-}
-
 static void print_left_out(struct pb_live_text *l)
 {
 	if (!l->left_out)
 		return;
 	pb_out_str(l->out, "... ");
-	print_number(l->out, l->left_out);
+	pb_out_commas(l->out, l->left_out);
 	pb_out_str(l->out, l->left_out == 1 ? " call left out ...\n" : " calls left out ...\n");
 	l->left_out = 0;
 }
@@ -141,9 +129,9 @@ void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f)
 	if (!l->all_left_out)
 		return;
 	pb_out_str(l->out, "# ");
-	print_number(l->out, l->all_shown + count_open(s->stacks));
+	pb_out_commas(l->out, l->all_shown + count_open(s->stacks));
 	pb_out_str(l->out, " calls shown, ");
-	print_number(l->out, l->all_left_out);
+	pb_out_commas(l->out, l->all_left_out);
 	pb_out_str(l->out, " left out; --lines=0 shows all\n");
 }
 
