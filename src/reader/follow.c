@@ -328,9 +328,11 @@ bool pb_follow_leaf(const struct pb_follow *f, size_t n, uint32_t *site, uint64_
 {
 	const struct follower *w = &f->followers[n];
 
+	if (w->round != f->round || !pb_open_chunk_leaf(&w->open))
+		return false;
 	*site = w->open.head.leaf_site;
 	*start = w->open.head.leaf_start;
-	return w->round == f->round && pb_open_chunk_leaf(&w->open);
+	return true;
 }
 
 /* Returns the time up to which the thread's events are known. */
