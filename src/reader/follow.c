@@ -17,6 +17,8 @@
 #include "reader/site_names.h"
 
 #define WAIT_ROUNDS	10	/* if a chunk doesn't appear for so many rounds, it is missing */
+#define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate, and short
+					 * enough to be multiplied by ten seconds */
 #define KEEP_REFS	1024	/* used references are dropped if there are more of them */
 
 struct follower {
@@ -119,6 +121,7 @@ static int load_meta(struct pb_follow *f)
 static int update_meta(struct pb_follow *f)
 {
 	struct stat st;
+	uint64_t span;
 	int ret;
 
 	if (fstatat(f->data->dir_fd, "meta", &st, 0))
@@ -128,9 +131,9 @@ static int update_meta(struct pb_follow *f)
 	ret = load_meta(f);
 	if (!ret)
 		f->meta_size = st.st_size;
-	if (!ret && !f->data->clock.none)
-		f->delay_ticks = pb_clock_ticks(&f->data->clock, f->delay_ns) -
-				 pb_clock_ticks(&f->data->clock, 0);
+	span = ret ? 0 : pb_clock_span(&f->data->clock, SPAN_TICKS);
+	if (span)
+		f->delay_ticks = f->delay_ns * SPAN_TICKS / span;
 	return ret;
 }
 
