@@ -15,7 +15,8 @@
  *               `chunks` has a chunk with the same serial and seq, that one is newer.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
- * The recorder only appends to `chunks` and `meta`. If the recorder is killed, all that it wrote remains.
+ * The recorder only appends to `chunks` and `meta`. If the recorder is killed, all that it wrote
+ * remains.
  * All integers are little-endian. Readers skip meta types they don't know.
  */
 #ifndef PB_ABI_DATADIR_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay live` and `patchbay top`: record into a temporary directory, and show the calls, or sums
- * of them, while they happen. The recorder copies what the threads have recorded to the directory
- * ten times in a second, and after each copy calls follow_round(), which prints what is new.
+ * `patchbay live` and `patchbay top`: record into a temporary directory, and show the calls, or
+ * sums of them, while they happen. The recorder copies what the threads have recorded to the
+ * directory ten times in a second, and after each copy calls follow_round(), which prints what is
+ * new.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,8 @@
 
 #define DELAY_NS	500000000	/* how long the output waits for a thread (reader/follow.h) */
 #define LINES		1000		/* a terminal shows so many lines in a second */
-#define GIVE_BACK	(1u << 20)	/* shown data is given back to the file system in pieces of
-					 * at least this size */
+#define GIVE_BACK	(1u << 20)	/* shown data is given back to the file system in
+					 * pieces of at least this size */
 
 #define INTERVAL_MIN	100000000ull
 #define INTERVAL_MAX	3600000000000ull

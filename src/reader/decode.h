@@ -96,7 +96,8 @@ struct pb_cursor {
 	bool in_chunk, done;
 	bool more;			/* the thread may get more chunks: pb_cursor_next() returns
 					 * false when it has no event now (follow.h) */
-	bool growing;			/* only with `more`: the current chunk may get more records */
+	bool growing;			/* only with `more`: the current chunk may get more
+					 * records */
 	bool attention;			/* at least one of gap, lost_due and gap_due is set */
 	size_t image;
 	uint64_t last;			/* time of the last record that was read */
@@ -152,7 +153,8 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 		   struct pb_thread *thread, uint32_t window_bytes);
 void pb_cursor_free(struct pb_cursor *c);
 
-/* Returns the next event in *ev. False at the end, or if `more` is true and there is no event now. */
+/* Returns the next event in *ev. False at the end, or if `more` is true and there is no event
+ * now. */
 bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev);
 /* Finds the time of the next event without decoding it. False at the end. If the event is in a
  * chunk that isn't open yet, *time is the chunk's start: a lower bound. */

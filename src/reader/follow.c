@@ -438,8 +438,8 @@ struct pb_stream *pb_follow_stream(struct pb_follow *f)
 	return &f->stream;
 }
 
-struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t delay_ns, char *err,
-				 size_t errlen)
+struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t delay_ns,
+				 char *err, size_t errlen)
 {
 	struct pb_follow *f = calloc(1, sizeof(*f));
 

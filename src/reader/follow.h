@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows a recording while it runs: the events of all threads as one stream, which goes on when the
- * drain has written more chunks to `chunks`, and the copier has copied open chunks to `open`
- * (open_chunks.h).
+ * Follows a recording while it runs: the events of all threads as one stream. The stream goes on
+ * when the drain has written more chunks to `chunks`, and the copier has copied open chunks to
+ * `open` (open_chunks.h).
  *
  * A round (pb_follow_update) finds the new data and sets the horizon: no thread can still bring a
- * record from before it. Events up to the horizon come in the order of time. The horizon is the time
- * at which the round began, unless a thread holds it back:
+ * record from before it. Events up to the horizon come in the order of time. The horizon is the
+ * time at which the round began, unless a thread holds it back:
  *
  *   a call that has made no traced call yet    its record comes when it ends or calls
  *   a record that isn't complete               the thread was interrupted while it wrote
@@ -26,10 +26,10 @@
 struct pb_follow;
 struct pb_open_chunks;
 
-/* Opens the directory of a recording that has begun. On failure, returns NULL and writes one line to
- * err. */
-struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t delay_ns, char *err,
-				 size_t errlen);
+/* Opens the directory of a recording that has begun. On failure, returns NULL and writes one line
+ * to err. */
+struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t delay_ns,
+				 char *err, size_t errlen);
 void pb_follow_close(struct pb_follow *f);
 struct pb_data *pb_follow_data(struct pb_follow *f);
 /* The stacks and the totals are valid between rounds. */

@@ -131,7 +131,8 @@ static int scan_file(struct scan *s)
 		uint32_t used;
 		int ret;
 
-		if (pread(d->chunks_fd, &c, sizeof(c), (off_t)at) != sizeof(c) || !pb_chunk_header_ok(&c))
+		if (pread(d->chunks_fd, &c, sizeof(c), (off_t)at) != sizeof(c) ||
+		    !pb_chunk_header_ok(&c))
 			break;
 		used = c.used > room ? (uint32_t)(room & ~7ull) : c.used;
 		ret = count_buffer(d, c.buffer);

@@ -75,7 +75,8 @@ struct record_options {
 	 * threads have recorded is in the data directory (reader/open_chunks.h). Or NULL. */
 	void (*round)(void *arg, const struct pb_open_chunks *o);
 	void *round_arg;
-	_Atomic bool leave;		/* `round` sets it to end the recording: the processes run on */
+	_Atomic bool leave;		/* `round` sets it to end the recording: the processes run
+					 * on */
 	bool temporary;			/* the data is removed at the end */
 	/* Called when the process is traced: its name, the number of functions that can be traced,
 	 * and how long the attach took. */

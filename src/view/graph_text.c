@@ -186,8 +186,8 @@ static const char *parentheses(const char *name)
 	       !strncmp(last, ") [clone", 8) ? "" : "()";
 }
 
-static const char *print_name(struct pb_graph_text *p, uint32_t depth, const char *before, size_t image,
-		       uint32_t site)
+static const char *print_name(struct pb_graph_text *p, uint32_t depth, const char *before,
+			      size_t image, uint32_t site)
 {
 	const char *name = pb_symbols_site(p->v->data->symbols, image, site).name;
 
@@ -480,7 +480,8 @@ static unsigned tid_width(const struct pb_data *d, uint32_t known)
 	return width;
 }
 
-static void init(struct pb_graph_text *p, const struct pb_view *v, unsigned flags, uint32_t tid)
+static void init(struct pb_graph_text *p, const struct pb_view *v, unsigned flags,
+		 uint32_t tid)
 {
 	*p = (struct pb_graph_text){
 		.v = v, .o = v->out, .clock = &v->data->clock, .flags = flags,

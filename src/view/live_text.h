@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The text of `patchbay live`: replay's text, printed while the recording runs. A terminal can't
- * show as many calls as a program makes. With a limit of lines, the calls that don't fit are counted,
- * and a line says at their place how many they were.
+ * show as many calls as a program makes. With a limit of lines, the calls that don't fit are
+ * counted, and a line says at their place how many they were.
  *
  * Context: the observer. Only one thread uses it at a time.
  */

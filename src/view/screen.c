@@ -85,7 +85,7 @@ void pb_screen_begin(struct pb_out *o)
 
 void pb_screen_line(struct pb_out *o)
 {
-	pb_out_str(o, "\033[K\r\n");
+	pb_out_str(o, "\033[K\n");
 }
 
 void pb_screen_end(struct pb_out *o)

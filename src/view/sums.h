@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The sums of calls by function, for `report` and `live --top`. The caller gives each event to
- * pb_sums_event(). While a call is open, the `view` of struct pb_open_call is its function's number.
+ * pb_sums_event(). While a call is open, the `view` of struct pb_open_call is its function's
+ * number.
  *
  * Context: the observer, one thread.
  */

@@ -4,8 +4,8 @@
  *
  * A call counts in the interval in which it begins. Its time counts in the intervals in which it
  * runs: a call that is still open counts with the time that it has run so far. So each table is the
- * difference of two states. A state has the sums of the calls that have ended (sums.h), and what the
- * open calls have taken up to the time of the state.
+ * difference of two states. A state has the sums of the calls that have ended (sums.h), and the
+ * times of the open calls up to the time of the state.
  *
  * Context: the observer. Only one thread uses it at a time.
  */
