@@ -27,7 +27,7 @@
 #include "view/screen.h"
 #include "view/top.h"
 
-#define DELAY_NS	500000000	/* how long the output waits for a thread (reader/follow.h) */
+#define DELAY_NS	500000000	/* how long the output waits for a thread */
 #define LINES		1000		/* a terminal shows so many lines in a second */
 #define GIVE_BACK	(1u << 20)	/* shown data is given back to the file system in
 					 * pieces of at least this size */

@@ -41,7 +41,8 @@ struct pb_stream *pb_follow_stream(struct pb_follow *f);
 int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool by_time);
 /* Returns the next event, or false if this round has no more. */
 bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
-/* True if the last update has found new modules: site numbers (view/site_numbers.h) have changed. */
+/* True if the last update has found new modules: the functions' numbers (view/site_numbers.h) have
+ * changed. */
 bool pb_follow_modules(const struct pb_follow *f);
 /* Returns the index in the stream's cursors of the thread with this serial, or -1. */
 ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial);

@@ -235,8 +235,8 @@ static void print_leaf(struct pb_graph_text *p, const struct pb_event *ev, uint3
 	pb_out_char(p->o, '\n');
 }
 
-static void print_entry(struct pb_graph_text *p, const struct pb_event *ev, struct pb_open_call *call,
-			uint32_t depth)
+static void print_entry(struct pb_graph_text *p, const struct pb_event *ev,
+			struct pb_open_call *call, uint32_t depth)
 {
 	print_prologue(p, ev, call->start);
 	print_no_duration(p);
