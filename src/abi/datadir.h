@@ -9,9 +9,14 @@
  *               truncated, readers use all of its complete words.
  *   meta        struct pb_data_header, then struct pb_meta records in the order of
  *               their arrival: about the session, images, modules, threads and exits.
+ *   open        only while a recording runs, or after the recorder was killed: struct
+ *               pb_data_header, then slots of PB_CHUNK_SIZE bytes from offset
+ *               PB_CHUNK_SIZE on, each with a chunk that wasn't full yet, or nothing. If
+ *               `chunks` has a chunk with the same serial and seq, that one is newer.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
- * The recorder only appends to these files. If the recorder is killed, all that it wrote remains.
+ * The recorder only appends to `chunks` and `meta`. If the recorder is killed, all that it wrote
+ * remains.
  * All integers are little-endian. Readers skip meta types they don't know.
  */
 #ifndef PB_ABI_DATADIR_H
@@ -22,6 +27,7 @@
 
 #define PB_DATA_MAGIC_CHUNKS	0x314b4e4843425031ull	/* "1PBCHNK1" */
 #define PB_DATA_MAGIC_META	0x314154454d425031ull	/* "1PBMETA1" */
+#define PB_DATA_MAGIC_OPEN	0x314e45504f425031ull	/* "1PBOPEN1" */
 #define PB_DATA_VERSION		1
 
 struct pb_data_header {

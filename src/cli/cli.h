@@ -20,8 +20,8 @@ struct pb_command {
 					    * status. */
 };
 
-extern const struct pb_command pb_command_record, pb_command_live, pb_command_doctor,
-	pb_command_control, pb_command_completion;
+extern const struct pb_command pb_command_record, pb_command_live, pb_command_top,
+	pb_command_doctor, pb_command_control, pb_command_completion;
 extern const struct pb_command pb_command_replay, pb_command_report, pb_command_graph,
 	pb_command_dump, pb_command_info, pb_command_list, pb_command_bpf, pb_command_attach,
 	pb_command_detach, pb_command_ps, pb_command_stack, pb_command_snapshot,

@@ -267,7 +267,7 @@ static void offer_functions(const struct line *l, const char *before, const char
 		NULL };
 
 	if (!strcmp(l->command, "record") || !strcmp(l->command, "live") ||
-	    !strcmp(l->command, "trace")) {
+	    !strcmp(l->command, "top") || !strcmp(l->command, "trace")) {
 		list[4] = l->prog ? l->words[l->prog] : NULL;
 		for (int i = l->first; i < l->prog; i++)
 			if (!strncmp(l->words[i], "--module", 8) || !strcmp(l->words[i], "--all"))
@@ -393,7 +393,8 @@ static void offer_commands(const char *cur)
 
 static void offer_operand(const struct line *l, const char *cur)
 {
-	bool runs = !strcmp(l->command, "record") || !strcmp(l->command, "live");
+	bool runs = !strcmp(l->command, "record") || !strcmp(l->command, "live") ||
+		    !strcmp(l->command, "top");
 
 	if (!strcmp(l->command, "control")) {
 		offer("", "list", 4, cur);

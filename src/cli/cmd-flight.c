@@ -65,8 +65,8 @@ static const struct argp argp = {
 	.options = options,
 	.parser = flight_parse,
 	.args_doc = "[--] PROG [ARGS]\n-p PID",
-	.doc = "Record PROG or the process PID into a buffer that keeps the newest records. What it "
-	       "has at the end, also after a crash, goes to " PB_DEFAULT_DIR "; snapshots go to "
+	.doc = "Record PROG or the process PID into a buffer that keeps the newest records. What "
+	       "it has at the end, also after a crash, goes to " PB_DEFAULT_DIR "; snapshots go to "
 	       PB_DEFAULT_DIR ".1, " PB_DEFAULT_DIR ".2 and so on.\v" RECORD_HELP_END,
 	.children = children,
 };

@@ -1,63 +1,165 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay live`: records into a temporary directory, then replays. */
+/*
+ * `patchbay live` and `patchbay top`: record into a temporary directory, and show the calls, or
+ * sums of them, while they happen. The recorder copies what the threads have recorded to the
+ * directory ten times in a second, and after each copy calls follow_round(), which prints what is
+ * new.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "abi/messages.h"
 #include "base/base.h"
+#include "base/clean_text.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
+#include "control/control.h"
 #include "module/demangle.h"
+#include "reader/drain.h"
+#include "reader/follow.h"
+#include "reader/open_chunks.h"
 #include "recorder/settings.h"
+#include "view/live_text.h"
+#include "view/screen.h"
+#include "view/top.h"
 
-enum { OPT_DEMANGLE = 0x2000, OPT_NO_PAGER };
+#define DELAY_NS	500000000	/* how long the output waits for a thread */
+#define LINES		1000		/* a terminal shows so many lines in a second */
+#define GIVE_BACK	(1u << 20)	/* shown data is given back to the file system in
+					 * pieces of at least this size */
+
+#define INTERVAL_MIN	100000000ull
+#define INTERVAL_MAX	3600000000000ull
+
+enum {
+	OPT_DEMANGLE = 0x2000, OPT_NO_PAGER, OPT_LINES, OPT_TOP, OPT_SORT, OPT_INTERVAL, OPT_COUNT,
+	OPT_THREADS,
+};
 
 struct live {
 	struct record_options record;
-	char *argv[64];			/* the command line for replay */
-	int argc;
+	unsigned flags;			/* PB_FG_* */
+	enum pb_demangle demangle;
+	const char *output;
+	uint64_t lines;
+	bool lines_given;
+	bool top;
+	const char *top_option;		/* an option that needs --top, or NULL */
+	uint64_t interval, count;	/* ns; number of tables, 0: no limit */
+
+	struct pb_out out;
+	struct pb_live_text text;
+	struct pb_top tables;
+	uint64_t next_ns, printed;	/* when the next table is due; number of tables */
+	struct pb_follow *follow;
+	uint64_t given_back;
+	int error;
 };
 
 static const struct argp_option options[] = {
 	{ "option", 'O', "NAME", 0, "A trace option for the output (see patchbay replay)", 4 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0, "Names: simple, full (with parameters) or no", 4 },
-	{ "no-pager", OPT_NO_PAGER, NULL, 0, "No pager on a terminal", 4 },
+	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 4 },
+	{ "lines", OPT_LINES, "N", 0,
+		"Show at most N lines in a second, and say how many calls are left out (1000 on "
+		"a terminal, otherwise 0: all)", 4 },
+	{ 0, 0, 0, 0, "Instead of the calls, a table of the functions:", 5 },
+	{ "top", OPT_TOP, NULL, 0,
+		"Show functions by calls, total time and self time, again and again", 5 },
+	{ "sort", OPT_SORT, "KEY", 0, "Order: self (default), total, calls or name", 5 },
+	{ "interval", OPT_INTERVAL, "TIME", 0, "Time between two tables (1s)", 5 },
+	{ "count", OPT_COUNT, "N", 0, "End after N tables; the processes run on", 5 },
+	{ "threads", OPT_THREADS, NULL, 0, "A table for each thread", 5 },
+	{ "no-pager", OPT_NO_PAGER, NULL, OPTION_HIDDEN, NULL, 4 },
 	{ 0 }
 };
 
-/* Adds an option for replay. The caller must have checked the option, since replay checks its
- * options only after the program has run. */
-static void pass_on(struct argp_state *state, struct live *l, const char *option, char *arg)
+static bool set_sort(struct live *l, const char *key)
 {
-	if (l->argc + 4 > (int)pb_array_size(l->argv))
-		argp_failure(state, 2, 0, "%s: too many options", option);
-	l->argv[l->argc++] = (char *)option;
-	if (arg)
-		l->argv[l->argc++] = arg;
+	static const struct { const char *name; enum pb_report_sort sort; } keys[] = {
+		{ "self", PB_SORT_SELF }, { "total", PB_SORT_TOTAL }, { "calls", PB_SORT_CALLS },
+		{ "name", PB_SORT_FUNC },
+	};
+
+	for (size_t i = 0; i < pb_array_size(keys); i++)
+		if (!strcmp(key, keys[i].name)) {
+			l->tables.sort = keys[i].sort;
+			return true;
+		}
+	return false;
+}
+
+static error_t parse_top(struct live *l, int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case OPT_TOP:
+		l->top = true;
+		return 0;
+	case OPT_SORT:
+		l->top_option = "--sort";
+		if (!set_sort(l, arg))
+			argp_failure(state, 2, 0, "--sort=%s: choose self, total, calls or name",
+				     arg);
+		return 0;
+	case OPT_INTERVAL:
+		l->top_option = "--interval";
+		if (pb_control_parse_duration(arg, &l->interval) || l->interval < INTERVAL_MIN ||
+		    l->interval > INTERVAL_MAX)
+			argp_failure(state, 2, 0, "--interval=%s: give a time from 100ms to 3600s, "
+				     "for example 500ms or 2s", arg);
+		return 0;
+	case OPT_COUNT:
+		l->top_option = "--count";
+		if (pb_control_parse_u64(arg, UINT32_MAX, &l->count) || !l->count)
+			argp_failure(state, 2, 0, "--count=%s: not a number of tables", arg);
+		return 0;
+	case OPT_THREADS:
+		l->top_option = "--threads";
+		l->tables.threads = true;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
 }
 
 static error_t live_parse(int key, char *arg, struct argp_state *state)
 {
 	struct live *l = state->input;
-	enum pb_demangle how;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &l->record;
 		return 0;
 	case 'O':
-		if (!pb_replay_option(arg))
+		if (!pb_fg_set(&l->flags, arg))
 			argp_failure(state, 2, 0, "--option=%s: no such trace option", arg);
-		pass_on(state, l, "-O", arg);
 		return 0;
 	case OPT_DEMANGLE:
-		if (!pb_demangle_style(arg, &how))
+		if (!pb_demangle_style(arg, &l->demangle))
 			argp_failure(state, 2, 0, "--demangle=%s: choose simple, full or no", arg);
-		pass_on(state, l, "--demangle", arg);
+		return 0;
+	case 'o':
+		l->output = arg;
+		return 0;
+	case OPT_LINES:
+		if (pb_control_parse_u64(arg, 1000000, &l->lines))
+			argp_failure(state, 2, 0, "--lines=%s: give a number up to 1000000; 0: all",
+				     arg);
+		l->lines_given = true;
 		return 0;
 	case OPT_NO_PAGER:
-		pass_on(state, l, "--no-pager", NULL);
+		return 0;
+	case ARGP_KEY_END:
+		if (l->top_option && !l->top)
+			argp_failure(state, 2, 0, "%s: only with --top", l->top_option);
+		if (l->lines_given && l->top)
+			argp_failure(state, 2, 0, "--lines: not with --top, which shows no calls");
 		return 0;
 	}
-	return ARGP_ERR_UNKNOWN;
+	return parse_top(l, key, arg, state);
 }
 
 static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
@@ -65,37 +167,219 @@ static const struct argp argp = {
 	.options = options,
 	.parser = live_parse,
 	.args_doc = "[--] PROG [ARGS]\n-p PID",
-	.doc = "Run PROG and show its calls when it exits, or show the calls of the process PID. "
+	.doc = "Run PROG and show its calls while it runs, or show the calls of the process PID. "
 	       "No data is kept.\v" RECORD_HELP_END,
 	.children = children,
 };
 
-static int replay(void *arg, const char *dir)
+/* Gives the memory of shown data back to the file system. Without this, the data of a long session
+ * would fill it. */
+static void give_back(struct live *l, struct pb_drain *d)
 {
-	struct live *l = arg;
-	l->argv[l->argc++] = "-d";
-	l->argv[l->argc++] = (char *)dir;
-	l->argv[l->argc] = NULL;
-	return pb_command_replay.run(l->argc, l->argv);
+	uint64_t done = pb_follow_done(l->follow) & ~(uint64_t)(GIVE_BACK - 1);
+
+	if (done <= l->given_back || fallocate(d->datadir->chunks_fd,
+					       FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					       (off_t)l->given_back,
+					       (off_t)(done - l->given_back)))
+		return;
+	l->given_back = done;
+	d->done = done;
 }
 
-static int live_run(int argc, char **argv)
+static uint64_t now_ns(void)
 {
-	struct live l = { .argv = { "patchbay replay" }, .argc = 1 };
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Handles the keys. Returns true if a new table must be shown. */
+static bool handle_keys(struct live *l)
+{
+	bool changed = false;
+	char key;
+
+	while ((key = pb_screen_key())) {
+		changed = true;
+		switch (key) {
+		case 'c':
+			l->tables.sort = PB_SORT_CALLS;
+			break;
+		case 't':
+			l->tables.sort = PB_SORT_TOTAL;
+			break;
+		case 's':
+			l->tables.sort = PB_SORT_SELF;
+			break;
+		case 'n':
+			l->tables.sort = PB_SORT_FUNC;
+			break;
+		case 'q':
+			l->record.leave = true;
+			break;
+		}
+	}
+	return changed;
+}
+
+static int show_top(struct live *l, const struct pb_open_chunks *o)
+{
+	int ret = pb_top_round(&l->tables, l->follow);
+	uint64_t now = now_ns();
+
+	if (ret || !o)
+		return ret;
+	if (!l->next_ns) {
+		l->next_ns = now + l->interval;
+		l->tables.begun = l->tables.last = o->clock;
+		l->tables.screen = pb_screen_open(&l->out, l->record.pid != 0);
+	}
+	if ((!handle_keys(l) && now < l->next_ns) || l->record.leave)
+		return 0;
+	l->next_ns = now - l->next_ns > l->interval ? now + l->interval :
+		     l->next_ns + l->interval;
+	ret = pb_top_print(&l->tables, l->follow, o->clock);
+	if (++l->printed == l->count)
+		l->record.leave = true;
+	return ret;
+}
+
+static void show_new(struct live *l, const char *dir, const struct pb_open_chunks *o)
+{
+	char err[4600];
+
+	if (l->error)
+		return;
+	if (!l->follow) {
+		l->follow = pb_follow_open(dir, l->demangle, DELAY_NS, err, sizeof(err));
+		l->error = l->follow ? 0 : pb_error("live", "%s", err);
+	}
+	if (l->error)
+		return;
+	int ret = pb_follow_update(l->follow, o, !l->top || l->tables.by_time);
+
+	if (!ret)
+		ret = l->top ? show_top(l, o) : pb_live_text_round(&l->text, l->follow);
+	if (ret)
+		l->error = pb_error("live", "%s", strerror(-ret));
+}
+
+static void follow_round(void *arg, const struct pb_open_chunks *o)
+{
+	struct live *l = arg;
+
+	show_new(l, l->record.dir, o);
+	if (l->follow)
+		give_back(l, o->drain);
+	/* nobody reads the output any more */
+	if (l->out.error && l->record.pid)
+		l->record.leave = true;
+}
+
+static int show_end(void *arg, const char *dir)
+{
+	struct live *l = arg;
 	int ret;
+
+	pb_screen_close(&l->out);
+	show_new(l, dir, NULL);
+	l->tables.screen = false;
+	if (!l->error && l->top)
+		pb_top_print_all(&l->tables, l->follow, pb_cpu_counter());
+	else if (!l->error)
+		pb_live_text_end(&l->text, l->follow);
+	ret = pb_out_close(&l->out);
+	if (ret)
+		return pb_error("live", "can't write the output: %s", strerror(-ret));
+	return l->error;
+}
+
+static int open_output(struct live *l)
+{
+	int fd = STDOUT_FILENO;
+
+	if (l->output)
+		fd = open(l->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return pb_error("live", "--output=%s: %s", l->output, strerror(errno));
+	pb_out_open(&l->out, "live", false);
+	l->out.fd = fd;
+	l->out.colour &= isatty(fd);
+	l->out.progress_next = 0;
+	if (!l->lines_given)
+		l->lines = isatty(fd) ? LINES : 0;
+	l->text = (struct pb_live_text){
+		.out = &l->out, .flags = l->flags, .lines = (uint32_t)l->lines,
+	};
+	return 0;
+}
+
+/* For --top, how the table is called, and an agent that can be asked to leave. */
+static void prepare_top(struct live *l)
+{
+	static char name[64];
+
+	l->tables.out = &l->out;
+	if (l->record.pid)
+		snprintf(name, sizeof(name), "process %d", (int)l->record.pid);
+	else
+		snprintf(name, sizeof(name), "%s", l->record.argv[0]);
+	pb_text_clean(name, '?', 0);
+	l->tables.name = name;
+	l->record.serve = true;
+	l->record.welcome_flags |= PB_WELCOME_SERVE;
+}
+
+static int run(int argc, char **argv, bool top)
+{
+	static struct live l = {
+		.flags = PB_FG_DEFAULT, .interval = 1000000000, .tables.sort = PB_SORT_SELF,
+	};
+	int ret;
+
+	l.top = top;
 
 	record_options_init(&l.record);
 	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) ||
 	      l.record.usage_error ? 2 : 0;
 	if (!ret)
-		ret = record_temporary(&l.record, "live", replay, &l);
+		ret = open_output(&l);
+	if (!ret && l.top)
+		prepare_top(&l);
+	l.record.round = follow_round;
+	l.record.round_arg = &l;
+	if (!ret)
+		ret = record_temporary(&l.record, "live", show_end, &l);
+	pb_screen_close(&l.out);
+	pb_live_text_free(&l.text);
+	pb_top_free(&l.tables);
+	pb_follow_close(l.follow);
 	record_options_free(&l.record);
 	return ret;
 }
 
+static int live_run(int argc, char **argv)
+{
+	return run(argc, argv, false);
+}
+
+static int top_run(int argc, char **argv)
+{
+	return run(argc, argv, true);
+}
+
 const struct pb_command pb_command_live = {
 	.name = "live",
-	.summary = "Run a program and show its calls when it exits",
+	.summary = "Show the calls of a program or of a running process while they happen",
 	.argp = &argp,
 	.run = live_run,
+};
+
+const struct pb_command pb_command_top = {
+	.name = "top",
+	.summary = "The same as live --top: a table of the functions that run now",
+	.argp = &argp,
+	.run = top_run,
 };

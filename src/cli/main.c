@@ -11,7 +11,7 @@
 const char *argp_program_version = "patchbay " PB_VERSION;
 
 #define COMMANDS(X) \
-	X(record) X(flight) X(live) X(replay) X(report) X(graph) X(dump) X(info) X(list) \
+	X(record) X(flight) X(live) X(top) X(replay) X(report) X(graph) X(dump) X(info) X(list) \
 	X(attach) X(detach) X(ps) X(stack) X(snapshot) X(control) X(doctor) X(bpf) X(completion)
 
 static const struct pb_command *const commands[] = {

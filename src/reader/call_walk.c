@@ -11,7 +11,7 @@ static void note_begin(const struct pb_event *ev)
 							 * clock */
 }
 
-static unsigned calls_of(const struct pb_event *ev)
+unsigned pb_call_count(const struct pb_event *ev)
 {
 	switch (ev->kind) {
 	case PB_EV_LEAF: case PB_EV_CALL: case PB_EV_FUNC:
@@ -48,7 +48,7 @@ int pb_call_walk(struct pb_call_walk *w)
 	if (ret)
 		return ret;
 	while (pb_stream_next(&s, &ev) && (w->by_time || !s.shared))
-		if (!w->event(w->arg, &ev, calls_of(&ev)))
+		if (!w->event(w->arg, &ev, pb_call_count(&ev)))
 			break;
 	is_void = s.shared && !w->by_time;
 	if (!is_void)

@@ -31,6 +31,9 @@ struct pb_call_walk {
 	struct pb_stream_totals totals;	/* set by the walk */
 };
 
+/* Returns the number of calls that the event counts for, and sets the `aux` of an inherited call.
+ * Must be called once for each event, in order. */
+unsigned pb_call_count(const struct pb_event *ev);
 /* Returns 0 or -errno. -EAGAIN: a stack has moved between threads, so the threads' events must be
  * read in the order of time. The sums are invalid. The caller must walk again with by_time. */
 int pb_call_walk(struct pb_call_walk *w);

@@ -20,11 +20,14 @@ struct pb_symbols;
 
 /* A chunk's place in the file. The array is sorted by (serial, seq). */
 struct pb_chunk_ref {
-	uint64_t offset;	/* where the chunk's header is in the file */
+	uint64_t offset;	/* where the chunk's header is in the file; with PB_CHUNK_REF_OPEN,
+				 * the file is `open`, not `chunks` */
 	uint64_t seq, start;
 	uint32_t serial;
 	uint32_t used;		/* number of bytes of records, checked against the file's size */
 };
+
+#define PB_CHUNK_REF_OPEN	(1ull << 63)
 
 struct pb_thread {
 	uint32_t serial, pid, tid;
@@ -65,6 +68,7 @@ struct pb_buffer {
 struct pb_data {
 	char *dir;
 	int dir_fd, chunks_fd;
+	int open_fd;		/* the file `open`, or -1 */
 	uint64_t chunks_size;
 
 	struct pb_chunk_ref *chunks;
@@ -115,6 +119,14 @@ bool pb_data_is_function_tracer(const struct pb_data *d);
 /* True if calls have durations. */
 bool pb_data_has_times(const struct pb_data *d);
 
+/* Returns the file that has the chunk, and the chunk's offset there. */
+static inline int pb_data_chunk_file(const struct pb_data *d, const struct pb_chunk_ref *ref,
+				     uint64_t *offset)
+{
+	*offset = ref->offset & ~PB_CHUNK_REF_OPEN;
+	return ref->offset & PB_CHUNK_REF_OPEN ? d->open_fd : d->chunks_fd;
+}
+
 struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial);
 /* Returns the index of an image, or 0 if the image isn't known. */
 size_t pb_data_image(const struct pb_data *d, uint32_t image);
@@ -124,6 +136,8 @@ void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format
 
 /* --- private to src/reader --- */
 int pb_data_by_serial(const void *a, const void *b);	/* struct pb_thread */
+void pb_thread_name_after(struct pb_thread *t, const struct pb_image *image);
+bool pb_chunk_header_ok(const struct pb_chunk *c);
 int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen);
 int pb_data_load_index(struct pb_data *d, char *err, size_t errlen);
 /* Checks a file's header. Returns 0, or -errno with a line in err. */

@@ -79,6 +79,7 @@ int pb_datadir_remove(const char *dir)
 
 	if (!ret) {
 		unlinkat(fd, "chunks", 0);
+		unlinkat(fd, "open", 0);
 		unlinkat(fd, "meta", 0);
 	}
 	close(fd);
@@ -331,6 +332,11 @@ int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uin
 	if (n > 0 && ftruncate(w->chunks_fd, (off_t)w->chunks_size))
 		return -errno;
 	return ret;
+}
+
+int pb_datadir_file(struct pb_datadir *w, const char *name, uint64_t magic)
+{
+	return create_file(w->dir_fd, name, magic, 0);
 }
 
 void pb_datadir_close(struct pb_datadir *w)

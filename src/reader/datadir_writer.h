@@ -41,6 +41,9 @@ int pb_datadir_module(struct pb_datadir *w, uint32_t number, int fd, uint64_t si
 /* Appends all of the bytes to the chunks file, or none. Returns 0 or -errno. */
 int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes);
 
+/* Makes a file with a header. Returns its descriptor or -errno. */
+int pb_datadir_file(struct pb_datadir *w, const char *name, uint64_t magic);
+
 void pb_datadir_close(struct pb_datadir *w);
 /* Closes the directory and undoes pb_datadir_open(). Called if the program never started, instead
  * of pb_datadir_commit() and pb_datadir_close(). */

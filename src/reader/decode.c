@@ -20,6 +20,8 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 	c->data = d;
 	c->stacks = stacks;
 	c->thread = thread;
+	c->refs = d->chunks ? d->chunks + thread->first : NULL;
+	c->nr_refs = thread->nr;
 	c->window_words = window_bytes / 8;
 	c->chunk.pid = thread->pid;
 	c->chunk.tid = thread->tid;
@@ -50,7 +52,7 @@ static bool refill(struct pb_cursor *c)
 		c->end = left;
 		if (want > c->file_left)
 			want = c->file_left;
-		n = pread(c->data->chunks_fd, c->window + left, want, (off_t)c->file_at);
+		n = pread(c->fd, c->window + left, want, (off_t)c->file_at);
 		if (n < 8) {
 			c->file_left = 0;
 			c->read_errors++;
@@ -88,9 +90,7 @@ static void use_stack(struct pb_cursor *c, uint64_t id)
 
 static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 {
-	if (c->next_chunk >= c->thread->nr)
-		return NULL;
-	return &c->data->chunks[c->thread->first + c->next_chunk];
+	return c->next_chunk < c->nr_refs ? &c->refs[c->next_chunk] : NULL;
 }
 
 /* Makes the next chunk the current chunk, and notes which records before it are missing or lost. */
@@ -133,12 +133,14 @@ static bool next_chunk(struct pb_cursor *c)
 	while ((ref = next_ref(c))) {
 		bool first = !c->next_chunk++;
 		struct pb_chunk h;
+		uint64_t offset;
+		int fd = pb_data_chunk_file(c->data, ref, &offset);
 
 		report_progress(c->data, ref);
 		if (!c->window)
 			c->window = malloc((size_t)c->window_words * 8);
 		if (!c->window ||
-		    pread(c->data->chunks_fd, &h, sizeof(h), (off_t)ref->offset) != sizeof(h) ||
+		    pread(fd, &h, sizeof(h), (off_t)offset) != sizeof(h) ||
 		    h.serial != ref->serial || h.seq != ref->seq) {
 			c->read_errors++;
 			continue;
@@ -147,20 +149,15 @@ static bool next_chunk(struct pb_cursor *c)
 		chunk_begin(c, &h, first || !c->chunk.serial);
 		if (c->gap)
 			pb_gap_begin(c, ref);
-		c->file_at = ref->offset + sizeof(h);
+		c->fd = fd;
+		c->growing = c->more && ref->offset & PB_CHUNK_REF_OPEN;
+		c->file_at = offset + sizeof(h);
 		c->file_left = ref->used;
 		c->pos = c->end = 0;
 		c->in_chunk = true;
 		return true;
 	}
 	return false;
-}
-
-/* Records have only the low bits of a time. Returns the time nearest to `last` whose low bits are
- * `low`. */
-static uint64_t near(uint64_t last, uint64_t low, unsigned bits)
-{
-	return last + (uint64_t)((int64_t)((low - last) << (64 - bits)) >> (64 - bits));
 }
 
 static bool ext_is_event(const struct pb_cursor *c, unsigned type)
@@ -311,7 +308,7 @@ static void decode_ext(struct pb_cursor *c, struct pb_event *ev, uint64_t word)
 	unsigned type = pb_ext_type_of(word);
 	unsigned len = pb_ext_len_of(word);
 	uint32_t site = word >> PB_EXT_SITE_SHIFT & PB_SITE_MASK;
-	uint64_t time = near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
+	uint64_t time = pb_time_near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
 	uint64_t payload = len > 1 ? c->window[c->pos + 1] : 0;
 
 	switch (type) {
@@ -394,10 +391,10 @@ bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev)
 again:
 	for (;;) {
 		if (pb_unlikely(!c->in_chunk || !settle(c))) {
-			if (c->done)
+			if (c->done || (c->in_chunk && c->growing))
 				return false;
 			if (!next_chunk(c))
-				return finish(c, ev);
+				return !c->more && finish(c, ev);
 			continue;
 		}
 		if (pb_likely(!c->attention))
@@ -411,7 +408,7 @@ again:
 	word = c->window[c->pos];
 	switch (word & PB_TAG_MASK) {
 	case PB_TAG_LEAF:
-		time = near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS);
+		time = pb_time_near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS);
 		duration = word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1);
 		pb_event_set(c, ev, PB_EV_LEAF, word >> PB_SITE_SHIFT & PB_SITE_MASK,
 			     before(time, duration), time);
@@ -420,7 +417,7 @@ again:
 		advance(c, 1, time);
 		break;
 	case PB_TAG_ENTRY:
-		time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
+		time = pb_time_near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
 		if (pb_unlikely(c->opened) &&
 		    pb_gap_opened(c, word >> PB_SITE_SHIFT & PB_SITE_MASK, time)) {
 			advance(c, 1, time);
@@ -433,7 +430,7 @@ again:
 		advance(c, 1, time);
 		break;
 	case PB_TAG_EXIT:
-		time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
+		time = pb_time_near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
 		close_call(c, ev, PB_EV_EXIT, word >> PB_SITE_SHIFT & PB_SITE_MASK, time, 1);
 		break;
 	default:
@@ -447,6 +444,25 @@ bool pb_cursor_open(struct pb_cursor *c)
 	return !c->done && !c->in_chunk && next_chunk(c);
 }
 
+void pb_cursor_extend(struct pb_cursor *c, const struct pb_chunk_ref *ref, bool growing)
+{
+	uint64_t read = c->chunk.used - c->file_left, offset;
+	struct pb_chunk h;
+
+	c->fd = pb_data_chunk_file(c->data, ref, &offset);
+	if (pread(c->fd, &h, sizeof(h), (off_t)offset) == sizeof(h) && h.serial == ref->serial &&
+	    h.seq == ref->seq && ref->used >= read) {
+		h.used = ref->used;
+		c->chunk = h;
+		c->file_at = offset + sizeof(h) + read;
+		c->file_left = ref->used - read;
+	} else {
+		c->file_left = 0;
+		c->read_errors++;
+	}
+	c->growing = growing;
+}
+
 bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 {
 	const struct pb_chunk_ref *ref;
@@ -457,25 +473,27 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 		return false;
 	*time = c->last;
 	if (!c->in_chunk || !settle(c)) {
+		if (c->in_chunk && c->growing)
+			return false;
 		c->in_chunk = false;
 		ref = next_ref(c);
 		if (ref)
 			*time = ref->start;
-		return true;
+		return ref || !c->more;
 	}
 	word = c->window[c->pos];
 	type = pb_ext_type_of(word);
 	if (c->attention && !pb_gap_settled(c))
 		return true;
 	if ((word & PB_TAG_MASK) == PB_TAG_LEAF)
-		*time = near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS) -
+		*time = pb_time_near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS) -
 			(word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1));
 	else if (word & PB_TAG_MASK)
-		*time = near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
+		*time = pb_time_near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
 	else if (type == PB_EXT_LONG)
 		*time = c->window[c->pos + 1];
 	else if (pb_ext_infos[type].has_time)
-		*time = near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
+		*time = pb_time_near(c->last, word >> PB_EXT_TIME_SHIFT, PB_EXT_TIME_BITS);
 	if (!(word & PB_TAG_MASK) && type == PB_EXT_TAIL_LEAF)
 		*time = before(*time, c->window[c->pos + 1] >> PB_EXT_ADDRESS_SHIFT);
 	return true;

@@ -64,6 +64,8 @@ enum pb_event_kind {
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */
+#define PB_EV_LATE	32	/* only while a recording is followed: later events were returned
+				 * before this one */
 #define PB_EV_COUNTED	(PB_EV_INHERITED | PB_EV_ELSEWHERE)
 
 struct pb_event {
@@ -87,9 +89,15 @@ struct pb_cursor {
 	struct pb_data *data;
 	struct pb_stacks *stacks;
 	struct pb_thread *thread;
-	size_t next_chunk;		/* index of the next chunk among the thread's chunks */
+	const struct pb_chunk_ref *refs;	/* the thread's chunks, in the order of `seq` */
+	size_t nr_refs;
+	size_t next_chunk;		/* index in `refs` of the next chunk */
 	struct pb_chunk chunk;		/* header of the current chunk */
 	bool in_chunk, done;
+	bool more;			/* the thread may get more chunks: pb_cursor_next() returns
+					 * false when it has no event now (follow.h) */
+	bool growing;			/* only with `more`: the current chunk may get more
+					 * records */
 	bool attention;			/* at least one of gap, lost_due and gap_due is set */
 	size_t image;
 	uint64_t last;			/* time of the last record that was read */
@@ -103,6 +111,7 @@ struct pb_cursor {
 	uint32_t window_words;		/* the window's size in words */
 	uint32_t pos, end;		/* pos: the index of the next word in the window. end: the
 					 * index after the window's last word */
+	int fd;				/* the file of the current chunk */
 	uint64_t file_at, file_left;	/* the part of the chunk after the window: its offset in the
 					 * file, and its length */
 
@@ -144,7 +153,8 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 		   struct pb_thread *thread, uint32_t window_bytes);
 void pb_cursor_free(struct pb_cursor *c);
 
-/* Returns the next event in *ev. False at the end. */
+/* Returns the next event in *ev. False at the end, or if `more` is true and there is no event
+ * now. */
 bool pb_cursor_next(struct pb_cursor *c, struct pb_event *ev);
 /* Finds the time of the next event without decoding it. False at the end. If the event is in a
  * chunk that isn't open yet, *time is the chunk's start: a lower bound. */
@@ -152,4 +162,6 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time);
 /* Opens the chunk of the next event. False if the chunk is already open, or if there is no
  * chunk. */
 bool pb_cursor_open(struct pb_cursor *c);
+/* The current chunk is now at `ref`, with all records that were read, and maybe more. */
+void pb_cursor_extend(struct pb_cursor *c, const struct pb_chunk_ref *ref, bool growing);
 #endif

@@ -24,8 +24,9 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 	uint64_t words[PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS + PB_EXT_LOST_WORDS +
 		       PB_EXT_TIME_WORDS + 1];
 	size_t bytes = ref->used < sizeof(words) ? ref->used : sizeof(words);
-	ssize_t n = pread(c->data->chunks_fd, words, bytes,
-			  (off_t)(ref->offset + sizeof(struct pb_chunk))), i;
+	uint64_t offset;
+	int fd = pb_data_chunk_file(c->data, ref, &offset);
+	ssize_t n = pread(fd, words, bytes, (off_t)(offset + sizeof(struct pb_chunk))), i;
 
 	l->listed = 0;
 	for (i = 0; i + 1 < n / 8; i += 2) {

@@ -72,6 +72,9 @@ struct pb_drain {
 	uint32_t *discarded;		/* number of discarded calls of each thread; the index is
 					 * the serial minus 1 */
 
+	_Atomic uint64_t done;		/* bytes of the chunks file that a reader has given back:
+					 * they don't count for max_size */
+
 	/* private */
 	pthread_t thread, heart;
 	_Atomic bool stop;

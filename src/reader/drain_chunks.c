@@ -61,7 +61,7 @@ static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 	for (; n < b->nr; n++) {
 		uint64_t more = chunk_bytes(b, n);
 
-		if (d->max_size && d->datadir->chunks_size + bytes + more > d->max_size) {
+		if (d->max_size && d->datadir->chunks_size - d->done + bytes + more > d->max_size) {
 			d->full = true;
 			break;
 		}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "reader/data.h"
+#include "reader/open_chunks.h"
 
 struct scan {
 	struct pb_data *d;
@@ -31,7 +32,7 @@ static int by_thread(const void *a, const void *b)
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
-static bool header_ok(const struct pb_chunk *c)
+bool pb_chunk_header_ok(const struct pb_chunk *c)
 {
 	return c->serial && c->state <= PB_CHUNK_HELD && !(c->used % 8) &&
 	       c->used <= PB_CHUNK_SIZE - PB_CHUNK_HEADER;
@@ -81,7 +82,7 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 
 /* If the recorder was killed, no names of threads were written. The thread then gets the program's
  * name. */
-static void name_after_image(struct pb_thread *t, const struct pb_image *image)
+void pb_thread_name_after(struct pb_thread *t, const struct pb_image *image)
 {
 	const char *slash = image->path ? strrchr(image->path, '/') : NULL;
 
@@ -107,7 +108,7 @@ static int add_thread(struct scan *s, const struct pb_chunk *c)
 		t = &s->seen[s->nr_seen++];
 		*t = (struct pb_thread){ .serial = c->serial, .pid = c->pid, .tid = c->tid,
 					 .start = c->start };
-		name_after_image(t, &s->d->images[pb_data_image(s->d, c->image)]);
+		pb_thread_name_after(t, &s->d->images[pb_data_image(s->d, c->image)]);
 	}
 	if (c->lost > t->lost)
 		t->lost = c->lost;
@@ -130,7 +131,8 @@ static int scan_file(struct scan *s)
 		uint32_t used;
 		int ret;
 
-		if (pread(d->chunks_fd, &c, sizeof(c), (off_t)at) != sizeof(c) || !header_ok(&c))
+		if (pread(d->chunks_fd, &c, sizeof(c), (off_t)at) != sizeof(c) ||
+		    !pb_chunk_header_ok(&c))
 			break;
 		used = c.used > room ? (uint32_t)(room & ~7ull) : c.used;
 		ret = count_buffer(d, c.buffer);
@@ -154,6 +156,27 @@ static int scan_file(struct scan *s)
 			     (unsigned long long)at, (unsigned long long)d->chunks_size);
 	}
 	return 0;
+}
+
+/* Adds the chunks that weren't full when they were copied (open_chunks.h). */
+static int scan_open(struct scan *s)
+{
+	struct pb_data *d = s->d;
+	struct pb_chunk c;
+	int ret = 0;
+
+	for (uint32_t slot = 0; !ret && d->open_fd >= 0; slot++) {
+		off_t at = (off_t)(slot + 1) * PB_CHUNK_SIZE;
+
+		if (pread(d->open_fd, &c, sizeof(c), at) != sizeof(c))
+			break;
+		if (!pb_chunk_header_ok(&c) || c.buffer != d->buffer)
+			continue;
+		ret = add_ref(s, &c, pb_open_chunk_ref(&c, slot).offset, c.used);
+		if (!ret)
+			ret = add_thread(s, &c);
+	}
+	return ret;
 }
 
 static void merge_thread(struct pb_thread *to, const struct pb_thread *from)
@@ -255,6 +278,8 @@ int pb_data_load_index(struct pb_data *d, char *err, size_t errlen)
 	struct scan s = { .d = d };
 	int ret = scan_file(&s);
 
+	if (!ret)
+		ret = scan_open(&s);
 	if (!ret)
 		ret = merge_threads(&s);
 	if (!ret)

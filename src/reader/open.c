@@ -37,6 +37,7 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 	ret = pb_data_check_header(d, "chunks", d->chunks_fd, PB_DATA_MAGIC_CHUNKS, err, errlen);
 	if (ret)
 		return ret;
+	d->open_fd = openat(d->dir_fd, "open", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fstat(d->chunks_fd, &st)) {
 		ret = -errno;
 		snprintf(err, errlen, "%s/chunks: %s", d->dir, strerror(-ret));
@@ -79,7 +80,7 @@ struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t
 	snprintf(err, errlen, "%s: out of memory", dir);
 	if (!d)
 		return NULL;
-	d->dir_fd = d->chunks_fd = -1;
+	d->dir_fd = d->chunks_fd = d->open_fd = -1;
 	d->buffer = buffer;
 	d->dir = strdup(dir);
 	if (!d->dir)
@@ -131,6 +132,8 @@ void pb_data_close(struct pb_data *d)
 	free(d->session);
 	if (d->chunks_fd >= 0)
 		close(d->chunks_fd);
+	if (d->open_fd >= 0)
+		close(d->open_fd);
 	if (d->dir_fd >= 0)
 		close(d->dir_fd);
 	free(d->dir);

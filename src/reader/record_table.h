@@ -28,6 +28,13 @@ static inline unsigned pb_ext_type_of(uint64_t word)
 	return word >> PB_EXT_TYPE_SHIFT & ((1 << PB_EXT_TYPE_BITS) - 1);
 }
 
+/* Records have only the low bits of a time. Returns the time nearest to `last` whose low bits are
+ * `low`. */
+static inline uint64_t pb_time_near(uint64_t last, uint64_t low, unsigned bits)
+{
+	return last + (uint64_t)((int64_t)((low - last) << (64 - bits)) >> (64 - bits));
+}
+
 static inline unsigned pb_ext_len_of(uint64_t word)
 {
 	return word >> PB_EXT_LEN_SHIFT & ((1 << PB_EXT_LEN_BITS) - 1);

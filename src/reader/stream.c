@@ -93,6 +93,47 @@ nomem:
 	return -ENOMEM;
 }
 
+int pb_stream_add(struct pb_stream *s, struct pb_thread *t)
+{
+	if (s->nr == s->room) {
+		size_t room = s->room ? 2 * s->room : 16;
+		struct pb_cursor *cursors = realloc(s->cursors, room * sizeof(*cursors));
+
+		if (cursors)
+			s->cursors = cursors;
+		struct pb_stream_key *heap = realloc(s->heap_start, room * sizeof(*heap));
+
+		if (heap)
+			s->heap = s->heap_start = heap;
+		if (!cursors || !heap)
+			return -ENOMEM;
+		s->room = room;
+	}
+	s->nr_heap = 0;
+	if (pb_cursor_init(&s->cursors[s->nr], s->data, s->stacks, t, PB_CHUNK_SIZE))
+		return -ENOMEM;
+	s->cursors[s->nr++].more = true;
+	return 0;
+}
+
+void pb_stream_restart(struct pb_stream *s, bool by_time, uint64_t limit)
+{
+	s->heap = s->heap_start;
+	s->nr_heap = 0;
+	s->by_time = s->limited = by_time && !s->data->clock.none;
+	s->limit = limit;
+	s->fresh = true;
+	for (size_t i = 0; i < s->nr; i++) {
+		uint64_t time;
+
+		if (pb_cursor_peek(&s->cursors[i], &time))
+			s->heap[s->nr_heap++] = (struct pb_stream_key){ time, &s->cursors[i] };
+	}
+	if (s->by_time)
+		for (size_t i = s->nr_heap / 2; i--;)
+			sift_down(s, i);
+}
+
 static void drop_first(struct pb_stream *s)
 {
 	s->shared |= s->heap[0].cursor->shared;
@@ -110,7 +151,7 @@ static void drop_first(struct pb_stream *s)
 /* If the first cursor's next event is no longer the earliest event, puts another cursor first. */
 static void reorder(struct pb_stream *s)
 {
-	uint64_t limit = s->heap[1].time;
+	uint64_t limit = s->nr_heap > 1 ? s->heap[1].time : UINT64_MAX;
 
 	if (s->nr_heap > 2 && s->heap[2].time < limit)
 		limit = s->heap[2].time;
@@ -125,10 +166,12 @@ static void reorder(struct pb_stream *s)
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev)
 {
 	while (s->nr_heap) {
-		bool merges = s->by_time && s->nr_heap > 1;
+		bool merges = s->by_time && (s->nr_heap > 1 || s->limited);
 
 		if (merges && !s->fresh)
 			reorder(s);
+		if (pb_unlikely(s->limited) && (!s->nr_heap || s->heap[0].time > s->limit))
+			break;
 		/* Open the chunk before its first event is returned. That event may come long after
 		 * the chunk's start, and then another cursor's event may come first. */
 		if (merges && pb_unlikely(!s->heap[0].cursor->in_chunk) &&

@@ -27,6 +27,9 @@ struct pb_stream {
 	struct pb_stream_key { uint64_t time; struct pb_cursor *cursor; } *heap, *heap_start;
 	size_t nr_heap;
 	bool by_time, fresh, shared;	/* fresh: the heap's order is up to date */
+	size_t room;			/* of `cursors` and `heap` */
+	bool limited;			/* with by_time: no event after `limit` is returned */
+	uint64_t limit;
 	struct pb_stream_totals totals;
 };
 
@@ -34,6 +37,10 @@ struct pb_stream {
  * Returns 0 or -ENOMEM. */
 int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const uint32_t *tids,
 		   size_t nr_tids);
+/* Adds a thread to a stream that follows a recording (follow.h). */
+int pb_stream_add(struct pb_stream *s, struct pb_thread *t);
+/* Begins with all cursors again, which may have got chunks. Returns events up to `limit`. */
+void pb_stream_restart(struct pb_stream *s, bool by_time, uint64_t limit);
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev);
 /* Returns the stream's totals. They are complete after pb_stream_next() has returned false. */
 const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s);

@@ -37,7 +37,7 @@ struct record_flight {
 	struct record_threads *threads;
 	pthread_t thread;
 	_Atomic bool stop;
-	const char *_Atomic why;	/* who has asked; NULL: nobody */
+	const char *_Atomic why;	/* the text of record_flight_ask(); NULL: no request */
 	uint32_t seen;			/* how many requests of the ring were served */
 	unsigned taken, number;
 	uint64_t last;			/* when the last snapshot was taken */

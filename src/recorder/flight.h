@@ -12,7 +12,7 @@ struct record_threads;
 
 /* Starts the thread that takes the snapshots. Returns NULL if there is no memory or no thread. */
 struct record_flight *record_flight_start(struct record_server *s, struct record_threads *t);
-/* Asks for a snapshot. `why` says who asks, for the user; it must live on. */
+/* Asks for a snapshot. `why` is a text for the user, and must live on. */
 void record_flight_ask(struct record_flight *f, const char *why);
 /* Takes the snapshot that was asked for last, if there is one, and ends. f may be NULL. */
 void record_flight_stop(struct record_flight *f);

@@ -23,6 +23,7 @@
 
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "reader/open_chunks.h"
 #include "recorder/flight.h"
 #include "recorder/inherited.h"
 #include "recorder/listen.h"
@@ -38,6 +39,7 @@
 #include "recorder/session_dir.h"
 #include "recorder/session_meta.h"
 #include "recorder/settings.h"
+#include "recorder/start_program.h"
 #include "recorder/summary.h"
 #include "recorder/target.h"
 #include "recorder/tasks.h"
@@ -58,9 +60,11 @@ struct run {
 	struct record_server server;
 	struct pb_datadir datadir;
 	struct pb_drain drain;
+	struct pb_open_chunks open;
 	struct record_threads threads;
 	struct record_outcome out;
 	sigset_t old_mask;
+	struct sigaction old_pipe, old_xfsz;
 	int signal_fd;
 	uint64_t next_second;
 	unsigned ticks, seconds;
@@ -95,50 +99,14 @@ static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned n
 	return record_tasks_alive(arg, threads, nr, stop);
 }
 
-/* Runs in the child, so it makes only async-signal-safe calls. */
-static void run_child(const struct run *r, const char *path, char **env, int err_fd,
-		      const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
+static int start_program(struct run *r, const struct record_target *t, char **env)
 {
-	int e;
+	const struct record_start start = {
+		.path = t->path, .argv = r->o->argv, .env = env, .mask = &r->old_mask,
+		.pipe = &r->old_pipe, .xfsz = &r->old_xfsz,
+	};
 
-	sigaction(SIGPIPE, pipe_action, NULL);
-	sigaction(SIGXFSZ, xfsz_action, NULL);
-	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
-	execve(path, r->o->argv, env);
-	e = errno;
-	if (write(err_fd, &e, sizeof(e))) {
-	}
-	_exit(127);
-}
-
-static int start_program(struct run *r, const struct record_target *t, char **env,
-			 const struct sigaction *pipe_action, const struct sigaction *xfsz_action)
-{
-	int fds[2], e = 0;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return record_error("pipe: %s", strerror(errno));
-	pid = fork();
-	if (!pid)
-		run_child(r, t->path, env, fds[1], pipe_action, xfsz_action);
-	close(fds[1]);
-	if (pid < 0) {
-		close(fds[0]);
-		return record_error("fork: %s", strerror(errno));
-	}
-	/* a successful exec closes the pipe's other end, so this read ends before the agent can
-	 * connect */
-	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
-		e = 0;
-	close(fds[0]);
-	if (e) {
-		waitpid(pid, NULL, 0);
-		record_error("%s: %s", t->path, strerror(e));
-		return 126;
-	}
-	r->out.pid = pid;
-	return 0;
+	return record_start_program(&start, &r->out.pid);
 }
 
 /* Brings the agent into a process that runs already. */
@@ -360,7 +328,7 @@ static bool is_over(struct run *r)
 	if (r->o->pid && !r->ready && r->server.ready)
 		on_ready(r);
 	uint64_t now = now_ns();
-	r->leave |= r->server.leave || r->drain.full ||
+	r->leave |= r->server.leave || r->o->leave || r->drain.full ||
 		    (r->o->for_ns && r->ready && now - r->ready >= r->o->for_ns);
 	if (r->leave)
 		record_server_detach(&r->server);
@@ -425,7 +393,7 @@ static void serve(struct run *r)
 		return;
 	}
 	while (!r->stop) {
-		if (r->server.leave) {
+		if (r->server.leave || r->o->leave) {
 			record_read_comm(r->out.pid, r->out.pid, r->out.name);
 			pb_text_clean(r->out.name, '?', 0);
 			serve_attached(r);
@@ -478,11 +446,20 @@ static int start_recording(struct run *r, const struct record_target *t,
 		ret = pb_datadir_clock(&r->datadir);
 	if (!ret)
 		ret = pb_drain_start(&r->drain);
+	if (!ret && (ret = pb_open_chunks_start(&r->open)))
+		pb_drain_finish(&r->drain);
 	if (ret) {
 		pb_datadir_undo(&r->datadir);
 		return record_error("%s: %s", r->o->dir, strerror(-ret));
 	}
 	return 0;
+}
+
+static void finish_drain(struct run *r)
+{
+	pb_open_chunks_stop(&r->open);
+	pb_drain_finish(&r->drain);
+	pb_open_chunks_remove(&r->open);
 }
 
 static int listen_to_agents(struct run *r)
@@ -510,7 +487,7 @@ static int finish(struct run *r)
 
 	record_listen_stop(&r->server);
 	record_flight_stop(r->flight);
-	pb_drain_finish(&r->drain);
+	finish_drain(r);
 	record_threads_poll(&r->threads, &r->server, false);
 	report_limits(r);
 	if (r->o->pid && !r->ready) {
@@ -542,20 +519,20 @@ static void report_left(struct run *r)
 
 static int run(struct run *r, const struct record_target *t, struct record_modules *m, char **env)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, pipe_action, xfsz_action;
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	int ret;
 
 	block_signals(r);
-	sigaction(SIGPIPE, &ignore, &pipe_action);
-	sigaction(SIGXFSZ, &ignore, &xfsz_action);
+	sigaction(SIGPIPE, &ignore, &r->old_pipe);
+	sigaction(SIGXFSZ, &ignore, &r->old_xfsz);
 	ret = start_recording(r, t, m);
 	if (ret)
 		return ret;
 	ret = listen_to_agents(r);
 	if (!ret)
-		ret = r->o->pid ? attach(r) : start_program(r, t, env, &pipe_action, &xfsz_action);
+		ret = r->o->pid ? attach(r) : start_program(r, t, env);
 	if (ret) {
-		pb_drain_finish(&r->drain);
+		finish_drain(r);
 		pb_datadir_undo(&r->datadir);
 		return ret;
 	}
@@ -594,6 +571,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		.datadir = &r->datadir, .max_size = o->max_size,
 		.threads_alive = threads_alive, .arg = ring,
 	};
+	r->open = (struct pb_open_chunks){ &r->drain, o->round, o->round_arg };
 	ret = run(r, t, m, env);
 	record_server_close(&r->server);
 	free(r->drain.discarded);

@@ -29,6 +29,7 @@ struct record_set {
 };
 
 struct bpf_attach;
+struct pb_open_chunks;
 struct record_hook;
 struct record_mark;
 
@@ -77,6 +78,12 @@ struct record_options {
 	void (*let_go)(pid_t pid, const char *agent, const char *session);
 	bool attach_only;		/* there must be a pid: no program is started */
 	bool children;			/* with pid: record its children, too */
+	/* Called again and again while the recording runs, by a thread of its own, after what the
+	 * threads have recorded is in the data directory (reader/open_chunks.h). Or NULL. */
+	void (*round)(void *arg, const struct pb_open_chunks *o);
+	void *round_arg;
+	_Atomic bool leave;		/* `round` sets it to end the recording: the processes run
+					 * on */
 	bool temporary;			/* the data is removed at the end */
 	/* Called when the process is traced: its name, the number of functions that can be traced,
 	 * and how long the attach took. */

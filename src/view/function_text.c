@@ -55,7 +55,7 @@ static void print_line(const struct pb_view *v, const struct pb_event *ev)
 	pb_out_char(o, '\n');
 }
 
-static void print_event(const struct pb_view *v, const struct pb_event *ev)
+void pb_function_text_event(const struct pb_view *v, const struct pb_event *ev)
 {
 	bool visible = pb_select(v, ev) & PB_SEL_VISIBLE;
 
@@ -106,7 +106,7 @@ int pb_view_function_text(const struct pb_view *v)
 		return ret;
 	print_header(v, entries, entries + lost);
 	while (!v->out->error && pb_stream_next(&s, &ev))
-		print_event(v, &ev);
+		pb_function_text_event(v, &ev);
 	if (!v->out->error)
 		pb_view_losses(v, pb_stream_totals(&s), "# ");
 	pb_stream_close(&s);

@@ -24,7 +24,9 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "view/select.h"
@@ -39,7 +41,7 @@
 #define V_OPENED	2u	/* the line of the call's entry is never printed, because the call's
 				 * beginning isn't in the data */
 
-struct printer {
+struct pb_graph_text {
 	const struct pb_view *v;
 	struct pb_out *o;
 	const struct pb_clock *clock;
@@ -49,7 +51,7 @@ struct printer {
 	const struct pb_thread *last_thread;
 };
 
-static void print_proc(struct printer *p, const struct pb_thread *t, uint32_t tid)
+static void print_proc(struct pb_graph_text *p, const struct pb_thread *t, uint32_t tid)
 {
 	char text[64];
 	int len, spaces;
@@ -61,7 +63,7 @@ static void print_proc(struct printer *p, const struct pb_thread *t, uint32_t ti
 	pb_out_spaces(p->o, (size_t)(spaces - spaces / 2));
 }
 
-static void print_tid(struct printer *p, uint32_t tid)
+static void print_tid(struct pb_graph_text *p, uint32_t tid)
 {
 	pb_out_char(p->o, ' ');
 	pb_out_u64(p->o, tid, p->tid_width, ' ');
@@ -69,7 +71,7 @@ static void print_tid(struct printer *p, uint32_t tid)
 }
 
 /* Prints the separator if the thread has changed. */
-static void print_switch(struct printer *p, const struct pb_event *ev)
+static void print_switch(struct pb_graph_text *p, const struct pb_event *ev)
 {
 	static const char rule[] = " ------------------------------------------\n";
 
@@ -89,7 +91,7 @@ static void print_switch(struct printer *p, const struct pb_event *ev)
 	p->last_tid = ev->tid;
 }
 
-static void print_prologue(struct printer *p, const struct pb_event *ev, uint64_t time)
+static void print_prologue(struct pb_graph_text *p, const struct pb_event *ev, uint64_t time)
 {
 	print_switch(p, ev);
 	if (p->flags & PB_FG_ABSTIME) {
@@ -121,7 +123,7 @@ static char overhead_mark(uint64_t ns)
 	return ' ';
 }
 
-static void print_mark(struct printer *p, char mark)
+static void print_mark(struct pb_graph_text *p, char mark)
 {
 	bool colour = p->o->colour && mark != ' ';
 
@@ -133,7 +135,7 @@ static void print_mark(struct printer *p, char mark)
 	pb_out_char(p->o, ' ');
 }
 
-static void print_no_duration(struct printer *p)
+static void print_no_duration(struct pb_graph_text *p)
 {
 	if (p->flags & PB_FG_DURATION)
 		pb_out_str(p->o, "              |  ");
@@ -141,7 +143,7 @@ static void print_no_duration(struct printer *p)
 
 /* Prints microseconds with up to three decimals. If the number would have more than seven digits,
  * prints fewer decimals. */
-static void print_duration(struct printer *p, uint64_t ns)
+static void print_duration(struct pb_graph_text *p, uint64_t ns)
 {
 	uint64_t us = ns / 1000, nsecs = ns % 1000;
 	unsigned len = 1, decimals;
@@ -184,8 +186,8 @@ static const char *parentheses(const char *name)
 	       !strncmp(last, ") [clone", 8) ? "" : "()";
 }
 
-static const char *print_name(struct printer *p, uint32_t depth, const char *before, size_t image,
-		       uint32_t site)
+static const char *print_name(struct pb_graph_text *p, uint32_t depth, const char *before,
+			      size_t image, uint32_t site)
 {
 	const char *name = pb_symbols_site(p->v->data->symbols, image, site).name;
 
@@ -195,24 +197,24 @@ static const char *print_name(struct printer *p, uint32_t depth, const char *bef
 	return name;
 }
 
-static uint64_t duration_of(struct printer *p, const struct pb_event *ev)
+static uint64_t duration_of(struct pb_graph_text *p, const struct pb_event *ev)
 {
 	uint64_t start = pb_clock_ns(p->clock, ev->start), end = pb_clock_ns(p->clock, ev->time);
 
 	return end > start ? end - start : 0;
 }
 
-static const char tail[] = "ended in a tail call";
+static const char tail[] = "ended in a tail call", late[] = "shown late";
 
 /* Returns the comment on a call that has a duration, or NULL. */
 static const char *note_on(const struct pb_event *ev)
 {
-	return ev->flags & PB_EV_TAIL ? tail : NULL;
+	return ev->flags & PB_EV_TAIL ? tail : ev->flags & PB_EV_LATE ? late : NULL;
 }
 
 /* Prints "func();". If `comment` is NULL, also prints the call's duration. Otherwise prints no
  * duration, and puts `comment` at the end of the line. */
-static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t depth,
+static void print_leaf(struct pb_graph_text *p, const struct pb_event *ev, uint32_t depth,
 		       const char *comment)
 {
 	print_prologue(p, ev, ev->start ? ev->start : ev->time);
@@ -233,18 +235,24 @@ static void print_leaf(struct printer *p, const struct pb_event *ev, uint32_t de
 	pb_out_char(p->o, '\n');
 }
 
-static void print_entry(struct printer *p, const struct pb_event *ev, struct pb_open_call *call,
-			uint32_t depth)
+static void print_entry(struct pb_graph_text *p, const struct pb_event *ev,
+			struct pb_open_call *call, uint32_t depth)
 {
 	print_prologue(p, ev, call->start);
 	print_no_duration(p);
 	depth += ev->stack->shift;
 	pb_out_str(p->o, parentheses(print_name(p, depth, "", ev->image, call->site)));
-	pb_out_str(p->o, " {\n");
+	pb_out_str(p->o, " {");
+	if (ev->flags & PB_EV_LATE) {
+		pb_out_str(p->o, " /* ");
+		pb_out_str(p->o, late);
+		pb_out_str(p->o, " */");
+	}
+	pb_out_char(p->o, '\n');
 	call->view |= V_SHOWN;
 }
 
-static void print_end(struct printer *p, const struct pb_event *ev, uint32_t depth,
+static void print_end(struct pb_graph_text *p, const struct pb_event *ev, uint32_t depth,
 		      const char *comment)
 {
 	bool shown = ev->call && ev->call->view & V_SHOWN;
@@ -273,7 +281,7 @@ static void print_end(struct printer *p, const struct pb_event *ev, uint32_t dep
 
 /* Prints a call that ran on another stack. The call's end was noticed on the event's stack. The
  * call is not a callee of the calls that are open on the event's stack. */
-static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32_t depth,
+static void print_elsewhere(struct pb_graph_text *p, const struct pb_event *ev, uint32_t depth,
 			    const char *comment)
 {
 	print_prologue(p, ev, ev->time);
@@ -286,7 +294,7 @@ static void print_elsewhere(struct printer *p, const struct pb_event *ev, uint32
 
 /* Prints the waiting entries whose calls have lasted long enough. A call has lasted longer than its
  * callees. So the search ends at the first call that is still too short. */
-static void flush_waiting(struct printer *p, const struct pb_event *ev)
+static void flush_waiting(struct pb_graph_text *p, const struct pb_event *ev)
 {
 	struct pb_call_stack *s = ev->stack;
 	uint32_t end = s->depth - (ev->kind == PB_EV_ENTRY && ev->call ? 1 : 0);
@@ -304,7 +312,7 @@ static void flush_waiting(struct printer *p, const struct pb_event *ev)
 	}
 }
 
-static void on_begin(struct printer *p, const struct pb_event *ev, uint32_t select)
+static void on_begin(struct pb_graph_text *p, const struct pb_event *ev, uint32_t select)
 {
 	if (!ev->call || ev->kind == PB_EV_OPEN || p->v->min_ns)
 		return;
@@ -312,7 +320,7 @@ static void on_begin(struct printer *p, const struct pb_event *ev, uint32_t sele
 		print_entry(p, ev, ev->call, pb_select_depth(select));
 }
 
-static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select)
+static void on_end(struct pb_graph_text *p, const struct pb_event *ev, uint32_t select)
 {
 	const char *comment = ev->kind == PB_EV_EXIT ? NULL :
 		ev->flags & PB_EV_GAP ? "return lost" : "no return seen";
@@ -343,7 +351,7 @@ static void on_end(struct printer *p, const struct pb_event *ev, uint32_t select
 	print_end(p, ev, depth, comment);
 }
 
-static void on_leaf(struct printer *p, const struct pb_event *ev, uint32_t select,
+static void on_leaf(struct pb_graph_text *p, const struct pb_event *ev, uint32_t select,
 		    const char *comment)
 {
 	if (!(select & PB_SEL_VISIBLE) || !pb_view_in_range(p->v, ev->start) ||
@@ -352,7 +360,7 @@ static void on_leaf(struct printer *p, const struct pb_event *ev, uint32_t selec
 	print_leaf(p, ev, pb_select_depth(select), comment);
 }
 
-static void on_lost(struct printer *p, const struct pb_event *ev)
+static void on_lost(struct pb_graph_text *p, const struct pb_event *ev)
 {
 	if (!pb_view_in_range(p->v, ev->time))
 		return;
@@ -363,7 +371,7 @@ static void on_lost(struct printer *p, const struct pb_event *ev)
 			   (unsigned long long)ev->value);
 }
 
-static void print_event(struct printer *p, const struct pb_event *ev)
+static void print_event(struct pb_graph_text *p, const struct pb_event *ev)
 {
 	uint32_t select = pb_select(p->v, ev);
 
@@ -396,7 +404,7 @@ static void print_event(struct printer *p, const struct pb_event *ev)
 	}
 }
 
-static void print_header(struct printer *p)
+static void print_header(struct pb_graph_text *p)
 {
 	unsigned pad = p->tid_width + 3 > 4 ? p->tid_width + 3 - 4 : 0;
 	struct pb_out *o = p->o;
@@ -458,9 +466,10 @@ const char *pb_fg_name(size_t i)
 	return options[i].name + (options[i].flag & PB_FG_DEFAULT ? 0 : 2);
 }
 
-static unsigned tid_width(const struct pb_data *d)
+/* `known`: a number that has as many digits as the threads' numbers may have. */
+static unsigned tid_width(const struct pb_data *d, uint32_t known)
 {
-	uint32_t highest = 0;
+	uint32_t highest = known;
 	unsigned width = 1;
 
 	for (size_t i = 0; i < d->nr_threads; i++)
@@ -471,21 +480,53 @@ static unsigned tid_width(const struct pb_data *d)
 	return width;
 }
 
+static void init(struct pb_graph_text *p, const struct pb_view *v, unsigned flags,
+		 uint32_t tid)
+{
+	*p = (struct pb_graph_text){
+		.v = v, .o = v->out, .clock = &v->data->clock, .flags = flags,
+		.tid_width = tid_width(v->data, tid),
+	};
+	if (p->clock->none)
+		p->flags &= ~(unsigned)(PB_FG_ABSTIME);
+	print_header(p);
+}
+
+struct pb_graph_text *pb_graph_text_new(const struct pb_view *v, unsigned flags)
+{
+	struct pb_graph_text *p = malloc(sizeof(*p));
+
+	if (p)
+		init(p, v, flags, (uint32_t)getpid());	/* threads aren't known yet */
+	return p;
+}
+
+void pb_graph_text_event(struct pb_graph_text *p, const struct pb_event *ev, bool show)
+{
+	if (show) {
+		print_event(p, ev);
+		return;
+	}
+	pb_select(p->v, ev);
+	if (ev->kind == PB_EV_OPEN && ev->call)
+		ev->call->view = V_OPENED;
+}
+
+bool pb_graph_text_has(const struct pb_open_call *call)
+{
+	return call->view & V_SHOWN;
+}
+
 int pb_view_graph_text(const struct pb_view *v, unsigned flags)
 {
-	struct printer p = {
-		.v = v, .o = v->out, .clock = &v->data->clock, .flags = flags,
-		.tid_width = tid_width(v->data),
-	};
+	struct pb_graph_text p;
 	struct pb_stream s;
 	struct pb_event ev;
 	int ret = pb_stream_open(&s, v->data, true, v->tids, v->nr_tids);
 
 	if (ret)
 		return ret;
-	if (p.clock->none)
-		p.flags &= ~(unsigned)(PB_FG_ABSTIME);
-	print_header(&p);
+	init(&p, v, flags, 0);
 	while (!v->out->error && pb_stream_next(&s, &ev))
 		print_event(&p, &ev);
 	if (!v->out->error) {

@@ -172,6 +172,15 @@ void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill)
 	pb_out_mem(o, digits + sizeof(digits) - n, n);
 }
 
+void pb_out_commas(struct pb_out *o, uint64_t value)
+{
+	if (value >= 1000) {
+		pb_out_commas(o, value / 1000);
+		pb_out_char(o, ',');
+	}
+	pb_out_u64(o, value % 1000, value >= 1000 ? 3 : 0, '0');
+}
+
 void pb_out_spaces(struct pb_out *o, size_t nr)
 {
 	static const char spaces[64] =

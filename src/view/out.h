@@ -48,6 +48,8 @@ void pb_out_flush(struct pb_out *o);
 void pb_out_mem(struct pb_out *o, const char *s, size_t len);
 /* Writes a number. If it has fewer digits than `width`, writes `fill` characters before it. */
 void pb_out_u64(struct pb_out *o, uint64_t value, unsigned width, char fill);
+/* Writes a number with a comma before each three digits. */
+void pb_out_commas(struct pb_out *o, uint64_t value);
 void pb_out_spaces(struct pb_out *o, size_t nr);
 void pb_out_fmt(struct pb_out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes a quoted and escaped string; bytes that aren't UTF-8 become U+FFFD. */

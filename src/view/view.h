@@ -51,6 +51,14 @@ bool pb_fg_set(unsigned *flags, const char *name);
 const char *pb_fg_name(size_t i);
 
 int pb_view_graph_text(const struct pb_view *v, unsigned flags);
+/* The same text, for a caller that has the events itself. The caller may leave events out of the
+ * text; `show` is false for them. */
+struct pb_graph_text;
+struct pb_graph_text *pb_graph_text_new(const struct pb_view *v, unsigned flags);
+void pb_graph_text_event(struct pb_graph_text *p, const struct pb_event *ev, bool show);
+/* True if a line of the call has been printed. */
+bool pb_graph_text_has(const struct pb_open_call *call);
+void pb_function_text_event(const struct pb_view *v, const struct pb_event *ev);
 int pb_view_function_text(const struct pb_view *v);
 int pb_view_chrome(const struct pb_view *v);
 int pb_view_raw(const struct pb_view *v);

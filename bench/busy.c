@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A process whose threads make calls all the time. Each call computes for about a microsecond.
+ *
+ *   busy THREADS SECONDS
+ *
+ * Prints how many calls all threads made in a second, as JSON.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MAX_THREADS 256
+
+static volatile int stop;
+
+struct worker {
+	pthread_t thread;
+	unsigned long calls;
+	char pad[128];		/* the threads' counts are in different cache lines */
+};
+
+__attribute__((noinline)) unsigned long work(unsigned long x)
+{
+	for (int i = 0; i < 700; i++)
+		x = x * 6364136223846793005ul + 1442695040888963407ul;
+	return x;
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+	volatile unsigned long x = 1;
+
+	while (!stop) {
+		x = work(x);
+		w->calls++;
+	}
+	return NULL;
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker w[MAX_THREADS];
+	int nr = argc > 1 ? atoi(argv[1]) : 16;
+	double seconds = argc > 2 ? atof(argv[2]) : 1, begin;
+	unsigned long calls = 0;
+	struct timespec ts = { .tv_sec = (time_t)seconds };
+
+	if (nr < 1 || nr > MAX_THREADS)
+		return 1;
+	begin = now();
+	for (int i = 0; i < nr; i++)
+		pthread_create(&w[i].thread, NULL, run, &w[i]);
+	nanosleep(&ts, NULL);
+	stop = 1;
+	for (int i = 0; i < nr; i++) {
+		pthread_join(w[i].thread, NULL);
+		calls += w[i].calls;
+	}
+	printf("{\"rate\": %.0f}\n", (double)calls / (now() - begin));
+	return 0;
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Follows a recording (follow.h): finds the new chunks of each thread, and decides up to which time
+ * all threads are known. */
+#include "reader/follow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/record.h"
+#include "base/base.h"
+#include "reader/drain.h"
+#include "reader/open_chunks.h"
+#include "reader/site_names.h"
+
+#define WAIT_ROUNDS	10	/* if a chunk doesn't appear for so many rounds, it is missing */
+#define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate, and short
+					 * enough to be multiplied by ten seconds */
+#define KEEP_REFS	1024	/* used references are dropped if there are more of them */
+
+struct follower {
+	struct pb_thread *thread;
+	struct pb_chunk_ref *refs;	/* chunks in the order of `seq`. The cursor may read the
+					 * first nr_refs of them */
+	size_t nr, room;
+	bool dead;			/* the drain took the thread's chunk because it is dead */
+	unsigned waited;		/* rounds in which the next chunk was missing */
+	uint64_t round;			/* the last round that found an open chunk */
+	struct pb_open_chunk open;	/* the newest open chunk in that round */
+};
+
+struct pb_follow {
+	struct pb_data *data;
+	struct pb_stream stream;
+	struct follower *followers;	/* parallel to stream.cursors */
+	size_t room;
+	struct { uint32_t serial; size_t index; } *by_serial;
+	uint64_t delay_ticks, delay_ns;
+	uint64_t scanned;		/* bytes of `chunks` whose headers were read */
+	off_t meta_size;
+	uint64_t round;
+	bool ended;			/* the recording has ended */
+	uint64_t latest, before;	/* the latest time of an event, now and at the round's
+					 * beginning */
+	bool modules;
+};
+
+/* --- meta ------------------------------------------------------------------ */
+
+/* Takes what threads are called and what they lost from meta, which has it at the end. */
+static void update_threads(struct pb_follow *f)
+{
+	for (size_t i = 0; i < f->stream.nr; i++) {
+		struct pb_thread *t = f->followers[i].thread;
+		const struct pb_thread *m = pb_data_thread(f->data, t->serial);
+
+		if (!m)
+			continue;
+		t->lost = m->lost > t->lost ? m->lost : t->lost;
+		t->no_return = m->no_return;
+		t->missed = m->missed;
+		if (*m->comm)
+			memcpy(t->comm, m->comm, sizeof(t->comm));
+	}
+}
+
+#define SWAP(a, b) do { __typeof__(a) swap_ = (a); (a) = (b); (b) = swap_; } while (0)
+
+/* Loads meta into a second structure, and exchanges what meta determines. */
+static int load_meta(struct pb_follow *f)
+{
+	struct pb_data *d = f->data, *n = calloc(1, sizeof(*n));
+	bool modules;
+	char err[256];
+	int ret = -ENOMEM;
+
+	if (!n)
+		return ret;
+	n->dir_fd = dup(d->dir_fd);
+	n->chunks_fd = n->open_fd = -1;
+	n->dir = strdup(d->dir);
+	if (n->dir && n->dir_fd >= 0)
+		ret = pb_data_load_meta(n, err, sizeof(err));
+	modules = !ret && n->nr_maps != d->nr_maps;
+	if (!ret) {
+		SWAP(d->threads, n->threads);
+		SWAP(d->nr_threads, n->nr_threads);
+		SWAP(d->images, n->images);
+		SWAP(d->nr_images, n->nr_images);
+		SWAP(d->maps, n->maps);
+		SWAP(d->nr_maps, n->nr_maps);
+		SWAP(d->exits, n->exits);
+		SWAP(d->nr_exits, n->nr_exits);
+		SWAP(d->clock, n->clock);
+		SWAP(d->session, n->session);
+		SWAP(d->notes, n->notes);
+		SWAP(d->nr_notes, n->nr_notes);
+		d->ready = n->ready;
+		d->end = n->end;
+		d->ended = n->ended;
+		update_threads(f);
+	}
+	if (modules) {
+		enum pb_demangle how = pb_symbols_style(d->symbols);
+
+		n->symbols = d->symbols;
+		d->symbols = pb_symbols_new(d);
+		if (d->symbols)
+			pb_symbols_demangle(d->symbols, how);
+		else
+			SWAP(d->symbols, n->symbols);
+		f->modules = true;
+	}
+	pb_data_close(n);
+	return ret;
+}
+
+static int update_meta(struct pb_follow *f)
+{
+	struct stat st;
+	uint64_t span;
+	int ret;
+
+	if (fstatat(f->data->dir_fd, "meta", &st, 0))
+		return -errno;
+	if (st.st_size == f->meta_size)
+		return 0;
+	ret = load_meta(f);
+	if (!ret)
+		f->meta_size = st.st_size;
+	span = ret ? 0 : pb_clock_span(&f->data->clock, SPAN_TICKS);
+	if (span)
+		f->delay_ticks = f->delay_ns * SPAN_TICKS / span;
+	return ret;
+}
+
+/* --- threads and their chunks ---------------------------------------------- */
+
+static int new_thread(struct pb_follow *f, const struct pb_chunk *h, size_t at)
+{
+	size_t nr = f->stream.nr;
+	struct pb_thread *t = calloc(1, sizeof(*t));
+
+	if (nr == f->room && t) {
+		size_t room = nr ? 2 * nr : 16;
+		void *followers = realloc(f->followers, room * sizeof(*f->followers));
+
+		f->followers = followers ? followers : f->followers;
+		void *by_serial = realloc(f->by_serial, room * sizeof(*f->by_serial));
+
+		f->by_serial = by_serial ? by_serial : f->by_serial;
+		f->room = followers && by_serial ? room : f->room;
+	}
+	if (!t || nr == f->room)
+		goto nomem;
+	*t = (struct pb_thread){ .serial = h->serial, .pid = h->pid, .tid = h->tid,
+				 .start = h->start };
+	pb_thread_name_after(t, &f->data->images[pb_data_image(f->data, h->image)]);
+	if (pb_stream_add(&f->stream, t))
+		goto nomem;
+	f->followers[nr] = (struct follower){ .thread = t };
+	memmove(f->by_serial + at + 1, f->by_serial + at, (nr - at) * sizeof(*f->by_serial));
+	f->by_serial[at].serial = h->serial;
+	f->by_serial[at].index = nr;
+	return 0;
+nomem:
+	free(t);
+	return -ENOMEM;
+}
+
+static size_t place_of(const struct pb_follow *f, uint32_t serial)
+{
+	return pb_bisect(i, 0, f->stream.nr, f->by_serial[i].serial < serial);
+}
+
+ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial)
+{
+	size_t at = place_of(f, serial);
+
+	return at < f->stream.nr && f->by_serial[at].serial == serial ?
+	       (ssize_t)f->by_serial[at].index : -1;
+}
+
+bool pb_follow_is_dead(const struct pb_follow *f, size_t n)
+{
+	return f->followers[n].dead;
+}
+
+/* Returns the index of the chunk's thread, or -ENOMEM. */
+static ssize_t find_thread(struct pb_follow *f, const struct pb_chunk *h)
+{
+	ssize_t index = pb_follow_index(f, h->serial);
+
+	if (index >= 0)
+		return index;
+	return new_thread(f, h, place_of(f, h->serial)) ? -ENOMEM : (ssize_t)f->stream.nr - 1;
+}
+
+/* Forgets chunks that the cursor has read. */
+static void drop_refs(struct follower *w, struct pb_cursor *c)
+{
+	size_t used = c->next_chunk ? c->next_chunk - 1 : 0;
+
+	if (used < KEEP_REFS)
+		return;
+	memmove(w->refs, w->refs + used, (w->nr - used) * sizeof(*w->refs));
+	w->nr -= used;
+	c->nr_refs -= used;
+	c->next_chunk -= used;
+}
+
+/* Adds a chunk, or replaces an older copy of it. */
+static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chunk_ref ref)
+{
+	ssize_t index = find_thread(f, h);
+	bool open = ref.offset & PB_CHUNK_REF_OPEN;
+
+	if (index < 0)
+		return (int)index;
+	struct follower *w = &f->followers[index];
+	struct pb_cursor *c = &f->stream.cursors[index];
+	size_t at;
+
+	drop_refs(w, c);
+	at = pb_bisect(i, 0, w->nr, w->refs[i].seq < ref.seq);
+	if (at < w->nr && w->refs[at].seq == ref.seq) {
+		bool current = at + 1 == c->next_chunk && c->in_chunk;
+
+		if (!(w->refs[at].offset & PB_CHUNK_REF_OPEN) ||
+		    (open && ref.used < w->refs[at].used))
+			return 0;
+		w->refs[at] = ref;
+		w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
+		if (current)
+			pb_cursor_extend(c, &ref, open);
+		return 0;
+	}
+	if (at < c->nr_refs)
+		return 0;	/* too late: the chunk was taken for missing */
+	if (w->nr == w->room) {
+		size_t room = w->room ? 2 * w->room : 4;
+		struct pb_chunk_ref *refs = realloc(w->refs, room * sizeof(*refs));
+
+		if (!refs)
+			return -ENOMEM;
+		w->refs = refs;
+		w->room = room;
+	}
+	memmove(w->refs + at + 1, w->refs + at, (w->nr - at) * sizeof(ref));
+	w->refs[at] = ref;
+	w->nr++;
+	w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
+	c->refs = w->refs;
+	return 0;
+}
+
+static int scan_chunks(struct pb_follow *f, uint64_t size)
+{
+	struct pb_data *d = f->data;
+	struct pb_chunk h;
+	int ret = 0;
+
+	while (!ret && size - f->scanned >= sizeof(h)) {
+		if (pread(d->chunks_fd, &h, sizeof(h), (off_t)f->scanned) != sizeof(h) ||
+		    !pb_chunk_header_ok(&h) || h.used > size - f->scanned - sizeof(h))
+			break;
+		if (!h.buffer)
+			ret = add_ref(f, &h, (struct pb_chunk_ref){
+				.offset = f->scanned, .seq = h.seq, .start = h.start,
+				.serial = h.serial, .used = h.used });
+		f->scanned += sizeof(h) + h.used;
+		f->stream.totals.bytes += sizeof(h) + h.used;
+	}
+	return ret;
+}
+
+static int scan_open(struct pb_follow *f, const struct pb_open_chunks *o)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < o->nr_slots; i++) {
+		const struct pb_open_chunk *s = &o->slots[i];
+		ssize_t index;
+
+		if (!s->head.serial || s->head.buffer)
+			continue;
+		index = find_thread(f, &s->head);
+		if (index < 0)
+			return (int)index;
+		struct follower *w = &f->followers[index];
+
+		if (w->round != f->round || w->open.head.seq <= s->head.seq)
+			w->open = *s;
+		w->round = f->round;
+		/* the list at a chunk's start may name a call whose ENTRY comes next: don't begin
+		 * to read before it is there */
+		if (s->head.used > s->listed)
+			ret = add_ref(f, &s->head, pb_open_chunk_ref(&s->head, i));
+	}
+	return ret;
+}
+
+/* Lets the cursor read the chunks that follow each other without a gap. */
+static void admit(struct pb_follow *f, size_t index, bool ended)
+{
+	struct follower *w = &f->followers[index];
+	struct pb_cursor *c = &f->stream.cursors[index];
+
+	for (; c->nr_refs < w->nr; c->nr_refs++) {
+		const struct pb_chunk_ref *prev = c->nr_refs ? &w->refs[c->nr_refs - 1] : NULL;
+		bool missing = w->refs[c->nr_refs].seq != (prev ? prev->seq + 1 : 0);
+		bool unfinished = prev && prev->offset & PB_CHUNK_REF_OPEN;
+
+		if ((missing || unfinished) && !ended && w->waited++ < WAIT_ROUNDS)
+			return;
+		f->data->whole &= !missing;
+		if (unfinished && c->next_chunk == c->nr_refs)
+			c->growing = false;
+		w->waited = 0;
+	}
+	if (ended)
+		c->more = c->growing = false;
+}
+
+/* --- the horizon ----------------------------------------------------------- */
+
+bool pb_follow_leaf(const struct pb_follow *f, size_t n, uint32_t *site, uint64_t *start)
+{
+	const struct follower *w = &f->followers[n];
+
+	if (w->round != f->round || !pb_open_chunk_leaf(&w->open))
+		return false;
+	*site = w->open.head.leaf_site;
+	*start = w->open.head.leaf_start;
+	return true;
+}
+
+/* Returns the time up to which the thread's events are known. */
+static uint64_t known_until(const struct pb_follow *f, size_t n, uint64_t now)
+{
+	const struct follower *w = &f->followers[n];
+	const struct pb_cursor *c = &f->stream.cursors[n];
+	uint64_t last = w->nr ? w->refs[w->nr - 1].start : 0;
+	bool is_current = w->round == f->round;
+
+	last = c->last > last ? c->last : last;
+	if (c->nr_refs < w->nr || (is_current && w->open.incomplete) || (!is_current && c->growing))
+		return last < now ? last : now;
+	if (is_current && pb_open_chunk_leaf(&w->open) && w->open.head.leaf_start < now)
+		return w->open.head.leaf_start;
+	return now;
+}
+
+static uint64_t horizon(const struct pb_follow *f, uint64_t now)
+{
+	uint64_t at = now;
+
+	for (size_t i = 0; i < f->stream.nr; i++) {
+		uint64_t known = known_until(f, i, now);
+
+		at = known < at ? known : at;
+	}
+	return now - at > f->delay_ticks ? now - f->delay_ticks : at;
+}
+
+/* --- rounds ---------------------------------------------------------------- */
+
+int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool by_time)
+{
+	struct stat st;
+	uint64_t size;
+	int ret;
+
+	f->round++;
+	f->ended = !o;
+	f->modules = false;
+	f->before = f->latest;
+	if (!o && fstat(f->data->chunks_fd, &st))
+		return -errno;
+	size = o ? o->drain->bytes : (uint64_t)st.st_size;
+	ret = update_meta(f);
+	if (!ret)
+		ret = scan_chunks(f, size);
+	if (!ret && o)
+		ret = scan_open(f, o);
+	for (size_t i = 0; !ret && i < f->stream.nr; i++)
+		admit(f, i, !o);
+	if (!ret)
+		pb_stream_restart(&f->stream, by_time, o ? horizon(f, o->clock) : UINT64_MAX);
+	return ret;
+}
+
+bool pb_follow_next(struct pb_follow *f, struct pb_event *ev)
+{
+	uint64_t key;
+
+	if (!pb_stream_next(&f->stream, ev))
+		return false;
+	key = ev->kind == PB_EV_LEAF ? ev->start : ev->time;
+	if (key < f->before)
+		ev->flags |= PB_EV_LATE;
+	if (key > f->latest)
+		f->latest = key;
+	return true;
+}
+
+bool pb_follow_modules(const struct pb_follow *f)
+{
+	return f->modules;
+}
+
+uint64_t pb_follow_done(const struct pb_follow *f)
+{
+	uint64_t done = f->scanned;
+
+	for (size_t i = 0; i < f->stream.nr; i++) {
+		const struct follower *w = &f->followers[i];
+		const struct pb_cursor *c = &f->stream.cursors[i];
+
+		/* the chunk that is being read, and all later ones */
+		for (size_t n = c->next_chunk ? c->next_chunk - 1 : 0; n < w->nr; n++)
+			if (w->refs[n].offset < done)
+				done = w->refs[n].offset;
+	}
+	return done;
+}
+
+struct pb_data *pb_follow_data(struct pb_follow *f)
+{
+	return f->data;
+}
+
+struct pb_stream *pb_follow_stream(struct pb_follow *f)
+{
+	return &f->stream;
+}
+
+struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t delay_ns,
+				 char *err, size_t errlen)
+{
+	struct pb_follow *f = calloc(1, sizeof(*f));
+
+	snprintf(err, errlen, "%s: out of memory", dir);
+	if (!f)
+		return NULL;
+	f->delay_ns = delay_ns;
+	f->scanned = sizeof(struct pb_data_header);
+	f->data = pb_data_open(dir, 0, err, errlen);
+	f->stream.stacks = pb_stacks_new();
+	if (!f->data || !f->stream.stacks) {
+		pb_follow_close(f);
+		return NULL;
+	}
+	/* what pb_data_open() has found so far is found again by the rounds */
+	f->data->nr_chunks = f->data->nr_threads = 0;
+	f->data->whole = true;
+	f->stream.data = f->data;
+	pb_symbols_demangle(f->data->symbols, how);
+	return f;
+}
+
+void pb_follow_close(struct pb_follow *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->stream.nr; i++) {
+		free(f->followers[i].thread);
+		free(f->followers[i].refs);
+	}
+	pb_stream_close(&f->stream);
+	pb_data_close(f->data);
+	free(f->followers);
+	free(f->by_serial);
+	free(f);
+}

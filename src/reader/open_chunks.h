@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Copies the open chunks of a ring to the file `open` of the data directory while their threads
+ * write to them. The drain writes a chunk only when it is full. A thread that makes one call in a
+ * second fills a chunk in half an hour. With the copies, its calls reach the file within a period,
+ * and remain if the recorder is killed.
+ *
+ * A copy is a prefix of the chunk: it ends before the first record that isn't complete. A record
+ * exists when its first word isn't zero, and this word is written last (doc/design/ring.md). So the
+ * words up to there never change again, and a later copy only adds words.
+ *
+ * The ring is only read, and threads aren't disturbed. The memory of a chunk may become another
+ * chunk during the copy. So serial, seq and state are compared before and after.
+ *
+ * The file has a header, then slots of PB_CHUNK_SIZE bytes. A slot whose chunk has been written to
+ * `chunks` is used again. Until then it has an old copy, which harms no reader: of two chunks with
+ * one serial and seq, the larger is used. At the end of a recording, the file is removed.
+ *
+ * Nothing is copied in overwrite mode, in which full chunks stay in the ring until the end.
+ *
+ * Context: the observer; a thread of its own.
+ */
+#ifndef PB_READER_OPEN_CHUNKS_H
+#define PB_READER_OPEN_CHUNKS_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "abi/record.h"
+#include "abi/ring.h"
+#include "reader/data.h"
+
+struct pb_drain;
+
+/* The copy of an open chunk. */
+struct pb_open_chunk {
+	struct pb_chunk head;	/* as in the file; serial 0: the slot is free */
+	uint32_t listed;	/* bytes of the list at the chunk's start */
+	uint32_t chunk;		/* index in the ring */
+	uint64_t last, latest;	/* the times of the last record that was copied, and of the
+				 * latest */
+	bool incomplete;	/* a record after the copied words wasn't complete */
+};
+
+struct pb_open_chunks {
+	/* The caller sets these before pb_open_chunks_start(). */
+	struct pb_drain *drain;
+	/* Called by the thread after each round, or NULL. Until it returns, no slot changes. With
+	 * it, there are ten rounds in a second, otherwise two. */
+	void (*round)(void *arg, const struct pb_open_chunks *o);
+	void *arg;
+
+	uint64_t clock;			/* TSC before the last round: records that were written
+					 * before it are in `open` or in `chunks`, except those
+					 * after an incomplete record */
+	struct pb_open_chunk *slots;
+	uint32_t nr_slots;
+	uint64_t rounds;
+
+	/* private */
+	int fd;
+	uint32_t *slot_of;		/* [nr_chunks] 1 + the slot, or 0 */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool running, stop;
+};
+
+/* Returns where the file has the slot. */
+static inline struct pb_chunk_ref pb_open_chunk_ref(const struct pb_chunk *head, uint32_t slot)
+{
+	return (struct pb_chunk_ref){
+		.offset = (slot + 1ull) * PB_CHUNK_SIZE | PB_CHUNK_REF_OPEN,
+		.seq = head->seq, .start = head->start, .serial = head->serial, .used = head->used,
+	};
+}
+
+/* True if the header's open leaf still runs. */
+static inline bool pb_open_chunk_leaf(const struct pb_open_chunk *s)
+{
+	return s->head.leaf_start > s->latest && s->head.leaf_site &&
+	       s->head.leaf_site <= PB_SITE_MASK;
+}
+
+/* Makes the file and starts the thread. Returns 0 or -errno. In overwrite mode, nothing starts. */
+int pb_open_chunks_start(struct pb_open_chunks *o);
+/* Ends the thread. Must be called before the drain ends. */
+void pb_open_chunks_stop(struct pb_open_chunks *o);
+/* Removes the file, when all data is in `chunks`. */
+void pb_open_chunks_remove(struct pb_open_chunks *o);
+#endif

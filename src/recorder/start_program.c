@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Forks and executes. The child reports a failed exec through a pipe. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "recorder/start_program.h"
+#include "recorder/texts.h"
+
+/* Runs in the child, so it makes only async-signal-safe calls. */
+static void run_child(const struct record_start *s, int err_fd)
+{
+	int e;
+
+	sigaction(SIGPIPE, s->pipe, NULL);
+	sigaction(SIGXFSZ, s->xfsz, NULL);
+	sigprocmask(SIG_SETMASK, s->mask, NULL);
+	execve(s->path, s->argv, s->env);
+	e = errno;
+	if (write(err_fd, &e, sizeof(e))) {
+	}
+	_exit(127);
+}
+
+int record_start_program(const struct record_start *s, pid_t *pid)
+{
+	int fds[2], e = 0;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return record_error("pipe: %s", strerror(errno));
+	*pid = fork();
+	if (!*pid)
+		run_child(s, fds[1]);
+	close(fds[1]);
+	if (*pid < 0) {
+		close(fds[0]);
+		return record_error("fork: %s", strerror(errno));
+	}
+	/* a successful exec closes the pipe's other end, so this read ends before the agent can
+	 * connect */
+	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
+		e = 0;
+	close(fds[0]);
+	if (!e)
+		return 0;
+	waitpid(*pid, NULL, 0);
+	*pid = 0;
+	record_error("%s: %s", s->path, strerror(e));
+	return 126;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Prints events as they come, and counts those that don't fit (live_text.h). */
+#include "view/live_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "reader/call_walk.h"
+
+#define SECOND_NS	1000000000ull
+
+/* Lines may be printed at once if they weren't used before: up to those of this time. */
+#define SAVED_NS	SECOND_NS
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+static void earn_lines(struct pb_live_text *l)
+{
+	uint64_t now = now_ns(), passed = now - l->clock_ns;
+
+	if (!l->clock_ns || passed > SAVED_NS)
+		passed = SAVED_NS;
+	l->clock_ns = now;
+	l->tokens_ns += passed;
+	if (l->tokens_ns > SAVED_NS)
+		l->tokens_ns = SAVED_NS;
+}
+
+static bool may_print(struct pb_live_text *l)
+{
+	uint64_t cost = l->lines ? SECOND_NS / l->lines : 0;
+
+	if (l->tokens_ns < cost)
+		return false;
+	l->tokens_ns -= cost;
+	return true;
+}
+
+static void print_left_out(struct pb_live_text *l)
+{
+	if (!l->left_out)
+		return;
+	pb_out_str(l->out, "... ");
+	pb_out_commas(l->out, l->left_out);
+	pb_out_str(l->out, l->left_out == 1 ? " call left out ...\n" : " calls left out ...\n");
+	l->left_out = 0;
+}
+
+static void on_event(struct pb_live_text *l, const struct pb_event *ev)
+{
+	unsigned calls = pb_call_count(ev);
+	/* a call that ends has been shown if its entry was */
+	bool begun = ev->call && pb_graph_text_has(ev->call);
+	bool show = may_print(l);
+
+	if (show && l->left_out) {
+		print_left_out(l);
+		show = may_print(l);
+	}
+	if (l->graph)
+		pb_graph_text_event(l->graph, ev, show);
+	else if (show)
+		pb_function_text_event(&l->view, ev);
+	if (show || begun) {
+		l->all_shown += calls;
+	} else {
+		l->left_out += calls;
+		l->all_left_out += calls;
+	}
+}
+
+static int begin(struct pb_live_text *l, struct pb_follow *f)
+{
+	l->view = (struct pb_view){ .data = pb_follow_data(f), .out = l->out, .to = UINT64_MAX };
+	if (pb_data_is_function_tracer(l->view.data))
+		return 0;
+	l->graph = pb_graph_text_new(&l->view, l->flags);
+	return l->graph ? 0 : -ENOMEM;
+}
+
+int pb_live_text_round(struct pb_live_text *l, struct pb_follow *f)
+{
+	struct pb_event ev;
+	int ret = l->view.data ? 0 : begin(l, f);
+
+	if (ret)
+		return ret;
+	earn_lines(l);
+	while (pb_follow_next(f, &ev))
+		on_event(l, &ev);
+	if (l->left_out && l->tokens_ns >= SECOND_NS / l->lines)
+		print_left_out(l);
+	pb_out_flush(l->out);
+	return 0;
+}
+
+/* Counts the open calls. Those whose entry was left out are listed at the end. */
+static uint64_t count_open(struct pb_stacks *stacks)
+{
+	const struct pb_call_stack *s;
+	uint64_t nr = 0;
+
+	for (size_t i = 0; (s = pb_stacks_nth(stacks, i)); i++) {
+		for (uint32_t n = 0; n < s->depth; n++)
+			nr += pb_open_call_counts(&s->calls[n]);
+		nr += s->leaf_site && !s->leaf_inherited;
+	}
+	return nr;
+}
+
+void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f)
+{
+	struct pb_stream *s = pb_follow_stream(f);
+
+	if (!l->view.data)
+		return;
+	print_left_out(l);
+	if (l->graph)
+		pb_view_open_calls(&l->view, s, "# ");
+	pb_view_losses(&l->view, pb_stream_totals(s), "# ");
+	if (!l->all_left_out)
+		return;
+	pb_out_str(l->out, "# ");
+	pb_out_commas(l->out, l->all_shown + count_open(s->stacks));
+	pb_out_str(l->out, " calls shown, ");
+	pb_out_commas(l->out, l->all_left_out);
+	pb_out_str(l->out, " left out; --lines=0 shows all\n");
+}
+
+void pb_live_text_free(struct pb_live_text *l)
+{
+	free(l->graph);
+	l->graph = NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The text of `patchbay live`: replay's text, printed while the recording runs. A terminal can't
+ * show as many calls as a program makes. With a limit of lines, the calls that don't fit are
+ * counted, and a line says at their place how many they were.
+ *
+ * Context: the observer. Only one thread uses it at a time.
+ */
+#ifndef PB_VIEW_LIVE_TEXT_H
+#define PB_VIEW_LIVE_TEXT_H
+#include "reader/follow.h"
+#include "view/view.h"
+
+struct pb_live_text {
+	/* set by the caller */
+	struct pb_out *out;
+	unsigned flags;			/* PB_FG_* */
+	uint32_t lines;			/* limit of lines in a second; 0: none */
+
+	/* private */
+	struct pb_view view;
+	struct pb_graph_text *graph;
+	uint64_t tokens_ns, clock_ns;	/* time that may still be used for lines, and when it was
+					 * computed */
+	uint64_t left_out;		/* calls that were left out since the last line */
+	uint64_t all_left_out, all_shown;
+};
+
+/* Prints the new events of the round. */
+int pb_live_text_round(struct pb_live_text *l, struct pb_follow *f);
+/* Prints what the end of the data shows: open calls, losses, how much was left out. */
+void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f);
+void pb_live_text_free(struct pb_live_text *l);
+#endif

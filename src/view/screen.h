@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A table that is refreshed in place on a terminal, with keys. The table has a screen of its own:
+ * the terminal shows its former contents again when the screen is closed. Keys come without an echo
+ * and without a newline; ^C remains a signal. The terminal is restored at the latest when the
+ * process exits.
+ *
+ * Context: the observer. There is one screen in a process.
+ */
+#ifndef PB_VIEW_SCREEN_H
+#define PB_VIEW_SCREEN_H
+#include <stdbool.h>
+#include "view/out.h"
+
+/* Begins if the output is a terminal. With `keys`, standard input is read if it is a terminal.
+ * Returns whether the screen is shown. */
+bool pb_screen_open(struct pb_out *o, bool keys);
+void pb_screen_close(struct pb_out *o);
+/* Returns the number of lines and columns. */
+void pb_screen_size(const struct pb_out *o, unsigned *lines, unsigned *columns);
+/* Begins and ends a refresh. Each line between them must end with pb_screen_line(). */
+void pb_screen_begin(struct pb_out *o);
+void pb_screen_line(struct pb_out *o);
+void pb_screen_end(struct pb_out *o);
+/* Returns the next key, or 0 if none was pressed. */
+char pb_screen_key(void);
+#endif

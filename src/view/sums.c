@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sums up calls by function (sums.h). Each record costs an array access and no hashing.
+ *
+ * A call's time is added to its function's total only if the stack has no outer call of the same
+ * function. To find this out, `active` counts the function's open calls on the stack of the last
+ * event. If the next event is on another stack, the calls of the old stack are subtracted and the
+ * calls of the new stack are added. If almost every event switches to another deep stack, these
+ * updates cost too much. In that case `active` counts only the stack's innermost calls: the calls
+ * from index `stack->counted` on.
+ *
+ * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
+ * time begins at the fork (`call->aux`).
+ *
+ * If the user selected calls (view/select.h), sums[0] is for invisible calls. No function has
+ * number 0. The callees of an invisible call count as callees of the next visible outer call.
+ */
+#include "view/sums.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/base.h"
+#include "view/select.h"
+
+#define BUDGET		(1ll << 26)	/* number of updates of `active` that changes of the stack
+					 * may make */
+#define BUDGET_RECORD	64		/* number of further updates that each record allows */
+#define SHORT_DEPTH	64
+
+/* Makes `to` the current stack. The event has already changed `to`. `depth` is the depth that `to`
+ * had before the event. */
+static void change_stack(struct pb_sums *m, struct pb_call_stack *to, uint32_t depth)
+{
+	struct pb_call_stack *from = m->stack;
+
+	if (from) {
+		for (uint32_t i = from->counted; i < from->depth; i++)
+			m->sums[from->calls[i].view].active--;
+		m->budget -= from->depth - from->counted;
+	}
+	m->stack = to;
+	to->counted = 0;
+	if (m->budget < depth && depth > SHORT_DEPTH)
+		to->counted = depth - SHORT_DEPTH;
+	for (uint32_t i = to->counted; i < depth; i++)
+		m->sums[to->calls[i].view].active++;
+	m->budget -= depth - to->counted;
+}
+
+static uint32_t depth_before(const struct pb_event *ev)
+{
+	uint32_t depth = ev->stack->depth;
+
+	if (!ev->call)
+		return depth;
+	return ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN ? depth - 1 : depth + 1;
+}
+
+static inline void add_time(struct pb_sum *s, uint64_t duration, uint64_t child)
+{
+	s->timed++;
+	s->sum += duration;
+	s->self += duration > child ? duration - child : 0;
+	if (!s->active)
+		s->total += duration;
+	if (duration < s->min || s->timed == 1)
+		s->min = duration;
+	if (duration > s->max)
+		s->max = duration;
+}
+
+static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
+{
+	if (ev->stack->depth)
+		ev->stack->calls[ev->stack->depth - 1].child += duration;
+}
+
+/* Updates the counts for a call that has left its stack. Returns the sum in which the call was
+ * active. */
+static struct pb_sum *leave(struct pb_sums *m, const struct pb_event *ev)
+{
+	struct pb_sum *s = &m->sums[ev->call->view];
+
+	if (ev->stack->depth < ev->stack->counted)
+		ev->stack->counted = ev->stack->depth;
+	else
+		s->active--;
+	return s;
+}
+
+/* Returns the time when the call began in this process, or 0 if the call's duration isn't known. */
+static uint64_t known_start(const struct pb_event *ev)
+{
+	uint64_t start = ev->call->aux ? ev->call->aux : ev->start;
+
+	return ev->kind == PB_EV_EXIT && ev->time >= start ? start : 0;
+}
+
+static void on_end(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
+{
+	struct pb_sum *s;
+	uint64_t start;
+
+	if (!ev->call) {
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls;
+		return;
+	}
+	s = leave(m, ev);
+	s->calls += calls;
+	start = known_start(ev);
+	if (start) {
+		add_time(s, ev->time - start, ev->call->child);
+		add_to_parent(ev, ev->time - start);
+	} else {
+		/* only the time of the call's callees is known */
+		add_to_parent(ev, ev->call->child);
+	}
+}
+
+static void on_begin(struct pb_sums *m, const struct pb_event *ev, uint32_t number)
+{
+	if (!ev->call)
+		return;
+	ev->call->view = number;
+	m->sums[number].active++;
+}
+
+static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
+{
+	struct pb_sum *s;
+
+	switch (ev->kind) {
+	case PB_EV_LEAF:
+		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
+		s->calls += calls;
+		add_time(s, ev->time - ev->start, 0);
+		add_to_parent(ev, ev->time - ev->start);
+		break;
+	case PB_EV_ENTRY: case PB_EV_OPEN:
+		on_begin(m, ev, pb_sites_number(&m->sites, ev->image, ev->site));
+		break;
+	case PB_EV_EXIT: case PB_EV_END:
+		on_end(m, ev, calls);
+		break;
+	case PB_EV_CALL: case PB_EV_FUNC:
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls;
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- sums of selected calls ----------------------------------------------- */
+
+static void on_end_selected(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
+{
+	struct pb_sum *s = leave(m, ev);
+	uint64_t start = known_start(ev), from = start ? start : ev->start, to = ev->time;
+
+	if (!ev->call->view || (m->view->min_ns && !start) || !pb_select_long(m->view, from, to) ||
+	    !pb_select_clip(m->view, &from, &to)) {
+		add_to_parent(ev, ev->call->child);
+		return;
+	}
+	s->calls += calls;
+	if (start)
+		add_time(s, to - from, ev->call->child);
+	add_to_parent(ev, start ? to - from : ev->call->child);
+}
+
+static void on_event_selected(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
+{
+	bool visible = pb_select(m->view, ev) & PB_SEL_VISIBLE;
+	uint32_t number = visible ? pb_sites_number(&m->sites, ev->image, ev->site) : 0;
+	uint64_t start = ev->start ? ev->start : ev->time, end = ev->time;
+
+	if (ev->time > m->latest)
+		m->latest = ev->time;
+	switch (ev->kind) {
+	case PB_EV_ENTRY: case PB_EV_OPEN:
+		on_begin(m, ev, number);
+		return;
+	case PB_EV_EXIT: case PB_EV_END:
+		if (ev->call) {
+			on_end_selected(m, ev, calls);
+			return;
+		}
+		break;
+	case PB_EV_LEAF:
+		if (!visible || !pb_select_long(m->view, start, end) ||
+		    !pb_select_clip(m->view, &start, &end))
+			return;
+		m->sums[number].calls += calls;
+		add_time(&m->sums[number], end - start, 0);
+		add_to_parent(ev, end - start);
+		return;
+	case PB_EV_LOST: case PB_EV_NONE: case PB_EV_LEAF_OPEN:
+		return;
+	default:
+		break;
+	}
+	m->sums[number].calls += !m->view->min_ns && calls &&
+				 pb_select_clip(m->view, &start, &end);
+}
+
+bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls)
+{
+	struct pb_sums *m = arg;
+
+	if (pb_unlikely(ev->stack != m->stack))
+		change_stack(m, ev->stack, depth_before(ev));
+	if (pb_unlikely(m->selects))
+		on_event_selected(m, ev, calls);
+	else
+		on_event(m, ev, calls);
+	m->budget += BUDGET_RECORD;
+	return true;
+}
+
+void pb_sums_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
+		     unsigned calls)
+{
+	struct pb_sums *m = arg;
+	uint32_t select = call ? call->select : s->leaf_select;
+	uint64_t start = call ? call->start : s->leaf_start;
+	uint32_t number;
+
+	if (m->selects && !pb_select_open(m->view, select, start, m->latest))
+		return;
+	number = call ? call->view : pb_sites_number(&m->sites, s->image, s->leaf_site);
+	m->sums[number].calls += calls;
+	m->open++;
+}
+
+int pb_sums_init(struct pb_sums *m, const struct pb_view *v)
+{
+	int ret;
+
+	*m = (struct pb_sums){ .view = v, .selects = pb_view_selects(v), .budget = BUDGET };
+	ret = pb_sites_init(&m->sites, v->data);
+	if (ret)
+		return ret;
+	/* a large array; most of its pages are never touched */
+	m->size = (size_t)m->sites.total * sizeof(*m->sums);
+	m->sums = mmap(NULL, m->size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m->sums != MAP_FAILED)
+		return 0;
+	pb_sites_free(&m->sites);
+	m->sums = NULL;
+	return -ENOMEM;
+}
+
+void pb_sums_free(struct pb_sums *m)
+{
+	if (!m->sums)
+		return;
+	munmap(m->sums, m->size);
+	pb_sites_free(&m->sites);
+	m->sums = NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The tables of `patchbay live --top`: functions by their calls and times within an interval.
+ *
+ * A call counts in the interval in which it begins. Its time counts in the intervals in which it
+ * runs: a call that is still open counts with the time that it has run so far. So each table is the
+ * difference of two states. A state has the sums of the calls that have ended (sums.h), and the
+ * times of the open calls up to the time of the state.
+ *
+ * Context: the observer. Only one thread uses it at a time.
+ */
+#ifndef PB_VIEW_TOP_H
+#define PB_VIEW_TOP_H
+#include "reader/follow.h"
+#include "view/view.h"
+
+struct pb_top_group;
+
+struct pb_top {
+	/* set by the caller */
+	struct pb_out *out;
+	bool threads;			/* a table for each thread */
+	enum pb_report_sort sort;
+	bool screen;			/* refreshed in place (screen.h) */
+	const char *name;		/* what is shown, for the first line */
+
+	/* private */
+	struct pb_view view;
+	struct pb_top_group **groups;	/* the first has the sums of all threads, or with `threads`,
+					 * each has the sums of one thread */
+	size_t nr_groups;
+	bool by_time;			/* stacks move between threads */
+	uint64_t lost;
+	uint64_t begun, last;		/* TSC: the first and the last table */
+};
+
+/* Adds the events of a round. Must be called after each pb_follow_update(). Returns 0 or -errno. */
+int pb_top_round(struct pb_top *t, struct pb_follow *f);
+/* Prints the table of the time since the last table, up to `now` (TSC). */
+int pb_top_print(struct pb_top *t, struct pb_follow *f, uint64_t now);
+/* Prints the table of the whole recording. */
+int pb_top_print_all(struct pb_top *t, struct pb_follow *f, uint64_t now);
+void pb_top_free(struct pb_top *t);
+#endif

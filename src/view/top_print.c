@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Prints the tables of `live --top`: on a terminal the rows that fit, otherwise all rows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/distinct.h"
+#include "view/screen.h"
+#include "view/top_priv.h"
+
+#define NAME_COLUMN 38		/* where the functions' names begin */
+
+struct page {
+	struct pb_top *t;
+	unsigned lines, columns;	/* what fits; 0 lines: everything */
+	unsigned used;
+};
+
+static void end_line(struct page *p)
+{
+	p->used++;
+	if (p->t->screen && p->lines)
+		pb_screen_line(p->t->out);
+	else
+		pb_out_char(p->t->out, '\n');
+}
+
+static bool fits(const struct page *p)
+{
+	return !p->lines || p->used + 1 < p->lines;
+}
+
+static void print_seconds(struct pb_out *o, const struct pb_clock *clock, uint64_t ticks)
+{
+	uint64_t ms = pb_clock_span(clock, ticks) / 1000000;
+
+	pb_out_u64(o, ms / 1000, 0, ' ');
+	pb_out_char(o, '.');
+	pb_out_u64(o, ms % 1000, 3, '0');
+	pb_out_str(o, " s");
+}
+
+static void print_title(struct page *p, uint64_t from, uint64_t to, const char *what)
+{
+	const struct pb_clock *clock = &p->t->view.data->clock;
+	struct pb_out *o = p->t->out;
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < p->t->nr_groups; i++)
+		calls += p->t->groups[i]->report.calls;
+	pb_out_fmt(o, "# %.40s: %s", p->t->name, what);
+	if (!clock->none) {
+		print_seconds(o, clock, from - p->t->begun);
+		pb_out_str(o, " to ");
+		print_seconds(o, clock, to - p->t->begun);
+		pb_out_str(o, ", ");
+	}
+	pb_out_commas(o, calls);
+	pb_out_str(o, calls == 1 ? " call" : " calls");
+	if (p->t->lost) {
+		pb_out_str(o, ", ");
+		pb_out_commas(o, p->t->lost);
+		pb_out_str(o, " lost");
+	}
+	end_line(p);
+	pb_out_str(o, pb_data_has_times(p->t->view.data) ?
+		   "  Total time   Self time       Calls  Function" : "       Calls  Function");
+	end_line(p);
+}
+
+static void print_row(struct page *p, const struct pb_report_row *row, const char *name)
+{
+	struct pb_out *o = p->t->out;
+	size_t len = strlen(name);
+
+	if (pb_data_has_times(p->t->view.data)) {
+		pb_report_time(o, row->total, true);
+		pb_report_time(o, row->self, true);
+	}
+	pb_out_fmt(o, "  %10llu  ", (unsigned long long)row->calls);
+	if (p->lines && len + NAME_COLUMN > p->columns)
+		len = p->columns > NAME_COLUMN ? p->columns - NAME_COLUMN : 0;
+	pb_out_mem(o, name, len);
+	end_line(p);
+}
+
+static void print_group(struct page *p, const struct pb_top_group *g, unsigned share)
+{
+	const struct pb_report *r = &g->report;
+	size_t nr = share && r->nr > share ? share : r->nr;
+	struct pb_function *f = calloc(nr + 1, sizeof(*f));
+	struct pb_distinct distinct = { 0 };
+
+	for (size_t i = 0; f && i < nr; i++)
+		f[i] = (struct pb_function){ r->rows[i].name, r->rows[i].module, r->rows[i].raw,
+					     r->rows[i].id };
+	if (f)
+		pb_distinct_array(&distinct, p->t->view.data, f, nr);
+	if (g->thread && nr && fits(p)) {
+		pb_out_fmt(p->t->out, "# thread %u, %s: ", g->thread->tid,
+			   pb_view_comm(g->thread));
+		pb_out_commas(p->t->out, r->calls);
+		pb_out_str(p->t->out, r->calls == 1 ? " call" : " calls");
+		end_line(p);
+	}
+	for (size_t i = 0; i < nr && fits(p); i++)
+		print_row(p, &r->rows[i], f ? f[i].name : r->rows[i].name);
+	pb_distinct_free(&distinct);
+	free(f);
+}
+
+/* Returns how many rows of each group fit; 0: all. */
+static unsigned share_of(const struct page *p)
+{
+	unsigned busy = 0, left = p->lines > p->used ? p->lines - p->used : 0;
+
+	for (size_t i = 0; i < p->t->nr_groups; i++)
+		busy += p->t->groups[i]->report.nr != 0;
+	if (!p->lines || !p->t->threads || !busy)
+		return 0;
+	return left / busy > 2 ? left / busy - 1 : 1;
+}
+
+static void print_groups(struct page *p)
+{
+	unsigned share = share_of(p);
+
+	for (size_t i = 0; i < p->t->nr_groups; i++)
+		print_group(p, p->t->groups[i], share);
+}
+
+int pb_top_print(struct pb_top *t, struct pb_follow *f, uint64_t now)
+{
+	struct page p = { .t = t };
+	int ret = pb_top_compute(t, f, now, false);
+
+	if (ret)
+		return ret;
+	if (t->screen) {
+		pb_screen_size(t->out, &p.lines, &p.columns);
+		pb_screen_begin(t->out);
+	}
+	t->begun = t->begun ? t->begun : now;
+	print_title(&p, t->last ? t->last : now, now, "");
+	print_groups(&p);
+	if (t->screen)
+		pb_screen_end(t->out);
+	else
+		pb_out_flush(t->out);
+	t->last = now;
+	return 0;
+}
+
+int pb_top_print_all(struct pb_top *t, struct pb_follow *f, uint64_t now)
+{
+	struct page p = { .t = t };
+	int ret = pb_top_compute(t, f, now, true);
+
+	if (ret)
+		return ret;
+	print_title(&p, t->begun ? t->begun : now, now, "in all, ");
+	print_groups(&p);
+	pb_view_losses(&t->view, pb_stream_totals(pb_follow_stream(f)), "# ");
+	pb_out_flush(t->out);
+	return 0;
+}

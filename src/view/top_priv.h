@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What top.c, which computes the tables, and top_print.c share. */
+#ifndef PB_VIEW_TOP_PRIV_H
+#define PB_VIEW_TOP_PRIV_H
+#include "view/sums.h"
+#include "view/top.h"
+
+/* The state of one function. */
+struct pb_top_state {
+	uint64_t calls, total, self;	/* ticks */
+	uint32_t table;			/* the table for which the state was computed */
+	uint32_t stack;			/* 1 + the number of the last stack that had a call of it */
+};
+
+/* The functions of one thread, or of all threads. */
+struct pb_top_group {
+	struct pb_thread *thread;	/* NULL: all */
+	struct pb_sums sums;
+	struct pb_top_state *now, *before;	/* the index is the function's number */
+	size_t size;			/* of each array, in bytes */
+	uint32_t *numbers;		/* the functions that have a state in this table */
+	size_t nr_numbers, room;
+	uint32_t table;
+	struct pb_report report;	/* the rows of this table */
+};
+
+/* Computes the rows of each group: the time since the last table, or with `all`, everything. */
+int pb_top_compute(struct pb_top *t, struct pb_follow *f, uint64_t now, bool all);
+#endif
