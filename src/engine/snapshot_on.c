@@ -149,25 +149,26 @@ static int add_word(char *word, void *live)
 /* Replaces the registered ops by those of the triggers that are used. */
 static int install(bool live)
 {
-	bool timed = false;
+	bool any = false, timed = false;
 	int err = 0;
 
-	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++)
+	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {
+		any |= t->used;
 		timed |= t->used && t->ns;
-	/* returns are hooked before calls are opened for them, and until none is opened any more */
-	if (timed) {
-		pb_call_ended = on_end;
-		pb_tracer_returns();
 	}
+	/* returns are hooked before calls are opened for them, and until none is opened any more */
+	if (timed)
+		pb_call_ended = on_end;
+	if (any)
+		pb_tracer_snapshots(true);
 	for (struct trigger *t = triggers; !err && t < triggers + MOST_TIMES; t++) {
 		unregister_ftrace_function(&t->ops, live);
 		if (t->used)
 			err = register_ftrace_function(&t->ops, live);
 	}
-	if (!timed) {
+	if (!timed)
 		pb_call_ended = NULL;
-		pb_tracer_returns();
-	}
+	pb_tracer_snapshots(any);
 	return err;
 }
 

@@ -26,6 +26,8 @@ static uint32_t max_depth;		/* max_graph_depth; 0: no limit */
 static uint32_t tracing_on = 1;
 static uint64_t thresh_ns;
 static const char *trace_clock = "x86-tsc";
+static bool snapshots;			/* snapshot_on has functions, whose entries need C code even
+					 * without a tracer */
 
 /* ---- the two ops --------------------------------------------------------- */
 
@@ -114,17 +116,24 @@ static void apply_returns(const struct ftrace_ops *tracer)
 			(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
 }
 
+static void apply_depth(const struct ftrace_ops *tracer)
+{
+	bool off = !tracing_on || !(tracer || snapshots) || pb_latched;
+	uint32_t depth = off ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
+
+	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
+}
+
 void pb_tracer_returns(void)
 {
 	apply_returns(current);
 }
 
-static void apply_depth(const struct ftrace_ops *tracer)
+void pb_tracer_snapshots(bool on)
 {
-	uint32_t depth = !tracing_on || !tracer || pb_latched ? 0 :
-			 max_depth ? max_depth : PB_NO_MAX_DEPTH;
-
-	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
+	snapshots = on;
+	apply_depth(current);
+	apply_returns(current);
 }
 
 /* ---- files ---------------------------------------------------------------- */

@@ -3,9 +3,11 @@
  * Context: start. */
 #ifndef PB_ENGINE_TRACER_H
 #define PB_ENGINE_TRACER_H
+#include <stdbool.h>
 void pb_tracer_register_files(void);
 /* Sets anew whether returns are hooked. Called at the start, after the eBPF programs were attached,
- * because a program may be attached to the return of a function; and when pb_call_ended has
- * changed. */
+ * because a program may be attached to the return of a function. */
 void pb_tracer_returns(void);
+/* Called when pb_call_ended has changed. on: whether snapshot_on has functions. */
+void pb_tracer_snapshots(bool on);
 #endif
