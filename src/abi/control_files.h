@@ -53,6 +53,8 @@
 	  "trace only these functions and their callers (-C)") \
 	X("set_ftrace_size", SET_FTRACE_SIZE, AGENT, RW, NUMBER, 0xffffffff, \
 	  "only functions of at least this many bytes (-Z)") \
+	X("snapshot", SNAPSHOT, OBSERVER, RW, NUMBER, 1, \
+	  "1 takes a snapshot of the ring; reads name the last one") \
 	X("snapshot_on", SNAPSHOT_ON, AGENT, RW, TEXT, 0, \
 	  "functions whose call takes a snapshot; FUNC>MICROSECONDS: whose long call does") \
 	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \

@@ -266,8 +266,8 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 		usage_error(state, "--set=%s: say FILE=VALUE", arg);
 	} else if (file == PB_NR_CONTROL_FILES) {
 		usage_error(state, "--set=%s: no such file; see patchbay control list", arg);
-	} else if (file == PB_CF_BUFFER_SIZE_KB || file == PB_CF_CURRENT_TRACER ||
-		   file == PB_CF_TRACE_CLOCK) {
+	} else if (pb_control_info(file)->owner == PB_OWNER_OBSERVER ||
+		   file == PB_CF_CURRENT_TRACER || file == PB_CF_TRACE_CLOCK) {
 		usage_error(state, "--set=%s: can't be set here; use -b, --tracer or --clock", arg);
 	} else if (pb_control_validate(file, value + 1, false, err, sizeof(err))) {
 		/* `name` becomes the format for usage_error() */

@@ -42,6 +42,8 @@ struct record_flight {
 	unsigned taken, number;
 	uint64_t last;			/* when the last snapshot was taken */
 	bool full;			/* no more snapshots are taken */
+	pthread_mutex_t lock;		/* of `path` */
+	char path[PATH_MAX];		/* the last snapshot; "": none */
 };
 
 static uint64_t now_ns(void)
@@ -122,10 +124,14 @@ static void take(struct record_flight *f, const char *why)
 	choose_name(f, dir);
 	f->last = now_ns();
 	f->full = ++f->taken == f->server->options->most_snapshots;
-	if (pb_snapshot_write(&s, dir, err, sizeof(err)))
+	if (pb_snapshot_write(&s, dir, err, sizeof(err))) {
 		record_error("no snapshot: %s", err);
-	else
-		report(f, &s, dir, text);
+		return;
+	}
+	pthread_mutex_lock(&f->lock);
+	memcpy(f->path, dir, sizeof(f->path));
+	pthread_mutex_unlock(&f->lock);
+	report(f, &s, dir, text);
 }
 
 static void look(struct record_flight *f)
@@ -164,6 +170,7 @@ struct record_flight *record_flight_start(struct record_server *s, struct record
 		return NULL;
 	f->server = s;
 	f->threads = t;
+	pthread_mutex_init(&f->lock, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int ret = pthread_create(&f->thread, NULL, flight_main, f);
@@ -173,6 +180,13 @@ struct record_flight *record_flight_start(struct record_server *s, struct record
 		return NULL;
 	}
 	return f;
+}
+
+void record_flight_last(struct record_flight *f, char *path, size_t len)
+{
+	pthread_mutex_lock(&f->lock);
+	snprintf(path, len, "%s", f->path);
+	pthread_mutex_unlock(&f->lock);
 }
 
 void record_flight_ask(struct record_flight *f, const char *why)

@@ -6,6 +6,8 @@
  */
 #ifndef PB_RECORDER_FLIGHT_H
 #define PB_RECORDER_FLIGHT_H
+#include <stddef.h>
+
 struct record_flight;
 struct record_server;
 struct record_threads;
@@ -14,6 +16,8 @@ struct record_threads;
 struct record_flight *record_flight_start(struct record_server *s, struct record_threads *t);
 /* Asks for a snapshot. `why` is a text for the user, and must live on. */
 void record_flight_ask(struct record_flight *f, const char *why);
+/* Copies the path of the last snapshot; "" if there is none. */
+void record_flight_last(struct record_flight *f, char *path, size_t len);
 /* Takes the snapshot that was asked for last, if there is one, and ends. f may be NULL. */
 void record_flight_stop(struct record_flight *f);
 #endif

@@ -13,6 +13,7 @@ struct record_options;
 struct record_ring;
 struct record_session;
 
+struct record_flight;
 struct record_image;
 struct record_conn;
 struct record_server {
@@ -21,6 +22,7 @@ struct record_server {
 	struct record_ring *ring;
 	struct pb_datadir *datadir;
 	const struct pb_drain *drain;
+	struct record_flight *flight;	/* NULL: no snapshots are taken */
 	uint64_t since;			/* when the recording began (CLOCK_REALTIME, in seconds) */
 	struct record_modules *modules;
 	struct record_conn **conns;

@@ -69,7 +69,6 @@ struct run {
 	uint64_t next_second;
 	unsigned ticks, seconds;
 	bool reported_full, reported_error, reported_others, progress;
-	struct record_flight *flight;	/* NULL: no snapshots are taken */
 	bool stop;		/* ^C came after the program's end */
 	pid_t other;		/* a process that runs after the program's end; 0: unknown */
 	const struct record_target *target;
@@ -153,8 +152,8 @@ static void on_signal(struct run *r)
 				r->out.status = status;
 				r->out.exited = true;
 			}
-		} else if (sig == r->o->snapshot_signal && r->flight) {
-			record_flight_ask(r->flight, "a signal asked for it");
+		} else if (sig == r->o->snapshot_signal && r->server.flight) {
+			record_flight_ask(r->server.flight, "a signal asked for it");
 		} else if (r->o->pid) {
 			on_end(r, sig);
 		} else if (r->out.exited) {
@@ -486,7 +485,8 @@ static int finish(struct run *r)
 	int ret;
 
 	record_listen_stop(&r->server);
-	record_flight_stop(r->flight);
+	record_flight_stop(r->server.flight);
+	r->server.flight = NULL;
 	finish_drain(r);
 	record_threads_poll(&r->threads, &r->server, false);
 	report_limits(r);
@@ -544,7 +544,7 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	raise_file_limit();
 	/* the snapshots of a temporary directory would have no place */
 	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary)
-		r->flight = record_flight_start(&r->server, &r->threads);
+		r->server.flight = record_flight_start(&r->server, &r->threads);
 	serve(r);
 	ret = finish(r);
 	report_left(r);

@@ -21,6 +21,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@
 #include "reader/datadir_writer.h"
 #include "reader/drain.h"
 #include "recorder/connection.h"
+#include "recorder/flight.h"
 #include "recorder/ring_memory.h"
 #include "recorder/serve_control.h"
 #include "recorder/recording.h"
@@ -108,17 +110,11 @@ static int reply(struct record_conn *c, int32_t result, const char *text, size_t
 	return record_conn_send(c, PB_MSG_REPLY, &f, sizeof(f), text, len, -1);
 }
 
-/* Answers a request for the control file that the recorder owns, buffer_size_kb. */
-static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
-		  const struct pb_msg_file *ask)
+/* Sends the part of a file's text that a READ asks for. */
+static int reply_text(struct record_conn *c, const struct pb_msg_file *ask, const char *text)
 {
-	static const char fixed[] = "can't change while the program runs; choose it with record -b";
-	uint64_t kb = (uint64_t)s->ring->geometry.nr_buffer * PB_CHUNK_SIZE >> 10;
-	char text[32];
-	size_t len = (size_t)snprintf(text, sizeof(text), "%llu\n", (unsigned long long)kb);
+	size_t len = strlen(text);
 
-	if (type == PB_MSG_WRITE)
-		return reply(c, -EBUSY, fixed, sizeof(fixed));
 	if (ask->offset >= len)
 		return reply(c, 0, NULL, 0);
 	len -= ask->offset;
@@ -126,19 +122,55 @@ static int answer(struct record_server *s, struct record_conn *c, uint32_t type,
 	return reply(c, (int32_t)len, text + ask->offset, len);
 }
 
+/* buffer_size_kb */
+static int answer_size(struct record_server *s, struct record_conn *c, uint32_t type,
+		       const struct pb_msg_file *ask)
+{
+	static const char fixed[] = "can't change while the program runs; choose it with record -b";
+	uint64_t kb = (uint64_t)s->ring->geometry.nr_buffer * PB_CHUNK_SIZE >> 10;
+	char text[32];
+
+	if (type == PB_MSG_WRITE)
+		return reply(c, -EBUSY, fixed, sizeof(fixed));
+	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)kb);
+	return reply_text(c, ask, text);
+}
+
+/* snapshot. The value of a WRITE isn't NUL-terminated. */
+static int answer_snapshot(struct record_server *s, struct record_conn *c, uint32_t type,
+			   const struct pb_msg_file *ask, const char *value, size_t len)
+{
+	static const char none[] = "this recording takes none: it needs --overwrite (or flight, or "
+				   "attach --data) and a data directory; see patchbay snapshot";
+	char text[PATH_MAX + 1];
+
+	if (!s->flight)
+		return reply(c, -EOPNOTSUPP, none, sizeof(none));
+	if (type == PB_MSG_WRITE) {
+		if (memchr(value, '1', len))
+			record_flight_ask(s->flight, "the control file asked for it");
+		return reply(c, (int32_t)ask->size, NULL, 0);
+	}
+	record_flight_last(s->flight, text, PATH_MAX);
+	return reply_text(c, ask, *text ? strcat(text, "\n") : "# no snapshot was taken\n");
+}
+
 /* The request is whole. If the recorder owns the file, answers the request, sets *ret and returns
  * true. Otherwise returns false. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {
-	const struct pb_control_info *info;
+	const char *path = body + sizeof(struct pb_msg_file), *value = path + strlen(path) + 1;
+	enum pb_control_file file = pb_control_find(path);
+	const struct pb_control_info *info = pb_control_info(file);
 	struct pb_msg_file ask;
 
 	memcpy(&ask, body, sizeof(ask));
-	info = pb_control_info(pb_control_find(body + sizeof(ask)));
 	if (!info || info->owner != PB_OWNER_OBSERVER)
 		return false;
-	*ret = answer(s, c, m->type, &ask);
+	*ret = file == PB_CF_SNAPSHOT ?
+	       answer_snapshot(s, c, m->type, &ask, value, (size_t)(body + m->len - value)) :
+	       answer_size(s, c, m->type, &ask);
 	return true;
 }
 

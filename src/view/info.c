@@ -298,6 +298,8 @@ static void json_notes(const struct pb_view *v)
 
 static void info_json(const struct pb_view *v, const struct pb_report *r, struct pb_stream *s)
 {
+	char why[8];
+
 	pb_out_str(v->out, "{");
 	pb_view_json_totals(v, r->calls, &r->totals);
 	json_value(v, "program", "exe");
@@ -305,7 +307,8 @@ static void info_json(const struct pb_view *v, const struct pb_report *r, struct
 	json_value(v, "started", "started");
 	json_value(v, "tracer", "tracer");
 	json_value(v, "mode", "mode");
-	json_value(v, "snapshot", "snapshot");
+	if (pb_data_session(v->data, "snapshot", why, sizeof(why)))
+		json_value(v, "snapshot", "snapshot");
 	pb_out_fmt(v->out, ",\n \"cpus\": %lu, \"tsc_khz\": %llu, \"clock_readings\": %zu, "
 		   "\"clock_off_ns\": %llu", session_number(v, "cpus"), (ull)v->data->clock.khz,
 		   v->data->clock.readings, (ull)v->data->clock.off_ns);
