@@ -18,6 +18,7 @@
  *   twin HOW    a new process (HOW: 0 by fork, 1 by a system call of its own) waits for orders
  *   order N     the twin makes N rounds. 0: it ends
  *   spin        a new thread makes rounds without a pause
+ *   turn        waits until that thread has begun a round and ended it
  *   stop        that thread ends; the answer has the number of its rounds
  *   exec        the program executes itself again, with the same process number
  *   name TEXT   the main thread's name becomes TEXT
@@ -39,6 +40,7 @@ static pthread_barrier_t begin, end;
 static long rounds;
 static int held[2], orders[2], acks[2];
 static volatile int spinning;
+static volatile long spun;
 
 __attribute__((noinline)) void leaf(void)
 {
@@ -90,11 +92,16 @@ static void *once(void *arg)
 
 static void *spin(void *arg)
 {
-	long *n = arg;
-
-	for (*n = 0; spinning; ++*n)
+	for (; spinning; spun++)
 		outer();
-	return NULL;
+	return arg;
+}
+
+/* The round that is under way may have begun before this call, so two must end. */
+static void wait_for_turn(void)
+{
+	for (long n = spun; spun < n + 2;)
+		usleep(1000);
 }
 
 static void run_threads(long n)
@@ -197,14 +204,15 @@ static void order(long n)
 static long toggle_spin(int on)
 {
 	static pthread_t t;
-	static long n;
 
 	spinning = on;
-	if (on)
-		pthread_create(&t, NULL, spin, &n);
-	else
+	if (on) {
+		spun = 0;
+		pthread_create(&t, NULL, spin, NULL);
+	} else {
 		pthread_join(t, NULL);
-	return n;
+	}
+	return spun;
 }
 
 static void obey(char **argv, const char *line)
@@ -233,6 +241,8 @@ static void obey(char **argv, const char *line)
 		order(n);
 	else if (!strcmp(word, "spin") || !strcmp(word, "stop"))
 		n = toggle_spin(word[1] == 'p');
+	else if (!strcmp(word, "turn"))
+		wait_for_turn();
 	else if (!strcmp(word, "exec"))
 		execv("/proc/self/exe", argv);
 	else if (!strcmp(word, "name") && sscanf(line, "%*s %63[^\n]", name) == 1)
