@@ -147,14 +147,21 @@ static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
 
 int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
 {
-	long err = request(PTRACE_SEIZE, tid, 0,
-			   (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
+	/* the program may make threads before it stops: these aren't traced */
+	long err = request(PTRACE_SEIZE, tid, 0, (void *)PTRACE_O_TRACESYSGOOD);
 
 	*t = (struct attach_remote) { .tid = tid, .running = true };
 	if (err)
 		return (int)err;
 	err = request(PTRACE_INTERRUPT, tid, 0, NULL);
 	return err ? (int)err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_catch_thread(struct attach_remote *t)
+{
+	t->child = 0;
+	return (int)request(PTRACE_SETOPTIONS, t->tid, 0,
+			    (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
 }
 
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline)

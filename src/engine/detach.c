@@ -56,6 +56,9 @@ static int leave_ring(const struct pb_stopped *at, size_t nr)
 {
 	finished = !nr || !may_wait;
 	left = !nr;
+	/* step 2 may have given up waiting for a thread that was inside our sigaction() */
+	if (finished)
+		pb_sigaction_undo();
 	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
 	return 0;
 }

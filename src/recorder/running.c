@@ -48,16 +48,16 @@ static char **split(char *text, size_t len)
 /* Says why the process has no executable that can be looked at. Returns NULL. */
 static char **no_target(pid_t pid, int error)
 {
-	struct record_status st;
-	char path[40];
+	struct record_stat st;
+	char dir[40];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (record_proc_status(path, &st))
+	snprintf(dir, sizeof(dir), "/proc/%d", (int)pid);
+	if (record_proc_stat(dir, &st))
 		record_error("%d: no such process", (int)pid);
-	else if (error == ENOENT && st.dead)
-		record_error("%d: the process has ended", (int)pid);
-	else if (error == ENOENT)
+	else if (error == ENOENT && st.kernel)
 		record_error("%d: is a thread of the kernel", (int)pid);
+	else if (error == ENOENT)	/* without memory, it is about to become a zombie */
+		record_error("%d: the process has ended", (int)pid);
 	else
 		record_error("%d: %s", (int)pid, error != EACCES ? strerror(error) : geteuid() ?
 			     "belongs to another user, or isn't dumpable; become root" :

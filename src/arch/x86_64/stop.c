@@ -232,9 +232,12 @@ static int stop_all(struct job *job)
 		if (err)
 			return err;
 	} while (any);
+	/* a thread that ends can't be seized for a moment; a thread that a debugger traces never */
 	for (unsigned i = 0; i < nr_tasks; i++)
-		if (!tasks[i].seized && still_runs(dir, tasks[i].tid))
-			return -1;
+		if (!tasks[i].seized && still_runs(dir, tasks[i].tid)) {
+			job->why = "a thread is traced by another process";
+			return -EAGAIN;
+		}
 	return 0;
 }
 

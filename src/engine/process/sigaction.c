@@ -266,6 +266,10 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	return done;
 }
 
+/* The kernel has the program's handlers again. Until then, also during a detach, a handler may see
+ * a PC in our code, which must be translated. */
+static bool given_back;
+
 static bool is_handler(const struct sigaction *a)
 {
 	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && a->sa_handler != SIG_ERR;
@@ -277,7 +281,7 @@ static bool stands_in(int sig, const struct sigaction *act, struct sigaction *ou
 {
 	bool first = is_ours_first(sig) && pb_reads_are_on();
 
-	if (pb_detached)
+	if (given_back)
 		return false;
 	memcpy(ours, act, sizeof(*ours));
 	if (is_handler(act)) {
@@ -414,6 +418,7 @@ void pb_sigaction_undo(void)
 {
 	bool may = pb_reads_off();
 
+	given_back = true;
 	for (int sig = 1; sig < MAX_SIGNALS; sig++)
 		if (may || !is_ours_first(sig))
 			give_back(sig);

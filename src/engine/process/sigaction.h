@@ -27,7 +27,8 @@ int pb_sigaction_adopt(void);
 void pb_sigaction_stand_down(void);
 /* Called when the program is about to call prctl. Context: the program's thread. */
 void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);
-/* Sets all of the program's own handlers in the kernel again. Context: no thread is inside our
- * sigaction(). pb_detached is set, so our sigaction() installs no handler of ours any more. */
+/* Sets all of the program's own handlers in the kernel again. From now on, our sigaction() installs
+ * no handler of ours. May be called again, for handlers that a thread inside our sigaction() has
+ * installed meanwhile. Context: the other threads are stopped, or there is none. */
 void pb_sigaction_undo(void);
 #endif
