@@ -15,9 +15,12 @@ int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
 	const char *tmp = getenv("TMPDIR");
 
 	if ((size_t)snprintf(dir, PATH_MAX, "%s/patchbay-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-	    PATH_MAX || !mkdtemp(dir))
-		return pb_error(command, "%s: %s; set TMPDIR to a directory that can be written",
-				dir, strerror(errno));
+	    PATH_MAX || !mkdtemp(dir)) {
+		pb_error(command, "%s: %s; set TMPDIR to a directory that can be written", dir,
+			 strerror(errno));
+		*dir = 0;	/* so that nobody removes a directory that wasn't made here */
+		return 1;
+	}
 	strcat(dir, "/data");
 	return 0;
 }

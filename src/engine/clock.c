@@ -50,17 +50,38 @@ void pb_clock_freeze(void)
 		freeze_at(pb_cpu_counter(), PB_CLOCK_FROZEN);
 }
 
+struct reading {
+	uint64_t ns, ticks;
+};
+
+/* Reads both clocks. The thread may be scheduled out between the two, so of several tries the
+ * shortest counts. */
+static struct reading read_both(void)
+{
+	struct reading best = { 0 };
+	uint64_t width = UINT64_MAX;
+
+	for (int i = 0; i < 8; i++) {
+		struct { uint64_t sec, nsec; } ts;
+		uint64_t before = pb_cpu_counter(), after;
+
+		pb_sys(SYS_clock_gettime, 1, &ts);
+		after = pb_cpu_counter();
+		if (after - before >= width)
+			continue;
+		width = after - before;
+		best.ns = ts.sec * 1000000000 + ts.nsec;
+		best.ticks = before + width / 2;
+	}
+	return best;
+}
+
 uint64_t pb_clock_per_ms(void)
 {
-	struct { long sec, nsec; } a, b;
-	uint64_t t0, t1, ns;
+	struct reading a = read_both(), b;
 
-	pb_sys(SYS_clock_gettime, 1, &a);
-	t0 = pb_cpu_counter();
-	do {
-		pb_sys(SYS_clock_gettime, 1, &b);
-		t1 = pb_cpu_counter();
-		ns = (uint64_t)(b.sec - a.sec) * 1000000000 + (uint64_t)(b.nsec - a.nsec);
-	} while (ns < 2000000);
-	return (t1 - t0) * 1000 / (ns / 1000);
+	do
+		b = read_both();
+	while (b.ns - a.ns < 2000000);
+	return (b.ticks - a.ticks) * 1000000 / (b.ns - a.ns);
 }

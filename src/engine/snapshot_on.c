@@ -27,7 +27,7 @@ static struct trigger {
 	struct ftrace_ops ops;
 	uint64_t ns, ticks;	/* 0: a call asks when it begins */
 	const char *words;	/* as they were written, for reads */
-	bool used;
+	bool used, registered;
 } triggers[MOST_TIMES];
 static uint64_t ticks_per_ms;
 
@@ -130,6 +130,15 @@ static int add_word(char *word, void *live)
 		pb_file_error = "at most 6 different times";
 		return -ENOSPC;
 	}
+	if (ns && pb_no_clock) {
+		pb_file_error = "trace_clock is none, so calls have no times";
+		return -EINVAL;
+	}
+	/* a filter that was left empty would select all functions */
+	if (!*word || *word == '!' || *word == '#') {
+		pb_file_error = "not a function";
+		return -EINVAL;
+	}
 	err = pb_hash_write(&t->ops.filter, word, t->used, *(bool *)live);
 	if (err)
 		return err;
@@ -146,7 +155,20 @@ static int add_word(char *word, void *live)
 	return 0;
 }
 
-/* Replaces the registered ops by those of the triggers that are used. */
+static int install_one(struct trigger *t, bool live)
+{
+	int err;
+
+	if (t->used == t->registered)
+		return t->used ? pb_ftrace_update(live) : 0;
+	err = t->used ? register_ftrace_function(&t->ops, live) :
+			unregister_ftrace_function(&t->ops, live);
+	if (!err)
+		t->registered = t->used;
+	return err;
+}
+
+/* Registers the ops of the triggers that are used, and only those. */
 static int install(bool live)
 {
 	bool any = false, timed = false;
@@ -158,18 +180,39 @@ static int install(bool live)
 	}
 	/* returns are hooked before calls are opened for them, and until none is opened any more */
 	if (timed)
-		pb_call_ended = on_end;
+		__atomic_store_n(&pb_call_ended, on_end, __ATOMIC_RELAXED);
 	if (any)
 		pb_tracer_snapshots(true);
-	for (struct trigger *t = triggers; !err && t < triggers + MOST_TIMES; t++) {
-		unregister_ftrace_function(&t->ops, live);
-		if (t->used)
-			err = register_ftrace_function(&t->ops, live);
-	}
+	for (struct trigger *t = triggers; !err && t < triggers + MOST_TIMES; t++)
+		err = install_one(t, live);
+	if (err)
+		return err;
 	if (!timed)
-		pb_call_ended = NULL;
+		__atomic_store_n(&pb_call_ended, NULL, __ATOMIC_RELAXED);
 	pb_tracer_snapshots(any);
-	return err;
+	return 0;
+}
+
+/* Whether the ends of calls are seen in at least one of the functions. */
+static bool sees_ends(const struct trigger *t)
+{
+	for (struct pb_module *m = pb_modules; m < pb_modules + pb_nr_modules; m++)
+		for (uint32_t i = 0; m->present && m->sites && i < m->analysis->nr_funcs; i++)
+			if (m->sites[i].flags & FTRACE_FL_TIMED && pb_ftrace_wants(&t->ops, m, i))
+				return true;
+	return false;
+}
+
+/* Functions of modules that don't exist yet can't be checked, so a write at the start isn't. */
+static int check_ends(void)
+{
+	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {
+		if (t->used && t->ns && !sees_ends(t)) {
+			pb_file_error = "the ends of the function's calls can't be seen";
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 static int write_on(char *text, bool append, bool live)
@@ -183,7 +226,9 @@ static int write_on(char *text, bool append, bool live)
 		t->used = false;
 	err = pb_each_word(text, add_word, &live);
 	if (!err)
-		err = install(live);
+		err = pb_tracer_explained(install(live));
+	if (!err && live)
+		err = check_ends();
 	if (!err)
 		return 0;
 	for (unsigned i = 0; i < MOST_TIMES; i++) {

@@ -153,8 +153,7 @@ static void read_current_tracer(struct pb_seq *s)
 	pb_seq_puts(s, "\n");
 }
 
-/* If err is -EAGAIN, sets the message that the writer of the control file gets. Returns err. */
-static int explained(int err)
+int pb_tracer_explained(int err)
 {
 	static char text[160];
 	size_t at = 0;
@@ -195,7 +194,7 @@ static int write_current_tracer(char *text, bool append, bool live)
 			current = tracers[i].ops;
 		apply_depth(current);
 		apply_returns(current);
-		return explained(err);
+		return pb_tracer_explained(err);
 	}
 	pb_file_error = "no such tracer (see available_tracers)";
 	return -EINVAL;
@@ -240,7 +239,7 @@ static int write_hash(struct ftrace_hash *h, char *text, bool append, bool live)
 		share_hashes();
 		update_if_tracing(live);
 	}
-	return explained(err);
+	return pb_tracer_explained(err);
 }
 
 static int write_filter(char *text, bool append, bool live)
@@ -293,7 +292,7 @@ static int change_handlers(bool live)
 static int depth_changed(uint32_t before, bool live)
 {
 	apply_depth(current);
-	return explained(change_handlers(live));
+	return pb_tracer_explained(change_handlers(live));
 }
 
 /* While tracing is off, the text of all sites is restored, so that calls cost nothing. If the
@@ -305,7 +304,7 @@ static int tracing_on_changed(uint32_t before, bool live)
 		apply_returns(current);
 		apply_depth(current);
 		/* after an error, files.c restores tracing_on, and calls this function again */
-		return explained(install(current, live));
+		return pb_tracer_explained(install(current, live));
 	}
 	apply_depth(current);
 	install(NULL, live);
@@ -315,7 +314,7 @@ static int tracing_on_changed(uint32_t before, bool live)
 
 static int size_changed(uint32_t before, bool live)
 {
-	return explained(update_if_tracing(live));
+	return pb_tracer_explained(update_if_tracing(live));
 }
 
 static void read_thresh(struct pb_seq *s)
@@ -341,7 +340,7 @@ static int write_thresh(char *text, bool append, bool live)
 	err = set_thresh(ns, live);
 	if (err)
 		set_thresh(before, live);
-	return explained(err);
+	return pb_tracer_explained(err);
 }
 
 /* With every clock but "none", records have the TSC; readers convert it. */
@@ -381,7 +380,7 @@ static int write_clock(char *text, bool append, bool live)
 		err = set_clock(clocks[i], live);
 		if (err)
 			set_clock(before, live);
-		return explained(err);
+		return pb_tracer_explained(err);
 	}
 	pb_file_error = "no such clock (see trace_clock)";
 	return -EINVAL;
@@ -417,7 +416,7 @@ static int set_option(const struct option *o, bool on, bool live)
 		*o->on = before;
 		o->changed(live);
 	}
-	return explained(err);
+	return pb_tracer_explained(err);
 }
 
 static int write_option(char *word, void *live)

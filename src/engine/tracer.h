@@ -8,6 +8,8 @@ void pb_tracer_register_files(void);
 /* Sets anew whether returns are hooked. Called at the start, after the eBPF programs were attached,
  * because a program may be attached to the return of a function. */
 void pb_tracer_returns(void);
+/* If err is -EAGAIN, sets the message that the writer of the control file gets. Returns err. */
+int pb_tracer_explained(int err);
 /* Called when pb_call_ended has changed. on: whether snapshot_on has functions. */
 void pb_tracer_snapshots(bool on);
 #endif

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,10 +222,10 @@ static int take_module(struct writer *w, int modules, uint32_t number)
 	snprintf(name, sizeof(name), "%u", number);
 	if (!linkat(modules, name, w->dir.modules_fd, name, 0) || errno == EEXIST)
 		return 0;
-	int fd = openat(modules, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(modules, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	int ret = fstat(fd, &st) ? -errno :
+	int ret = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL :
 		  pb_datadir_module(&w->dir, number, fd, (uint64_t)st.st_size);
 	close(fd);
 	return ret;
@@ -270,7 +271,7 @@ static int read_meta(int from, char **text, size_t *len)
 {
 	struct stat st;
 	ssize_t n = 0;
-	int ret = 0, fd = openat(from, "meta", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int ret = 0, fd = openat(from, "meta", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	*text = NULL;
 	*len = 0;
@@ -370,11 +371,38 @@ static int write_all(struct writer *w)
 	return ret ? ret : write_end(w);
 }
 
+/* Whether the snapshot would move the recording's own directory away. An existing directory DIR
+ * gets the name DIR.old, and what had this name is removed (reader/datadir_writer.c). */
+static bool moves_recording(const struct pb_snapshot *s, const char *dir)
+{
+	static const char *const suffixes[] = { "", ".old", ".old~" };
+	struct stat recording, st;
+	size_t len = strlen(dir);
+	char name[PATH_MAX];
+
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	if (fstat(s->from, &recording))
+		return false;
+	for (size_t i = 0; i < pb_array_size(suffixes); i++)
+		if (snprintf(name, sizeof(name), "%.*s%s", (int)len, dir, suffixes[i]) <
+		    (int)sizeof(name) && !lstat(name, &st) && st.st_dev == recording.st_dev &&
+		    st.st_ino == recording.st_ino)
+			return true;
+	return false;
+}
+
 int pb_snapshot_write(struct pb_snapshot *s, const char *dir, char *err, size_t errlen)
 {
-	struct writer *w = calloc(1, sizeof(*w));
+	struct writer *w;
 	int ret;
 
+	if (moves_recording(s, dir)) {
+		snprintf(err, errlen, "%s: the recording goes on there; choose another name with "
+			 "-d", dir);
+		return -EBUSY;
+	}
+	w = calloc(1, sizeof(*w));
 	if (!w) {
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;

@@ -103,9 +103,6 @@ static void report(struct record_flight *f, const struct pb_snapshot *s, const c
 		record_format_number(kept, calls, sizeof(calls));
 	record_format_bytes(s->bytes, bytes, sizeof(bytes));
 	pb_say(NULL, "snapshot in %s: %s; %s calls, %s", dir, why, calls, bytes);
-	if (f->full)
-		pb_say(NULL, "that was the last of %u snapshots (--snapshots); the recording goes "
-		       "on", o->most_snapshots);
 }
 
 static void take(struct record_flight *f, const char *why)
@@ -126,12 +123,16 @@ static void take(struct record_flight *f, const char *why)
 	f->full = ++f->taken == f->server->options->most_snapshots;
 	if (pb_snapshot_write(&s, dir, err, sizeof(err))) {
 		record_error("no snapshot: %s", err);
-		return;
+	} else {
+		pthread_mutex_lock(&f->lock);
+		memcpy(f->path, dir, sizeof(f->path));
+		pthread_mutex_unlock(&f->lock);
+		report(f, &s, dir, text);
 	}
-	pthread_mutex_lock(&f->lock);
-	memcpy(f->path, dir, sizeof(f->path));
-	pthread_mutex_unlock(&f->lock);
-	report(f, &s, dir, text);
+	/* one that failed counts, too: a full disk must not cost an error each second */
+	if (f->full && !f->server->options->quiet)
+		pb_say(NULL, "that was the last of %u snapshots (--snapshots); the recording goes "
+		       "on", f->server->options->most_snapshots);
 }
 
 static void look(struct record_flight *f)

@@ -136,16 +136,17 @@ static int answer_size(struct record_server *s, struct record_conn *c, uint32_t 
 	return reply_text(c, ask, text);
 }
 
+static const char no_flight[] = "this recording takes none: it needs --overwrite (or flight, or "
+				"attach --data) and a data directory; see patchbay snapshot";
+
 /* snapshot. The value of a WRITE isn't NUL-terminated. */
 static int answer_snapshot(struct record_server *s, struct record_conn *c, uint32_t type,
 			   const struct pb_msg_file *ask, const char *value, size_t len)
 {
-	static const char none[] = "this recording takes none: it needs --overwrite (or flight, or "
-				   "attach --data) and a data directory; see patchbay snapshot";
 	char text[PATH_MAX + 1];
 
 	if (!s->flight)
-		return reply(c, -EOPNOTSUPP, none, sizeof(none));
+		return reply(c, -EOPNOTSUPP, no_flight, sizeof(no_flight));
 	if (type == PB_MSG_WRITE) {
 		if (memchr(value, '1', len))
 			record_flight_ask(s->flight, "the control file asked for it");
@@ -155,8 +156,8 @@ static int answer_snapshot(struct record_server *s, struct record_conn *c, uint3
 	return reply_text(c, ask, *text ? strcat(text, "\n") : "# no snapshot was taken\n");
 }
 
-/* The request is whole. If the recorder owns the file, answers the request, sets *ret and returns
- * true. Otherwise returns false. */
+/* The request is whole. If the recorder owns the file, or must refuse the request, answers the
+ * request, sets *ret and returns true. Otherwise returns false. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {
@@ -166,6 +167,11 @@ static bool answered(struct record_server *s, struct record_conn *c, const struc
 	struct pb_msg_file ask;
 
 	memcpy(&ask, body, sizeof(ask));
+	/* the agent would count the requests, but nobody would look at the count */
+	if (file == PB_CF_SNAPSHOT_ON && m->type == PB_MSG_WRITE && ask.size && !s->flight) {
+		*ret = reply(c, -EOPNOTSUPP, no_flight, sizeof(no_flight));
+		return true;
+	}
 	if (!info || info->owner != PB_OWNER_OBSERVER)
 		return false;
 	*ret = file == PB_CF_SNAPSHOT ?

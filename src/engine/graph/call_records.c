@@ -157,6 +157,15 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 
 void (*pb_call_ended)(uint32_t site, uint64_t ticks);
 
+/* Calls pb_call_ended(). The agent's thread may set it to NULL meanwhile, so it is read once. */
+void pb_call_report(const struct pb_open_call *c, uint64_t now)
+{
+	void (*ended)(uint32_t, uint64_t) = __atomic_load_n(&pb_call_ended, __ATOMIC_RELAXED);
+
+	if (pb_unlikely(ended))
+		ended(c->site, now - c->start);
+}
+
 void pb_call_skipped(void *context, const struct pb_open_call *call)
 {
 	struct pb_thread *t = context;
@@ -171,8 +180,9 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 
 	if (c->watch && c->watch != PB_WATCH_BELOW)
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
-	if (pb_unlikely(pb_call_ended))
-		pb_call_ended(c->site, now - c->start);
+	/* a call of a former period may have ended long ago */
+	if (t->stack->period == __atomic_load_n(&pb_period, __ATOMIC_RELAXED))
+		pb_call_report(c, now);
 	if (c->state == PB_ENTRY_EMITTED)
 		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
 	else if (whole && pb_call_emitted(t, pb_call_outer(c)))

@@ -58,6 +58,7 @@ void pb_call_cut(void *context, const struct pb_open_call *c);
 /* If it isn't NULL, it is called at the end of each call that C code ends, with the time that the
  * call took. Context: hit path. */
 extern void (*pb_call_ended)(uint32_t site, uint64_t ticks);
+void pb_call_report(const struct pb_open_call *c, uint64_t now);
 
 /* The functions that open_calls.c calls when it closes calls, or needs memory for calls. */
 #define PB_HOOKS(t) &(const struct pb_open_hooks){ \

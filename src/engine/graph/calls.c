@@ -287,8 +287,7 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 	}
 	if (!c)
 		return NULL;
-	if (pb_unlikely(pb_call_ended))
-		pb_call_ended(c->site, now - c->start);
+	pb_call_report(c, now);
 	if (c->state != PB_ENTRY_PROG)
 		put_end(t, c, now, from && !pb_exit_pops(from));
 	if (pb_likely(!c->watch)) {
@@ -371,8 +370,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at)
 	if (!ended)
 		return;
 	now = pb_clock();
-	if (pb_unlikely(pb_call_ended))
-		pb_call_ended(site->id, now - c->start);
+	pb_call_report(c, now);
 	put_end(t, c, now, false);
 	pb_open_release(&t->top, c);
 }

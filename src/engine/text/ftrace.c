@@ -67,12 +67,15 @@ unsigned pb_ftrace_list(struct pb_site *site, uint64_t parent_ip)
 	if (!m)
 		return mode;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next) {
+		/* read once: a write to snapshot_on may change it meanwhile */
+		ftrace_func *func = __atomic_load_n(&op->func, __ATOMIC_RELAXED);
+
 		if (!pb_ftrace_wants(op, m, (uint32_t)(site - m->sites)))
 			continue;
 		if (op->graph_mode)
 			mode = op->graph_mode(m, site);
-		else if (op->func)
-			op->func(site, parent_ip, op);
+		else if (func)
+			func(site, parent_ip, op);
 	}
 	return mode;
 }
@@ -147,9 +150,14 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-static bool is_timed(const struct pb_module *m, uint32_t func)
+/* Whether an ops wants the times of the site's calls, and their ends are seen now. */
+static bool is_timed(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
-	if (is_too_small(m, func))
+	bool seen = reported_by_hooks(m, s) ||
+		    (pb_site_exits_itself(s) ? pb_site_returns_on(m, s) :
+					       s->flags & FTRACE_FL_ENDS);
+
+	if (!seen || is_too_small(m, func))
 		return false;
 	for (struct ftrace_ops *op = ops_list; op; op = op->next)
 		if (op->timed && pb_ftrace_wants(op, m, func))
@@ -183,7 +191,7 @@ static void prepare_site(struct pb_module *m, struct pb_site *s, uint32_t func)
 		__atomic_or_fetch(&pb_ring_unseen, PB_UNSEEN_LIBC, __ATOMIC_SEQ_CST);
 	s->flags = (s->flags & ~(FTRACE_FL_COUNT | FTRACE_FL_TRAMP | FTRACE_FL_TIMED)) | nr |
 		   (nr == 1 ? FTRACE_FL_TRAMP : 0) |
-		   (nr && is_timed(m, func) ? FTRACE_FL_TIMED : 0);
+		   (nr && is_timed(m, s, func) ? FTRACE_FL_TIMED : 0);
 	if (reported_by_hooks(m, s)) {
 		s->flags = nr ? s->flags | FTRACE_FL_ENABLED : s->flags & ~FTRACE_FL_ENABLED;
 		return;
@@ -204,7 +212,10 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		return;
 	if (failed && !reported_by_hooks(m, s))
 		pb_text_look(m, s);
-	s->flags = (s->flags & ~FTRACE_FL_TRAMP_EN) | tramp;
+	/* the exits are patched by now, so a call that is opened to be timed will end */
+	if (nr && is_timed(m, s, func))
+		tramp |= FTRACE_FL_TIMED;
+	s->flags = (s->flags & ~(FTRACE_FL_TRAMP_EN | FTRACE_FL_TIMED)) | tramp;
 	if (nr)
 		count_ops(m, func, &only);
 	if (reported_by_hooks(m, s))

@@ -22,10 +22,13 @@ struct ftrace_hash {
 	struct pb_pattern *first, *last;
 };
 
+struct ftrace_ops;
+typedef void ftrace_func(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops *op);
+
 struct ftrace_ops {
 	const char *name;
 	/* called from the list function; parent_ip: the return address */
-	void (*func)(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops *op);
+	ftrace_func *func;
 	/* the handler of a site that only this ops selects */
 	uint64_t (*trampoline)(struct pb_module *m, struct pb_site *site);
 	/* for the list function: how the graph tracer enters a call; NULL: this ops doesn't

@@ -8,6 +8,8 @@
  *   left MS     calls left(), which takes MS milliseconds, and is left by a jump
  *   passed MS   calls passed(), which takes MS milliseconds, and ends in a jump to mark()
  *   mark        calls mark()
+ *   told MS     calls told(), which writes the line "in told" and then takes MS milliseconds
+ *   unseen      calls unseen(), whose exit can't be hooked
  *   crash       calls crash_outer(), which calls crash_inner(), which writes to address 0
  */
 #define _GNU_SOURCE
@@ -45,6 +47,28 @@ NOINLINE void slow(int ms)
 	step0();
 	__asm__ volatile("");
 }
+
+NOINLINE void told(int ms)
+{
+	puts("in told");
+	fflush(stdout);
+	pause_ms(ms);
+	__asm__ volatile("");
+}
+
+/* It writes to its return slot, so it may return to anywhere. */
+void unseen(void);
+__asm__(".text\n"
+	".globl unseen\n"
+	".type unseen, @function\n"
+	"unseen:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	mov (%rsp), %rax\n"
+	"	mov %rax, (%rsp)\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size unseen, .-unseen\n");
 
 NOINLINE void left(int ms)
 {
@@ -126,6 +150,10 @@ static void obey(const char *line)
 		left(a);
 	else if (!strcmp(word, "passed"))
 		passed(a);
+	else if (!strcmp(word, "told"))
+		told(a);
+	else if (!strcmp(word, "unseen"))
+		unseen();
 	else if (!strcmp(word, "crash"))
 		crash_outer();
 	while (!strcmp(word, "slow") && b-- > 0)
