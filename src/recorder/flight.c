@@ -27,14 +27,14 @@
 #include "recorder/ring_memory.h"
 #include "recorder/settings.h"
 #include "recorder/texts.h"
-#include "recorder/thread_names.h"
 
 #define LOOK_MS		10
 #define PAUSE_NS	1000000000u	/* between two snapshots */
 
 struct record_flight {
 	struct record_server *server;
-	struct record_threads *threads;
+	record_name_fn *name;
+	void *arg;			/* for name() */
 	pthread_t thread;
 	_Atomic bool stop;
 	const char *_Atomic why;	/* the text of record_flight_ask(); NULL: no request */
@@ -52,14 +52,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
-			char comm[PB_SNAPSHOT_COMM])
-{
-	struct record_flight *f = arg;
-
-	record_threads_name(f->threads, index, comm);
 }
 
 /* Says which call has asked: "parse took 25.120 ms". */
@@ -111,7 +103,7 @@ static void take(struct record_flight *f, const char *why)
 	const struct record_ring *ring = f->server->ring;
 	struct pb_snapshot s = {
 		.ring = ring->map, .geometry = ring->geometry, .from = f->server->datadir->dir_fd,
-		.thread_name = thread_name, .arg = f, .why = text,
+		.thread_name = f->name, .arg = f->arg, .why = text,
 	};
 
 	if (why)
@@ -162,7 +154,7 @@ static void *flight_main(void *arg)
 	return NULL;
 }
 
-struct record_flight *record_flight_start(struct record_server *s, struct record_threads *t)
+struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg)
 {
 	struct record_flight *f = calloc(1, sizeof(*f));
 	sigset_t all, old;
@@ -170,7 +162,8 @@ struct record_flight *record_flight_start(struct record_server *s, struct record
 	if (!f)
 		return NULL;
 	f->server = s;
-	f->threads = t;
+	f->name = name;
+	f->arg = arg;
 	pthread_mutex_init(&f->lock, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

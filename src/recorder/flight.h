@@ -7,13 +7,16 @@
 #ifndef PB_RECORDER_FLIGHT_H
 #define PB_RECORDER_FLIGHT_H
 #include <stddef.h>
+#include <stdint.h>
 
+struct pb_ring_thread;
 struct record_flight;
 struct record_server;
-struct record_threads;
 
+/* Finds the name of a thread (struct pb_snapshot). Context: the thread that takes snapshots. */
+typedef void record_name_fn(void *arg, uint32_t index, const struct pb_ring_thread *t, char *comm);
 /* Starts the thread that takes the snapshots. Returns NULL if there is no memory or no thread. */
-struct record_flight *record_flight_start(struct record_server *s, struct record_threads *t);
+struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg);
 /* Asks for a snapshot. `why` is a text for the user, and must live on. */
 void record_flight_ask(struct record_flight *f, const char *why);
 /* Copies the path of the last snapshot; "" if there is none. */

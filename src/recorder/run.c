@@ -517,6 +517,12 @@ static void report_left(struct run *r)
 	record_serve_left(&r->server, text);
 }
 
+/* For snapshots. */
+static void thread_name(void *threads, uint32_t index, const struct pb_ring_thread *t, char *comm)
+{
+	record_threads_name(threads, index, comm);
+}
+
 static int run(struct run *r, const struct record_target *t, struct record_modules *m, char **env)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -544,7 +550,8 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	raise_file_limit();
 	/* the snapshots of a temporary directory would have no place */
 	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary)
-		r->server.flight = record_flight_start(&r->server, &r->threads);
+		r->server.flight = record_flight_start(&r->server, thread_name,
+						       &r->threads);
 	serve(r);
 	ret = finish(r);
 	report_left(r);
