@@ -82,7 +82,7 @@ static int flight_run(int argc, char **argv)
 	o.serve = true;
 	o.welcome_flags = PB_WELCOME_SERVE;
 	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o) || o.usage_error ? 2 :
-	      record_with(&o);
+	      record_with_programs(&o, "flight");
 	record_options_free(&o);
 	return ret;
 }

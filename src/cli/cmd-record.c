@@ -153,19 +153,26 @@ int record_temporary(struct record_options *o, const char *command,
 	return ret ? ret : shown;
 }
 
+int record_with_programs(struct record_options *o, const char *command)
+{
+	static struct bpf_attach attach;
+
+	if (o->bpf_object) {
+		attach.command = command;
+		attach.path = o->bpf_object;
+		attach.to = stderr;
+		o->bpf = &attach;
+	}
+	return record_with(o);
+}
+
 static int record_command_run(int argc, char **argv)
 {
-	static struct bpf_attach attach = { .command = "record" };
 	struct record_options o;
 	int ret = record_options_parse(&o, argc, argv);
 
-	if (!ret && o.bpf_object) {
-		attach.path = o.bpf_object;
-		attach.to = stderr;
-		o.bpf = &attach;
-	}
 	if (!ret)
-		ret = record_with(&o);
+		ret = record_with_programs(&o, "record");
 	record_options_free(&o);
 	return ret;
 }

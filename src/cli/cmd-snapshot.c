@@ -61,7 +61,7 @@ static const struct argp snapshot_argp = {
 static int snapshot_run(int argc, char **argv)
 {
 	struct snapshot o = { .dir = PB_DEFAULT_DIR };
-	char calls[32] = "?", bytes[32];
+	char calls[32] = "?", bytes[32], missed[64] = "";
 	struct pb_snapshot s;
 	struct pb_control *c;
 	uint64_t kept;
@@ -78,8 +78,11 @@ static int snapshot_run(int argc, char **argv)
 	if (!pb_kept_calls(o.dir, &kept))
 		record_format_number(kept, calls, sizeof(calls));
 	record_format_bytes(s.bytes, bytes, sizeof(bytes));
-	pb_say(NULL, "%s calls of %u in %s (%s); the recording goes on", calls, o.pid, o.dir,
-	       bytes);
+	if (s.missed)
+		snprintf(missed, sizeof(missed), ", %llu chunks changed meanwhile",
+			 (unsigned long long)s.missed);
+	pb_say(NULL, "%s calls of %u in %s (%s%s); the recording goes on", calls, o.pid, o.dir,
+	       bytes, missed);
 	return 0;
 }
 

@@ -32,6 +32,8 @@ void record_options_free(struct record_options *o);
 /* Does a whole recording, from the search for the program to the closing line. Returns the exit
  * status. */
 int record_with(struct record_options *o);
+/* Like record_with(), with the eBPF programs of --bpf. */
+int record_with_programs(struct record_options *o, const char *command);
 /* Like record_with(), but records into a temporary directory. The directory is removed at the end.
  * If data was recorded and `show` is not NULL, calls show() with the directory. Returns the
  * recording's exit status. If this is 0 and show() was called, returns the result of show(). */

@@ -41,7 +41,7 @@ struct record_flight {
 	uint32_t seen;			/* how many requests of the ring were served */
 	unsigned taken, number;
 	uint64_t last;			/* when the last snapshot was taken */
-	bool full;			/* no more snapshots are taken */
+	_Atomic bool full;		/* no more snapshots are taken */
 	pthread_mutex_t lock;		/* of `path` */
 	char path[PATH_MAX];		/* the last snapshot; "": none */
 };
@@ -86,7 +86,7 @@ static void report(struct record_flight *f, const struct pb_snapshot *s, const c
 		   const char *why)
 {
 	const struct record_options *o = f->server->options;
-	char calls[32] = "?", bytes[32];
+	char calls[32] = "?", bytes[32], missed[64] = "";
 	uint64_t kept;
 
 	if (o->quiet)
@@ -94,7 +94,10 @@ static void report(struct record_flight *f, const struct pb_snapshot *s, const c
 	if (!pb_kept_calls(dir, &kept))
 		record_format_number(kept, calls, sizeof(calls));
 	record_format_bytes(s->bytes, bytes, sizeof(bytes));
-	pb_say(NULL, "snapshot in %s: %s; %s calls, %s", dir, why, calls, bytes);
+	if (s->missed)
+		snprintf(missed, sizeof(missed), ", %llu chunks changed meanwhile",
+			 (unsigned long long)s->missed);
+	pb_say(NULL, "snapshot in %s: %s; %s calls, %s%s", dir, why, calls, bytes, missed);
 }
 
 static void take(struct record_flight *f, const char *why)
@@ -183,9 +186,10 @@ void record_flight_last(struct record_flight *f, char *path, size_t len)
 	pthread_mutex_unlock(&f->lock);
 }
 
-void record_flight_ask(struct record_flight *f, const char *why)
+bool record_flight_ask(struct record_flight *f, const char *why)
 {
 	f->why = why;
+	return !f->full;
 }
 
 void record_flight_stop(struct record_flight *f)

@@ -6,6 +6,7 @@
  */
 #ifndef PB_RECORDER_FLIGHT_H
 #define PB_RECORDER_FLIGHT_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,8 +18,9 @@ struct record_server;
 typedef void record_name_fn(void *arg, uint32_t index, const struct pb_ring_thread *t, char *comm);
 /* Starts the thread that takes the snapshots. Returns NULL if there is no memory or no thread. */
 struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg);
-/* Asks for a snapshot. `why` is a text for the user, and must live on. */
-void record_flight_ask(struct record_flight *f, const char *why);
+/* Asks for a snapshot. `why` is a text for the user, and must live on. Returns false if no more
+ * snapshots are taken. */
+bool record_flight_ask(struct record_flight *f, const char *why);
 /* Copies the path of the last snapshot; "" if there is none. */
 void record_flight_last(struct record_flight *f, char *path, size_t len);
 /* Takes the snapshot that was asked for last, if there is one, and ends. f may be NULL. */

@@ -143,13 +143,16 @@ static const char no_flight[] = "this recording takes none: it needs --overwrite
 static int answer_snapshot(struct record_server *s, struct record_conn *c, uint32_t type,
 			   const struct pb_msg_file *ask, const char *value, size_t len)
 {
+	static const char full[] = "no more snapshots are taken (flight --snapshots); patchbay "
+				   "snapshot still takes one";
 	char text[PATH_MAX + 1];
 
 	if (!s->flight)
 		return reply(c, -EOPNOTSUPP, no_flight, sizeof(no_flight));
 	if (type == PB_MSG_WRITE) {
-		if (memchr(value, '1', len))
-			record_flight_ask(s->flight, "the control file asked for it");
+		if (memchr(value, '1', len) &&
+		    !record_flight_ask(s->flight, "the control file asked for it"))
+			return reply(c, -ENOSPC, full, sizeof(full));
 		return reply(c, (int32_t)ask->size, NULL, 0);
 	}
 	record_flight_last(s->flight, text, PATH_MAX);
