@@ -8,5 +8,3 @@ int leave_out(void *ctx)
 {
 	return 0;
 }
-
-char license[] SEC("license") = "GPL";
