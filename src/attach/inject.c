@@ -173,7 +173,9 @@ static int create_thread(struct injection *j)
 	r.rcx = 0;
 	r.rax = 0;
 	r.rsp = way.sp;
-	err = attach_remote_set_regs(&j->borrowed, &r);
+	err = attach_remote_follow(&j->borrowed);
+	if (!err)
+		err = attach_remote_set_regs(&j->borrowed, &r);
 	if (!err)
 		err = attach_remote_run(&j->borrowed, j->l.call + ATTACH_SYSCALL_SIZE,
 					way.arrival_sp, pb_now_ns() + CREATE_NS, &number);
