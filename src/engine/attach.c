@@ -30,15 +30,15 @@
 #define PAGE	4096ul
 #define OWN_PLACE (1ul << 40)
 #define NAP_NS	1000000
-#define END_NS	2000000000ull	/* how long the next attach waits for the thread's end, which comes
-				 * shortly after the thread has told the recorder that it has
-				 * detached */
+/* How long the next attach waits for the thread's end. The thread ends shortly after it has told
+ * the recorder that it has detached. */
+#define END_NS	2000000000ull
 #define CREATOR_NS 5000000000ull	/* how long the agent's thread waits for its creator's end */
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
-static uint32_t creator;		/* TID of the thread that called patchbay_attach() */
+static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
 static int handed = -1;			/* a descriptor of the socket's file; -1: it has a path */
