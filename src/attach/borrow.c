@@ -230,17 +230,6 @@ void attach_borrow_undo(struct attach_remote *t)
 	attach_remote_release(t, STOP_NS);
 }
 
-/* A thread that is about to end can't be seized. */
-static bool ends(const struct borrow *b, pid_t tid)
-{
-	char name[64], stat[256], state = 'X', *end;
-
-	snprintf(name, sizeof(name), "task/%d/stat", (int)tid);
-	if (attach_proc_read(b->s, name, stat, sizeof(stat)) > 0 && (end = strrchr(stat, ')')))
-		sscanf(end, ") %c", &state);
-	return state == 'X' || state == 'Z';
-}
-
 /* Returns 0, or -EAGAIN if the thread has been released. */
 static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
 		      struct attach_state *state)
@@ -253,7 +242,7 @@ static int try_thread(const struct borrow *b, const struct place *p, struct atta
 		return -EAGAIN;
 	}
 	if (err)
-		return err == -EPERM && ends(b, p->tid) ? -EAGAIN : err;
+		return err;
 	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs))
 		return 0;
 	attach_borrow_undo(t);

@@ -173,7 +173,7 @@ static int create_thread(struct injection *j)
 	r.rcx = 0;
 	r.rax = 0;
 	r.rsp = way.sp;
-	err = attach_remote_catch_thread(&j->borrowed);
+	err = attach_remote_follow(&j->borrowed);
 	if (!err)
 		err = attach_remote_set_regs(&j->borrowed, &r);
 	if (!err)

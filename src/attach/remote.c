@@ -145,11 +145,38 @@ static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
 
 /* --- stop and release ----------------------------------------------------- */
 
+/* Reads a value of a thread's status file. Returns whether the file has it. */
+static bool read_status(pid_t tid, const char *format, void *value)
+{
+	char path[64], *line = NULL;
+	bool found = false;
+	size_t cap = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	FILE *f = fopen(path, "re");
+
+	while (f && !found && getline(&line, &cap, f) > 0)
+		found = sscanf(line, format, value) == 1;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The kernel forbids to trace a thread that has ended, but is still there for a moment. */
+static bool has_ended(pid_t tid)
+{
+	char state;
+
+	return !read_status(tid, "State: %c", &state) || state == 'X' || state == 'Z';
+}
+
 int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
 {
-	/* the program may make threads before it stops: these aren't traced */
 	long err = request(PTRACE_SEIZE, tid, 0, (void *)PTRACE_O_TRACESYSGOOD);
 
+	if (err == -EPERM && has_ended(tid))
+		err = -ESRCH;
 	*t = (struct attach_remote) { .tid = tid, .running = true };
 	if (err)
 		return (int)err;
@@ -157,18 +184,17 @@ int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
 	return err ? (int)err : wait_for_trap(t, deadline);
 }
 
-int attach_remote_catch_thread(struct attach_remote *t)
-{
-	t->child = 0;
-	return (int)request(PTRACE_SETOPTIONS, t->tid, 0,
-			    (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
-}
-
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline)
 {
 	int err = resume_to_trap(t);
 
 	return err ? err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_follow(const struct attach_remote *t)
+{
+	return (int)request(PTRACE_SETOPTIONS, t->tid, 0,
+			    (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
 }
 
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
@@ -195,19 +221,9 @@ void attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
 
 static bool is_ours(pid_t pid)
 {
-	char path[64], *line = NULL;
-	size_t cap = 0;
 	int tracer = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	FILE *f = fopen(path, "re");
-
-	while (f && getline(&line, &cap, f) > 0 && sscanf(line, "TracerPid: %d", &tracer) != 1)
-		;
-	free(line);
-	if (f)
-		fclose(f);
-	return tracer == getpid();
+	return read_status(pid, "TracerPid: %d", &tracer) && tracer == getpid();
 }
 
 void attach_remote_release_exec(pid_t pid, uint64_t patience_ns)

@@ -38,8 +38,9 @@ struct attach_state {
 /* Seizes a running thread and stops it. If it isn't stopped until the time `deadline`, returns
  * -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
 int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
-/* From now on, a thread that the stopped thread creates is traced, too: t->child. */
-int attach_remote_catch_thread(struct attach_remote *t);
+/* Threads that the stopped thread makes from now on are traced, too. If this were so from the first
+ * stop on, a thread that the program makes just before that stop would be stopped for good. */
+int attach_remote_follow(const struct attach_remote *t);
 /* Waits for the first stop of a thread that was attached because its creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
 /* Brings a stopped thread to a stop like the first one, in which the kernel restarts an interrupted

@@ -30,11 +30,15 @@
 #define PAGE	4096ul
 #define OWN_PLACE (1ul << 40)
 #define NAP_NS	1000000
-#define END_NS	2000000000ull	/* how long the next attach waits for the thread's end */
+/* How long the next attach waits for the thread's end. The thread ends shortly after it has told
+ * the recorder that it has detached. */
+#define END_NS	2000000000ull
+#define CREATOR_NS 5000000000ull	/* how long the agent's thread waits for its creator's end */
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
+static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
 static int handed = -1;			/* a descriptor of the socket's file; -1: it has a path */
@@ -99,6 +103,24 @@ static void name_session(void)
 	start.session = path;
 }
 
+static bool is_gone(uint32_t tid)
+{
+	return pb_sys(SYS_tgkill, pb_sys(SYS_getpid), tid, 0) == -ESRCH;
+}
+
+static bool wait_for_end(uint32_t tid, uint64_t ns)
+{
+	const struct { long sec, nsec; } nap = { 0, NAP_NS };
+	uint64_t end = pb_now_ns() + ns;
+
+	while (!is_gone(tid)) {
+		if (pb_now_ns() > end)
+			return false;
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return true;
+}
+
 static int attached_thread(void *arg)
 {
 	if (pb_thread_pointer_set(own_tp))
@@ -112,27 +134,11 @@ static int attached_thread(void *arg)
 		return 0;
 	}
 	pb_creds_start();
+	/* The injector traces the thread that called patchbay_attach(), until that thread ends. As
+	 * long as a thread has another tracer, the threads can't be stopped. */
+	wait_for_end(creator, CREATOR_NS);
 	left = pb_start_trace(&start) ? pb_detach(NULL) : pb_start_serve();
 	return 0;
-}
-
-static bool is_gone(uint32_t tid)
-{
-	return pb_sys(SYS_tgkill, pb_sys(SYS_getpid), tid, 0) == -ESRCH;
-}
-
-/* The thread ends shortly after it has told the recorder that it has detached. */
-static bool wait_for_end(void)
-{
-	const struct { long sec, nsec; } nap = { 0, NAP_NS };
-	uint64_t end = pb_now_ns() + END_NS;
-
-	while (!is_gone(thread)) {
-		if (pb_now_ns() > end)
-			return false;
-		pb_sys(SYS_nanosleep, &nap, NULL);
-	}
-	return true;
 }
 
 /* Whether this process was forked by the one to which the agent was attached. The agent's thread
@@ -149,7 +155,7 @@ static int claim(void)
 		return pb_renew_keep();
 	if (!pb_renew_possible())
 		return -EALREADY;
-	if (is_inherited() ? !pb_detach_inherited() : !left || !wait_for_end())
+	if (is_inherited() ? !pb_detach_inherited() : !left || !wait_for_end(thread, END_NS))
 		return -EBUSY;
 	left = false;
 	pb_renew();
@@ -182,6 +188,7 @@ static int begin(const char *session, const char *agent)
 	if (!start.session || !start.preload)
 		return -ENOMEM;
 	handed = handed_descriptor(session);
+	creator = self.tid;
 	tid = pb_aside_stay(attached_thread, NULL, handed);
 	process = pb_process->pid;
 	if (!pb_sys_failed(tid))

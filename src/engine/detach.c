@@ -4,8 +4,9 @@
  *
  *   1  remove the tracers: the text of traced functions has the bytes of the file
  *      again, and no thread enters the functions' stubs any more
- *   2  stop the threads, until none is in a stub or in the agent's code; during the
- *      last stop, install the program's own signal handlers in the kernel again
+ *   2  stop the threads, until none is in a stub, in the agent's code or in libc's
+ *      sigaction(); during the last stop, install the program's own signal handlers
+ *      in the kernel again
  *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)
  *   4  restore the compiled-in calls
  *   5  stop the threads again, until none is in a replacement; the ring can be unmapped
@@ -40,6 +41,12 @@ static bool left;		/* no thread was in our code at the last stop of step 5 */
 static bool in_our_code(uint64_t pc)
 {
 	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
+}
+
+/* A thread in libc's sigaction() may be about to give the kernel a handler of ours. */
+static bool in_handlers_way(uint64_t pc)
+{
+	return in_our_code(pc) || pb_in_sigaction(pc);
 }
 
 /* undo_handlers() and leave_ring() are called by the agent's thread while the other threads are
@@ -80,9 +87,10 @@ static uint64_t pause_for(uint64_t ns)
 
 /* Doesn't take the lock of the text, because no text is written. With the lock held, a thread in
  * dlopen would wait for the lock inside our code, and so couldn't leave our code. */
-static int run_out(int (*at_stop)(const struct pb_stopped *at, size_t nr))
+static int run_out(bool (*ours)(uint64_t pc),
+		   int (*at_stop)(const struct pb_stopped *at, size_t nr))
 {
-	struct pb_stop stop = { .ours = in_our_code, .stopped = at_stop };
+	struct pb_stop stop = { .ours = ours, .stopped = at_stop };
 	uint64_t ns = FIRST_PAUSE_NS;
 	int err;
 
@@ -97,12 +105,12 @@ static int run_out(int (*at_stop)(const struct pb_stopped *at, size_t nr))
 
 static int run_out_of_our_code(bool live)
 {
-	return run_out(undo_handlers);
+	return run_out(in_handlers_way, undo_handlers);
 }
 
 static int run_out_of_replacements(bool live)
 {
-	return run_out(leave_ring);
+	return run_out(in_our_code, leave_ring);
 }
 
 static int stop_tracing(bool live)

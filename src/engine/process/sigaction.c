@@ -55,6 +55,9 @@ static handler_fn *handlers[MAX_SIGNALS];
 /* The handlers that pb_sigaction_adopt() has found in the kernel. A thread that is inside our
  * sigaction() at that moment has read handlers[] before. */
 static handler_fn *adopted[MAX_SIGNALS];
+/* The program's own handlers are in the kernel again. Until then, a handler that the program
+ * installs must be called by us, because jumps into stubs may still be in place. */
+static bool undone;
 /* The flags that the program set for SIGSEGV or SIGBUS: `flags` with a handler, `default_flags`
  * with SIG_DFL. The kernel's flags may differ from them in the bits of HANDLER_FLAGS or
  * DEFAULT_FLAGS. */
@@ -266,10 +269,6 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	return done;
 }
 
-/* The kernel has the program's handlers again. Until then, also during a detach, a handler may see
- * a PC in our code, which must be translated. */
-static bool given_back;
-
 static bool is_handler(const struct sigaction *a)
 {
 	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && a->sa_handler != SIG_ERR;
@@ -281,7 +280,7 @@ static bool stands_in(int sig, const struct sigaction *act, struct sigaction *ou
 {
 	bool first = is_ours_first(sig) && pb_reads_are_on();
 
-	if (given_back)
+	if (undone)
 		return false;
 	memcpy(ours, act, sizeof(*ours));
 	if (is_handler(act)) {
@@ -418,7 +417,7 @@ void pb_sigaction_undo(void)
 {
 	bool may = pb_reads_off();
 
-	given_back = true;
+	undone = true;
 	for (int sig = 1; sig < MAX_SIGNALS; sig++)
 		if (may || !is_ours_first(sig))
 			give_back(sig);
@@ -446,9 +445,8 @@ bool pb_sigaction_start(void)
 
 /* ---- handlers that were installed before an attach --------------------------- */
 
-/* Whether a thread that is stopped at pc may be inside libc's sigaction(), past the place that is
- * replaced. A function of libc that makes the system call itself is such a place, too. */
-static bool in_sigaction(uint64_t pc)
+/* A function of libc that makes the system call itself counts, too. */
+bool pb_in_sigaction(uint64_t pc)
 {
 	const struct pb_module *m = pb_module_at(pc);
 	const struct pb_func *f;
@@ -497,7 +495,7 @@ static int adopt(const struct pb_stopped *at, size_t nr)
 
 int pb_sigaction_adopt(void)
 {
-	struct pb_stop stop = { .ours = in_sigaction, .stopped = adopt };
+	struct pb_stop stop = { .ours = pb_in_sigaction, .stopped = adopt };
 
 	return original_sigaction ? pb_stop_world(&stop) : 0;
 }

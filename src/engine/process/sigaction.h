@@ -27,8 +27,11 @@ int pb_sigaction_adopt(void);
 void pb_sigaction_stand_down(void);
 /* Called when the program is about to call prctl. Context: the program's thread. */
 void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);
-/* Sets all of the program's own handlers in the kernel again. From now on, our sigaction() installs
- * no handler of ours. May be called again, for handlers that a thread inside our sigaction() has
- * installed meanwhile. Context: the other threads are stopped, or there is none. */
+/* Whether a thread that is stopped at pc may be inside libc's sigaction(), past the place that is
+ * replaced. Context: the agent's thread, while the other threads are stopped. */
+bool pb_in_sigaction(uint64_t pc);
+/* Sets all of the program's own handlers in the kernel again. From then on, our sigaction()
+ * installs no handler of ours any more. Context: no thread is inside our sigaction(), or inside the
+ * sigaction() of libc that ours calls. */
 void pb_sigaction_undo(void);
 #endif
