@@ -33,7 +33,7 @@
 /* How long the next attach waits for the thread's end. The thread ends shortly after it has told
  * the recorder that it has detached. */
 #define END_NS	2000000000ull
-#define CREATOR_NS 5000000000ull	/* how long the agent's thread waits for its creator's end */
+#define CREATOR_NS 5000000000ull	/* how long the agent waits for its creator to end */
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
