@@ -145,9 +145,9 @@ static int answer_snapshot(struct record_server *s, struct record_conn *c, uint3
 {
 	static const char full[] = "no more snapshots are taken (flight --snapshots); patchbay "
 				   "snapshot still takes one";
-	char text[PATH_MAX + 1];
+	char text[PATH_MAX + 1] = "";
 
-	if (!s->flight)
+	if (!s->flight && type == PB_MSG_WRITE)
 		return reply(c, -EOPNOTSUPP, no_flight, sizeof(no_flight));
 	if (type == PB_MSG_WRITE) {
 		if (memchr(value, '1', len) &&
@@ -155,7 +155,8 @@ static int answer_snapshot(struct record_server *s, struct record_conn *c, uint3
 			return reply(c, -ENOSPC, full, sizeof(full));
 		return reply(c, (int32_t)ask->size, NULL, 0);
 	}
-	record_flight_last(s->flight, text, PATH_MAX);
+	if (s->flight)
+		record_flight_last(s->flight, text, PATH_MAX);
 	return reply_text(c, ask, *text ? strcat(text, "\n") : "# no snapshot was taken\n");
 }
 
