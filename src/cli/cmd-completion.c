@@ -259,6 +259,21 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 		waitpid(pid, NULL, 0);
 }
 
+static bool is_one_of(const char *word, const char *const *list)
+{
+	while (*list && strcmp(word, *list))
+		list++;
+	return *list;
+}
+
+/* Whether the command takes a program and its arguments. */
+static bool runs_program(const struct line *l)
+{
+	static const char *const commands[] = { "record", "flight", "live", "top", NULL };
+
+	return is_one_of(l->command, commands);
+}
+
 /* Offers the functions of the program on the command line, or of the recording. */
 static void offer_functions(const struct line *l, const char *before, const char *cur)
 {
@@ -266,8 +281,7 @@ static void offer_functions(const struct line *l, const char *before, const char
 	char *views[] = { "patchbay", "report", "--format=csv", "--no-pager", "-d", PB_DEFAULT_DIR,
 		NULL };
 
-	if (!strcmp(l->command, "record") || !strcmp(l->command, "live") ||
-	    !strcmp(l->command, "top") || !strcmp(l->command, "trace")) {
+	if (runs_program(l) || !strcmp(l->command, "trace")) {
 		list[4] = l->prog ? l->words[l->prog] : NULL;
 		for (int i = l->first; i < l->prog; i++)
 			if (!strncmp(l->words[i], "--module", 8) || !strcmp(l->words[i], "--all"))
@@ -393,8 +407,7 @@ static void offer_commands(const char *cur)
 
 static void offer_operand(const struct line *l, const char *cur)
 {
-	bool runs = !strcmp(l->command, "record") || !strcmp(l->command, "live") ||
-		    !strcmp(l->command, "top");
+	static const char *const processes[] = { "attach", "detach", "stack", "snapshot", NULL };
 
 	if (!strcmp(l->command, "control")) {
 		offer("", "list", 4, cur);
@@ -404,11 +417,12 @@ static void offer_operand(const struct line *l, const char *cur)
 			offer("", shells[i].name, strlen(shells[i].name), cur);
 	} else if (!strcmp(l->command, "graph")) {
 		offer_functions(l, "", cur);
-	} else if (!strcmp(l->command, "attach") || !strcmp(l->command, "detach")) {
+	} else if (is_one_of(l->command, processes)) {
 		offer_processes(l, "", cur);
 	} else if (strcmp(l->command, "doctor") && strcmp(l->command, "ps")) {
 		puts(FILES);
-		if (!strcmp(l->command, "list") || (runs && (!l->prog || l->prog == l->at)))
+		if (!strcmp(l->command, "list") ||
+		    (runs_program(l) && (!l->prog || l->prog == l->at)))
 			puts(":commands");
 	}
 }

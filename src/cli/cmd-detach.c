@@ -6,12 +6,6 @@
 #include "cli/cli.h"
 #include "cli/session_find.h"
 #include "control/control.h"
-#include "control/resolve.h"
-
-struct detach {
-	uint32_t pid;
-	bool usage_error;
-};
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID", 0, "The process; the option's name may be left out", 0 },
@@ -20,19 +14,9 @@ static const struct argp_option options[] = {
 
 static error_t detach_parse(int key, char *arg, struct argp_state *state)
 {
-	struct detach *d = state->input;
-	uint64_t n;
-
 	if (key != 'p' && key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
-	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
-		d->usage_error = pb_error("detach", "%s: not a process number; patchbay ps lists "
-					  "the processes", arg);
-	else if (d->pid)
-		d->usage_error = pb_error("detach", "%s: one process at a time", arg);
-	else
-		d->pid = (uint32_t)n;
-	return 0;
+	return cli_session_pid("detach", arg, state->input);
 }
 
 static const struct argp detach_argp = {
@@ -46,20 +30,20 @@ static const struct argp detach_argp = {
 
 static int detach_run(int argc, char **argv)
 {
-	struct detach d = { 0 };
 	struct pb_control *c;
 	char err[600], text[5000];
+	uint32_t pid = 0;
 
-	if (argp_parse(&detach_argp, argc, argv, ARGP_IN_ORDER, NULL, &d) || d.usage_error)
+	if (argp_parse(&detach_argp, argc, argv, ARGP_IN_ORDER, NULL, &pid))
 		return 2;
-	if (!d.pid)
+	if (!pid)
 		return 2 * pb_error("detach", "no process; say patchbay detach -p PID");
-	if (cli_session_find("detach", d.pid, &c))
+	if (cli_session_find("detach", pid, &c))
 		return 1;
 	int ret = pb_control_detach(c, text, sizeof(text), err, sizeof(err));
 	pb_control_close(c);
 	if (ret)
-		return pb_error("detach", "%u: %s", d.pid, err);
+		return pb_error("detach", "%u: %s", pid, err);
 	pb_text_clean(text, '?', 0);
 	puts(text);
 	return fflush(stdout) ? 1 : 0;

@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "abi/messages.h"
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "base/sys.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
 #include "control/control.h"
@@ -41,6 +41,7 @@ enum {
 };
 
 struct live {
+	const char *command;		/* for messages */
 	struct record_options record;
 	unsigned flags;			/* PB_FG_* */
 	enum pb_demangle demangle;
@@ -187,14 +188,6 @@ static void give_back(struct live *l, struct pb_drain *d)
 	d->done = done;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Handles the keys. Returns true if a new table must be shown. */
 static bool handle_keys(struct live *l)
 {
@@ -227,7 +220,7 @@ static bool handle_keys(struct live *l)
 static int show_top(struct live *l, const struct pb_open_chunks *o)
 {
 	int ret = pb_top_round(&l->tables, l->follow);
-	uint64_t now = now_ns();
+	uint64_t now = pb_now_ns();
 
 	if (ret || !o)
 		return ret;
@@ -254,7 +247,7 @@ static void show_new(struct live *l, const char *dir, const struct pb_open_chunk
 		return;
 	if (!l->follow) {
 		l->follow = pb_follow_open(dir, l->demangle, DELAY_NS, err, sizeof(err));
-		l->error = l->follow ? 0 : pb_error("live", "%s", err);
+		l->error = l->follow ? 0 : pb_error(l->command, "%s", err);
 	}
 	if (l->error)
 		return;
@@ -263,7 +256,7 @@ static void show_new(struct live *l, const char *dir, const struct pb_open_chunk
 	if (!ret)
 		ret = l->top ? show_top(l, o) : pb_live_text_round(&l->text, l->follow);
 	if (ret)
-		l->error = pb_error("live", "%s", strerror(-ret));
+		l->error = pb_error(l->command, "%s", strerror(-ret));
 }
 
 static void follow_round(void *arg, const struct pb_open_chunks *o)
@@ -292,7 +285,7 @@ static int show_end(void *arg, const char *dir)
 		pb_live_text_end(&l->text, l->follow);
 	ret = pb_out_close(&l->out);
 	if (ret)
-		return pb_error("live", "can't write the output: %s", strerror(-ret));
+		return pb_error(l->command, "can't write the output: %s", strerror(-ret));
 	return l->error;
 }
 
@@ -303,8 +296,8 @@ static int open_output(struct live *l)
 	if (l->output)
 		fd = open(l->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return pb_error("live", "--output=%s: %s", l->output, strerror(errno));
-	pb_out_open(&l->out, "live", false);
+		return pb_error(l->command, "--output=%s: %s", l->output, strerror(errno));
+	pb_out_open(&l->out, l->command, false);
 	l->out.fd = fd;
 	l->out.colour &= isatty(fd);
 	l->out.progress_next = 0;
@@ -340,7 +333,7 @@ static int run(int argc, char **argv, bool top)
 	int ret;
 
 	l.top = top;
-
+	l.command = top ? "top" : "live";
 	record_options_init(&l.record);
 	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) ||
 	      l.record.usage_error ? 2 : 0;
@@ -351,7 +344,7 @@ static int run(int argc, char **argv, bool top)
 	l.record.round = follow_round;
 	l.record.round_arg = &l;
 	if (!ret)
-		ret = record_temporary(&l.record, "live", show_end, &l);
+		ret = record_temporary(&l.record, l.command, show_end, &l);
 	pb_screen_close(&l.out);
 	pb_live_text_free(&l.text);
 	pb_top_free(&l.tables);

@@ -7,15 +7,14 @@
 #include "cli/session_find.h"
 #include "cli/session_memory.h"
 #include "control/control.h"
-#include "reader/kept_calls.h"
 #include "reader/say.h"
 #include "reader/snapshot.h"
-#include "recorder/texts.h"
+#include "recorder/snapshot_text.h"
 
 struct snapshot {
 	const char *dir;
 	uint32_t pid;
-	bool quiet, usage_error;
+	bool quiet;
 };
 
 static const struct argp_option options[] = {
@@ -28,7 +27,6 @@ static const struct argp_option options[] = {
 static error_t snapshot_parse(int key, char *arg, struct argp_state *state)
 {
 	struct snapshot *s = state->input;
-	uint64_t n;
 
 	switch (key) {
 	case 'd':
@@ -39,13 +37,7 @@ static error_t snapshot_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'p':
 	case ARGP_KEY_ARG:
-		if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
-			s->usage_error = pb_error("snapshot", "%s: not a process number; patchbay "
-						  "ps lists the processes", arg);
-		else if (s->pid)
-			s->usage_error = pb_error("snapshot", "%s: one process at a time", arg);
-		s->pid = (uint32_t)n;
-		return 0;
+		return cli_session_pid("snapshot", arg, &s->pid);
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -61,12 +53,11 @@ static const struct argp snapshot_argp = {
 static int snapshot_run(int argc, char **argv)
 {
 	struct snapshot o = { .dir = PB_DEFAULT_DIR };
-	char calls[32] = "?", bytes[32], missed[64] = "";
 	struct pb_snapshot s;
 	struct pb_control *c;
-	uint64_t kept;
+	char text[100];
 
-	if (argp_parse(&snapshot_argp, argc, argv, ARGP_IN_ORDER, NULL, &o) || o.usage_error)
+	if (argp_parse(&snapshot_argp, argc, argv, ARGP_IN_ORDER, NULL, &o))
 		return 2;
 	if (cli_session_find("snapshot", o.pid, &c))
 		return 1;
@@ -75,14 +66,8 @@ static int snapshot_run(int argc, char **argv)
 	pb_control_close(c);
 	if (ret || o.quiet)
 		return ret;
-	if (!pb_kept_calls(o.dir, &kept))
-		record_format_number(kept, calls, sizeof(calls));
-	record_format_bytes(s.bytes, bytes, sizeof(bytes));
-	if (s.missed)
-		snprintf(missed, sizeof(missed), ", %llu chunks changed meanwhile",
-			 (unsigned long long)s.missed);
-	pb_say(NULL, "%s calls of %u in %s (%s%s); the recording goes on", calls, o.pid, o.dir,
-	       bytes, missed);
+	pb_say(NULL, "snapshot of %u in %s: %s; the recording goes on", o.pid, o.dir,
+	       record_snapshot_text(&s, o.dir, text, sizeof(text)));
 	return 0;
 }
 

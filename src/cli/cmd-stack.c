@@ -22,19 +22,6 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static error_t set_pid(struct argp_state *state, struct stack *s, const char *arg)
-{
-	uint64_t n;
-
-	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
-		argp_failure(state, 2, 0, "%s: not a process number; patchbay ps lists the "
-			     "processes", arg);
-	if (s->pid)
-		argp_failure(state, 2, 0, "%s: one process at a time", arg);
-	s->pid = (uint32_t)n;
-	return 0;
-}
-
 static error_t stack_parse(int key, char *arg, struct argp_state *state)
 {
 	struct stack *s = state->input;
@@ -45,7 +32,7 @@ static error_t stack_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'p':
 	case ARGP_KEY_ARG:
-		return set_pid(state, s, arg);
+		return cli_session_pid("stack", arg, &s->pid);
 	case ARGP_KEY_END:
 		if (s->common.dir)
 			argp_failure(state, 2, 0, "-d %s: shows a process; for a recording say "

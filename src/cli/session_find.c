@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tries the socket of each session of this user. */
+#include <errno.h>
 #include <stdbool.h>
 
 #include "cli/cli.h"
@@ -55,4 +56,20 @@ uint32_t cli_session_recorder(uint32_t pid)
 	recorder = f.first ? pb_control_recorder(f.first) : 0;
 	pb_control_close(f.first);
 	return recorder;
+}
+
+int cli_session_pid(const char *command, const char *arg, uint32_t *pid)
+{
+	uint64_t n;
+
+	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n) {
+		pb_error(command, "%s: not a process number; patchbay ps lists the processes", arg);
+		return EINVAL;
+	}
+	if (*pid) {
+		pb_error(command, "%s: one process at a time", arg);
+		return EINVAL;
+	}
+	*pid = (uint32_t)n;
+	return 0;
 }

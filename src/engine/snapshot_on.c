@@ -54,12 +54,14 @@ static void on_end(uint32_t id, uint64_t ticks)
 {
 	struct pb_site *s = pb_site_by_id(id);
 	struct pb_module *m = s && s->flags & FTRACE_FL_TIMED ? pb_site_module(s) : NULL;
+	uint64_t us;
 
 	for (struct trigger *t = triggers; m && t < triggers + MOST_TIMES; t++) {
 		if (!t->used || !t->ticks || ticks < t->ticks || (int64_t)ticks < 0 ||
 		    !pb_ftrace_wants(&t->ops, m, (uint32_t)(s - m->sites)))
 			continue;
-		ask(id, ticks * 1000 / (ticks_per_ms | 1) | 1);
+		us = ticks * 1000 / ticks_per_ms;
+		ask(id, us ? us : 1);	/* 0 stands for a call that has only begun */
 		return;
 	}
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reader/data.h"
@@ -33,25 +34,26 @@ static bool has_open(const struct pb_call_stack *s)
 	return s->depth || s->leaf_site;
 }
 
-/* Returns the stack that was active last, of those with open calls; NULL: there is none. */
-static struct pb_call_stack *find_last(struct pb_stream *s)
+/* Returns the stack with open calls whose thread was active last; NULL: there is none. times: when
+ * each thread's last event was. A leaf has no event yet. */
+static struct pb_call_stack *find_last(struct pb_stream *s, const struct pb_data *d,
+				       uint64_t *times)
 {
 	struct pb_call_stack *c, *last = NULL;
 	uint64_t best = 0;
 	struct pb_event ev;
 
-	/* in the order of time, so the last event of all is the last one that is kept */
-	while (pb_stream_next(s, &ev)) {
-		last = ev.stack;
-		best = ev.time;
-	}
-	if (last && !has_open(last))
-		last = NULL;
+	while (pb_stream_next(s, &ev))
+		times[ev.thread - d->threads] = ev.time;
 	for (size_t i = 0; (c = pb_stacks_nth(s->stacks, i)); i++) {
-		if (!has_open(c) || (last && !(c->leaf_site && c->leaf_start > best)))
-			continue;
-		last = c;
-		best = c->leaf_start > best ? c->leaf_start : best;
+		const struct pb_thread *t = pb_data_thread(d, c->serial);
+		uint64_t at = t ? times[t - d->threads] : 0;
+
+		at = c->leaf_site && c->leaf_start > at ? c->leaf_start : at;
+		if (has_open(c) && (!last || at > best)) {
+			last = c;
+			best = at;
+		}
 	}
 	return last;
 }
@@ -88,19 +90,22 @@ int pb_last_calls(const char *dir, char *text, size_t len)
 	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
 	struct pb_call_stack *last;
 	struct pb_stream s;
+	uint64_t *times;
 	int ret;
 
 	*text = 0;
 	if (!d)
 		return -EIO;
 	keep_last_chunks(d);
-	ret = pb_stream_open(&s, d, true, NULL, 0);
+	times = calloc(d->nr_threads + 1, sizeof(*times));
+	ret = times ? pb_stream_open(&s, d, true, NULL, 0) : -ENOMEM;
 	if (!ret) {
-		last = find_last(&s);
+		last = find_last(&s, d, times);
 		if (last)
 			print_calls(d, last, text, len);
 		pb_stream_close(&s);
 	}
+	free(times);
 	pb_data_close(d);
 	return ret;
 }

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "reader/data.h"
 #include "reader/datadir_writer.h"
-#include "reader/kept_calls.h"
 #include "reader/say.h"
 #include "reader/site_names.h"
 #include "reader/snapshot.h"
@@ -26,6 +26,7 @@
 #include "recorder/recording.h"
 #include "recorder/ring_memory.h"
 #include "recorder/settings.h"
+#include "recorder/snapshot_text.h"
 #include "recorder/texts.h"
 
 #define LOOK_MS		10
@@ -45,14 +46,6 @@ struct record_flight {
 	pthread_mutex_t lock;		/* of `path` */
 	char path[PATH_MAX];		/* the last snapshot; "": none */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* Says which call has asked: "parse took 25.120 ms". */
 static void name_call(const struct record_flight *f, char *text, size_t len)
@@ -82,27 +75,10 @@ static void choose_name(struct record_flight *f, char dir[PATH_MAX])
 	while (!access(dir, F_OK));
 }
 
-static void report(struct record_flight *f, const struct pb_snapshot *s, const char *dir,
-		   const char *why)
-{
-	const struct record_options *o = f->server->options;
-	char calls[32] = "?", bytes[32], missed[64] = "";
-	uint64_t kept;
-
-	if (o->quiet)
-		return;
-	if (!pb_kept_calls(dir, &kept))
-		record_format_number(kept, calls, sizeof(calls));
-	record_format_bytes(s->bytes, bytes, sizeof(bytes));
-	if (s->missed)
-		snprintf(missed, sizeof(missed), ", %llu chunks changed meanwhile",
-			 (unsigned long long)s->missed);
-	pb_say(NULL, "snapshot in %s: %s; %s calls, %s%s", dir, why, calls, bytes, missed);
-}
-
 static void take(struct record_flight *f, const char *why)
 {
-	char dir[PATH_MAX], err[PATH_MAX + 200], text[300];
+	char dir[PATH_MAX], err[PATH_MAX + 200], text[300], what[100];
+	bool quiet = f->server->options->quiet;
 	const struct record_ring *ring = f->server->ring;
 	struct pb_snapshot s = {
 		.ring = ring->map, .geometry = ring->geometry, .from = f->server->datadir->dir_fd,
@@ -114,7 +90,7 @@ static void take(struct record_flight *f, const char *why)
 	else
 		name_call(f, text, sizeof(text));
 	choose_name(f, dir);
-	f->last = now_ns();
+	f->last = pb_now_ns();
 	f->full = ++f->taken == f->server->options->most_snapshots;
 	if (pb_snapshot_write(&s, dir, err, sizeof(err))) {
 		record_error("no snapshot: %s", err);
@@ -122,10 +98,12 @@ static void take(struct record_flight *f, const char *why)
 		pthread_mutex_lock(&f->lock);
 		memcpy(f->path, dir, sizeof(f->path));
 		pthread_mutex_unlock(&f->lock);
-		report(f, &s, dir, text);
+		if (!quiet)
+			pb_say(NULL, "snapshot in %s: %s; %s", dir, text,
+			       record_snapshot_text(&s, dir, what, sizeof(what)));
 	}
 	/* one that failed counts, too: a full disk must not cost an error each second */
-	if (f->full && !f->server->options->quiet)
+	if (f->full && !quiet)
 		pb_say(NULL, "that was the last of %u snapshots (--snapshots); the recording goes "
 		       "on", f->server->options->most_snapshots);
 }
@@ -135,7 +113,7 @@ static void look(struct record_flight *f)
 	uint32_t asked = __atomic_load_n(&f->server->ring->map->snapshots_asked, __ATOMIC_ACQUIRE);
 	const char *why;
 
-	if (f->full || (f->last && now_ns() - f->last < PAUSE_NS && !f->stop))
+	if (f->full || (f->last && pb_now_ns() - f->last < PAUSE_NS && !f->stop))
 		return;
 	why = atomic_exchange(&f->why, NULL);
 	if (!why && asked == f->seen)

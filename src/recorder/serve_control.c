@@ -136,8 +136,9 @@ static int answer_size(struct record_server *s, struct record_conn *c, uint32_t 
 	return reply_text(c, ask, text);
 }
 
-static const char no_flight[] = "this recording takes none: it needs --overwrite (or flight, or "
-				"attach --data) and a data directory; see patchbay snapshot";
+static const char no_flight[] = "this recording takes no snapshots: that needs --overwrite (or "
+				"flight, or attach --data) and a data directory; see patchbay "
+				"snapshot";
 
 /* snapshot. The value of a WRITE isn't NUL-terminated. */
 static int answer_snapshot(struct record_server *s, struct record_conn *c, uint32_t type,

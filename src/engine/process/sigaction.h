@@ -32,6 +32,7 @@ void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);
 bool pb_in_sigaction(uint64_t pc);
 /* Sets all of the program's own handlers in the kernel again. From then on, our sigaction()
  * installs no handler of ours any more. Context: no thread is inside our sigaction(), or inside the
- * sigaction() of libc that ours calls. */
+ * sigaction() of libc that ours calls. If a detach has given up waiting for such a thread, it calls
+ * this function again when the thread has left. */
 void pb_sigaction_undo(void);
 #endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Chunks that changed while they were copied are named, too. */
+#include <stdio.h>
+
+#include "reader/kept_calls.h"
+#include "reader/snapshot.h"
+#include "recorder/snapshot_text.h"
+#include "recorder/texts.h"
+
+const char *record_snapshot_text(const struct pb_snapshot *s, const char *dir, char *buf,
+				 size_t len)
+{
+	char calls[32] = "?", bytes[32];
+	uint64_t kept;
+	int n;
+
+	if (!pb_kept_calls(dir, &kept))
+		record_format_number(kept, calls, sizeof(calls));
+	record_format_bytes(s->bytes, bytes, sizeof(bytes));
+	n = snprintf(buf, len, "%s calls, %s", calls, bytes);
+	if (s->missed && n > 0 && (size_t)n < len)
+		snprintf(buf + n, len - (size_t)n, ", %llu chunks changed meanwhile",
+			 (unsigned long long)s->missed);
+	return buf;
+}
