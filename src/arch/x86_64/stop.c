@@ -248,16 +248,16 @@ static void release_all(void)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Returns whether pc is strictly inside the bytes that a patch of this group replaces. If the patch
- * is in a trampoline slot, its first byte counts as inside, too. */
-static bool inside(const struct job *job, uint64_t pc)
+/* Returns whether pc is inside the bytes that a patch of this group replaces. first: the patch's
+ * first byte counts as inside, too. In a trampoline slot it always does. */
+static bool inside(const struct job *job, uint64_t pc, bool first)
 {
 	size_t lo = 0, hi = job->nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (job->p[mid].addr < pc + job->p[mid].slot)
+		if (job->p[mid].addr < pc + (first || job->p[mid].slot))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -267,7 +267,7 @@ static bool inside(const struct job *job, uint64_t pc)
 
 static uint64_t new_pc(const struct job *job, uint64_t pc)
 {
-	return inside(job, pc) ? job->s->moved(pc) : 0;
+	return inside(job, pc, false) ? job->s->moved(pc) : 0;
 }
 
 static void note_place(const struct job *job, uint64_t pc, uint64_t sp)
@@ -291,7 +291,8 @@ static bool is_restorer(uint64_t word)
 /* A signal handler returns to the PC in its signal frame. A signal frame is a word with the
  * restorer's address, followed by a struct ucontext. If the thread is in the restorer itself, the
  * restorer's address is just below rsp. If the PC in a signal frame is inside bytes to be replaced,
- * this function moves that PC. If `move` is false, it only returns whether there is such a PC. */
+ * this function moves that PC. If `move` is false, it only returns whether there is such a PC. The
+ * first of these bytes counts then, too: a handler may skip the instruction that begins there. */
 static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 {
 	static uint64_t buf[8192];
@@ -314,12 +315,12 @@ static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
 			rip = frame + 1 + 5 + 16;
 			if (rip >= (uint64_t *)(rsp + done + (uint64_t)n))
 				break;
-			to_pc = new_pc(job, *rip);
 			if (!move) {
-				if (to_pc)
+				if (inside(job, *rip, true))
 					return true;
 				continue;
 			}
+			to_pc = new_pc(job, *rip);
 			if (to_pc)
 				*rip = to_pc;
 			note_place(job, *rip, rip[-1]);

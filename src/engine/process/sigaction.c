@@ -136,6 +136,14 @@ static bool reports_pc(int sig)
 	return sig == SIGILL || sig == SIGFPE || sig == SIGTRAP;
 }
 
+/* Whether the handler of a fault may skip an instruction that is displaced. Usually a displaced
+ * instruction faults in the stub. But the text may have changed after the fault and before the
+ * signal was delivered, or it may change while the handler runs. */
+static bool may_skip(int sig, uint64_t pc)
+{
+	return (is_ours_first(sig) || reports_pc(sig)) && pb_text_is_window(pc);
+}
+
 /* Parts of the hit path have copies near modules (pb_near_make()). The agent's tables of code
  * describe only the originals. So if the signal has interrupted a copy, the thread goes on at the
  * same place in the original. */
@@ -154,20 +162,18 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 {
 	uint64_t pc = pb_context_pc(uc), to;
 	struct pb_context c;
+	bool shown;
 
 	pb_context_begin(&c, uc);
-	if (!show_hit(sig, &c) && !show_stub(&c, pc)) {
-		handler(sig, info, uc);
-		return;
-	}
-	if (info && (uint64_t)info->si_addr == pc && reports_pc(sig))
+	shown = show_hit(sig, &c) || show_stub(&c, pc);
+	if (shown && info && (uint64_t)info->si_addr == pc && reports_pc(sig))
 		info->si_addr = (void *)pb_context_pc(uc);
 	pb_context_shown(&c);
 	handler(sig, info, uc);
-	if (pb_context_end(&c))
+	if (shown ? pb_context_end(&c) : pb_context_pc(uc) == pc)
 		return;
 	/* the handler has set another PC, which may lie in displaced bytes */
-	to = pb_text_moved_pc(pb_context_pc(uc));
+	to = pb_text_displaced_pc(pb_context_pc(uc));
 	if (to)
 		pb_context_set_pc(uc, to);
 }
@@ -257,7 +263,7 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 		pb_unblocked.known = in.known;
 		return done;
 	}
-	if (in.inside || is_ours(pb_context_pc(uc))) {
+	if (in.inside || is_ours(pb_context_pc(uc)) || may_skip(sig, pb_context_pc(uc))) {
 		call_translated(handler, sig, info, uc);
 	} else if (pb_likely(!in.known || !must_see_the_end())) {
 		pb_unblocked_in_handler((uint64_t)slot);

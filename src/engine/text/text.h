@@ -170,4 +170,9 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own);
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at
  * the jump in a trampoline slot, returns the address of the stub. Otherwise returns 0. */
 uint64_t pb_text_moved_pc(uint64_t pc);
+/* Like pb_text_moved_pc(), but for text that may not be patched: returns 0 if the jump isn't in the
+ * text. */
+uint64_t pb_text_displaced_pc(uint64_t pc);
+/* Whether pc is the first address of a window that is patched, or may be patched later. */
+bool pb_text_is_window(uint64_t pc);
 #endif

@@ -127,6 +127,13 @@ uint64_t pb_text_original_pc(uint64_t pc, bool *own)
 	return pb_shared_at(pc);
 }
 
+/* Whether the address is inside the bytes that the jump of the place's window replaces, but isn't
+ * the first of them. */
+static bool in_window(const struct pb_place *p, uint64_t addr)
+{
+	return addr - p->window - 1 < pb_place_patch_len(p) - 1;
+}
+
 /* Finds the jump whose bytes include the address. The first replaced byte doesn't count, because a
  * thread at that byte isn't moved, but executes the new bytes. There are two cases: the jump is in
  * a window, or the address is in a code slot. */
@@ -137,12 +144,12 @@ static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *fo
 
 	if (i >= 0 && pb_analysis_funcs(m->analysis)[i].refused == PB_REFUSED_NOT) {
 		*found = of_func(m, pb_analysis_funcs(m->analysis) + i);
-		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
+		if (in_window(&found->place, addr))
 			return true;
 	}
 	if (w >= 0) {
 		*found = of_window(m, pb_analysis_windows(m->analysis) + w);
-		if (addr - found->place.window - 1 < pb_place_patch_len(&found->place) - 1)
+		if (in_window(&found->place, addr))
 			return true;
 	}
 	return find_slot(m, addr - (PB_CODE_SLOT_LEN - PB_JUMP_LEN), addr + PB_JUMP_LEN - 1,
@@ -150,18 +157,46 @@ static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *fo
 	       pb_place_in_code(&found->place);
 }
 
+/* Returns the address of the copy of the displaced instruction at pc, or 0. written: the jump must
+ * be in the text. */
+static uint64_t copy_of(const struct pb_module *m, uint64_t pc, bool written)
+{
+	struct found found;
+	int copy;
+
+	if (!find_jump(m, pc - m->bias, &found) || !found.stub)
+		return 0;
+	if (written && !(in_window(&found.place, pc - m->bias) ?
+				 pb_window_is_patched(m, &found.place) :
+				 pb_slot_is_patched(m, &found.place)))
+		return 0;
+	copy = pb_body_copy(&found.place, pc - m->bias);
+	return copy < 0 ? 0 : found.body + (uint64_t)copy;
+}
+
 uint64_t pb_text_moved_pc(uint64_t pc)
 {
 	struct pb_module *m = pb_module_at(pc);
 	struct found found;
-	int copy;
 
 	if (!m || !m->sites)
 		return 0;
-	if (at_slot(m, pc, &found))
-		return found.stub;
-	if (!find_jump(m, pc - m->bias, &found) || !found.stub)
-		return 0;
-	copy = pb_body_copy(&found.place, pc - m->bias);
-	return copy < 0 ? 0 : found.body + (uint64_t)copy;
+	return at_slot(m, pc, &found) ? found.stub : copy_of(m, pc, false);
+}
+
+uint64_t pb_text_displaced_pc(uint64_t pc)
+{
+	const struct pb_module *m = pb_module_at(pc);
+
+	return m && m->sites ? copy_of(m, pc, true) : 0;
+}
+
+bool pb_text_is_window(uint64_t pc)
+{
+	const struct pb_module *m = pb_module_at(pc);
+	struct found found;
+
+	/* the address after the first byte is inside the jump */
+	return m && m->sites && find_jump(m, pc - m->bias + 1, &found) &&
+	       found.place.window == pc - m->bias;
 }
