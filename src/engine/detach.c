@@ -40,7 +40,7 @@ static bool left;		/* no thread was in our code at the last stop of step 5 */
 
 static bool in_our_code(uint64_t pc)
 {
-	return pb_agent_holds(pc) || pb_in_stub(pc) || pb_prog_holds(pc);
+	return (pb_agent_holds(pc) && !pb_creds_waits(pc)) || pb_in_stub(pc) || pb_prog_holds(pc);
 }
 
 /* A thread in libc's sigaction() may be about to give the kernel a handler of ours. */

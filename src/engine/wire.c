@@ -115,7 +115,8 @@ static int wait_idle(struct pb_wire *w, short events)
 
 	do {
 		n = pb_sys(SYS_poll, &p, 1, PB_WIRE_IDLE_MS);
-		w->idle();
+		if (!w->idle())
+			return -ECANCELED;
 	} while (!n || n == -EINTR);
 	return n < 0 ? (int)n : 0;
 }

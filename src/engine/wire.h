@@ -28,8 +28,9 @@ struct pb_wire {
 	uint64_t silent_ns;	/* time waited since the last heartbeat */
 	uint64_t patience_ns;	/* how long a wait lasts without a heartbeat; 0: PB_PATIENCE_NS */
 	uint32_t recorder;	/* the recorder's process; 0: unknown */
-	/* If idle isn't NULL, waits have no end and call idle every PB_WIRE_IDLE_MS. */
-	void (*idle)(void);
+	/* If idle isn't NULL, waits have no end and call idle every PB_WIRE_IDLE_MS,
+	 * until it returns false. */
+	bool (*idle)(void);
 	uint8_t *buffer;	/* PB_WIRE_BUFFER bytes, for one message */
 };
 

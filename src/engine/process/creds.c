@@ -11,6 +11,7 @@
  * thread makes no system call to wait: it spins. The agent's thread looks at the request every
  * 20 ms while it has no other work.
  */
+#include <asm/errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/futex.h>
@@ -28,6 +29,7 @@
 #include "base/task.h"
 
 #define WAIT_MS		2000
+#define DISMISS_MS	10000
 #define WAIT_PAUSES	(1u << 22)	/* these pauses take 0.1 to 0.2 seconds */
 #define MAX_GROUPS	65536
 
@@ -41,6 +43,7 @@ static struct {
  * waiting. */
 static uint8_t payload[MAX_GROUPS * sizeof(gid_t)] __attribute__((aligned(16)));
 static uint32_t served_pid;	/* the process whose requests are served; 0: none */
+static bool dismissed;		/* the agent's thread must end */
 bool pb_creds_wanted;
 
 void pb_creds_start(void)
@@ -57,18 +60,51 @@ void pb_creds_end(void)
 void pb_creds_forget(void)
 {
 	served_pid = 0;
+	dismissed = false;
 	request.state = FREE;
 }
 
-void pb_creds_serve(void)
+bool pb_creds_serve(void)
 {
 	const long *a = request.args;
+	bool stays = !__atomic_load_n(&dismissed, __ATOMIC_ACQUIRE);
 
 	if (__atomic_load_n(&request.state, __ATOMIC_ACQUIRE) != ASKED)
-		return;
+		return stays;
 	pb_sys(request.nr, a[0], a[1], a[2], a[3], a[4]);
 	__atomic_store_n(&request.state, DONE, __ATOMIC_RELEASE);
 	pb_sys(SYS_futex, &request.state, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+	return stays;
+}
+
+/* The thread waits in a section of its own: the detach lets threads run until none is in the
+ * agent's code, except here. */
+#define WAITING __attribute__((section("pb_waiting"), noinline))
+extern const uint8_t __start_pb_waiting[] __attribute__((visibility("hidden")));
+extern const uint8_t __stop_pb_waiting[] __attribute__((visibility("hidden")));
+
+static WAITING void wait_for_end(uint32_t pid, uint32_t tid)
+{
+	struct { long sec, nsec; } ms = { 0, 1000000 };
+
+	for (int n = 0; n < DISMISS_MS && pb_sys(SYS_tgkill, pid, tid, 0) != -ESRCH; n++)
+		pb_sys(SYS_nanosleep, &ms, NULL);
+}
+
+bool pb_creds_waits(uint64_t pc)
+{
+	return pc >= (uint64_t)__start_pb_waiting && pc < (uint64_t)__stop_pb_waiting;
+}
+
+void pb_creds_dismiss(void)
+{
+	uint32_t pid = served_pid;
+
+	/* a child has no thread of the agent */
+	if (!pid || !pb_calls_are_safe() || (uint32_t)pb_sys(SYS_getpid) != pid)
+		return;
+	__atomic_store_n(&dismissed, true, __ATOMIC_RELEASE);
+	wait_for_end(pid, pb_agent_tid);
 }
 
 /* How long one request has waited. */

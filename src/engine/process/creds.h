@@ -24,6 +24,14 @@ void pb_creds_start(void);
 void pb_creds_end(void);
 /* Called in a forked child: a request that is under way is the parent's. */
 void pb_creds_forget(void);
-/* Makes the system call that a thread has asked for. Context: the agent's thread. */
-void pb_creds_serve(void);
+/* Makes the system call that a thread has asked for. False: the agent's thread must detach, and end
+ * (pb_creds_dismiss()). Context: the agent's thread. */
+bool pb_creds_serve(void);
+/* Called when the program is about to set a seccomp filter for all its threads, which may kill the
+ * process for the next system call of the agent's thread. Returns when the agent's thread has
+ * detached and ended, or after 10 seconds. Context: the program's thread. */
+void pb_creds_dismiss(void);
+/* Whether a thread that is stopped at pc waits in pb_creds_dismiss(). It uses no memory that a
+ * detach unmaps. */
+bool pb_creds_waits(uint64_t pc);
 #endif

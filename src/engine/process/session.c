@@ -491,7 +491,8 @@ bool pb_session_serve(struct pb_session *s)
 
 		if (fd >= 0)
 			pb_sys(SYS_close, fd);
-		pb_creds_serve();
+		if (!pb_creds_serve())
+			return true;
 		if (type == PB_MSG_DETACH)
 			return true;
 		if (type < 0 || serve_one(s, (uint32_t)type, len))

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 #include "engine/text/ftrace.h"
+#include "engine/process/creds.h"
 #include "engine/process/replace.h"
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
@@ -127,6 +128,13 @@ void pb_note_pthread_cancel(void)
 	pb_reads_off();
 }
 
+static void begin_filter(long flags, long filter)
+{
+	if (flags & SECCOMP_FILTER_FLAG_TSYNC && filter)
+		pb_creds_dismiss();
+	pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (unsigned long)filter);
+}
+
 void pb_note_syscall(long nr, long a, long b, long c)
 {
 	switch (nr) {
@@ -149,7 +157,7 @@ void pb_note_syscall(long nr, long a, long b, long c)
 		if (a == SECCOMP_SET_MODE_STRICT && !b && !c)
 			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
 		else if (a == SECCOMP_SET_MODE_FILTER)
-			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (unsigned long)c);
+			begin_filter(b, c);
 		break;
 	}
 }
