@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The agent of the injector's tests. patchbay_attach() starts a thread, which stays. The thread
- * appends one line to the file whose path is the "session": the arguments, and whether the thread
- * that called has all signals blocked.
+ * appends one line to the file whose path is the "session": the arguments, whether the thread that
+ * called has all signals blocked, and how many other threads are traced.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +32,35 @@ static void *live_on(void *arg)
 		pause();
 }
 
+static int is_traced(const char *tid)
+{
+	char path[300], line[256];
+	int tracer = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", tid);
+	FILE *f = fopen(path, "r");
+
+	while (f && !tracer && fgets(line, sizeof(line), f))
+		sscanf(line, "TracerPid: %d", &tracer);
+	if (f)
+		fclose(f);
+	return tracer != 0;
+}
+
+static int others_traced(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *e;
+	int nr = 0;
+
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.' && atoi(e->d_name) != gettid())
+			nr += is_traced(e->d_name);
+	if (d)
+		closedir(d);
+	return nr;
+}
+
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol);
 
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
@@ -45,7 +76,7 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
 	for (int sig = 1; sig < 32; sig++)
 		blocked += sigismember(&mask, sig);
 	snprintf(note.session, sizeof(note.session), "%s", session);
-	snprintf(note.line, sizeof(note.line), "pid %d protocol %u agent %s blocked %d calls %d\n",
-		 (int)getpid(), protocol, agent, blocked, ++calls);
+	snprintf(note.line, sizeof(note.line), "pid %d protocol %u agent %s blocked %d calls %d "
+		 "traced %d\n", (int)getpid(), protocol, agent, blocked, ++calls, others_traced());
 	return -pthread_create(&thread, NULL, live_on, NULL);
 }
