@@ -25,6 +25,7 @@
 
 #define SCRATCH_SIZE	(128u << 10)
 #define START_NS	(100 * ATTACH_MS)
+#define LIBC_NS		(2000 * ATTACH_MS)
 #define CREATE_NS	(10000 * ATTACH_MS)
 #define LOAD_NS		(20000 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
@@ -382,10 +383,11 @@ static int end_thread(struct injection *j, int err, bool said)
 
 /* --- the whole ------------------------------------------------------------ */
 
-/* A process that has just executed a program has no libc yet, so it gets some time. */
+/* A process that has just executed a program has no libc yet, so it gets some time, and more of it
+ * if the loader is there already: on a busy machine, the loader may wait for a processor. */
 static int check(struct injection *j)
 {
-	uint64_t deadline = pb_now_ns() + START_NS;
+	uint64_t begin = pb_now_ns();
 	int err;
 
 	for (;;) {
@@ -393,7 +395,7 @@ static int check(struct injection *j)
 		if (err)
 			return err;
 		err = attach_libc_find(&j->s, &j->l);
-		if (!err || pb_now_ns() > deadline)
+		if (!err || pb_now_ns() - begin > (err == -EAGAIN ? LIBC_NS : START_NS))
 			return err;
 		attach_subject_free(&j->s);
 		nanosleep(&(struct timespec) { .tv_nsec = (long)(20 * ATTACH_MS) }, NULL);

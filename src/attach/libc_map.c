@@ -292,8 +292,8 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 		return attach_say(s, ENOTSUP, "is linked statically, so it can't load the agent; "
 				  "link it without -static");
 	if (!libc)
-		return attach_say(s, ENOTSUP, "has not loaded glibc, which the agent needs; "
-				  "start the program with `patchbay record -- PROG' instead");
+		return attach_say(s, EAGAIN, "has not loaded glibc, which the agent needs, perhaps "
+				  "because it has just begun; try again");
 	l->text = text_of(s, libc);
 	l->loader = text_of(s, loader);
 	if (vdso)
