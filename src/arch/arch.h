@@ -93,6 +93,10 @@ struct pb_patch {
  * /proc/self/mem. If that file can't be written, the function uses mprotect(2). Returns 0 or
  * -errno. After an error, none or some of the patches are written, each of them completely. */
 int pb_text_poke(const struct pb_patch *p, size_t nr);
+/* Gives the process copies of its own of the pages that pb_text_poke() is about to write, and
+ * touches them. So a stop needs no page faults. Writes one byte of a patch with the value that it
+ * has. Context: the text's lock is held; other threads run. */
+void pb_text_prepare(const struct pb_patch *p, size_t nr);
 /* Writes bytes to memory that no thread runs yet. The memory may already be executable. Returns 0
  * or -errno. */
 int pb_text_write(uint64_t addr, const void *bytes, size_t len);

@@ -6,6 +6,7 @@
  *
  *   agent thread            helper                       each other thread
  *   ------------            ------                       -----------------
+ *   touch the pages
  *   clone, PR_SET_PTRACER
  *   go := 1  ------------>  does another process share
  *   futex                   the memory?
@@ -14,9 +15,9 @@
  *                           move PCs
  *   stopped()  <----------  (if it isn't NULL)
  *           ------------->  write text
- *                           DETACH all (each with the
- *                           signal it was to get) -----> goes on
- *   <---------------------  exit
+ *                           DETACH threads with a
+ *                           signal; exit  -------------> goes on
+ *   <---------------------
  *
  * If the observer started the program, the helper becomes the observer's child, too. So the
  * program's wait calls don't see the helper.
@@ -40,6 +41,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include "arch/arch.h"
+#include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/vm_users.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -52,19 +54,15 @@
 #define LATE_NS		50000000ull	/* after a failed stop: the wait for late threads, in
 					 * total */
 #define LATE_MOST_NS	2000000000ull	/* the longest wait for late threads that are runnable */
-#define GROUP		6000		/* patches per stop; they take about a millisecond */
+#define GROUP		20000	/* patches per stop; they take one or two milliseconds */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* the first PATIENT_TRIES tries also fail if a handler has
 					 * interrupted bytes to be replaced */
 #define RETRY_NS	1000000
 #define HELPER_STACK	65536
-#define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched for signal frames */
-#define FRAME_BYTES	256		/* bytes from a signal frame's start to beyond its saved
-					 * PC */
 #define ERESTARTNOHAND	514
 #define MAX_PLACES	4096		/* largest number of stopped PCs for stopped(); if there are
 					 * more, the stop is retried */
-#define MAX_RESTORERS	8
 
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
@@ -96,9 +94,6 @@ struct job {
 	const char *why;
 };
 
-/* The known functions through which handlers return (sa_restorer). */
-static uint64_t restorers[MAX_RESTORERS];
-static unsigned nr_restorers;
 static struct pb_stopped places[MAX_PLACES];
 static size_t nr_places;
 static struct task tasks[MAX_TASKS];
@@ -241,10 +236,14 @@ static int stop_all(struct job *job)
 	return 0;
 }
 
-static void release_all(void)
+/* Lets the stopped threads go on. Each DETACH wakes a thread, which may get the helper's processor
+ * at once, and then the rest of the threads stay stopped for some milliseconds. So if the helper is
+ * about to exit (at_exit), the threads without a signal are left to the kernel, which detaches all
+ * of them at once. */
+static void release_all(bool at_exit)
 {
 	for (unsigned i = 0; i < nr_tasks; i++)
-		if (tasks[i].stopped)
+		if (tasks[i].stopped && (tasks[i].signal || !at_exit))
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
@@ -279,56 +278,33 @@ static void note_place(const struct job *job, uint64_t pc, uint64_t sp)
 	nr_places++;
 }
 
-/* Returns whether a word of a stack is the return address of a signal handler. */
-static bool is_restorer(uint64_t word)
+struct frames {
+	const struct job *job;
+	bool move;
+};
+
+static bool fix_frame(void *arg, uint64_t *rip, uint64_t sp)
 {
-	for (unsigned k = 0; k < nr_restorers; k++)
-		if (word == restorers[k])
-			return true;
+	const struct frames *f = arg;
+	uint64_t to_pc;
+
+	if (!f->move)
+		return inside(f->job, *rip, true);
+	to_pc = new_pc(f->job, *rip);
+	if (to_pc)
+		*rip = to_pc;
+	note_place(f->job, *rip, sp);
 	return false;
 }
 
-/* A signal handler returns to the PC in its signal frame. A signal frame is a word with the
- * restorer's address, followed by a struct ucontext. If the thread is in the restorer itself, the
- * restorer's address is just below rsp. If the PC in a signal frame is inside bytes to be replaced,
- * this function moves that PC. If `move` is false, it only returns whether there is such a PC. The
- * first of these bytes counts then, too: a handler may skip the instruction that begins there. */
-static bool fix_frames(const struct job *job, uint64_t rsp, bool move)
+/* A signal handler returns to the PC in its signal frame. If this PC is inside bytes to be
+ * replaced, moves it. If `move` is false, only returns whether there is such a PC. The first of
+ * these bytes counts then, too: a handler may skip the instruction that begins there. */
+static bool fix_frames(const struct job *job, const struct user_regs_struct *regs, bool move)
 {
-	static uint64_t buf[8192];
-	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
+	struct frames f = { job, move };
 
-	rsp -= 8;
-	/* the pieces that are read overlap by FRAME_BYTES */
-	for (uint64_t done = 0; done < SCAN_BYTES; done += sizeof(buf) - FRAME_BYTES) {
-		struct iovec to = { buf, sizeof(buf) };
-		struct iovec from = { (void *)(rsp + done), sizeof(buf) };
-		long n = pb_sys(SYS_process_vm_readv, self, &to, 1, &from, 1, 0);
-
-		for (long i = 0; i < n / 8; i++) {
-			uint64_t *frame = (uint64_t *)(rsp + done) + i, *rip, to_pc;
-
-			if (!is_restorer(buf[i]))
-				continue;
-			/* pretcode, uc_flags, uc_link, uc_stack, r8..r15, rdi rsi
-			 * rbp rbx rdx rax rcx rsp, rip */
-			rip = frame + 1 + 5 + 16;
-			if (rip >= (uint64_t *)(rsp + done + (uint64_t)n))
-				break;
-			if (!move) {
-				if (inside(job, *rip, true))
-					return true;
-				continue;
-			}
-			to_pc = new_pc(job, *rip);
-			if (to_pc)
-				*rip = to_pc;
-			note_place(job, *rip, rip[-1]);
-		}
-		if (n < (long)sizeof(buf))
-			break;
-	}
-	return false;
+	return pb_signal_frames(regs, fix_frame, &f);
 }
 
 /* Returns whether a handler has interrupted bytes that are to be replaced. In this case it is
@@ -342,7 +318,7 @@ static bool handlers_inside(const struct job *job)
 	for (unsigned i = 0; i < nr_tasks; i++)
 		if (tasks[i].stopped &&
 		    !trace(PTRACE_GETREGSET, tasks[i].tid, (void *)NT_PRSTATUS, &iov) &&
-		    fix_frames(job, regs.rsp, false))
+		    fix_frames(job, &regs, false))
 			return true;
 	return false;
 }
@@ -372,7 +348,7 @@ static void fix_thread(const struct job *job, const struct task *t)
 	note_place(job, regs.rip, regs.rsp);
 	/* if the stop is patient, no handler has interrupted bytes to be replaced */
 	if ((job->nr && !job->patient) || job->s->ours)
-		fix_frames(job, regs.rsp, true);
+		fix_frames(job, &regs, true);
 }
 
 /* Looks after threads that had not stopped when the stop was given up. The helper's interrupt still
@@ -448,7 +424,7 @@ static int stop_and_write(struct job *job)
 		err = ask(job);
 	if (!err && job->nr)
 		err = pb_text_poke(job->p, job->nr);
-	release_all();
+	release_all(!err);
 	return err;
 }
 
@@ -474,18 +450,6 @@ static int helper(void *arg)
 	if (job->result)
 		mend_late(job);
 	return 0;
-}
-
-/* Notes the restorers of the handlers that this process has. */
-static void find_restorers(void)
-{
-	for (int sig = 1; sig <= 64; sig++) {
-		struct { uint64_t handler, flags, restorer, mask; } sa;
-
-		if (!pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) && sa.handler >= 2 &&
-		    sa.restorer && !is_restorer(sa.restorer) && nr_restorers < MAX_RESTORERS)
-			restorers[nr_restorers++] = sa.restorer;
-	}
 }
 
 /* Returns whether Yama's ptrace_scope is 1. With this value, a tracer must be an ancestor of the
@@ -557,6 +521,7 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 	uint64_t most = STOP_NS;
 	int err = 0;
 
+	pb_text_prepare(s->p + s->done, nr);
 	for (int tries = 0; tries < RETRIES; tries++) {
 		struct job job = {
 			.s = s, .p = s->p + s->done, .nr = nr, .patient = tries < PATIENT_TRIES,
@@ -565,7 +530,7 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 			.why = "a thread could not be stopped",
 		};
 
-		find_restorers();
+		pb_signal_frames_begin();
 		err = one_stop(&job);
 		if (err != -EAGAIN)
 			break;

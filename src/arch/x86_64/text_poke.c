@@ -12,9 +12,11 @@
 #include "base/sys.h"
 
 #define PAGE		4096ul
-#define BUFFER		(256ul << 10)
-#define MAX_GAP		PAGE	/* the largest gap, in bytes, between the pages of two patches that
-				 * share a write */
+#define BUFFER		(64ul << 10)
+
+/* Only the holder of the text's lock, or its helper, writes patches. The buffer isn't allocated for
+ * each call: page faults would make a stop longer. */
+static uint8_t buffer[BUFFER] __attribute__((aligned(PAGE)));
 
 static int open_memory(void)
 {
@@ -54,7 +56,7 @@ static size_t run_length(const struct pb_patch *p, size_t nr, uint64_t *start, u
 	for (i = 1; i < nr; i++) {
 		uint64_t last = page_of(p[i].addr + p[i].len - 1) + PAGE;
 
-		if (page_of(p[i].addr) > *end + MAX_GAP || last - *start > BUFFER)
+		if (page_of(p[i].addr) > *end || last - *start > BUFFER)
 			break;
 		if (last > *end)
 			*end = last;
@@ -62,14 +64,13 @@ static size_t run_length(const struct pb_patch *p, size_t nr, uint64_t *start, u
 	return i;
 }
 
-static int write_run(const struct pb_patch *p, size_t nr, uint64_t start, uint64_t end,
-		     uint8_t *buf, int fd)
+static int write_run(const struct pb_patch *p, size_t nr, uint64_t start, uint64_t end, int fd)
 {
-	memcpy(buf, (const void *)start, end - start);
+	memcpy(buffer, (const void *)start, end - start);
 	for (size_t i = 0; i < nr; i++)
-		memcpy(buf + (p[i].addr - start), p[i].bytes, p[i].len);
+		memcpy(buffer + (p[i].addr - start), p[i].bytes, p[i].len);
 	for (uint64_t done = 0; done < end - start;) {
-		long n = pb_sys(SYS_pwrite64, fd, buf + done, end - start - done, start + done);
+		long n = pb_sys(SYS_pwrite64, fd, buffer + done, end - start - done, start + done);
 
 		if (n <= 0)
 			return n ? (int)n : -EIO;
@@ -89,25 +90,42 @@ static int protect_run(const struct pb_patch *p, size_t nr, uint64_t start, uint
 	return (int)pb_sys(SYS_mprotect, start, end - start, PROT_READ | PROT_EXEC);
 }
 
+void pb_text_prepare(const struct pb_patch *p, size_t nr)
+{
+	int fd = open_memory();
+	uint64_t last = 0;
+
+	if (fd < 0)
+		return;
+	memset(buffer, 0, sizeof(buffer));
+	for (size_t i = 0; i < nr; i++) {
+		const volatile uint8_t *at = (const volatile uint8_t *)p[i].addr;
+		uint8_t byte;
+
+		if (page_of(p[i].addr) == last)
+			continue;
+		last = page_of(p[i].addr);
+		byte = *at;
+		pb_sys(SYS_pwrite64, fd, &byte, 1, at);
+		byte = *at;
+	}
+	pb_sys(SYS_close, fd);
+}
+
 int pb_text_poke(const struct pb_patch *p, size_t nr)
 {
 	int fd = open_memory(), err = 0;
-	long buf = pb_sys(SYS_mmap, 0, BUFFER, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	while (nr && !err) {
 		uint64_t start, end;
 		size_t n = run_length(p, nr, &start, &end);
 
-		err = fd < 0 || pb_sys_failed(buf) ? -EBADF :
-		      write_run(p, n, start, end, (uint8_t *)buf, fd);
+		err = fd < 0 ? fd : write_run(p, n, start, end, fd);
 		if (err)
 			err = protect_run(p, n, start, end);
 		p += n;
 		nr -= n;
 	}
-	if (!pb_sys_failed(buf))
-		pb_sys(SYS_munmap, buf, BUFFER);
 	if (fd >= 0)
 		pb_sys(SYS_close, fd);
 	return err;
