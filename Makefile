@@ -39,8 +39,9 @@ check-steps: setup all
 check-bpf: setup all
 	$(Q)BUILD=$(BUILD) scripts/check all unit verifier conformance exec helpers objects attach
 
+# the longest tests, which take some hours: all of them, or those that ARGS names
 torture: setup all
-	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay tests/torture/run_torture $(ARGS)
+	$(Q)BUILD=$(BUILD) scripts/torture $(ARGS)
 
 bench: setup all
 	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay bench/run $(ARGS)
