@@ -99,7 +99,7 @@ static uint64_t stack_top(char **envp)
 	return (top + 4096) & ~4095ul;
 }
 
-/* A preloaded agent is the program's own from its start, so nobody attaches it while it traces. */
+/* A preloaded agent claims itself for good: a later attach to this process fails. */
 static void start(char **envp, const char *path, const char *preload)
 {
 	struct pb_start s = { .session = path, .preload = preload };

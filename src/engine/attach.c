@@ -30,8 +30,8 @@
 #define PAGE	4096ul
 #define OWN_PLACE (1ul << 40)
 #define NAP_NS	1000000
-/* How long the next attach waits for the thread's end. The thread ends shortly after it has told
- * the recorder that it has detached. */
+/* How long the next attach waits until the former agent's thread has ended. That thread ends
+ * shortly after it has reported to the recorder that it has detached. */
 #define END_NS	2000000000ull
 #define CREATOR_NS 5000000000ull	/* how long the agent waits for its creator to end */
 
@@ -89,8 +89,9 @@ static int handed_descriptor(const char *session)
 	return fd;
 }
 
-/* The descriptor is in the table of the agent's thread, where the program can't close it. Later
- * connections, which other threads open, reach it there, too. */
+/* Names the socket's file by its descriptor in the table of the agent's thread, where the program
+ * can't close the descriptor. Other threads, which open later connections, can use this name,
+ * too. */
 static void name_session(void)
 {
 	static char path[64];
@@ -134,15 +135,15 @@ static int attached_thread(void *arg)
 		return 0;
 	}
 	pb_creds_start();
-	/* The injector traces the thread that called patchbay_attach(), until that thread ends. As
-	 * long as a thread has another tracer, the threads can't be stopped. */
+	/* The injector traces the thread that called patchbay_attach(), until that thread ends. The
+	 * agent can't stop the threads while the injector traces one of them. */
 	wait_for_end(creator, CREATOR_NS);
 	left = pb_start_trace(&start) ? pb_detach(NULL) : pb_start_serve();
 	return 0;
 }
 
-/* Whether this process was forked by the one to which the agent was attached. The agent's thread
- * isn't here, but all that it has changed is. */
+/* Whether this process was forked by the one to which the agent was attached. Such a child doesn't
+ * have the agent's thread, but has everything that this thread has changed. */
 static bool is_inherited(void)
 {
 	return process != (uint32_t)pb_sys(SYS_getpid);
@@ -162,7 +163,7 @@ static int claim(void)
 	return 0;
 }
 
-/* Somewhere below the agent, where hardly any program maps memory. */
+/* Returns an address far below the agent, where hardly any program maps memory. */
 static uint64_t own_place(void)
 {
 	return ((uint64_t)__ehdr_start - OWN_PLACE) & ~(PAGE - 1);

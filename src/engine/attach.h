@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The agent traces for one recorder at a time. Returns false if it does so already. A preloaded
- * agent keeps the claim. Context: start. */
+/* Claims the agent for one recorder. Returns false if the agent is claimed already. A preloaded
+ * agent keeps the claim for good. Context: start. */
 bool pb_attach_claim(void);
 
 /* The one function of the agent that the injection calls (src/attach). session: path of the
@@ -14,12 +14,12 @@ bool pb_attach_claim(void);
  * PB_PROTOCOL of the recorder. Starts the agent's thread, and doesn't wait for it. Returns 0 or
  * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already, or threads may still be
  * in its code after a detach. -EALREADY: it was preloaded. Others: no thread or memory. Context: a
- * thread that libc made, with all signals blocked; one at a time. */
+ * thread that libc made, in which all signals but libc's SIGSETXID are blocked; one at a time. */
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol);
 
-/* Called in a process that was forked by one that is traced, when the recording ends: detaches what
- * the process has inherited. Does nothing in any other process. The arguments that it has in common
- * with patchbay_attach() aren't used. Returns 0, -EPROTO, or -EBUSY if threads may still be in the
- * agent's code. Context: as above. */
+/* Called when the recording ends, in a process that a traced process has forked. Takes the
+ * inherited agent's jumps, handlers and ring out of this process. Does nothing in any other
+ * process. Has the arguments of patchbay_attach(), but uses only `protocol`. Returns 0, -EPROTO, or
+ * -EBUSY if threads may still be in the agent's code. Context: as above. */
 int patchbay_leave(const char *session, const char *agent, uint32_t protocol);
 #endif

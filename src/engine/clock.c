@@ -54,8 +54,8 @@ struct reading {
 	uint64_t ns, ticks;
 };
 
-/* Reads both clocks. The thread may be scheduled out between the two, so of several tries the
- * shortest counts. */
+/* Reads both clocks. The thread may be scheduled out between the two reads. So the function reads
+ * them several times, and returns the pair that took the shortest time. */
 static struct reading read_both(void)
 {
 	struct reading best = { 0 };

@@ -70,8 +70,8 @@ static int leave_ring(const struct pb_stopped *at, size_t nr)
 	return 0;
 }
 
-/* Sleeps, and returns how long the next pause is. A thread that changes its credentials
- * waits for the agent's thread, so the pause is cut into slices. */
+/* Sleeps, and returns how long the next pause must be. A thread that changes its credentials waits
+ * for the agent's thread, so the pause is cut into slices. */
 static uint64_t pause_for(uint64_t ns)
 {
 	for (uint64_t left = ns; left;) {
@@ -119,7 +119,8 @@ static int stop_tracing(bool live)
 
 	pb_text_lock();
 	err = pb_ftrace_stop(live);
-	/* a thread that is in a replaced function meets the end of the call later */
+	/* Replaced functions stay in place until step 3, and their ends use these addresses, too.
+	 * From now on such an end runs the idle code. */
 	if (!err)
 		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
 	pb_text_unlock();
@@ -178,8 +179,9 @@ bool pb_detach(struct pb_session *s)
 	return left;
 }
 
-/* The fork may have come in the middle of a batch, between the writes of two parts. So the flags of
- * sites and windows may differ from the text. */
+/* Finds out from the text which jumps are there. The process may have forked in the middle of a
+ * batch, between the writes of two parts. Then the flags of sites and windows differ from the
+ * text. */
 static void look_at_text(void)
 {
 	pb_text_lock();

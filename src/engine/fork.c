@@ -26,8 +26,8 @@
 #include "base/sys.h"
 
 static pid_t (*original_fork)(void);
-/* Code of the agent is interrupted in this process, which was forked in a signal handler. The
- * children that it makes have the same code to go on with. */
+/* Set in a child if a signal handler has forked it, and this handler had interrupted code of the
+ * agent. The child goes on with that code, and so do the children that it forks. */
 static bool interrupted;
 
 static void leave_child(void)

@@ -4,7 +4,7 @@
 #define PB_ENGINE_FORK_H
 #include "engine/text/text.h"
 
-/* If children aren't traced, replaces fork if m has it, as a part of the open batch (text.h).
- * Context: start. */
+/* Does nothing if children are traced. Otherwise replaces the fork function of m, if m has one, as
+ * a part of the open batch (text.h). Context: start. */
 void pb_fork_hook(struct pb_module *m);
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * An agent that has detached has tables of modules, stubs, handlers and filters in more than a
- * hundred variables. To reset each of them by hand would miss one. So the whole data segment is
- * reset, as exec would reset it.
+ * hundred variables. Code that resets them one by one would sooner or later miss one. So this file
+ * resets the whole data segment, as exec would reset it.
  *
  *   [relro][.data, pb_lasting][.bss]
  *
  * The relocated values of .data are copied before the agent runs for the first time. .bss becomes
  * zeros.
  *
- * What lasts: the memory of threads' states. Each thread's TLS word points there, and other
- * threads' TLS words can't be changed. The memory is wiped, so that each thread has its next hit as
- * after a fork (graph/thread.c).
+ * The memory of threads' states lasts. Each thread's TLS word points there, and other threads' TLS
+ * words can't be changed. The memory is wiped. So each thread's next hit is like the first hit in a
+ * forked child (graph/thread.c).
  */
 #include <elf.h>
 #include <sys/mman.h>

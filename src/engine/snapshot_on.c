@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * snapshot_on has words of the forms FUNC and FUNC>MICROSECONDS. A call of a FUNC, or the end of a
- * call that took at least so long, asks for a snapshot. The agent only adds to a count in the ring.
- * The observer looks at the count, and copies the ring.
+ * The control file snapshot_on has words of the forms FUNC and FUNC>MICROSECONDS. With FUNC, each
+ * call of the function asks for a snapshot when the call begins. With FUNC>MICROSECONDS, a call
+ * that took at least this time asks for a snapshot when the call ends. To ask, the agent adds to a
+ * count in the ring. The observer looks at the count, and copies the ring.
  *
- * All words with the same time are one ops, so there is an ops for each time. Such an ops has no
- * trampoline. Its sites have the list as their handler, and so C code opens their calls.
+ * All words with the same time share one ops (struct ftrace_ops, text/ftrace.h). This ops has no
+ * trampoline. So its sites have the list function as their handler, and C code opens their calls.
  */
 #include <asm/errno.h>
 #include "abi/ring.h"
@@ -25,7 +26,7 @@
 
 static struct trigger {
 	struct ftrace_ops ops;
-	uint64_t ns, ticks;	/* 0: a call asks when it begins */
+	uint64_t ns, ticks;	/* 0: a call asks when the call begins */
 	const char *words;	/* as they were written, for reads */
 	bool used, registered;
 } triggers[MOST_TIMES];
@@ -75,7 +76,7 @@ static void read_on(struct pb_seq *s)
 			pb_seq_puts(s, t->words);
 }
 
-/* Returns the trigger with this time, or one that isn't used; NULL: all have other times. */
+/* Returns the trigger with this time, or an unused trigger; NULL: all triggers have other times. */
 static struct trigger *trigger_of(uint64_t ns)
 {
 	struct trigger *unused = NULL;
@@ -89,7 +90,7 @@ static struct trigger *trigger_of(uint64_t ns)
 	return unused;
 }
 
-/* Returns the words with one more; NULL: there is no memory. */
+/* Returns a text with `words` and one more word; NULL: there is no memory. */
 static const char *add_text(const char *words, const char *word)
 {
 	size_t at = 0, size = strlen(words) + strlen(word) + 2;
@@ -103,7 +104,8 @@ static const char *add_text(const char *words, const char *word)
 	return text;
 }
 
-/* Separates "FUNC>TIME". A name may have the character, too, but no digit follows it there. */
+/* Splits "FUNC>TIME" at the '>'. A function's name may contain a '>', too, but then no digit
+ * follows the '>'. */
 static int split(char *word, uint64_t *ns)
 {
 	char *time = NULL;
@@ -180,7 +182,8 @@ static int install(bool live)
 		any |= t->used;
 		timed |= t->used && t->ns;
 	}
-	/* returns are hooked before calls are opened for them, and until none is opened any more */
+	/* returns must be hooked whenever calls are opened for them: from before the first ops is
+	 * installed until after the last ops is gone */
 	if (timed)
 		__atomic_store_n(&pb_call_ended, on_end, __ATOMIC_RELAXED);
 	if (any)
@@ -205,7 +208,8 @@ static bool sees_ends(const struct trigger *t)
 	return false;
 }
 
-/* Functions of modules that don't exist yet can't be checked, so a write at the start isn't. */
+/* Returns -EINVAL if a word has a time, but the ends of its calls aren't seen. Not used for writes
+ * at the start: modules that aren't loaded yet can't be checked. */
 static int check_ends(void)
 {
 	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {

@@ -171,8 +171,8 @@ static int trace(const struct pb_start *s)
 
 	if (err && !s->live)
 		return err;
-	/* in a live program the loader's hook may be in place already: from here on, an error is
-	 * mended by pb_detach() */
+	/* in a live program the loader's hook may be in place already: after an error from here on,
+	 * the caller must undo this by pb_detach() */
 	__atomic_fetch_add(&pb_ring_map.ring->processes, 1, __ATOMIC_RELAXED);
 	if (!err)
 		err = hook_modules(s);

@@ -23,14 +23,14 @@ struct pb_start {
 int pb_start_memory(const struct pb_known_thread *thread);
 /* Connects to the recorder, and maps the ring. Returns 0 or -errno. */
 int pb_start_connect(struct pb_start *s);
-/* Called after a failed connect: the image goes on untraced. */
+/* Called after pb_start_connect() has failed: the image goes on untraced. */
 void pb_start_missed(const struct pb_start *s);
 /* Finds the modules, patches them and starts the tracer. Returns 0 or -errno. After an error the
  * connection is closed. If the program is live, the caller must then call pb_detach(). */
 int pb_start_trace(const struct pb_start *s);
-/* Starts the agent's thread, which serves the connection. If the recorder doesn't want the thread,
- * or if the thread can't be started, closes the connection. Not in a live program, where the
- * calling thread serves the connection itself. */
+/* Starts the agent's thread, which serves the connection. If the recorder hasn't asked for this
+ * (PB_WELCOME_SERVE), or if the thread can't be started, closes the connection. Not for a live
+ * program, where the calling thread serves the connection itself. */
 void pb_start_thread(const struct pb_start *s);
 /* Serves the connection until it ends, then detaches. Returns false if the text or the handlers
  * could not all be restored while no thread was in our code. */

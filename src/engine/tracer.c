@@ -46,8 +46,8 @@ static uint64_t function_trampoline(struct pb_module *m, struct pb_site *site)
 	return (uint64_t)pb_function;
 }
 
-/* Whether the ends of the site's calls are seen. For instrumented functions the compiler's hooks
- * report the ends. */
+/* Whether the ends of the site's calls are seen. For functions built with -finstrument-functions,
+ * the compiler's hooks report the ends. */
 static bool returns_are_hooked(struct pb_module *m, const struct pb_site *site)
 {
 	if (!pb_site_exits_itself(site))

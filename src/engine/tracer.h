@@ -5,8 +5,8 @@
 #define PB_ENGINE_TRACER_H
 #include <stdbool.h>
 void pb_tracer_register_files(void);
-/* Sets anew whether returns are hooked. Called at the start, after the eBPF programs were attached,
- * because a program may be attached to the return of a function. */
+/* Decides again whether returns must be hooked. Called at the start, after the eBPF programs were
+ * attached, because a program may be attached to the return of a function. */
 void pb_tracer_returns(void);
 /* If err is -EAGAIN, sets the message that the writer of the control file gets. Returns err. */
 int pb_tracer_explained(int err);

@@ -51,7 +51,8 @@ bool pb_reads_are_on(void)
 	return __atomic_load_n(&on, __ATOMIC_SEQ_CST);
 }
 
-/* Waits a moment for reads under way. False: all calls together have waited for long enough. */
+/* Waits a moment for reads under way. False: the calls of this function together have reached the
+ * limit of the wait. */
 static bool wait_for_readers(void)
 {
 	static uint64_t end;

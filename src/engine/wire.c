@@ -51,10 +51,10 @@ static int give_up(struct pb_wire *w)
 	return -ETIMEDOUT;
 }
 
-/* Returns whether it makes sense to wait longer. spent: the time since the last look. If the whole
- * process group was stopped and continued (a terminal's job), the recorder had no time to send a
- * heartbeat either. So a slice in which the agent was stopped counts as a slice of the usual
- * length. */
+/* Returns whether it makes sense to wait longer. spent: the time since the last look at the
+ * heartbeat. If the whole process group was stopped and continued (a terminal's job), the recorder
+ * had no time to send a heartbeat either. So a slice in which the agent was stopped counts as a
+ * slice of the usual length. */
 static bool may_wait(struct pb_wire *w, uint64_t spent)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;

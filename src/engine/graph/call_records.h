@@ -44,8 +44,9 @@ static inline struct pb_open_call *pb_call_outer(const struct pb_open_call *call
 }
 
 /* Writes the ENTRY of c and of the calls around it that have none, outermost first. If interrupted
- * code is about to write them, does nothing. False: there is no room. In this case the caller must
- * not write records of c's callees, because readers would show these records in the wrong place. */
+ * code is about to write them, does nothing and returns true. False: there is no room. In this case
+ * the caller must not write records of c's callees, because readers would show these records in the
+ * wrong place. */
 bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c);
 /* Writes the record of a call that ended at `now`, by a return or a jump. */
 void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump);

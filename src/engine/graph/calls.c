@@ -107,8 +107,8 @@ static struct pb_open_call *watched(struct pb_thread *t, struct pb_open_call *c,
 	return c;
 }
 
-/* Handles a call c whose function went on in another function. The other function returns in place
- * of c's function. known: the return of the other function is hooked. */
+/* Handles a call c whose function ended by a jump to another function. That function will return in
+ * place of c's function. known: the return of that function is hooked. */
 static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, bool known)
 {
 	if (known && c->watch && c->watch != PB_WATCH_BELOW) {
@@ -120,10 +120,10 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* Called when a call begins in the slot of an open call. Some functions can go on in another
- * function without passing a hooked exit. If the open call's function is one of them, the open call
- * ends here, by a tail call. If not, the open call was skipped by a jump or an exception, and the
- * new call has reused the slot. */
+/* Called when a call begins in the slot of an open call. Control may leave some functions for
+ * another function without passing a hooked exit (FTRACE_FL_GOES_ON). If the open call's function
+ * is one of them, the open call ends here, by a tail call. If not, the open call was skipped by a
+ * jump or an exception, and the new call has reused the slot. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
@@ -137,10 +137,10 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 }
 
 /* Ends those calls of the site that still wait for the return through the slot. The function of
- * such a call went on in another function, and the call waits for the return of the other function.
- * If the site's function is called again with the same slot, a jump may have left the other
- * function. Then the other function never returns. So the waiting call ends here, and its eBPF
- * programs miss the return. */
+ * such a call has jumped to another function, and the call waits for that function's return. But
+ * the site's function is now called again with the same slot. So a jump may have left the other
+ * function, which then never returns. Therefore the waiting call ends here, and its eBPF programs
+ * miss the return. */
 static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
 	struct pb_open_call *c;
@@ -196,8 +196,8 @@ static uint8_t state_of(unsigned mode)
 	return mode & PB_ENTER_LAZY ? PB_ENTRY_LAZY : PB_ENTRY_LEAF;
 }
 
-/* Fills the entry of a call that is about to begin. False: the call's return has no eBPF
- * programs. */
+/* Fills the entry of a call that is about to begin. Returns whether eBPF programs will run at the
+ * call's return. */
 static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
@@ -381,9 +381,9 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* The slot holds the return address of the program's call, so the caller's stack contains it. The
- * address of a frame of the agent wouldn't show this stack: the frame lies below the slot, possibly
- * in memory that still counts as part of a stack that is gone. */
+/* `slot` holds the return address of the program's call, so it lies on the caller's stack. The
+ * address of a frame of the agent would not identify this stack: the frame lies below the slot,
+ * possibly in memory that still counts as part of a stack that is gone. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate)
 {
 	struct pb_stack *s = NULL;

@@ -35,7 +35,7 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 	/* There are two cases in which the interrupted code counts as the agent's. In the first,
 	 * its PC is in the agent's code. In the second, its PC is in the few instructions of libc
 	 * by which the agent's handler of a fault returns. The mask shows the second case: SIGSEGV
-	 * or SIGBUS is blocked, although the thread is known to block neither. */
+	 * or SIGBUS is blocked now, although the thread itself is known to block neither. */
 	if (t->top && (pb_agent_holds(pb_context_pc(uc)) || (i.known && !pb_unblocked_in(uc)))) {
 		i.inside = t;
 		i.hit = t->w.slot;
@@ -60,8 +60,9 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 
 	if (!i->stack || !t->top || is_child(i) || pb_latched || !pb_ring_map.ring)
 		return;
-	t->w.slot = slot - 8;	/* the writer takes interrupted code for gone if a hit has a slot
-				 * at or above the handler's return slot, so this one is below */
+	t->w.slot = slot - 8;	/* below the handler's return slot: after a hit at or above that
+				 * slot, the writer would assume that the interrupted code never
+				 * resumes */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
 	/* a slot on an alternate stack doesn't show which calls of t's stack are over */

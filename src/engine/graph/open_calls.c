@@ -15,9 +15,9 @@
  * calls of these functions stay open. If this happens at each instruction of the code that closes
  * calls, handlers leave calls open faster than the code closes them. It is also possible that each
  * handler closes just the entry that the code looks at. Then the code finds a free entry each time,
- * and more open calls after it. So the code gives up after it has
- * looked at MOST_LEFT more entries than were in use. A handler may also take the entry that the
- * code is about to claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
+ * and more open calls after it. So the code gives up after it has looked at MOST_LEFT more entries
+ * than were in use at first. A handler may also take the entry that the code is about to claim.
+ * After MOST_TRIES attempts to claim an entry, the code gives up. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The table of stacks. For each stack, the table says which thread is on the stack. Threads take
- * and drop entries without a lock: an entry belongs to the thread that changes its id to 1.
+ * and drop entries without a lock: an entry belongs to the thread that changes the entry's id to 1.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"

@@ -232,8 +232,8 @@ static int our_setgroups(size_t n, const gid_t *groups)
 
 /* ---- credentials of one thread: the agent's thread follows the main thread --- */
 
-/* If the program has asked for seccomp, returns false, because a system call that finds the answer
- * may end the program. */
+/* If the program has asked for seccomp, returns false: the system calls that would answer the
+ * question may end the program. */
 static bool is_main_thread(void)
 {
 	return !pb_sandboxed && pb_sys(SYS_gettid) == pb_sys(SYS_getpid);

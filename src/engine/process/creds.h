@@ -31,7 +31,7 @@ bool pb_creds_serve(void);
  * process for the next system call of the agent's thread. Returns when the agent's thread has
  * detached and ended, or after 10 seconds. Context: the program's thread. */
 void pb_creds_dismiss(void);
-/* Whether a thread that is stopped at pc waits in pb_creds_dismiss(). It uses no memory that a
- * detach unmaps. */
+/* Whether a thread that is stopped at pc waits in pb_creds_dismiss(). Such a thread uses no memory
+ * that a detach unmaps. */
 bool pb_creds_waits(uint64_t pc);
 #endif

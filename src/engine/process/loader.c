@@ -44,7 +44,8 @@ static const char *session_path;
 static uint64_t own_dynamic;
 static void (*original_hook)(void);
 static bool hooked;
-static bool attaching;		/* the modules are those of the attach: debug_state() only waits */
+static bool attaching;		/* the attach itself adds the modules: debug_state() adds and
+				 * removes none */
 static uint32_t filters;	/* result of seccomp_filters() at the start */
 /* The link maps that were found at the start or in earlier calls of debug_state(). If one of them
  * belongs to a module that isn't traced, the module stays untraced. Its code may be running, so the
@@ -120,8 +121,8 @@ static bool is_new(const struct link_map *l)
 
 /* A module that makes system calls itself may change signal dispositions or masks unseen. If there
  * is such a module, reads that may fault are turned off. The libc that is present at the start is
- * an exception, because the functions by which it changes them are replaced. In a libc of another
- * namespace, which is loaded later, they aren't replaced. */
+ * an exception, because its functions that change dispositions or masks are replaced. In a libc of
+ * another namespace, which is loaded later, these functions aren't replaced. */
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
@@ -191,8 +192,8 @@ static bool is_loader(const struct link_map *l)
 	return l->l_addr == _r_debug.r_ldbase;
 }
 
-/* Adds the modules of the first namespace. up_to_loader: only those up to the loader itself, which
- * the program was started with. */
+/* Adds the modules of the first namespace. up_to_loader: only those from the list's start up to the
+ * loader itself, which were loaded when the program started. */
 static int add_first(struct pb_session *s, const char *exe, bool up_to_loader)
 {
 	const struct link_map *l = _r_debug.r_map;
@@ -221,7 +222,7 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
 	return add_first(s, exe, false);
 }
 
-/* Waits until no dlopen or dlclose is under way that had begun before the hook was in place. */
+/* Waits for the end of each dlopen and dlclose that had begun before the hook was in place. */
 static int wait_for_loader(void)
 {
 	const struct { long sec, nsec; } nap = { 0, BUSY_NAP_NS };
@@ -325,7 +326,7 @@ static bool may_talk(struct talk *t)
 	return t->open && !t->failed;
 }
 
-/* Counts a module about which the recorder gave no answer. */
+/* Counts a module for which the recorder gave no answer. */
 static void count_missed(const struct talk *t)
 {
 	if (pb_wire_missed(&t->s.wire))

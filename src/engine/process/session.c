@@ -111,7 +111,8 @@ void pb_session_leave_ring(void)
 	uint64_t size = reserved.size;
 
 	pb_ring_map = (struct pb_ring_map){ 0 };
-	/* a child that another thread forks now must not unmap what the program maps there later */
+	/* if another thread forks now, the child must not unmap this range: the program may map
+	 * memory there later */
 	reserved.size = 0;
 	pb_barrier();
 	if (size)

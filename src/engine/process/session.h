@@ -42,9 +42,9 @@ int pb_session_arrived(struct pb_session *s, struct pb_module *const *list, uint
 int pb_session_error(struct pb_session *s, int error, const char *what, const char *why);
 /* Reports to the recorder that the eBPF programs can't be started, with the reason. */
 int pb_session_progs_error(struct pb_session *s, int error, const char *why);
-/* Serves WRITE and READ until the observer hangs up, or the agent must detach, because the observer
- * or the program (pb_creds_dismiss()) demands it. True: it must, and the connection is still
- * open. */
+/* Serves WRITE and READ until the observer hangs up, or the agent must detach: the observer has
+ * asked for it, or the program is about to set a seccomp filter (pb_creds_dismiss()). True: the
+ * agent must detach, and the connection is still open. */
 bool pb_session_serve(struct pb_session *s);
 /* Unmaps the ring. Context: no thread writes records, or can begin to. */
 void pb_session_leave_ring(void);

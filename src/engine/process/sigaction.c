@@ -53,10 +53,10 @@ void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
 
 static handler_fn *handlers[MAX_SIGNALS];
 /* The handlers that pb_sigaction_adopt() has found in the kernel. A thread that is inside our
- * sigaction() at that moment has read handlers[] before. */
+ * sigaction() at that moment has read handlers[] already, and finds the adopted handler here. */
 static handler_fn *adopted[MAX_SIGNALS];
-/* The program's own handlers are in the kernel again. Until then, a handler that the program
- * installs must be called by us, because jumps into stubs may still be in place. */
+/* Set when the program's own handlers are in the kernel again. Until then, the agent must call each
+ * handler that the program installs, because jumps into stubs may still be in place. */
 static bool undone;
 /* The flags that the program set for SIGSEGV or SIGBUS: `flags` with a handler, `default_flags`
  * with SIG_DFL. The kernel's flags may differ from them in the bits of HANDLER_FLAGS or
@@ -482,7 +482,7 @@ static void take_over(int sig)
 		return;
 	adopted[sig] = a.handler;
 	shown[sig].flags = (int)a.flags;
-	/* unless a thread is just setting another handler */
+	/* if it isn't NULL, a thread is just setting another handler */
 	if (!handlers[sig])
 		handlers[sig] = a.handler;
 	a.handler = pb_signal_entry;

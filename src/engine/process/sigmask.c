@@ -22,7 +22,7 @@
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
 
-#define NR_BOXES 1024	/* if more threads than this are being made at a time, the masks of the
+#define NR_BOXES 1024	/* how many threads that are being made at a time get a box; the masks of
 			 * further threads stay unknown */
 
 typedef int pthread_sigmask_fn(int how, const sigset_t *set, sigset_t *old);

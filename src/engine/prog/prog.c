@@ -408,8 +408,9 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 
 /* Opens the call, because programs run at its return. If the handler `next` would open the call for
  * the graph tracer, this function does so, too, and the call goes on at the idle handler in place
- * of `next`. pb_list goes on there always, because pb_graph_mode() has called all tracers of the
- * list. Returns the address at which the call goes on. */
+ * of `next`. If `next` is pb_list, the call always goes on at the idle handler, because
+ * pb_graph_mode() has called all tracers of the list. Returns the address at which the call goes
+ * on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
 	unsigned mode = pb_graph_mode(p->site, next, *slot);

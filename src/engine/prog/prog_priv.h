@@ -68,7 +68,8 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
  * returns the last slot. */
 uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
-/* Members of struct pb_bpf_host: they note the records and locks that a run holds. */
+/* Functions for struct pb_bpf_host: they note the records and locks that a run takes and gives
+ * back. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);
 /* Called in a forked child: forgets all runs, because their threads exist only in the parent. */

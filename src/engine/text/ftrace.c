@@ -3,11 +3,11 @@
  * Decides for each site which handler gets its hits, for the tracers (tracer.c), for replaced
  * functions and for eBPF. A tracer registers a struct ftrace_ops, called "the ops", which has
  * filters. An update uses the filters to compute for each site the handler, and whether the site's
- * jump is needed. First, most sites that no ops selects any more become idle. (The others, of eBPF
- * and of the compiler's hooks, get their new handler at the end.) Then text_batch.c writes the
- * jumps of all sites in one batch. Then the new handlers are stored. A handler is one word, so
- * running threads see either the old or the new handler. The control files that list functions are
- * here, too.
+ * jump is needed. First, most sites that no ops selects any more become idle. (Sites with eBPF
+ * programs, and sites whose calls the compiler's hooks report, get their new handler at the end.)
+ * Then text_batch.c writes the jumps of all sites in one batch. Then the new handlers are stored. A
+ * handler is one word, so running threads see either the old or the new handler. The control files
+ * that list functions are here, too.
  */
 #include <asm/errno.h>
 #include "engine/files.h"
@@ -150,7 +150,8 @@ static bool wants_return(const struct pb_module *m, const struct pb_site *s, uin
 	return false;
 }
 
-/* Whether an ops wants the times of the site's calls, and their ends are seen now. */
+/* Whether an ops needs to know how long the site's calls take, and the ends of these calls are seen
+ * now. */
 static bool is_timed(const struct pb_module *m, const struct pb_site *s, uint32_t func)
 {
 	bool seen = reported_by_hooks(m, s) ||
@@ -393,7 +394,8 @@ int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live
 			remove_ops(new);
 		if (old)
 			add_ops(old);
-		pb_ftrace_update(live);	/* the text is as before, but the handlers aren't */
+		pb_ftrace_update(live);	/* the text is as before, but the handlers are already those
+					 * of `new` */
 	}
 	return err;
 }

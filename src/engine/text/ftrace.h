@@ -16,8 +16,8 @@
 
 /* A filter: a list of patterns in the order in which they were written. The forms are "name",
  * "glob*", "!name" (takes functions out) and "glob:mod:module". For each function, the patterns are
- * evaluated in order. The filter keeps the patterns, not the functions that they match, so it also
- * applies to modules that arrive later. */
+ * applied in the order of the list. The filter keeps the patterns, not the functions that they
+ * match, so it also applies to modules that arrive later. */
 struct ftrace_hash {
 	struct pb_pattern *first, *last;
 };
@@ -61,7 +61,7 @@ int pb_ftrace_update(bool live);
 int pb_ftrace_stop(bool live);
 /* Called after pb_ftrace_stop(): restores the text of the replaced functions, too. */
 int pb_ftrace_undo(bool live);
-/* Sets the flags of all sites and windows by what the text has. */
+/* Finds out which jumps the text has, and sets the flags of all sites and windows to match. */
 void pb_ftrace_look(void);
 /* Like pb_ftrace_update(), but for one module, whose code no thread runs yet. */
 int pb_ftrace_update_module(struct pb_module *m, bool live);

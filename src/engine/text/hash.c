@@ -15,8 +15,8 @@ struct pb_pattern {
 	bool remove, exact;
 };
 
-/* Returns whether the hash is empty. A hash that has only removals counts as empty. An empty filter
- * selects all functions. An empty notrace hash excludes no function. */
+/* Returns whether the hash is empty. A hash that has only removals ("!name") counts as empty. An
+ * empty filter selects all functions. An empty notrace hash excludes no function. */
 bool pb_hash_empty(const struct ftrace_hash *h)
 {
 	for (const struct pb_pattern *p = h->first; p; p = p->next)

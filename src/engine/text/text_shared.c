@@ -18,8 +18,8 @@
  * Areas. The targets of one module are as far apart as the module's functions. So each megabyte of
  * addresses that contains targets needs a mapping, which is called an area. An area costs address
  * space, but memory only for its pages with jumps. Areas belong to the holder of the text's lock.
- * They are executable from the start and never writable. An area is unmapped when the last jump in
- * it goes.
+ * They are executable from the start and never writable. An area is unmapped when its last jump is
+ * removed.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
