@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Chooses the thread to borrow (borrow.h). First all threads are compared by what /proc shows of
- * them, and none is disturbed. Then the best one is stopped, and looked at again, because it may
- * have gone on meanwhile. If it is no longer fit, it is released, and the choice begins anew.
+ * Chooses the thread to borrow (borrow.h). First it compares all threads by what /proc shows of
+ * them, without disturbing any. Then it stops the best thread, and looks at the thread again,
+ * because the thread may have gone on meanwhile. If the thread is no longer fit, it is released,
+ * and the choice begins again.
  */
 #include "attach/borrow.h"
 #include <ctype.h>
@@ -22,11 +23,11 @@
 
 #define TRY_NS		(1500 * ATTACH_MS)
 #define STOP_NS		(5000 * ATTACH_MS)
-#define FUTEX_NS	(10 * ATTACH_MS)	/* for which a futex wait must last */
+#define FUTEX_NS	(10 * ATTACH_MS)	/* a futex wait must last this long */
 #define PAUSE_NS	(3 * ATTACH_MS)
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
 
-/* The lower, the better. */
+/* How well a thread can be borrowed: the lowest rank is the best. */
 enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
 
 struct place {
@@ -123,7 +124,8 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 
 /* --- choice --------------------------------------------------------------- */
 
-/* Finds the best thread. Among threads of the rank COMPUTES, each attempt takes another one. */
+/* Finds the best thread. Among several threads of the rank COMPUTES, the number of the attempt
+ * decides. */
 static int choose(const struct borrow *b, struct place *best)
 {
 	char path[64];
@@ -161,7 +163,8 @@ static long switches(const struct borrow *b, pid_t tid)
 	return value ? atol(value) : -1;
 }
 
-/* Whether a futex wait lasts: it is no wait for a lock that is held shortly. */
+/* Whether the thread's futex wait goes on for FUTEX_NS. A wait for a lock that is held only briefly
+ * is over by then. */
 static bool lasts(const struct borrow *b, const struct place *p)
 {
 	long before = switches(b, p->tid);
@@ -189,8 +192,9 @@ static bool at_syscall(const struct borrow *b, uint64_t rip)
 	       code[0] == 0x0f && code[1] == 0x05;
 }
 
-/* Whether the thread is in a restartable sequence. The kernel aborts the sequence if the thread is
- * interrupted in it. It wouldn't, if the thread was elsewhere meanwhile. */
+/* Whether the thread is in a restartable sequence (rseq). The kernel aborts a sequence if it finds
+ * the interrupted thread inside it. If the thread is borrowed, the kernel finds the thread
+ * elsewhere, and doesn't abort the sequence. */
 static bool in_sequence(const struct borrow *b, const struct attach_remote *t)
 {
 	uint64_t rseq = attach_remote_rseq(t), sequence = 0;
@@ -215,7 +219,7 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 		return false;
 	if (p.rank == UNFIT || (p.rank == IDLE_IN_LOADER && chosen->rank != IDLE_IN_LOADER))
 		return false;
-	/* a futex wait that began after the choice may be one for a lock of the allocator */
+	/* a futex wait that began after the choice may be a wait for a lock of the allocator */
 	return !waits(&p) || (waits(chosen) && p.sp == chosen->sp);
 }
 
@@ -276,8 +280,8 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 
 	for (;; b.attempt++) {
 		err = choose(&b, &p);
-		/* a thread that waits in the loader is the last resort, as words of earlier calls
-		 * may look like it */
+		/* A thread that seems to wait in the loader is the last resort. Old words on its
+		 * stack, of earlier calls, may only make it look so. */
 		if (!err && p.rank == IDLE_IN_LOADER && pb_now_ns() < deadline - TRY_NS / 2)
 			p.rank = UNFIT;
 		*stopped_ns = pb_now_ns();

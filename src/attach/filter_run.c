@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Executes a seccomp filter with values that may be unknown: where the call came from, and those
+ * Executes a seccomp filter with values that may be unknown: the address of the call, and those
  * arguments that differ from call to call. An operation with an unknown value has an unknown
- * result. A jump that depends on one goes both ways, and the worse end counts. So a call is
- * "allowed" only if the filter allows it whatever the unknown values are.
+ * result. If a jump depends on an unknown value, both branches are executed, and the worse result
+ * counts. So a call is "allowed" only if the filter allows it for all unknown values.
  *
- * Classic BPF only jumps forward, so each way ends. But their number may double with each jump. A
- * filter that exceeds STEPS or DEPTH counts as fatal. So does anything that isn't an instruction of
- * a seccomp filter.
+ * Classic BPF only jumps forward, so each path ends. But the number of paths may double with each
+ * jump. A filter that exceeds STEPS or DEPTH counts as fatal. So does anything that isn't an
+ * instruction of a seccomp filter.
  */
 #include "attach/filter_run.h"
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #define STEPS 200000
-#define DEPTH 200		/* largest number of open ways: jumps that go both ways */
+#define DEPTH 200		/* limit of nested jumps of which both branches are executed */
 
 struct value {
 	uint32_t v;
@@ -41,7 +41,7 @@ static struct value constant(uint32_t v)
 	return (struct value) { v, true };
 }
 
-/* A word of struct seccomp_data. */
+/* Returns the word of struct seccomp_data at this offset. */
 static struct value load(const struct attach_call *c, uint32_t at)
 {
 	const uint32_t args = offsetof(struct seccomp_data, args);
@@ -101,7 +101,8 @@ static enum attach_verdict verdict(struct value ret)
 	}
 }
 
-/* Executes an instruction that neither jumps nor returns. Returns false if it is none. */
+/* Executes an instruction that neither jumps nor returns. False: the filter isn't valid, or may
+ * divide by zero. */
 static bool execute(const struct sock_filter *i, const struct attach_call *call, struct machine *m)
 {
 	bool memory = i->k < BPF_MEMWORDS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Is this process fit to be attached? Each reason why not has its own line for the user (fit.h).
- * All answers come from /proc. They may be out of date when the injection begins, so the later
- * steps handle each failure again; these checks exist to explain it.
+ * Finds out whether the process can be attached. Each reason against it has its own line for the
+ * user (fit.h). All answers come from /proc, and may be out of date when the injection begins. So
+ * the later steps handle each failure again; the checks here only explain it better.
  */
 #include "attach/fit.h"
 #include <elf.h>
@@ -45,7 +45,7 @@ int attach_fit_thread(struct attach_subject *s, pid_t tid)
 
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
-		return 0;	/* only the thread has ended */
+		return 0;	/* the thread has ended, but not the process */
 	return check_tracer(s, (pid_t)number_of(status, "TracerPid"));
 }
 
@@ -94,7 +94,7 @@ static int check_stopped(struct attach_subject *s, const char *status)
 	return 0;
 }
 
-/* A frozen process doesn't answer. */
+/* Whether the process's control group is frozen: then its threads can't be stopped. */
 static bool is_frozen(const struct attach_subject *s)
 {
 	char list[4096], path[ATTACH_PATH + 64], text[256] = "";

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A process in a container, or of a user who may not search a directory, doesn't find the agent and
- * the socket under their paths. It gets a descriptor of each, and reaches both through
- * /proc/self/fd. The files stay the same ones, so a second attach finds the loaded agent again.
+ * A process may not find the agent and the socket under their paths: it runs in a container, or its
+ * user may not search a directory. Such a process gets a descriptor of each file, and reaches both
+ * files through /proc/self/fd. The descriptor leads to the same file as the path. So in a second
+ * attach, the loader recognizes the agent that is loaded already.
  *
- * Only a process itself can receive a descriptor. So the new thread makes a pair of sockets, the
- * injector takes one of them from the process (pidfd_getfd), and sends both files through it:
+ * Only the process itself can receive a descriptor. So the new thread makes a pair of sockets. The
+ * injector takes one socket from the process (pidfd_getfd), and sends both files through it:
  *
  *   injector                              new thread of the process
  *                                         socketpair() = a, b
@@ -13,9 +14,9 @@
  *   sendmsg(a, {agent, session}) -------> recvmsg(b)
  *                                         close(a), close(b)
  *
- * The descriptor of the socket's file is an O_PATH one: the process can connect to the file, and do
- * nothing else with it. The kernel checks the file's mode, so the file must belong to the process's
- * user.
+ * The socket's file is opened with O_PATH: the process can connect to the file, and do nothing else
+ * with it. At the connect, the kernel checks the file's mode, so the file must belong to the
+ * process's user.
  *
  * All system calls of the new thread are made with the stack pointer of its start routine. So if
  * the injector is killed, the thread returns from its start routine after the call, and ends. The
@@ -82,7 +83,7 @@ static int say_failed(struct attach_hand *h, const char *what, int error)
 
 /* --- the pair of sockets -------------------------------------------------- */
 
-/* Takes the process's descriptor. Returns a descriptor of ours, or -errno. */
+/* Returns a copy of the process's descriptor `fd` for the injector, or -errno. */
 static int take(pid_t pid, int fd)
 {
 	int process = (int)syscall(SYS_pidfd_open, pid, 0), got = -1, ret = -errno;
@@ -109,8 +110,9 @@ static int make_pair(struct attach_hand *h, int pair[2])
 
 /* --- the files ------------------------------------------------------------ */
 
-/* Opens the socket's file. If root attaches to another user's process, that user becomes the
- * owner: only by this descriptor can the user reach the file, since the directory is root's. */
+/* Opens the socket's file. If root attaches to another user's process, that user becomes the file's
+ * owner. The user can reach the file only by this descriptor, because the directory belongs to
+ * root. */
 static int open_session(const struct attach_subject *s)
 {
 	int fd = open(s->session, O_PATH | O_NOFOLLOW | O_CLOEXEC);

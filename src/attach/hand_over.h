@@ -12,7 +12,7 @@ struct attach_hand {
 	struct attach_subject *s;
 	const struct attach_libc *l;
 	struct attach_remote *thread;
-	const struct user_regs_struct *start;	/* its registers in the start routine */
+	const struct user_regs_struct *start;	/* the thread's registers in its start routine */
 	uint64_t deadline;
 	int agent, session;			/* the descriptors in the process; -1: none */
 };

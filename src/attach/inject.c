@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The sequence of an injection (doc/design/attach.md): check the process, borrow a thread for one
- * pthread_create(), give it back, and let the new thread load the agent. Each step leaves the
- * process in a state in which it can go on without the injector.
+ * pthread_create(), give it back, and let the new thread load the agent. After each step, the
+ * process could go on even if the injector were killed.
  */
 #include "attach/inject.h"
 #include <dlfcn.h>
@@ -70,8 +70,8 @@ static void set_call(struct user_regs_struct *r, uint64_t rip, uint64_t a, uint6
 	r->eflags &= ~FLAGS_OFF;
 }
 
-/* Makes the borrowed thread call mmap() or munmap() of the scratch memory. If the thread stands
- * before a call, this call replaces it. */
+/* Makes the borrowed thread call mmap() or munmap() for the scratch memory. before_call: the thread
+ * is stopped just before a system call, which this call replaces. */
 static int scratch_call(struct injection *j, long number, bool before_call, int64_t *result)
 {
 	struct user_regs_struct r = j->state.regs;
@@ -92,12 +92,14 @@ static int scratch_call(struct injection *j, long number, bool before_call, int6
 					      pb_now_ns() + CREATE_NS, result);
 }
 
-/* Gives the borrowed thread back. Until its registers are set, the way back holds. */
+/* Lets the borrowed thread go on where it was stopped. If the injector is killed before it has set
+ * the registers, the way back does the same (way_back.h). */
 static void give_back(struct injection *j)
 {
 	struct user_regs_struct r;
 
-	/* if the thread stands before the system call at which its way ends, it skips the call */
+	/* if the thread is stopped just before the system call at the end of its way back, it must
+	 * skip this call */
 	if (!attach_remote_regs(&j->borrowed, &r)) {
 		r.orig_rax = UINT64_MAX;
 		attach_remote_set_regs(&j->borrowed, &r);
@@ -135,7 +137,7 @@ static int say_not_created(struct injection *j, int error)
 			  strerror(error ? error : EAGAIN));
 }
 
-/* After a failure of pthread_create(). */
+/* Called after pthread_create() has failed or took too long, or couldn't be called. */
 static int undo_create(struct injection *j, int err, uint64_t number)
 {
 	int64_t result;
@@ -189,8 +191,8 @@ static int create_thread(struct injection *j)
 
 /* --- the new thread ------------------------------------------------------- */
 
-/* Lets the thread, which stands in its start routine, make a system call. If it stands before a
- * call, this call replaces it. */
+/* Lets the new thread, which is stopped in its start routine, make a system call. before_call: the
+ * thread is stopped just before a system call, which this call replaces. */
 static int thread_call(struct injection *j, bool before_call, long number, uint64_t a, uint64_t b,
 		       uint64_t c)
 {
@@ -211,10 +213,11 @@ static int thread_call(struct injection *j, bool before_call, long number, uint6
 }
 
 /* Waits until the thread is in its start routine, and lets it unmap the scratch memory. The thread
- * also gets a table of descriptors of its own, which is empty: while it loads the agent, it opens
- * files, and the program may rely on the numbers of the descriptors that it opens meanwhile. (An
- * old kernel refuses this. Then the program may see these files for a moment. It also sees the
- * descriptors that are handed over: the injector reaches only the process's own table.) */
+ * opens files when it loads the agent, and the program may rely on the numbers of the descriptors
+ * that it opens meanwhile. So the thread gets its own descriptor table, which is empty. There are
+ * two exceptions, in which the program may see the thread's files for a moment. An old kernel
+ * refuses the call. And if descriptors are handed over, the thread keeps the process's table,
+ * because the injector can reach only that table. */
 static int start_thread(struct injection *j)
 {
 	uint64_t number;
@@ -241,9 +244,9 @@ static uint64_t put(char *strings, size_t *at, uint64_t base, const char *text)
 	return base + begin;
 }
 
-/* Finds the names of both files in the process. The agent's has a dot: a program that loads a
- * library from a descriptor of the same number must not get the agent, which the loader would find
- * by its name. */
+/* Makes the names of the files that are handed over. The agent's name has a dot ("./N"). The loader
+ * looks for loaded libraries by name. So without the dot, a program that loads a library from a
+ * descriptor of the same number would get the agent. */
 static int name_files(struct injection *j, char agent[ATTACH_NAME], char session[ATTACH_NAME])
 {
 	int err;
@@ -289,7 +292,7 @@ static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, 
 					     j->way.arrival_sp, j->deadline, result);
 }
 
-/* After dlopen() or dlsym() has failed. */
+/* Called after dlopen() or dlsym() has failed. */
 static int say_dlerror(struct injection *j)
 {
 	char text[512] = "";
@@ -310,7 +313,7 @@ static int say_dlerror(struct injection *j)
 			  text[0] ? text : "no reason is known");
 }
 
-/* After the agent has returned an error. */
+/* Called after the agent has returned an error. */
 static int say_refused(struct injection *j, int err)
 {
 	switch (err) {
@@ -327,7 +330,8 @@ static int say_refused(struct injection *j, int err)
 			  strerror(-err));
 }
 
-/* Loads the agent and starts it. Returns 0 or -errno; *said: with the user's line. */
+/* Loads the agent and starts it. Returns 0 or -errno. *said is set if the user's line is written
+ * already. */
 static int load(struct injection *j, bool *said)
 {
 	char agent[ATTACH_NAME] = "", session[ATTACH_NAME] = "";
@@ -361,7 +365,8 @@ static int load(struct injection *j, bool *said)
 	return err;
 }
 
-/* Lets the new thread return from its start routine. After a time-out it does so by itself. */
+/* Lets the new thread return from its start routine. After a time-out the thread is still running,
+ * and returns later by its way back. */
 static int end_thread(struct injection *j, int err, bool said)
 {
 	struct user_regs_struct r = j->start;
@@ -383,8 +388,9 @@ static int end_thread(struct injection *j, int err, bool said)
 
 /* --- the whole ------------------------------------------------------------ */
 
-/* A process that has just executed a program has no libc yet, so it gets some time, and more of it
- * if the loader is there already: on a busy machine, the loader may wait for a processor. */
+/* A process that has just executed a program has no libc yet. So the checks are repeated for
+ * START_NS. If the loader is mapped already, they are repeated for LIBC_NS, because on a busy
+ * machine the loader may wait for a processor. */
 static int check(struct injection *j)
 {
 	uint64_t begin = pb_now_ns();
@@ -422,7 +428,7 @@ static int inject(struct injection *j, struct pb_injected *out)
 	if (!j->borrowed.child)
 		return err;
 	j->deadline = pb_now_ns() + LOAD_NS;
-	if (err) {	/* the thread was created too late */
+	if (err) {	/* the thread exists, although create_thread() has failed */
 		if (!attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline))
 			attach_remote_release(&j->thread, RELEASE_NS);
 		return err;
@@ -450,7 +456,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 
 	if (ret == -ESRCH)
 		attach_remote_release_exec(in->pid, RELEASE_NS);
-	/* whatever has failed because another image was there */
+	/* if the process has another image by now, this is the reason for whatever failure */
 	if (ret && j.s.mem >= 0 && attach_image_is_gone(&j.s))
 		ret = say_gone(&j);
 	attach_subject_free(&j.s);

@@ -3,9 +3,9 @@
  * Brings the agent into a running process that was started without it. doc/design/attach.md
  * describes each step, and what the process sees of it.
  *
- * Context: any ordinary thread that has no tracee of the process. The calling thread traces two
- * threads of the process while the function runs, so it must not wait for "any child" meanwhile,
- * and nor must the process's other threads, unless they use __WNOTHREAD.
+ * Context: any ordinary thread that traces no thread of the process. While the function runs, the
+ * calling thread traces two threads of the process. So no thread of the caller's own process may
+ * wait for "any child" meanwhile, unless it uses __WNOTHREAD.
  */
 #ifndef PB_ATTACH_INJECT_H
 #define PB_ATTACH_INJECT_H
@@ -18,8 +18,8 @@ struct pb_inject {
 	pid_t pid;
 	const char *agent;	/* path of libpatchbay.so.0 */
 	const char *session;	/* path of the recorder's socket */
-	bool leave;		/* the process was forked by one that is traced: the agent, which it
-				 * has inherited, is to leave it */
+	bool leave;		/* a traced process has forked this process, and the inherited agent
+				 * must detach from it */
 	bool children;		/* children are traced, too, so both files must have paths */
 };
 
@@ -29,14 +29,15 @@ struct pb_injected {
 	pid_t borrowed;		/* the thread that called pthread_create() */
 };
 
-/* Makes the process load the agent and call one of its functions (leave: the second)
+/* Makes the process load the agent, and call the first of these functions, or the second if
+ * in->leave is set,
  *
  *	int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
  *	int patchbay_leave(const char *session, const char *agent, uint32_t protocol)
  *
- * in a new thread, with all signals blocked. The function returns 0 or -errno; protocol is
- * PB_PROTOCOL. Returns 0 after the function has returned 0. Otherwise returns -errno and
- * writes one line for the user to err: what is wrong with the process, and what to do. The process
- * runs on as before. */
+ * in a new thread, in which all signals but libc's SIGSETXID are blocked. The function returns 0 or
+ * -errno; protocol is PB_PROTOCOL. Returns 0 after the function has returned 0. Otherwise returns
+ * -errno and writes one line for the user to err: what is wrong with the process, and what to do.
+ * The process runs on as before. */
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size);
 #endif

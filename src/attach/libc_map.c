@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds libc and the loader in a process (libc_map.h). Symbols come from the file that is mapped.
- * It is opened through the process's own root, and it must have the build-id that is in memory:
- * the path may lead to another file by now. Instructions are searched in memory, because memory is
- * what the process executes. The file and the memory may be hostile: every range is checked, and
- * every address must be in libc's executable mapping.
+ * The file is opened through the process's own root. By now the path may lead to another file, so
+ * the file must have the build-id that is in memory. Instructions are searched in memory, because
+ * memory is what the process executes. The file and the memory may be hostile: every range is
+ * checked, and every address must be in libc's executable mapping.
  */
 #include "attach/libc_map.h"
 #include <elf.h>
@@ -72,7 +72,7 @@ static bool is_vdso(const struct attach_map *m)
 	return !strcmp(m->path, "[vdso]");
 }
 
-/* The executable mapping of the file of which `first` is a mapping. */
+/* Returns the executable mapping of the file that `first` is a mapping of. */
 static struct attach_range text_of(const struct attach_subject *s, const struct attach_map *first)
 {
 	for (size_t i = 0; first && i < s->nr_maps; i++) {
@@ -85,7 +85,7 @@ static struct attach_range text_of(const struct attach_subject *s, const struct 
 	return (struct attach_range) { 0 };
 }
 
-/* The kernel tells each program where it has loaded the loader. */
+/* The kernel passes the loader's address to each program in the auxiliary vector. */
 static const struct attach_map *loader_of(const struct attach_subject *s)
 {
 	uint64_t aux[128];

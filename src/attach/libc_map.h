@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the injector needs of the libc and the loader that a process has mapped: functions to call,
- * and instructions that are in libc's text anyway (doc/design/attach.md). Context: the injector's
- * thread, before it stops a thread.
+ * Finds the addresses that the injector needs in the libc and the loader of a process: functions to
+ * call, and short sequences of instructions that every libc contains (doc/design/attach.md).
+ * Context: the injector's thread, before it stops a thread.
  */
 #ifndef PB_ATTACH_LIBC_MAP_H
 #define PB_ATTACH_LIBC_MAP_H
@@ -25,7 +25,7 @@ struct attach_libc {
 	uint64_t pop_rdi;	/* pop %rdi; ret */
 	uint64_t pop_rsp;	/* pop %rsp; ret */
 	uint64_t restore;	/* mov $15, %rax; syscall: rt_sigreturn */
-	/* where threads are not borrowed */
+	/* code by which borrow.c and stack_scan.c judge whether a thread can be borrowed */
 	struct attach_range text, loader, vdso;
 	struct attach_range start_main;	/* __libc_start_main(), which calls main() */
 	struct attach_range locking[ATTACH_LOCKING]; /* functions that may wait while they hold a

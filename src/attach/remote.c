@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Stops, registers and waits of a traced thread (remote.h). waitpid() has no time limit, and a
- * library may not use signals for one. So each wait polls: first it yields the processor, because
- * most stops come within microseconds, and later it sleeps.
+ * library must not use signals to interrupt it. So each wait polls. At first it yields the
+ * processor between two looks, because most stops come within microseconds; later it sleeps.
  */
 #include "attach/remote.h"
 #include <elf.h>
@@ -33,7 +33,7 @@ struct stop {
 	pid_t child;		/* STOP_CLONE */
 };
 
-/* glibc has an enum of the requests, the kernel has more of them. */
+/* glibc's ptrace() takes an enum, in which some of the kernel's requests are missing. */
 static long request(int what, pid_t tid, uint64_t addr, void *data)
 {
 	return ptrace((enum __ptrace_request)what, tid, (void *)addr, data) < 0 ? -errno : 0;
@@ -102,8 +102,8 @@ static int wait_stop(struct attach_remote *t, uint64_t deadline, struct stop *s)
 		s->child = err ? 0 : (pid_t)message;
 		return err;
 	}
-	/* a group stop is a trap, too: the thread goes on, and stops with the others when it is
-	 * released */
+	/* A group stop (SIGSTOP) counts as a trap, too. The thread stops with the others of its
+	 * process when it is released. */
 	s->kind = status >> 16 ? STOP_TRAP : STOP_SIGNAL;
 	s->signal = t->signal = s->kind == STOP_SIGNAL ? WSTOPSIG(status) : 0;
 	return 0;
@@ -119,8 +119,8 @@ static int resume(struct attach_remote *t, int how)
 	return (int)err;
 }
 
-/* Asks the kernel for a trap. Each other stop cancels the request, so the thread is resumed without
- * stops at system calls. */
+/* Asks the kernel for a trap. Any other stop would cancel the request, so the thread is resumed
+ * without stops at system calls. */
 static int resume_to_trap(struct attach_remote *t)
 {
 	int err = (int)request(PTRACE_INTERRUPT, t->tid, 0, NULL);
@@ -163,7 +163,8 @@ static bool read_status(pid_t tid, const char *format, void *value)
 	return found;
 }
 
-/* The kernel forbids to trace a thread that has ended, but is still there for a moment. */
+/* Whether the thread has ended. The kernel still lists such a thread for a moment, but forbids
+ * tracing it. */
 static bool has_ended(pid_t tid)
 {
 	char state;
@@ -203,7 +204,7 @@ int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
 
 	*t = (struct attach_remote) { .tid = tid, .running = true };
 	err = wait_for_trap(t, deadline);
-	/* threads that this thread makes, such as the agent's own, aren't traced */
+	/* threads that this thread makes aren't traced, for example the agent's own thread */
 	return err ? err : (int)request(PTRACE_SETOPTIONS, tid, 0,
 					(void *)PTRACE_O_TRACESYSGOOD);
 }
@@ -320,7 +321,7 @@ int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline
 	struct stop s;
 	int err;
 
-	/* a signal handler may make calls of its own before */
+	/* before that, a signal handler may make calls of its own */
 	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
 		begun |= s.kind == STOP_ENTRY && s.ip == ip;
 		if (begun && s.kind == STOP_EXIT) {

@@ -21,25 +21,26 @@
 
 struct attach_remote {
 	pid_t tid;
-	pid_t child;		/* a thread that this thread has created. It is traced, too, but
-				 * nobody has waited for it yet */
-	bool running;		/* it may not be in a ptrace stop */
-	int signal;		/* to deliver when it is resumed */
+	pid_t child;		/* a thread that this thread has created; 0: none. The new thread is
+				 * traced, too, but its first stop wasn't waited for yet */
+	bool running;		/* the thread isn't known to be in a ptrace stop */
+	int signal;		/* the signal to deliver when the thread is resumed; 0: none */
 };
 
 /* The state that a borrowed thread gets back. */
 struct attach_state {
 	struct user_regs_struct regs;
-	uint64_t mask;		/* of blocked signals; in a call like ppoll(), the mask after it */
+	uint64_t mask;		/* the blocked signals. In a call like ppoll(), the mask that the
+				 * thread has after the call */
 	size_t xstate_size;
 	uint8_t xstate[ATTACH_XSTATE_MAX] __attribute__((aligned(64)));
 };
 
-/* Seizes a running thread and stops it. If it isn't stopped until the time `deadline`, returns
- * -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
+/* Seizes a running thread and stops it. If the thread hasn't stopped by the time `deadline`,
+ * returns -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
 int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
-/* Threads that the stopped thread makes from now on are traced, too. If this were so from the first
- * stop on, a thread that the program makes just before that stop would be stopped for good. */
+/* From now on, threads that the stopped thread makes are traced, too. This isn't set at the first
+ * stop: then a thread that the program makes just before that stop would stay stopped for good. */
 int attach_remote_follow(const struct attach_remote *t);
 /* Waits for the first stop of a thread that was attached because its creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
@@ -49,15 +50,15 @@ int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
 /* Lets the thread go, from any state. A running thread is stopped first. */
 void attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
 
-/* If a traced thread executes a program, it gets the number of the process, and nobody sees it
- * under its own number any more. Releases the process, if this process still traces it. */
+/* If a traced thread executes a program, its TID becomes the PID of its process, and its former TID
+ * no longer exists. Releases the process, if this process still traces it. */
 void attach_remote_release_exec(pid_t pid, uint64_t patience_ns);
 
 int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);
 int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs);
 int attach_remote_set_mask(const struct attach_remote *t, uint64_t mask);
 int attach_remote_save(const struct attach_remote *t, struct attach_state *state);
-/* Restores all but the general registers. */
+/* Restores all of the state except the general registers. */
 int attach_remote_restore_mask(const struct attach_remote *t, const struct attach_state *state);
 
 /* Reads the thread's seccomp filter with this index; the newest has the index 0. `to` has room for
@@ -66,16 +67,16 @@ int attach_remote_restore_mask(const struct attach_remote *t, const struct attac
 struct sock_filter;
 int attach_remote_filter(const struct attach_remote *t, unsigned index, struct sock_filter *to);
 
-/* Finds the thread's area of restartable sequences. Returns 0 if it has none, or if the kernel
- * doesn't tell. */
+/* Finds the thread's area of restartable sequences. Returns 0 if the thread has none, or if the
+ * kernel can't report it. */
 uint64_t attach_remote_rseq(const struct attach_remote *t);
 
 /* Resumes the thread until it begins the system call whose instruction ends at `ip`, with the stack
- * pointer `sp`. Stores the number of the call. The thread then stands before the call. */
+ * pointer `sp`. Stores the number of the call. The thread is then stopped just before the call. */
 int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
 		      uint64_t *number);
 /* Resumes the thread until it has made the system call whose instruction ends at `ip`. If ip is 0,
- * the thread stands before the call. Stores the result. */
+ * the thread must be stopped just before the call. Stores the call's result. */
 int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline,
 			 int64_t *result);
 #endif

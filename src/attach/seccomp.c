@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A seccomp filter may forbid a system call that the injector, the loader or the agent makes, and
- * may kill the process for it. So each filter of each thread is read (PTRACE_SECCOMP_GET_FILTER),
- * and executed for each of these calls (filter_run.h). All threads count, since the agent's code
- * runs in all of them.
+ * The injector, the loader and the agent make system calls in the process. A seccomp filter may
+ * forbid such a call, and may kill the process for it. So the code here reads each filter of each
+ * thread (PTRACE_SECCOMP_GET_FILTER), and executes it for each of these calls (filter_run.h). All
+ * threads count, since the agent's code runs in all of them.
  *
- * The lists must have each SYS_* of src/engine, src/ring, src/base and src/arch, and what glibc's
- * dlopen() and pthread_create() need. tests/attach/run_filter compares them with the sources.
+ * The lists must have each SYS_* of src/engine, src/ring, src/base and src/arch, and the calls that
+ * glibc's dlopen() and pthread_create() make. tests/attach/run_filter compares them with the
+ * sources.
  */
 #include "attach/seccomp.h"
 #include <dirent.h>
@@ -56,14 +57,15 @@ static const struct attach_call needed[] = {
 	{ "clone", SYS_clone, 1, { STOP_HELPER | CLONE_PARENT } },
 };
 
-/* May be absent: libc then uses another call, which is among the needed ones. */
+/* May be absent (ENOSYS): libc then uses another call, which is in the list of needed calls. */
 static const struct attach_call replaced[] = {
 	CALL(clone3),
 };
 
-/* May fail, but not kill: the agent makes them only for some programs, or lives without their
- * result. The numbers without a name are those that the kernel sees when the injector prevents a
- * call, and when an injector that was killed has left a way back (way_back.c). */
+/* May fail, but must not kill: the agent makes these calls only for some programs, or can do
+ * without their result. Three entries have numbers that aren't system calls. The filter sees -1 if
+ * the injector prevents a call. If the injector was killed, it sees the result of a function at the
+ * end of a way back (way_back.h): for example the low half of an address, or -EINVAL. */
 static const struct attach_call optional[] = {
 	CALL(write), CALL(prlimit64), CALL(mlock), CALL(mlock2), CALL(mlockall), CALL(munlock),
 	CALL(munlockall), CALL(seccomp), CALL(setuid), CALL(setgid), CALL(setgroups),
@@ -115,7 +117,7 @@ static int say_unreadable(struct attach_subject *s, int error)
 			  strerror(error));
 }
 
-/* Judges the filters of a stopped thread. */
+/* Checks all filters of a stopped thread. */
 static int check_filters(struct attach_subject *s, const struct attach_remote *t)
 {
 	struct sock_filter *filter = calloc(BPF_MAXINSNS, sizeof(*filter));
@@ -140,7 +142,7 @@ static int check_thread(struct attach_subject *s, pid_t tid)
 
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
-		return 0;	/* only the thread has ended */
+		return 0;	/* the thread has ended, but not the process */
 	mode = attach_proc_value(status, "Seccomp");
 	if (!mode || *mode == '0')
 		return 0;

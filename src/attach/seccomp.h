@@ -5,6 +5,7 @@
 #define PB_ATTACH_SECCOMP_H
 #include "attach/subject.h"
 
-/* Stops each thread that has a filter for a moment. Returns 0, or -errno with the user's line. */
+/* Stops each thread that has a filter, one after the other, for a moment. Returns 0, or -errno with
+ * the user's line. */
 int attach_seccomp_check(struct attach_subject *s);
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent is loaded by its path, and connects to the socket by its path, if the process finds the
- * same files there. It doesn't if it runs in a container or a chroot, or if its user may not read
- * the agent or reach the socket. Then the process gets descriptors (hand_over.h), and needs only a
- * /proc in which it finds itself. All files are looked at through /proc/PID/root, which leads where
- * the process's own paths lead.
+ * If the process finds the agent and the socket under their paths, it uses these paths. It doesn't
+ * find them if it runs in a container or a chroot, or if its user may not read the agent or reach
+ * the socket. Then the process gets descriptors of both files (hand_over.h), and needs only a /proc
+ * in which it finds itself. The code here opens paths below /proc/PID/root, which leads where the
+ * process's own paths lead.
  */
 #include "attach/sight.h"
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool same_namespace(const struct attach_subject *s, const char *kind)
 	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
 	n = readlink(path, ours, sizeof(ours) - 1);
 	if (n <= 0 || attach_proc_link(s, name, theirs, sizeof(theirs)))
-		return true;	/* nobody knows */
+		return true;	/* this can't be found out */
 	ours[n] = 0;
 	return !strcmp(ours, theirs);
 }
@@ -117,7 +117,7 @@ static bool may_access(const struct attach_subject *s, const struct user *u, cha
 	return stat(theirs, &st) || may(u, &st, need);
 }
 
-/* Whether the process's user reaches the file by its path. */
+/* Whether the process's user can reach the file by its path. */
 static bool reaches(const struct attach_subject *s, const struct user *u, const char *file,
 		    unsigned need)
 {
@@ -127,9 +127,9 @@ static bool reaches(const struct attach_subject *s, const struct user *u, const 
 	return same_file(s, file) && may_access(s, u, path, need);
 }
 
-/* --- the way of the files ------------------------------------------------- */
+/* --- paths or descriptors ------------------------------------------------- */
 
-/* Returns the process's number in its own pid namespace: the last one of the line NSpid. */
+/* Returns the process's number in its own pid namespace: the last number in the line NSpid. */
 static long own_number(const char *status)
 {
 	const char *ids = attach_proc_value(status, "NSpid");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Scans a stack for return addresses (stack_scan.h). A word is one if it points into the text of
- * libc or of the loader, just after a call instruction. Other words that point there are, for
- * example, pointers to functions: each program has the address of the loader's exit function on its
- * stack.
+ * Scans a stack for return addresses (stack_scan.h). A word counts as a return address if it points
+ * into the text of libc or of the loader, just after a call instruction. Other words that point
+ * there are, for example, pointers to functions: each program has the address of the loader's exit
+ * function on its stack.
  */
 #include "attach/stack_scan.h"
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 enum call_kind { CALL_NONE, CALL_DIRECT, CALL_INDIRECT };
 
-/* FF /2: the length of the instruction whose second byte is `modrm`. 0: it isn't a call. */
+/* Returns the length of the instruction with the opcode ff and this second byte. 0: the instruction
+ * isn't a call. */
 static unsigned indirect_length(uint8_t modrm)
 {
 	unsigned mod = modrm >> 6, rm = modrm & 7;
@@ -27,7 +28,7 @@ static unsigned indirect_length(uint8_t modrm)
 	return 2 + (rm == 4) + (mod == 1 ? 1 : mod == 2 || rm == 5 ? 4 : 0);
 }
 
-/* Which call instruction ends at the address? */
+/* Returns the kind of the call instruction that ends at the address, or CALL_NONE. */
 static enum call_kind call_before(const struct attach_subject *s, uint64_t addr)
 {
 	uint8_t code[BEFORE];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Looks at the words of a thread's used stack, without unwinding. Finds out in which code the
- * thread may be. Old words of earlier calls may remain in unused parts of frames, so the answer
- * may name code that the thread has left, but it never misses code that the thread is in, if the
- * thread entered it less than 64 KiB of stack ago. Context: the injector's thread.
+ * Finds out in which code a thread may be. Looks at the words of the used part of the thread's
+ * stack, without unwinding. Old words of earlier calls may remain in unused parts of frames. So the
+ * answer may name code that the thread has left. But it never misses code that the thread is in, if
+ * that code's return address is within 64 KiB above the stack pointer. Context: the injector's
+ * thread.
  */
 #ifndef PB_ATTACH_STACK_SCAN_H
 #define PB_ATTACH_STACK_SCAN_H

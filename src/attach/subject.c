@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the process through /proc, and writes the line for the user (subject.h). Files of /proc are
- * read with one descriptor each and never kept open, except for mem, which stays bound to one
- * image of the process.
+ * Reads the process through /proc, and writes the line for the user (subject.h). Each file of /proc
+ * is opened, read and closed again. Only mem stays open, because it is bound to one image of the
+ * process.
  */
 #include "attach/subject.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The process that the agent is brought into: its name, its memory, its mappings, and the line that
- * tells the user what is wrong with it. Everything that is read here was written by a process that
- * may be hostile. Context: the injector's thread.
+ * The process that the agent is brought into: its name, its memory, its mappings, and the user's
+ * line: one line of text that says what is wrong with the process. All data that is read here comes
+ * from a process that may be hostile. Context: the injector's thread.
  */
 #ifndef PB_ATTACH_SUBJECT_H
 #define PB_ATTACH_SUBJECT_H
@@ -49,17 +49,16 @@ int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
 ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size);
 /* Finds a line "KEY:\tVALUE" in the text of a status file. Returns its value, or NULL. */
 const char *attach_proc_value(const char *status, const char *key);
-/* Where the link /proc/PID/NAME points. Returns 0 or -errno. */
+/* Reads the target of the link /proc/PID/NAME. Returns 0 or -errno. */
 int attach_proc_link(const struct attach_subject *s, const char *name, char *buf, size_t size);
 
-/* Both return 0, or -EFAULT unless all bytes have been copied. Writes ignore the protection of
- * pages. */
+/* Both return 0 if all bytes were copied, else -EFAULT. Writes ignore the protection of pages. */
 int attach_mem_read(const struct attach_subject *s, uint64_t at, void *buf, size_t size);
 int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *buf, size_t size);
 
 /* Reads the mappings again. Returns 0 or -errno. */
 int attach_maps_read(struct attach_subject *s);
-/* Whether the image is gone that the process had when its memory was opened: the process has ended,
+/* Whether the image that the process had when its memory was opened is gone: the process has ended,
  * or has executed another program. */
 bool attach_image_is_gone(const struct attach_subject *s);
 const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the ways back (way_back.h). The signal frame is the one that the kernel itself writes for
- * a handler: rt_sigreturn reads it from the stack pointer on. Its floating-point state has the
- * format of XSAVE, as ptrace gives it, with the kernel's marks at its beginning and end.
+ * Writes the ways back (way_back.h). The signal frame has the layout that the kernel itself writes
+ * for a handler. rt_sigreturn reads the frame from the stack pointer on. The frame's floating-point
+ * state has the format of XSAVE, as ptrace returns it, with the kernel's marks at its beginning and
+ * end.
  */
 #include "attach/way_back.h"
 #include <errno.h>
@@ -36,7 +37,8 @@ struct xstate_mark {
 	uint32_t size, padding[7];
 };
 
-/* The kernel's struct rt_sigframe begins with the return address, which the restorer has popped. */
+/* The kernel's struct rt_sigframe without its first word, the return address, which is gone from
+ * the stack when the restorer runs. */
 struct sigframe {
 	struct ucontext_t uc;
 	siginfo_t info;
@@ -46,8 +48,8 @@ void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_s
 {
 	*out = *saved;
 	/* The kernel restarts most calls by itself, but ends epoll_wait and similar calls with
-	 * EINTR. Its own code for "restart, unless a handler runs" hides the stop from them,
-	 * too. */
+	 * EINTR. ERESTARTNOHAND, the kernel's own error for "restart, unless a handler runs", hides
+	 * the stop from them, too. */
 	if ((int64_t)out->orig_rax >= 0 && (int64_t)out->rax == -EINTR)
 		out->rax = (uint64_t)-ERESTARTNOHAND;
 }
@@ -61,8 +63,8 @@ static bool is_restarted(const struct user_regs_struct *r)
 		result == -ERESTART_RESTARTBLOCK);
 }
 
-/* The registers in a signal frame. The thread makes its system call again, with its whole time-out,
- * because rt_sigreturn cancels what the kernel keeps of the time-out. */
+/* Fills the registers of a signal frame. The thread makes its system call again, with the call's
+ * whole time-out, because rt_sigreturn drops the kernel's record of the remaining time. */
 static void fill_registers(struct ucontext_t *uc, const struct user_regs_struct *saved)
 {
 	struct user_regs_struct r;
@@ -107,7 +109,8 @@ static uint64_t write_xstate(const struct attach_subject *s, const struct attach
 		return 0;
 	/* ptrace gives the processor's features where a signal frame has the mark */
 	memcpy(&mark.features, state->xstate + XSTATE_MARK_AT, sizeof(mark.features));
-	/* few programs may use the tiles of AMX, and others have no room for them in a frame */
+	/* the state of AMX is left out: the kernel restores it only in the few programs that have
+	 * asked for AMX */
 	if (mark.features & XSTATE_AMX && size > XSTATE_BEFORE_AMX)
 		size = XSTATE_BEFORE_AMX;
 	mark.features &= ~XSTATE_AMX;
@@ -133,7 +136,7 @@ int attach_way_of_borrowed(const struct attach_subject *s, const struct attach_l
 	if (!xstate)
 		return -EFAULT;
 	w.frame.uc.uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
-	/* an invalid alternate stack leaves the thread's own as it is */
+	/* with an invalid alternate stack here, rt_sigreturn keeps the thread's alternate stack */
 	w.frame.uc.uc_stack.ss_flags = INVALID_SS_FLAGS;
 	fill_registers(&w.frame.uc, &state->regs);
 	w.frame.uc.uc_mcontext.fpregs = (void *)xstate;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a called function finds on its stack, so that the injector sees its return, and so that the
- * thread finds back by itself if the injector is gone (doc/design/attach.md). Context: the
+ * A way back is a chain of return addresses. The injector writes it to a thread's stack before it
+ * makes the thread call a function. When the function returns, the chain leads to a system call
+ * whose number is the function's result. At this call the injector stops the thread, and reads the
+ * result. If the injector is gone, the call fails, and the thread follows the chain to its end: a
+ * borrowed thread goes on as before, and a new thread ends (doc/design/attach.md). Context: the
  * injector's thread; the other thread is stopped.
  */
 #ifndef PB_ATTACH_WAY_BACK_H
@@ -14,9 +17,9 @@ struct attach_way {
 	uint64_t arrival_sp;	/* the stack pointer when the thread arrives at libc's `call` */
 };
 
-/* Writes the way back of a borrowed thread below the address `top`, with a signal frame that
- * restores the state, and that calls the interrupted system call again. `state` is from
- * attach_remote_save(). Returns 0 or -EFAULT. */
+/* Writes the way back of a borrowed thread below the address `top`. It ends in a signal frame that
+ * restores the state and repeats the interrupted system call. `state` is from attach_remote_save().
+ * Returns 0 or -EFAULT. */
 int attach_way_of_borrowed(const struct attach_subject *s, const struct attach_libc *l,
 			   const struct attach_state *state, uint64_t top, struct attach_way *way);
 /* Writes the way back of a new thread below the address `top`. At the end of the way the thread
@@ -24,7 +27,7 @@ int attach_way_of_borrowed(const struct attach_subject *s, const struct attach_l
 int attach_way_of_new(const struct attach_subject *s, const struct attach_libc *l,
 		      uint64_t start_sp, uint64_t top, struct attach_way *way);
 
-/* The registers with which a thread that was interrupted goes on from a stop by
- * attach_remote_trap(): the kernel restarts its system call. */
+/* Makes the registers with which an interrupted thread must go on from a stop by
+ * attach_remote_trap(), so that the kernel restarts the thread's system call. */
 void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_struct *out);
 #endif
