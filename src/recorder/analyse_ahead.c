@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads analyse files before an agent asks for the analyses. The files are the program, and the
- * libraries that the dynamic loader would load for it. The loader lists these libraries (ld.so
- * --list, as in ldd). For a process that runs already, they are the files that it has loaded.
+ * Separate threads analyse files before an agent asks for the analyses. The files are the program,
+ * and the libraries that the dynamic loader would load for it. The loader lists these libraries
+ * (ld.so --list, as in ldd). For a process that runs already, they are the files that it has
+ * loaded.
  *
  * Each file is a job. To look at a file means to search the cache for the file's analysis. If the
  * cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the thread that
@@ -199,8 +200,8 @@ static void set_state(struct record_ahead *a, struct job *j, enum state state)
 	pthread_cond_broadcast(&a->changed);
 }
 
-/* Opens the file as the process sees it, if it runs already. The executable's file may have been
- * deleted. */
+/* Opens the file. If the process runs already, opens the file as the process sees it. (The
+ * executable's file may have been deleted.) */
 static int open_file(const struct record_ahead *a, struct job *j)
 {
 	pid_t pid = a->target->pid;
@@ -289,10 +290,10 @@ static void analyse(struct record_ahead *a, struct job *j)
 	set_state(a, j, fd >= 0 ? DONE : OVER);
 }
 
-/* Kills the loader's process and waits for its end. Called after the loader has closed its output,
- * or when its list isn't needed any more. The main thread reaps all children, and may have reaped
- * the loader. The loader's PID may then belong to another process. So the pidfd is used: it never
- * refers to another process. */
+/* Kills the loader's process and waits until the process has ended. Called after the loader has
+ * closed its output, or when its list isn't needed any more. The main thread reaps all children,
+ * and may have reaped the loader. The loader's PID may then belong to another process. So the pidfd
+ * is used: it never refers to another process. */
 static void end_loader(struct record_ahead *a)
 {
 	siginfo_t info;
@@ -406,7 +407,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	struct rlimit files = { .rlim_cur = 256 };
 	char exe[PATH_MAX];
 
-	/* the path of a process's executable is the one that its agent will send */
+	/* for a process that runs already, t->exe is already the path that its agent will send */
 	if (!a || (!t->pid && !realpath(t->exe, exe))) {
 		free(a);
 		return NULL;
@@ -414,7 +415,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	a->options = o;
 	a->target = t;
 	a->loader = -1;
-	a->first_start = t->pid;	/* a process that runs never waits for analyses */
+	a->first_start = t->pid;	/* a process that runs already never waits for analyses */
 	getrlimit(RLIMIT_NOFILE, &files);
 	a->max = files.rlim_cur < MIN_FILES ? 0 :
 		 files.rlim_cur / 2 < UINT_MAX ? (unsigned)(files.rlim_cur / 2) : UINT_MAX;

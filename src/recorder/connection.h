@@ -23,11 +23,13 @@ struct record_conn {
 	 * to an agent's connection. An agent gets one request at a time. Meanwhile, other clients
 	 * wait. */
 	bool client;
-	uint64_t serial;		/* counts connections: a lower number is an older one */
+	uint64_t serial;		/* the connection's number: an older connection has a lower
+					 * number */
 	bool waiting;			/* a client: its request is queued, or was forwarded and has
 					 * no answer yet */
 	pid_t target;			/* a client: the process that it controls */
-	bool leaves;			/* a client: it waits until all agents are detached */
+	bool leaves;			/* a client: it has asked for a detach, and waits until all
+					 * agents are detached */
 	struct record_conn *asker;	/* an agent: the client to which the agent's next REPLY is
 					 * forwarded. If that client has left, this field points to
 					 * the agent itself */

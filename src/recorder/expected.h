@@ -20,7 +20,7 @@ struct record_known {
  * caller frees the list. On an error, prints one line and returns NULL. */
 struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,
 					  bool libraries);
-/* Returns the module of one file. If there is none, returns NULL and writes the reason to err. */
+/* Returns the module of one file. On an error, returns NULL and writes the reason to err. */
 const struct record_module *record_known_file(struct record_modules *m, const char *path, char *err,
 					      size_t errlen);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One thread looks for requests every 10 ms and takes the snapshots, so that a slow disk keeps
- * neither agents nor the drain waiting. A request that comes while a snapshot is written, or less
- * than a second after the last one, waits. All requests that wait get one snapshot. Agents only
- * count requests in the ring (engine/snapshot_on.c).
+ * A separate thread looks for requests every 10 ms and takes the snapshots. So a slow disk delays
+ * neither agents nor the drain. A request must wait if it comes while a snapshot is written, or
+ * less than a second after the last snapshot. All waiting requests get one snapshot. Agents only
+ * count their requests in the ring (engine/snapshot_on.c).
  */
 #include <errno.h>
 #include <limits.h>
@@ -39,7 +39,8 @@ struct record_flight {
 	pthread_t thread;
 	_Atomic bool stop;
 	const char *_Atomic why;	/* the text of record_flight_ask(); NULL: no request */
-	uint32_t seen;			/* how many requests of the ring were served */
+	uint32_t seen;			/* how many of the requests that the ring counts were
+					 * served */
 	unsigned taken, number;
 	uint64_t last;			/* when the last snapshot was taken */
 	_Atomic bool full;		/* no more snapshots are taken */
@@ -47,7 +48,7 @@ struct record_flight {
 	char path[PATH_MAX];		/* the last snapshot; "": none */
 };
 
-/* Says which call has asked: "parse took 25.120 ms". */
+/* Writes which call has asked last: "parse took 25.120 ms". */
 static void name_call(const struct record_flight *f, char *text, size_t len)
 {
 	uint64_t by = __atomic_load_n(&f->server->ring->map->snapshot_by, __ATOMIC_RELAXED),
@@ -67,7 +68,7 @@ static void name_call(const struct record_flight *f, char *text, size_t len)
 	pb_data_close(d);
 }
 
-/* Finds a name that doesn't exist yet. */
+/* Finds a name for the next snapshot's directory that doesn't exist yet. */
 static void choose_name(struct record_flight *f, char dir[PATH_MAX])
 {
 	do
@@ -102,7 +103,8 @@ static void take(struct record_flight *f, const char *why)
 			pb_say(NULL, "snapshot in %s: %s; %s", dir, text,
 			       record_snapshot_text(&s, dir, what, sizeof(what)));
 	}
-	/* one that failed counts, too: a full disk must not cost an error each second */
+	/* a snapshot that failed counts, too: a full disk must not cause an error line each
+	 * second */
 	if (f->full && !quiet)
 		pb_say(NULL, "that was the last of %u snapshots (--snapshots); the recording goes "
 		       "on", f->server->options->most_snapshots);

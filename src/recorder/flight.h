@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes snapshots of the ring on request: of a signal, of a call (snapshot_on), or of a client. The
- * recording goes on meanwhile. A snapshot is a data directory DIR.1, DIR.2, ... beside the data
- * directory DIR of the recording. Context: the main thread starts, asks and stops.
+ * Takes snapshots of the ring on request. A signal, a call (snapshot_on) or a client makes a
+ * request. The recording goes on meanwhile. A snapshot is a data directory DIR.1, DIR.2, ... beside
+ * the data directory DIR of the recording. Context: the main thread, unless a comment says
+ * otherwise.
  */
 #ifndef PB_RECORDER_FLIGHT_H
 #define PB_RECORDER_FLIGHT_H
@@ -18,11 +19,11 @@ struct record_server;
 typedef void record_name_fn(void *arg, uint32_t index, const struct pb_ring_thread *t, char *comm);
 /* Starts the thread that takes the snapshots. Returns NULL if there is no memory or no thread. */
 struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg);
-/* Asks for a snapshot. `why` is a text for the user, and must live on. Returns false if no more
- * snapshots are taken. */
+/* Asks for a snapshot. `why` is a text for the user, and must stay valid until the snapshots end.
+ * Returns false if no more snapshots are taken. */
 bool record_flight_ask(struct record_flight *f, const char *why);
 /* Copies the path of the last snapshot; "" if there is none. */
 void record_flight_last(struct record_flight *f, char *path, size_t len);
-/* Takes the snapshot that was asked for last, if there is one, and ends. f may be NULL. */
+/* Takes a last snapshot if a request still waits, and ends the thread. f may be NULL. */
 void record_flight_stop(struct record_flight *f);
 #endif

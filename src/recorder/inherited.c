@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * At the end of a recording, the agents that have a connection detach when they are asked to. A
- * forked child can't be asked. But it maps the ring, so it can be found, and a thread is brought
- * into it that calls the agent. While that is done, a child may fork again. So the processes are
- * searched more than once.
+ * At the end of a recording, the recorder asks the agents that have a connection to detach. It
+ * can't ask a forked child, which has no connection. But the child maps the ring, so the code here
+ * can find it, and bring a thread into it that calls patchbay_leave(). Meanwhile another child may
+ * fork again. So the search is repeated.
  */
 #include "recorder/inherited.h"
 #include "recorder/processes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Children that were forked by a traced process have inherited its agent, but not its connection to
- * the recorder. Context: the main thread, when all agents have detached. */
+/* Detaches children that a traced process has forked. They have inherited its agent, but not its
+ * connection to the recorder. Context: the main thread, when all agents have detached. */
 #ifndef PB_RECORDER_INHERITED_H
 #define PB_RECORDER_INHERITED_H
 #include <sys/types.h>

@@ -50,8 +50,9 @@ bool record_listen_accept(int listen_fd, struct record_peer *peer)
 	return true;
 }
 
-/* If only one process is attached, no other process has an agent of this session. The kernel
- * reports the peer's PID, so a false agent can't choose it. */
+/* Returns whether the peer may be an agent of this session. If a single process was attached, only
+ * this process has such an agent. The kernel reports the peer's PID, so another process can't forge
+ * it. */
 static bool is_expected(const struct record_server *s, const struct record_peer *peer)
 {
 	return !s->ring->attached || s->options->children || peer->pid == s->ring->attached;

@@ -30,7 +30,7 @@ static bool read_at(int mem, uint64_t at, void *to, size_t size)
 	return pread(mem, to, size, (off_t)at) == (ssize_t)size;
 }
 
-/* Reads a string. Its end may be close to memory that isn't mapped, so a short read is no error. */
+/* Reads a string. The memory after the string may not be mapped, so a short read is no error. */
 static bool read_string(int mem, uint64_t at, char *to, size_t size)
 {
 	ssize_t n = pread(mem, to, size, (off_t)at);
@@ -38,7 +38,7 @@ static bool read_string(int mem, uint64_t at, char *to, size_t size)
 	return n > 0 && memchr(to, 0, (size_t)n);
 }
 
-/* Returns the address and the number of the executable's program headers. */
+/* Returns the address of the executable's program headers. *nr gets their number. */
 static uint64_t program_headers(pid_t pid, uint64_t *nr)
 {
 	char path[40];
@@ -93,7 +93,8 @@ static uint64_t list_head(int mem, pid_t pid)
 	return head;
 }
 
-/* Returns whether the list has any library. */
+/* Calls visit() for each library in the list, until visit() returns false. Returns whether there
+ * was any library. */
 static bool each_in_list(int mem, uint64_t at, bool (*visit)(void *arg, const char *path),
 			 void *arg)
 {

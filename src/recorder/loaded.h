@@ -6,11 +6,11 @@
 #include <sys/types.h>
 
 /* Calls visit() with the path of each library that the process has loaded, until visit() returns
- * false. The paths are those of the loader's own list, with which the agent asks for analyses. If
- * that list can't be read, they are the files whose mappings are executable. Paths may occur more
- * than once, and the executable's may be among them. */
+ * false. The paths come from the loader's own list, because the agent asks for analyses by these
+ * paths. If the list can't be read, the paths of all files with executable mappings are used
+ * instead. A path may occur more than once. The executable's path may be among them. */
 void record_loaded_each(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg);
-/* Returns the path in a line of /proc/PID/maps, which is changed, if the line is an executable
- * mapping of a file; else NULL. */
+/* If this line of /proc/PID/maps is an executable mapping of a file, returns the file's path, which
+ * is a part of the line; else NULL. Changes the line. */
 char *record_loaded_file(char *line);
 #endif

@@ -26,8 +26,8 @@ struct record_module {
 	int stubs_fd;		/* descriptor of the module's file of stubs; -1: not made yet */
 	uint64_t stubs_size;
 	bool traced;			/* the module is traced in at least one image */
-	bool no_numbers;		/* in an image, too few site numbers were left for the
-					 * module's functions */
+	bool no_numbers;		/* at least one image had too few unused site numbers for
+					 * the module's functions */
 	bool marked;			/* record_marks_apply() was called for the module */
 	int marked_fd;			/* descriptor of the copy with marks (marks.c), which agents
 					 * get instead of the analysis; -1: no pattern matches */

@@ -93,8 +93,9 @@ static bool visit_maps(void *arg, pid_t tid)
 	return !v->any && v->found == RECORD_MAPS_NOT;
 }
 
-/* True for the recorder, kernel threads and processes older than the recorder. They are never
- * traced. Only the process that the recorder was attached to is older. */
+/* True for the recorder, for kernel threads, and for processes that are older than the recorder:
+ * they are never traced. The one exception is the process that was attached: it is older than the
+ * recorder, but traced. */
 static bool is_bystander(const struct record_ring *r, pid_t pid)
 {
 	static _Atomic uint64_t own_start;

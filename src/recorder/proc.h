@@ -20,7 +20,7 @@ struct record_ring;
 /* True if the PIDs in /proc are the same as those that the recorder's system calls use. */
 bool record_proc_is_ours(void);
 
-/* Writes the process' directory to path, usually "/proc/PID". If the main thread has exited, but
+/* Writes the process's directory to path, usually "/proc/PID". If the main thread has exited, but
  * the thread TID still runs, writes "/proc/PID/task/TID". In that case only this directory shows
  * maps, exe, root and cwd. */
 #define RECORD_PROC_PATH 48
@@ -33,8 +33,8 @@ enum record_maps {
 				 * to another user */
 };
 /* Finds out whether a process maps the ring. If its main thread has exited, another thread's
- * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for processes that
- * are older than the recorder; but not for the process that it was attached to. */
+ * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for all processes
+ * that are older than the recorder, except the process that was attached. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid);
 
 struct record_status {

@@ -31,7 +31,8 @@ struct record_server {
 	struct record_image **images;
 	uint32_t nr_images;
 	unsigned ready;			/* number of images that have sent READY */
-	unsigned sites;			/* number of functions that the first of them can trace */
+	unsigned sites;			/* number of functions that can be traced in the first of
+					 * these images */
 	bool agent_error;		/* the agent of the first image has reported an error */
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
 	unsigned shown;			/* number of messages of the first image's agent; only the

@@ -18,8 +18,8 @@ struct record_ring {
 	ino_t ino;
 	_Atomic bool unlocked;	/* an agent got a descriptor that has no shared lock
 				 * (record_procs_share()) */
-	pid_t attached;		/* the process that ran already when it was attached; 0: none. It is
-				 * older than the recorder */
+	pid_t attached;		/* the process that was attached, which is older than the recorder;
+				 * 0: none */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536
@@ -33,6 +33,6 @@ uint32_t record_ring_nr_threads(const struct record_ring *r);
 uint64_t record_threads_lost(const struct record_ring *r);
 /* Returns the size of the chunks that are in use now, or were overwritten. */
 uint64_t record_ring_bytes(const struct record_ring *r);
-/* The message that goes with a descriptor of the ring. */
+/* Returns the message that is sent together with a descriptor of the ring. */
 struct pb_msg_ring record_ring_message(const struct record_ring *r);
 #endif

@@ -50,7 +50,8 @@
 #define TICK_MS		50
 #define AGENT_NS	(PB_ATTACH_NS + 2000000000u)	/* how long the recorder waits for an agent
 							 * that was brought into a process */
-#define END_MS		1000	/* how long the end of a process may take after its agent's */
+#define END_MS		1000	/* how long a process may take to end after its agent's connection
+				 * has ended */
 #define SLOW_NS		2000000000u	/* a detach that takes longer is reported */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
 					 * exec */
@@ -73,11 +74,11 @@ struct run {
 	pid_t other;		/* a process that runs after the program's end; 0: unknown */
 	const struct record_target *target;
 	uint64_t begun;		/* when the attach began */
-	uint64_t injected;	/* when the agent's thread was started; on a busy machine, many
-				 * seconds later */
+	uint64_t injected;	/* when the injection had started the agent's thread; on a busy
+				 * machine, many seconds after `begun` */
 	uint64_t ready;		/* when the first functions were patched; 0: they aren't yet */
 	bool leave;		/* all agents must detach; then the recording ends */
-	uint64_t asked;		/* when the user asked for it by a signal; 0: the user didn't */
+	uint64_t asked;		/* when a signal asked for the detach; 0: no signal did */
 	bool reported_wait;
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
@@ -123,8 +124,9 @@ static int attach(struct run *r)
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* A signal to the recorder of a process that runs already. The first one ends the recording. The
- * second one doesn't wait for the agent, which detaches by itself. */
+/* Handles a signal that the recorder gets while it records an attached process. The first signal
+ * ends the recording. At the second signal, the recorder no longer waits for the agent, which
+ * detaches by itself. */
 static void on_end(struct run *r, int sig)
 {
 	if (sig == SIGUSR1 || sig == SIGUSR2)
@@ -309,19 +311,20 @@ static unsigned poll_once(struct run *r, int timeout)
 	return (unsigned)events;
 }
 
-/* --- a process that runs on ---------------------------------------------- */
+/* --- a process that outlives its recording -------------------------------- */
 
 static void on_ready(struct run *r)
 {
 	r->ready = now_ns();
-	/* until now, a former recording would have been put back */
+	/* from now on, an error doesn't put the former recording back any more */
 	pb_datadir_commit(&r->datadir);
 	if (r->o->on_ready)
 		r->o->on_ready(r->o, r->out.name, r->server.sites, r->ready - r->begun);
 }
 
-/* Whether the recording of a process that runs on is over: its agents have detached or died. An
- * agent that has been brought into a process connects soon. */
+/* Whether the recording of a process that outlives it is over: all agents have detached or died. If
+ * no agent has connected yet, the agent that was brought into the process has AGENT_NS to
+ * connect. */
 static bool is_over(struct run *r)
 {
 	if (r->o->pid && !r->ready && r->server.ready)
@@ -339,7 +342,8 @@ static bool is_over(struct run *r)
 	return r->leave || !r->o->children || !others_live(r);
 }
 
-/* A detach takes long if a thread doesn't leave a traced call. The second ^C ends the wait. */
+/* Reports a detach that takes long, for example because a thread doesn't leave a traced call. Also
+ * reports that the second ^C has ended the wait. */
 static void report_wait(struct run *r)
 {
 	bool agent = record_server_has_agent(&r->server);
@@ -504,7 +508,7 @@ static int finish(struct run *r)
 	return ret;
 }
 
-/* Tells the clients that have asked for the detach what became of it. */
+/* Reports the result of the detach to the clients that have asked for it. */
 static void report_left(struct run *r)
 {
 	char text[PATH_MAX + 100], dir[PATH_MAX];
@@ -517,7 +521,7 @@ static void report_left(struct run *r)
 	record_serve_left(&r->server, text);
 }
 
-/* For snapshots. */
+/* Finds a thread's name for a snapshot (record_name_fn). */
 static void thread_name(void *threads, uint32_t index, const struct pb_ring_thread *t, char *comm)
 {
 	record_threads_name(threads, index, comm);
@@ -548,7 +552,7 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	 * nanoseconds */
 	pb_datadir_clock(&r->datadir);
 	raise_file_limit();
-	/* the snapshots of a temporary directory would have no place */
+	/* no snapshots beside a temporary directory, which is removed at the end */
 	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary)
 		r->server.flight = record_flight_start(&r->server, thread_name,
 						       &r->threads);

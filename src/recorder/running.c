@@ -28,7 +28,8 @@ static size_t read_all(const char *path, char *to, size_t size)
 	return n;
 }
 
-/* Splits the command line, whose arguments end with NUL. A process may have overwritten it. */
+/* Splits the command line, in which each argument ends with NUL. A process may have overwritten its
+ * command line. */
 static char **split(char *text, size_t len)
 {
 	size_t nr = 0;
@@ -45,7 +46,7 @@ static char **split(char *text, size_t len)
 	return argv;
 }
 
-/* Says why the process has no executable that can be looked at. Returns NULL. */
+/* Prints why the process's executable can't be examined. Returns NULL. */
 static char **no_target(pid_t pid, int error)
 {
 	struct record_stat st;
@@ -56,7 +57,8 @@ static char **no_target(pid_t pid, int error)
 		record_error("%d: no such process", (int)pid);
 	else if (error == ENOENT && st.kernel)
 		record_error("%d: is a thread of the kernel", (int)pid);
-	else if (error == ENOENT)	/* without memory, it is about to become a zombie */
+	else if (error == ENOENT)	/* a process without memory has ended, and is about to
+					 * become a zombie */
 		record_error("%d: the process has ended", (int)pid);
 	else
 		record_error("%d: %s", (int)pid, error != EACCES ? strerror(error) : geteuid() ?
@@ -105,7 +107,7 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	int error;
 
 	t->pid = pid;
-	/* from here on, no other process is taken for this one */
+	/* from here on, another process that gets the same PID isn't mistaken for this one */
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	error = find_exe(t);
 	if (error)

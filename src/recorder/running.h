@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What /proc says of a process that runs already, and that is to be recorded. Context: any
+/* Finds out from /proc what the recorder must know of a process that runs already. Context: any
  * thread. */
 #ifndef PB_RECORDER_RUNNING_H
 #define PB_RECORDER_RUNNING_H
@@ -8,9 +8,9 @@
 
 struct record_target;
 
-/* Fills t for a process that runs already. Returns the arguments of its command line, NULL at the
- * end; or NULL, after an error line: there is no such process, or it may not be looked at. The
- * caller frees the array and its first element. */
+/* Fills t for a process that runs already. Returns the arguments of its command line,
+ * NULL-terminated. The caller frees the array and its first element. If there is no such process,
+ * or if the recorder may not look at it, prints an error line and returns NULL. */
 char **record_running_target(struct record_target *t, pid_t pid);
 void record_running_close(struct record_target *t);
 enum record_state {

@@ -12,9 +12,9 @@
  *                                  WRITE / READ -----------------> carries it out
  *                                  <---------------- REPLY, or ERROR + text
  *   <----------------------------- passes the answer on
- *   STATUS ----------------------> knows the answer
+ *   STATUS ----------------------> answers
  *   <---------------------- STATUS
- *   RING, DATA ------------------> knows the answer
+ *   RING, DATA ------------------> answers
  *   <------------------ RING, DATA  with a read-only descriptor
  *   DETACH ----------------------> detaches all agents and ends the recording
  *   <----------------------- REPLY + text, when all data is written
@@ -172,7 +172,8 @@ static bool answered(struct record_server *s, struct record_conn *c, const struc
 	struct pb_msg_file ask;
 
 	memcpy(&ask, body, sizeof(ask));
-	/* the agent would count the requests, but nobody would look at the count */
+	/* this recording takes no snapshots, so the agent would count requests that are never
+	 * served */
 	if (file == PB_CF_SNAPSHOT_ON && m->type == PB_MSG_WRITE && ask.size && !s->flight) {
 		*ret = reply(c, -EOPNOTSUPP, no_flight, sizeof(no_flight));
 		return true;
@@ -228,8 +229,8 @@ void record_serve_left(struct record_server *s, const char *text)
 			reply(s->conns[i], 0, text, strlen(text) + 1);
 }
 
-/* Whether a READ or WRITE has all its parts. The agent ends its connection if the recorder sends it
- * a request that hasn't, and a client must not be able to end a recording in this way. */
+/* Whether a READ or WRITE has all its parts. If the recorder forwarded an incomplete request, the
+ * agent would end its connection. A client must not be able to end a recording in this way. */
 static bool is_whole(const struct pb_msg *m, const char *body)
 {
 	size_t left = m->len;

@@ -138,9 +138,9 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 				h->image ? 0 : o->writes.len, -1);
 }
 
-/* Opens the module's file with the path as the process sees it. The executable's path is the text
- * of the agent's link /proc/self/exe, or "" if the agent couldn't read the link. If this path can't
- * be opened, /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the
+/* Opens the module's file with the path as the process sees it. For the executable, the agent sends
+ * the target of its link /proc/self/exe, or "" if it couldn't read the link. If this path can't be
+ * opened, /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the
  * analysis with its memory. */
 static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
 		       size_t size)
@@ -403,8 +403,9 @@ static void conns_sweep(struct record_server *s)
 }
 
 /* Makes room for a new client. Clients may stall, and they must never take the connections that
- * agents need. So there are at most RECORD_MAX_CLIENTS clients: one more replaces the oldest client
- * that waits for nothing, and is refused if all wait. */
+ * agents need. So there are at most RECORD_MAX_CLIENTS clients. A further client replaces the
+ * oldest client that isn't waiting for an answer. If all clients wait, the further client is
+ * refused. */
 static bool client_fits(struct record_server *s)
 {
 	struct record_conn *oldest = NULL;

@@ -17,9 +17,9 @@ void record_server_handle(struct record_server *s, const struct pollfd *fds, uns
 void record_server_close(struct record_server *s);
 /* Whether the agent of an image is connected. */
 bool record_server_has_agent(const struct record_server *s);
-/* Asks each agent to detach that hasn't been asked yet. An agent that isn't ready would take the
- * message for the answer that it waits for, so it isn't asked; nor is one that is connected only
- * while a library is loaded. */
+/* Asks each agent to detach, unless the agent was asked before. Agents that have not sent READY yet
+ * are not asked: they would mistake the message for the answer that they wait for. Nor are agents
+ * asked that are connected only while a library is loaded. */
 void record_server_detach(struct record_server *s);
 /* Returns the image with this number, or NULL if there is none. */
 const struct record_image *record_server_image(const struct record_server *s, uint32_t image);

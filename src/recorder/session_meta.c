@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The text has a line for each fact. `patchbay info` shows it. If the process ran already, its
- * directory and its user are those of the process, not of the recorder. Such a process may belong
- * to somebody else, so no path of it may end a line.
+ * The text has a line for each fact. `patchbay info` shows the text. If the process ran already,
+ * the text has the working directory and the user of the process, not those of the recorder. Such a
+ * process may belong to another user, so control characters in its paths are replaced: a newline
+ * would begin another line.
  */
 #include <errno.h>
 #include <limits.h>

@@ -18,8 +18,8 @@ struct record_pattern {
 	char option;			/* the option's letter: F, N, C, P or U; or
 					 * RECORD_SNAPSHOT_ON */
 	const char *text;
-	uint64_t ns;			/* RECORD_SNAPSHOT_ON: how long the call must take; 0: the
-					 * call's beginning is enough */
+	uint64_t ns;			/* RECORD_SNAPSHOT_ON: how long the call must take; 0: each
+					 * call asks for a snapshot when it begins */
 };
 
 /* --set: a control file, and the text to write there. */
@@ -71,28 +71,30 @@ struct record_options {
 	int progs_fd;			/* the file with the programs for agents (abi/progs.h) */
 	uint64_t progs_size;
 	pid_t pid;			/* the process to attach to; 0: a program is started */
-	uint64_t for_ns;		/* with pid: how long to record; 0: no limit */
+	uint64_t for_ns;		/* if pid is set: how long to record; 0: no limit */
 	/* Brings the agent into the process. Returns 0, or the exit status after an error line. */
 	int (*attach)(const struct record_options *o, const char *agent, const char *session);
 	/* Makes the agent leave a process that has inherited it. */
 	void (*let_go)(pid_t pid, const char *agent, const char *session);
-	bool attach_only;		/* there must be a pid: no program is started */
-	bool children;			/* with pid: record its children, too */
-	/* Called again and again while the recording runs, by a thread of its own, after what the
-	 * threads have recorded is in the data directory (reader/open_chunks.h). Or NULL. */
+	bool attach_only;		/* a pid is required: the command starts no program */
+	bool children;			/* if pid is set: record the process's children, too */
+	/* Called by a separate thread again and again while the recording runs, each time after all
+	 * records so far were copied to the data directory (reader/open_chunks.h). NULL: not
+	 * called. */
 	void (*round)(void *arg, const struct pb_open_chunks *o);
 	void *round_arg;
-	_Atomic bool leave;		/* `round` sets it to end the recording: the processes run
+	_Atomic bool leave;		/* `round` sets this to end the recording; the processes run
 					 * on */
-	bool temporary;			/* the data is removed at the end */
-	/* Called when the process is traced: its name, the number of functions that can be traced,
-	 * and how long the attach took. */
+	bool temporary;			/* the data directory is removed at the end */
+	/* Called when the attached process is traced. name: the process's name; sites: the number
+	 * of functions that can be traced; ns: how long the attach took. */
 	void (*on_ready)(const struct record_options *o, const char *name, unsigned sites,
 			 uint64_t ns);
 	unsigned most_snapshots;	/* how many snapshots are taken on request (flight.h); 0:
 					 * none */
-	int snapshot_signal;		/* a signal to the recorder that asks for one; 0: none */
-	bool recorded;			/* the recording sets it if the program ran and there is
+	int snapshot_signal;		/* the signal by which the recorder is asked for a snapshot;
+					 * 0: none */
+	bool recorded;			/* set by the recorder if the program ran and there is
 					 * data */
 };
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Chunks that changed while they were copied are named, too. */
+/* Describes a snapshot in a few words. The text also has the number of chunks that are missing
+ * because they changed while they were copied. */
 #include <stdio.h>
 
 #include "reader/kept_calls.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a snapshot has, for the line that reports it. Context: any thread. */
+/* Describes the contents of a snapshot, for the line that reports it. Context: any thread. */
 #ifndef PB_RECORDER_SNAPSHOT_TEXT_H
 #define PB_RECORDER_SNAPSHOT_TEXT_H
 #include <stddef.h>

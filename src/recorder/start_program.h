@@ -8,7 +8,7 @@
 struct record_start {
 	const char *path;
 	char **argv, **env;
-	/* what the program gets in place of the recorder's own */
+	/* settings that the program gets in place of the recorder's own */
 	const sigset_t *mask;
 	const struct sigaction *pipe, *xfsz;	/* for SIGPIPE and SIGXFSZ */
 };

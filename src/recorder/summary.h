@@ -14,8 +14,10 @@ struct record_outcome {
 	int status;			/* status of the main process, as waitpid() gives it */
 	bool exited;
 	pid_t pid;
-	const char *left;		/* what became of a process that was left: "runs on" */
-	char name[16];			/* the name of that process */
+	const char *left;		/* for a process that was attached or that outlives its
+					 * recording: what it does now, for example "runs on"; else
+					 * NULL */
+	char name[16];			/* that process's name */
 };
 /* Writes the last meta records, prints the closing lines and returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,

@@ -10,10 +10,10 @@ struct record_target {
 	char path[PATH_MAX];	/* path of the file that is executed */
 	char exe[PATH_MAX];	/* path of the ELF file: the same as `path`, or the interpreter if
 				 * `path` is a script */
-	/* If the process runs already (running.h): */
+	/* These members are used if the process runs already (running.h): */
 	pid_t pid;		/* 0: the program is started */
 	int pidfd;		/* -1: the kernel has no pidfds */
-	dev_t dev;		/* the executable's file */
+	dev_t dev;		/* device and inode of the executable */
 	ino_t ino;
 	char name[16];		/* the process's name, without control characters */
 	char loader[PATH_MAX];	/* path of the dynamic loader of `exe` */

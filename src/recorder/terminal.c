@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds out whether a process may write to the recorder's terminal. The process' output and the
- * progress line would then mix. */
+/* Finds out whether a process may write to the recorder's terminal. If so, the process's output and
+ * the progress line would mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #define DESCRIPTORS 1000	/* at most this many descriptors are looked at; if there are more,
 				 * the result is true */
 
-/* True if both are the same terminal. /dev/tty (5:0) is each process' own terminal, so it may be
+/* True if both are the same terminal. /dev/tty (5:0) is each process's own terminal, so it may be
  * the recorder's terminal. */
 static bool same_terminal(const struct stat *a, const struct stat *b)
 {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* From now on, the lines of record_error() begin with this command's name instead of record's.
- * Context: the main thread, before there are others. */
+ * Context: the main thread, before other threads start. */
 void record_say_as(const char *command);
 int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *record_base_name(const char *path);

@@ -14,7 +14,7 @@ struct record_server;
 
 struct record_threads {
 	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
-	pthread_mutex_t lock;		/* of the names; zeroes are an open lock */
+	pthread_mutex_t lock;		/* protects the names; a lock of zeros is unlocked */
 	uint32_t seen;			/* number of rows of the ring's table that were polled */
 };
 /* Copies the name of the thread in a row of the ring's table; "" if it isn't known. Context: any
