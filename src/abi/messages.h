@@ -39,8 +39,8 @@
  * agent on a busy machine may wake up late. */
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* the limit if the recorder waits for processor or disk */
-/* The limit until WELCOME, if the agent was brought into a running process. No thread of the
- * program waits for the agent then. */
+/* The limit until WELCOME, if the agent was brought into a running process. It may be long, because
+ * no thread of the program waits for the agent then. */
 #define PB_ATTACH_NS	10000000000ull
 /* A file in the socket's directory. An image that gave up before it had the ring can't be counted
  * in the ring, so it adds a byte to this file. */
@@ -177,14 +177,14 @@ struct pb_msg_gone {
  * and a descriptor of the ring, and DATA with a descriptor of the session's data directory. Both
  * descriptors are read-only. The ring's contents are untrusted: agents write them. */
 
-/* A client, not an agent, sends STATUS without a body. The recorder answers with this
+/* A client sends STATUS without a body; agents don't send it. The recorder answers with this
  * structure. */
 struct pb_msg_status {
-	uint32_t pid;		/* the process that the client's connection is for */
+	uint32_t pid;		/* the process whose agent serves this client */
 	uint32_t pad;
-	uint64_t since;		/* when the recording began (CLOCK_REALTIME, in seconds) */
-	uint64_t bytes;		/* of records, including those in the ring and those that were
-				 * overwritten since */
+	uint64_t since;		/* the time when the recording began (CLOCK_REALTIME, in seconds) */
+	uint64_t bytes;		/* the number of bytes of records, including those in the ring and
+				 * those that were overwritten since */
 	uint64_t lost;		/* number of lost calls */
 };
 

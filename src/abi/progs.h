@@ -61,10 +61,10 @@ struct pb_progs_link {
 
 /* Counts that agents keep for the observer. */
 struct pb_progs_counts {
-	uint64_t outputs;		/* outputs that were lost, since `output` had no room */
-	uint64_t functions;		/* functions whose program wasn't attached, since there was
+	uint64_t outputs;		/* outputs that were lost because `output` had no room */
+	uint64_t functions;		/* functions whose program wasn't attached because there was
 					 * no room */
-	uint64_t no_return;		/* functions whose program wasn't attached, since their
+	uint64_t no_return;		/* functions whose program wasn't attached because their
 					 * returns can't be hooked */
 	uint64_t runs;			/* entries and returns at which programs weren't run: the
 					 * stack had too little room or unknown bounds, the call

@@ -45,14 +45,14 @@
  * A chunk that isn't FREE has its bit in taken[] set. So both sides find chunks without looking at
  * each chunk. The engine sets the bit before it changes FREE to TAKEN. After the change, it checks
  * that the bit is still set. To free a READING chunk, the recorder clears the bit, then stores
- * FREE. The bit of a FREE chunk is set in three cases. An engine is about to take the chunk, was
- * stopped before it took the chunk, or gave the chunk back. The recorder takes such a chunk
- * (READING) and frees it.
+ * FREE. The bit of a FREE chunk is set in three cases: an engine is about to take the chunk, an
+ * engine was stopped before it took the chunk, or an engine gave the chunk back. The recorder takes
+ * such a chunk (READING) and frees it.
  *
  * Chunks below nr_buffer are the buffer. Chunks from nr_buffer to nr_chunks are the reserve. An
  * engine uses the chunks below pb_ring_usable(). This number is nr_buffer, plus the number of
- * chunks that threads hold, plus the number of threads that started lately. So a chunk that an idle
- * thread holds takes no room from other threads.
+ * chunks that threads hold, plus the number of threads that started lately. So if an idle thread
+ * holds a chunk, other threads still have the whole buffer.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H

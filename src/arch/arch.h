@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interface that an architecture supplies to the agent and to the module analysis. They include
- * only this header, and no file of the architecture's own folder.
+ * The interface that an architecture supplies to the agent and to the module analysis. The code of
+ * both includes only this header, and no file of the architecture's own folder.
  * scripts/check-layers enforces this rule. The `static inline` functions are defined in that
  * folder's headers, which are included at the end. All other functions are defined in that folder's
  * sources. doc/design/porting.md explains what to write for another processor than x86-64.

@@ -46,7 +46,8 @@ struct pb_returns {
 #define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement: code of the agent */
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Patchbay's own. */
-#define FTRACE_FL_TIMED		(1ul << 48)	/* an ops wants to know how long its calls take */
+#define FTRACE_FL_TIMED		(1ul << 48)	/* an ops needs to know how long the site's calls
+						 * take */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* refused by the analysis or by the agent; bits
 						 * 56-63 say why (enum pb_refused) */
 #define FTRACE_FL_CALLER	(1ul << 50)	/* selected by graph_callers */

@@ -13,8 +13,8 @@
 #define pb_align_up(x, a) (((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
 #define pb_container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 /* Finds the first i of [low, high) for which the condition is false. If there is none, the result
- * is high. The range must be sorted: if the condition is false for an i, it is false for all
- * greater values. */
+ * is high. The range must be sorted: if the condition is false for one i, it is also false for all
+ * greater i. */
 #define pb_bisect(i, low, high, condition) ({ \
 	size_t low_ = (low), high_ = (high); \
 	while (low_ < high_) { \

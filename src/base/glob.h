@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Matches globs like the kernel's glob_match(). A glob may have '*', '?', '[a-z]' and '[!a-z]'. A
- * '\' quotes the next character. The whole string must match. No libc, no allocation, no recursion.
- * Context: any.
+ * '\' quotes the next character. The whole string must match. The function uses no libc, no
+ * allocation and no recursion. Context: any.
  */
 #ifndef PB_GLOB_H
 #define PB_GLOB_H

@@ -40,8 +40,9 @@ bool pb_pages_foreign(uint64_t *from, uint64_t end, uint64_t *piece_end);
  * mappings. The caller skips mappings of size 0. */
 bool pb_pages_get(uint32_t number, uint64_t *at, uint64_t *size);
 
-/* If this isn't 0, mappings without a wanted address get one from here on. The kernel would put
- * them where the program has just unmapped something, and may expect to find nothing. */
+/* If this isn't 0, mappings without a wanted address get one from here on. Without it, the kernel
+ * might put such a mapping where the program has just unmapped something and expects that nothing
+ * is mapped. */
 extern uint64_t pb_pages_next;
 
 /* True if the program locks all mappings that it makes (MCL_FUTURE). The agent then unlocks its own

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * System calls without libc: without errno, cancellation points, or functions that another tool in
- * the process could hook. pb_sys() returns the kernel's result, which is -errno after an error.
- * Context: any, but never on a hit.
+ * System calls without libc. So there is no errno, no cancellation point, and no function that
+ * another tool in the process could hook. pb_sys() returns the kernel's result, which is -errno
+ * after an error. Context: any, but never on a hit.
  */
 #ifndef PB_SYS_H
 #define PB_SYS_H

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Moves a writer from a full chunk to the next one. An *activation* is one call of this
- * code. A signal handler may interrupt an activation at any instruction and run other
- * activations to their end. Then the handler may return to the interrupted activation,
- * or leave it for ever by a jump (longjmp, an exception, cancellation). So a later
- * activation must be able to finish the work of an activation that is gone. These
- * members of a writer make this possible:
+ * Moves a writer from a full chunk to the next one. An *activation* is one call of this code. A
+ * signal handler may interrupt an activation at any instruction and run other activations to their
+ * end. Then the handler may return to the interrupted activation, or leave it for ever by a jump
+ * (longjmp, an exception, cancellation). So a later activation must be able to finish the work of
+ * an activation that is gone. These members of a writer make this possible:
  *
  *   pos       determines the chunk in force, in which records are reserved:
  *             pb_chunk_of(pos). One cmpxchg moves pos from a full chunk to the next
  *             one. If a handler has moved pos to another chunk meanwhile, the
  *             activation gives its own chunk back.
- *   taken     names the chunk that an activation has taken and is filling. It also says
- *             where on the thread's own stack the activation runs (place()). If a
- *             later activation runs there or above, the earlier one is gone, and the
- *             later one takes the chunk over. The writer has only one such word, so a
- *             nested activation doesn't note its chunk.
- *   left[]    the full chunks that are not handed over yet. An activation enters a
- *             full chunk here before pos moves. Once pos is in another chunk, any
- *             activation hands the full chunk over (tidy()). Handlers may hand the
- *             chunk over before an interrupted activation enters it, and the chunk's
- *             memory may be a newer chunk by then. So an element also has the low bits
- *             of the chunk's number (left_word()). If the memory now holds a chunk
- *             with another number, the element is dropped.
+ *   taken     names the chunk that an activation has taken and is filling. It also says where on
+ *             the thread's own stack the activation runs (place()). If a later activation runs
+ *             there or above, the earlier one is gone, and the later one takes the chunk over. The
+ *             writer has only one such word, so a nested activation doesn't note its chunk.
+ *   left[]    the full chunks that are not handed over yet. An activation enters a full chunk here
+ *             before pos moves. Once pos is in another chunk, any activation hands the full chunk
+ *             over (tidy()). An interrupted activation may enter the chunk after handlers have
+ *             handed it over, and the chunk's memory may be a newer chunk by then. So an element
+ *             also has the low bits of the chunk's number (left_word()). If the memory now holds a
+ *             chunk with another number, the element is dropped.
  *   base, leaf
  *             Both members depend on pos alone. While they change, base is 0, and leaf
  *             is pb_no_leaf. Any activation sets them (pb_change_mend()).
@@ -265,9 +262,10 @@ static bool is_same(uint64_t word)
 	return left_word(c, *(const volatile uint64_t *)&c->seq) == word;
 }
 
-/* Returns true if the writer still has the chunk that this element stands for. A chunk gets its
- * number before it becomes OPEN, so the state is read before the number. If the state is that of a
- * newer chunk in the same memory, the number is then the newer chunk's, too. */
+/* Returns true if the writer still has the chunk that this element stands for. The memory may be a
+ * newer chunk by now. A chunk gets its number before it becomes OPEN, so this function reads the
+ * state first, then the number. If it has read the newer chunk's state, it also reads the newer
+ * chunk's number. */
 static bool still_ours(const struct pb_writer *w, uint64_t word)
 {
 	if (!is_ours(w, left_chunk(word)))
@@ -317,11 +315,12 @@ static bool is_taken(const struct pb_writer *w, const struct pb_chunk *c)
 	return w->taken >> 32 == chunk_index(c) + 1ull;
 }
 
-/* Removes all elements that are equal to `word`, and hands over the chunk. Such an element is
- * entered only by activations that began while pos was in the chunk. A handler that interrupts this
- * code begins after that, so it doesn't enter the element, and after the removal it doesn't find
- * the element. So no handler hands the chunk over then. If the chunk was handed over before, its
- * memory may be the chunk in force by now. In this case the state isn't changed. */
+/* Removes all elements that are equal to `word`, and hands over the chunk. Only an activation that
+ * began while pos was in the chunk enters such an element. A handler that interrupts this code
+ * begins later, when pos is in another chunk. So it doesn't enter the element, and after the
+ * removal it doesn't find the element either. Therefore no handler hands the chunk over after the
+ * removal. If the chunk was handed over before, its memory may be the chunk in force by now. In
+ * this case the state isn't changed. */
 static void hand_over_left(struct pb_writer *w, struct pb_owner o, uint64_t word)
 {
 	for (int i = 0; i < PB_WRITER_LEFT; i++)

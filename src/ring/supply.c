@@ -36,8 +36,8 @@ static struct pb_chunk *take_chunk(struct pb_owner o, uint32_t index, uint32_t f
 
 /* --- free chunks -------------------------------------------------------- */
 
-/* Sets a clear bit and takes its chunk. If the chunk isn't FREE, another thread has it, and the
- * clear bit was wrong. The bit then stays set. */
+/* Sets a clear bit of taken[] and takes the bit's chunk. If the chunk isn't FREE, another thread
+ * has it, and the bit should have been set. The bit then stays set. */
 static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 {
 	uint64_t *word = &pb_ring_map.taken[at], mask = 1ull << bit;
@@ -127,8 +127,8 @@ static struct {
  * changes. */
 static uint64_t dead_heartbeat = ~0ull;
 
-/* Set when a wait ended without a chunk because threads hold all chunks of this mapping. While it
- * is set, and threads still hold all chunks, later waits end at once. */
+/* Set when a wait ended without a chunk because threads hold all chunks of this mapping. As long as
+ * this is set and threads still hold all chunks, later waits end at once. */
 static bool starved;
 
 struct wait {

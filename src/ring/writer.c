@@ -155,8 +155,8 @@ static uint64_t begin_words(struct pb_writer *w, struct pb_owner o, uint64_t *p,
 	return before;
 }
 
-/* Stores the first word, which makes the words a record. If it is certain that no code is
- * interrupted, no other words are undone, and `before` is ignored. */
+/* Stores the first word, which makes the words a record. If certainly no code is interrupted, no
+ * other words can be undone, and `before` is ignored. */
 static void end_words(struct pb_writer *w, struct pb_owner o, uint64_t *p, uint64_t first,
 		      uint64_t before)
 {

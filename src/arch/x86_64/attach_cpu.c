@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What an attach to a running program needs of the processor: a thread pointer for the agent's own
- * thread, and a look at libc's code. */
+/* The parts of an attach that depend on the processor: the thread pointer of the agent's own
+ * thread, and the search for a system call in libc's code. */
 #include <asm/prctl.h>
 #include "arch/arch.h"
 #include "base/mem.h"

@@ -227,7 +227,8 @@ static int stop_all(struct job *job)
 		if (err)
 			return err;
 	} while (any);
-	/* a thread that ends can't be seized for a moment; a thread that a debugger traces never */
+	/* for a moment, a thread that ends can't be seized; a thread that a debugger traces can
+	 * never be seized */
 	for (unsigned i = 0; i < nr_tasks; i++)
 		if (!tasks[i].seized && still_runs(dir, tasks[i].tid)) {
 			job->why = "a thread is traced by another process";
@@ -247,8 +248,8 @@ static void release_all(bool at_exit)
 			trace(PTRACE_DETACH, tasks[i].tid, NULL, (void *)(uint64_t)tasks[i].signal);
 }
 
-/* Returns whether pc is inside the bytes that a patch of this group replaces. first: the patch's
- * first byte counts as inside, too. In a trampoline slot it always does. */
+/* Returns whether pc is inside the bytes that a patch of this group replaces. The patch's first
+ * byte counts as inside if `first` is set, and always if the patch is in a trampoline slot. */
 static bool inside(const struct job *job, uint64_t pc, bool first)
 {
 	size_t lo = 0, hi = job->nr;
@@ -298,8 +299,9 @@ static bool fix_frame(void *arg, uint64_t *rip, uint64_t sp)
 }
 
 /* A signal handler returns to the PC in its signal frame. If this PC is inside bytes to be
- * replaced, moves it. If `move` is false, only returns whether there is such a PC. The first of
- * these bytes counts then, too: a handler may skip the instruction that begins there. */
+ * replaced, moves it. If `move` is false, only returns whether there is such a PC. In this
+ * case the first of these bytes counts, too: a handler may skip the instruction that begins there.
+ */
 static bool fix_frames(const struct job *job, const struct user_regs_struct *regs, bool move)
 {
 	struct frames f = { job, move };
