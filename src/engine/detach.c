@@ -50,7 +50,7 @@ static bool in_handlers_way(uint64_t pc)
 }
 
 /* undo_handlers() and leave_ring() are called by the agent's thread while the other threads are
- * stopped; nr of them are in our code. */
+ * stopped. nr of the stopped threads are in our code. */
 static int undo_handlers(const struct pb_stopped *at, size_t nr)
 {
 	finished = !nr || !may_wait;

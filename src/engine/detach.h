@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Called when the observer has closed the connection, or asks for a detach. The program
- * goes on as if it had never been traced. See doc/design/text.md. Context: the agent's thread. */
+/* Detaches the agent after the observer has closed the connection or asked for a detach. The
+ * program goes on as if it had never been traced. See doc/design/text.md. Context: the agent's
+ * thread. */
 #ifndef PB_ENGINE_DETACH_H
 #define PB_ENGINE_DETACH_H
 #include <stdbool.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Leaves the forked children of a process if only the process itself is traced. A child begins with
- * a copy of the process's memory, so its text has the agent's jumps. The replacement of fork takes
- * them out before the child continues. The child's text is its own copy, so the process isn't
- * affected.
+ * Detaches the forked children of a process if only the process itself is traced. A child begins
+ * with a copy of the process's memory, so the child's text has the agent's jumps. The replacement
+ * of fork takes these jumps out before the child continues. The child's text is the child's own
+ * copy, so the process isn't affected.
  *
  * _Fork is replaced, because fork calls it, and so does everything that libc makes by fork. A child
  * of vfork or posix_spawn shares its parent's memory, and doesn't come here.
  *
  * Some children keep the jumps, and each traced function costs them the slow path:
  *
- *   - a signal handler has interrupted the agent's code, and forks. In the child the interrupted
- *     code goes on, and may hold addresses in the ring, or be in the middle of a change of tables
+ *   - a signal handler has interrupted the agent's code, and forks. In the child this code goes on,
+ *     and may hold addresses in the ring, or be in the middle of a change of tables
  *   - the program has set a seccomp filter, which may kill the child for a system call of ours
  *   - the program has forked by a system call of its own
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps a thread's state across a signal handler, for the frame that the agent puts around
- * handlers. Before the handler, the state is saved. After the handler, the thread goes back to the
- * stack that it was on, and calls that the handler left open are closed. If the handler forked, the
- * child has no saved state, and begins with a new state.
+ * handlers. Before the handler, the state is saved. After the handler, the state names the stack
+ * again that the thread was on, and calls that the handler left open are closed. If the handler
+ * forked, the child has no saved state, and begins with a new state.
  */
 #include "engine/graph/interrupt.h"
 #include "engine/graph/calls.h"
@@ -51,9 +51,9 @@ static bool is_child(const struct pb_interrupted *i)
 	return i->epoch != pb_process->epoch;
 }
 
-/* Takes the thread back to the stack that it was on. Closes the calls that jumps inside the handler
- * left open on that stack. In a child that the handler forked, nothing is done, because the child
- * has no saved state. */
+/* Sets the thread's state back to the stack that the thread was on before the handler. Closes the
+ * calls that jumps inside the handler left open on that stack. In a child that the handler forked,
+ * nothing is done, because the child has no saved state. */
 static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
@@ -65,13 +65,14 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 				 * resumes */
 	if (t->stack != i->stack && !pb_stack_return(t, i->stack, i->hit))
 		return;
-	/* a slot on an alternate stack doesn't show which calls of t's stack are over */
+	/* if the handler ran on an alternate stack, its slot doesn't show which calls of t's stack
+	 * are over */
 	if (pb_stack_holds(t->stack, slot))
 		pb_calls_handler_over(t, slot - 8);
 }
 
 /* A child that the handler forked goes on with the interrupted code. That code may hold the address
- * of the thread's state, which is zeros in the child. So this function makes the state again. If
+ * of the thread's state, which is zeros in the child. So this function fills the state again. If
  * the state can't be made, or if children aren't followed, the records that the code writes are
  * discarded. pb_own_resume() prevents the code from storing into the parent's chunks. */
 static void be_again(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc)

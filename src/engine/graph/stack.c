@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Moves threads between stacks. A thread may come to a stack while another thread closes or drops
- * the stack. Each of these two threads first stores a mark of its action, and then looks for the
- * other thread's mark. So at least one of them sees the other's mark, and gives way.
+ * Notes in a thread's state which stack the thread is on. In this folder, to move a thread to a
+ * stack means to change this note. A thread may come to a stack while another thread closes or
+ * drops the stack. Each of these two threads first stores a mark of its action, and then looks for
+ * the other thread's mark. So at least one of them sees the other's mark, and gives way.
  */
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"

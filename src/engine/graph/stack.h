@@ -38,20 +38,20 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);
-/* Moves t to stack s. slot: the slot of the hit. False: s is being closed or dropped, or another
- * thread is on it. In this case t stays on its stack. */
+/* Sets the state of t to stack s, on which t has a hit. slot: the hit's slot. False: s is being
+ * closed or dropped, or another thread is on it. In this case t stays on its stack. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
-/* Called if t can't get a place in the table for the stack that holds the slot. Until t goes to
- * another stack, the calls of t are recorded without their returns. */
+/* Called if the table of stacks has no free entry for the stack that holds the slot. Until t goes
+ * to another stack, the calls of t are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
 /* Takes an entry of the table of stacks. exact: the bounds were reported, not guessed. The entry
  * counts as filled only after pb_stack_set_filled(). NULL: the table is full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
 void pb_stack_set_filled(struct pb_stack *s);
 /* The slot of a hit of t lies in the bounds of s, or near them. `other` is the thread that was on s
- * last, or NULL. If the bounds of s are guessed, they may be wrong, and the slot may be on a
- * neighbouring stack. Returns true if this is to be assumed: `other` isn't t, and nothing shows
- * that the slot is on s. */
+ * last, or NULL. If the bounds of s are guessed, they may be wrong: then s belongs to `other`, and
+ * the slot is on a neighbouring stack. Returns true if this must be assumed: `other` isn't t, and
+ * nothing shows that the slot is on s. */
 bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 			 const struct pb_stack *s, uint64_t slot);
 static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s,
@@ -59,14 +59,14 @@ static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct 
 {
 	return pb_stack_belongs_to(s->thread, t, s, slot);
 }
-/* Moves t to a stack on which no thread runs, so that t can close the calls that were left on that
- * stack. t goes back by pb_stack_leave(). Until t goes back, no other thread comes to that stack.
- * False: the stack can't be visited. */
+/* Sets the state of t to a stack on which no thread runs, so that t can close the calls that were
+ * left there. pb_stack_leave() sets the state back. Until then, no other thread comes to that
+ * stack. False: the stack can't be visited. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
 
-/* Moves t back to the stack s, on which it was before a signal handler. False: another thread has
- * come to s since. */
+/* Sets the state of t back to the stack s, on which t was before a signal handler. False: another
+ * thread has come to s since. */
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
 /* Returns the next stack after `after` that overlaps [lo, hi); NULL: there is none. If `after` is
@@ -81,9 +81,9 @@ void pb_stack_drop(struct pb_stack *s);
  * something else. See stack_gone.c. */
 void pb_stacks_look(struct pb_thread *t);
 /* Called when a call of t has ended. A handler of which the agent doesn't know may have brought t
- * to its alternate stack. If no call is open there any more, moves t back to the stack that the
- * handler interrupted. Otherwise interrupted code of the hit path would continue with the wrong
- * stack. */
+ * to its alternate stack. If no call is open there any more, sets the state of t back to the stack
+ * that the handler interrupted. Without this, interrupted code of the hit path would continue with
+ * the wrong stack. */
 void pb_stack_go_back(struct pb_thread *t, uint64_t slot);
 /* Adds a stack with exact bounds and without open calls. t: the calling thread. alternate: it is
  * the thread's alternate stack from now on. */

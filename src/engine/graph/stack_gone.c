@@ -35,7 +35,9 @@ static bool is_over(const struct pb_open_call *c)
 	return (!can_read(slot, &word) || word != ret) && c->word == (int64_t)slot && c->ret == ret;
 }
 
-/* Returns the slot of the outermost call that is over; 0: there is none. */
+/* Returns the slot of the outermost call that is over; 0: there is none. Looks at the calls from
+ * the innermost one outwards, until a call isn't over. Then looks at the stack's outermost call: if
+ * that is over, all calls are. */
 static uint64_t over_from(const struct pb_stack *s)
 {
 	struct pb_open_call *c = pb_open_innermost(s->top);

@@ -96,7 +96,7 @@ struct pb_process {
 	uint32_t pid;
 	uint32_t epoch;		/* differs from the epochs of the ancestors; 0: a child before its
 				 * first hit */
-	bool forker_came;	/* the thread that forked has its state again */
+	bool forker_came;	/* the thread that forked has got its state again */
 	uint32_t nr_threads;	/* states with this number or a higher one are free */
 	uint32_t refuse;	/* number of calls without a state that are lost before the next
 				 * search for a state */

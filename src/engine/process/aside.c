@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread of the agent makes its descriptor table by close_range(CLOSE_RANGE_UNSHARE). The kernel
- * copies no descriptor above the one that the thread needs, and the thread closes those below it at
- * once. So the new table doesn't keep a pipe open that the program closes.
+ * Starts threads of the agent (aside.h). Such a thread gets its own descriptor table by
+ * close_range(CLOSE_RANGE_UNSHARE). The kernel copies no descriptor above the one that the thread
+ * needs, and the thread closes those below it at once. So if the program closes a pipe, the new
+ * table doesn't keep the pipe open.
  */
 #include <asm/errno.h>
 #include <linux/close_range.h>

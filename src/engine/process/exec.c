@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * This code runs in the process that calls exec. A vfork child shares its memory, and the thread's
- * state, with its suspended parent. So memory that the child maps for the new environment stays
- * mapped in the parent. The state keeps this memory, and the thread's next exec uses it again.
+ * Follows exec (exec.h). This code runs in the process that calls exec. A vfork child shares its
+ * memory, and the thread's state, with its suspended parent. So memory that the child maps for the
+ * new environment stays mapped in the parent. The thread's state keeps the address of this memory,
+ * and the thread's next exec uses the memory again.
  *
  * The file is inspected before the exec. The program must not notice this inspection: errors, the
  * order of errors, and the reasons to block are the same as without it. If the program has asked

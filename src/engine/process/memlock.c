@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel's mlockall() would lock the whole ring, and so fault it in. It would also
- * count the agent's mappings against RLIMIT_MEMLOCK. So for MCL_CURRENT the mappings in
- * /proc/self/maps are locked one by one, except the agent's:
+ * The kernel's mlockall() would lock the whole ring, and so make all of its pages present. It would
+ * also count the agent's mappings against RLIMIT_MEMLOCK. So for MCL_CURRENT this file locks the
+ * mappings in /proc/self/maps one by one, except the agent's:
  *
  *   - If the program's mappings are within the limit, no privilege is needed.
  *   - If they aren't, the kernel decides whether the process may lock them: mlockall()
