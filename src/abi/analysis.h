@@ -58,8 +58,8 @@ struct pb_analysis {
 	uint64_t left_by_offset;	/* uint32_t[nr_left_by]: indices of windows */
 	uint64_t inexits_offset;	/* uint8_t[nr_funcs]: enum pb_inexit */
 	uint32_t nr_windows, nr_exits, nr_left_by;
-	uint32_t runtimes;		/* bits of module/runtimes.h; valid without PB_AN_RETURNS
-					 * too */
+	uint32_t runtimes;		/* bits of module/elf/runtimes.h; valid without
+					 * PB_AN_RETURNS too */
 };
 
 /* A call of __fentry__ or mcount that the compiler inserted, direct or through the GOT. When the

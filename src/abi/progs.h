@@ -9,9 +9,9 @@
  * Offsets count from the file's beginning. The agent checks the whole file, and verifies the eBPF
  * programs once more. It attaches them before any code of the traced program runs.
  *
- * Maps are files, which the agent maps by their paths. bpf/map_file.h has their format. Texts that
- * programs print, and events for perf_event_arrays, go to the map `output`, which is a ring buffer.
- * Each of its records is a struct pb_progs_output with the text or the event.
+ * Maps are files, which the agent maps by their paths. bpf/map/map_file.h has their format. Texts
+ * that programs print, and events for perf_event_arrays, go to the map `output`, which is a ring
+ * buffer. Each of its records is a struct pb_progs_output with the text or the event.
  */
 #ifndef PB_ABI_PROGS_H
 #define PB_ABI_PROGS_H

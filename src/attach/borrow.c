@@ -27,7 +27,9 @@
 #define PAUSE_NS	(3 * ATTACH_MS)
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
 
-/* How well a thread can be borrowed: the lowest rank is the best. */
+/* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for events
+ * or for time. WAITS: it waits for a futex. MAIN: it is the main thread. COMPUTES: it is in no
+ * system call. UNFIT: it must not be borrowed. */
 enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
 
 struct place {

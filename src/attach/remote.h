@@ -39,8 +39,9 @@ struct attach_state {
 /* Seizes a running thread and stops it. If the thread hasn't stopped by the time `deadline`,
  * returns -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
 int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
-/* From now on, threads that the stopped thread makes are traced, too. This isn't set at the first
- * stop: then a thread that the program makes just before that stop would stay stopped for good. */
+/* From now on, threads that the stopped thread makes are traced, too. This isn't done at the first
+ * stop. Otherwise, a thread that the program makes just before that stop would stay stopped for
+ * good. */
 int attach_remote_follow(const struct attach_remote *t);
 /* Waits for the first stop of a thread that was attached because its creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);

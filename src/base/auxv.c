@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads the auxiliary vector from /proc/self/auxv, anew at each call. */
+/* Reads the auxiliary vector from /proc/self/auxv, at each call again. */
 #include <fcntl.h>
 #include <stddef.h>
 #include "base/auxv.h"

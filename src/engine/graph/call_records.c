@@ -157,7 +157,8 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 
 void (*pb_call_ended)(uint32_t site, uint64_t ticks);
 
-/* Calls pb_call_ended(). The agent's thread may set it to NULL meanwhile, so it is read once. */
+/* Calls pb_call_ended(). The agent's thread may set this pointer to NULL meanwhile, so the pointer
+ * is read once. */
 void pb_call_report(const struct pb_open_call *c, uint64_t now)
 {
 	void (*ended)(uint32_t, uint64_t) = __atomic_load_n(&pb_call_ended, __ATOMIC_RELAXED);

@@ -129,15 +129,15 @@ static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
 /* Called in a forked child. The parent writes the ENTRYs of the calls that were open at the fork.
  * So this function marks these ENTRYs as written: the child lists the calls as open, and records
  * only their ends. A signal handler may have interrupted a call's exit and then forked. The words
- * that this exit reserved are in the parent's chunk. So the child records the call's end anew. */
+ * that this exit reserved are in the parent's chunk. So the child records the call's end again. */
 static void count_in_parent(struct pb_open_call *root)
 {
 	uint64_t slot;
 
 	for (struct pb_open_call *c = pb_open_innermost(root); !pb_open_is_root(c);
 	     c = pb_open_parent(c)) {
-		/* If the call isn't live, the handler that forked had interrupted the call's entry.
-		 * So the call belongs to the child. */
+		/* If the handler that forked had interrupted the call's entry, the call isn't live
+		 * yet, and belongs to the child. */
 		if (c->state == PB_ENTRY_CLAIMED ||
 		    (pb_open_is_live(c) &&
 		     (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE)))

@@ -354,7 +354,7 @@ static struct pb_thread *thread_start(uint64_t slot)
 	/* If t already has this TCB, an earlier run of this function, at the slot `starting`,
 	 * wasn't finished. If this hit is well below that slot, a handler has interrupted the
 	 * earlier run. Otherwise a handler has left the earlier run by a jump, and the state is
-	 * made anew. */
+	 * made again. */
 	if (t->tcb == tcb && slot + RED_ZONE < t->starting) {
 		pb_ring_call_lost();
 		return NULL;

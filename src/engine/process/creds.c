@@ -77,8 +77,8 @@ bool pb_creds_serve(void)
 	return stays;
 }
 
-/* The thread waits in a section of its own: the detach lets threads run until none is in the
- * agent's code, except here. */
+/* The section for the code of wait_for_end(). A detach waits until no thread is in the agent's
+ * code. It doesn't wait for a thread in this section, which itself waits for the detach. */
 #define WAITING __attribute__((section("pb_waiting"), noinline))
 extern const uint8_t __start_pb_waiting[] __attribute__((visibility("hidden")));
 extern const uint8_t __stop_pb_waiting[] __attribute__((visibility("hidden")));
@@ -107,7 +107,7 @@ void pb_creds_dismiss(void)
 	wait_for_end(pid, pb_agent_tid);
 }
 
-/* How long one request has waited. */
+/* Measures how long one request has waited. */
 struct patience {
 	uint64_t start;
 	uint32_t pauses;

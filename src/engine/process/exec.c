@@ -94,9 +94,9 @@ static long open_descriptor(int fd)
 
 /* Opens the image for reading. Returns the descriptor or -errno. Only regular files are opened.
  * Opening a FIFO may block, or may wake the FIFO's writer. Opening a device may have an effect.
- * Between the check and the open, the name may come to mean another file. So the open must not
- * block, and the opened file is checked again. The pointer `path` may be invalid, so the kernel,
- * not this function, finds out whether the path is empty. */
+ * Between the check and the open, another file may get this name. So the open must not block, and
+ * the opened file is checked again. The pointer `path` may be invalid, so the kernel, not this
+ * function, finds out whether the path is empty. */
 static long open_image(int dir, const char *path, int flags, struct stat *st)
 {
 	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);

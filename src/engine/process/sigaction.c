@@ -73,10 +73,10 @@ static bool is_ours_first(int sig)
 	return sig == SIGSEGV || sig == SIGBUS;
 }
 
-/* Translates a PC on the hit path. In an entry, the handler is shown the function's entry: the call
- * isn't made yet. In an exit by a jump, it is shown the jump. In an exit by a `ret`, it is shown
- * the state after the return. Handlers of SIGSEGV and SIGBUS are shown the `ret`, because it may
- * have faulted. */
+/* Translates a PC on the hit path. If the PC is in an entry's code, the handler sees the function's
+ * entry: the call isn't made yet. If it is in the code of an exit by a jump, the handler sees the
+ * jump. If it is in the code of an exit by a `ret`, the handler sees the state after the return.
+ * But handlers of SIGSEGV and SIGBUS see the real context, because the `ret` may have faulted. */
 static bool show_hit(int sig, struct pb_context *c)
 {
 	struct pb_hot_place at;
@@ -324,8 +324,9 @@ static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 	}
 }
 
-/* If the program sets a handler that the kernel reported while our sigaction() wasn't in place yet,
- * this may be pb_signal_entry() itself. It stands for the handler that is already in the table. */
+/* Notes the handler that the program sets. The program may have read its handler from the kernel
+ * while our sigaction() wasn't in place yet, and may now set it again. Then `act` has
+ * pb_signal_entry(), and the handler that is already in the table stays. */
 static void remember(int sig, const struct sigaction *act)
 {
 	if (act->sa_sigaction == pb_signal_entry)

@@ -7,9 +7,9 @@
  *   (front)          the file
  *
  * If the file is mapped at the address for which its code was made, stubs without absolute
- * addresses are ready for use. If the module also has no load bias, all its stubs are ready. A stub
- * that isn't ready is written anew as a whole, when its site is first patched. Before that, the
- * agent checks that the bytes to displace are those of the module's own file. The stub becomes
+ * addresses are ready for use. If the module also has no load bias, all its stubs are ready. If a
+ * stub isn't ready, the agent writes the whole stub when its site is first patched. Before that,
+ * the agent checks that the bytes to displace are those of the module's own file. The stub becomes
  * executable when the batch seals it.
  */
 #include <asm/errno.h>
@@ -109,10 +109,10 @@ static uint64_t map_from(struct region *r, uint64_t at, uint64_t least, uint64_t
 	return 0;
 }
 
-/* Finds another address for the file if the address that it was made for is taken (abi/stubs.h).
- * The memory below a library of a program that has run for long may be full of small mappings. Then
- * the search goes on far above the module, since memory right above an executable is its heap, and
- * then below in small steps. */
+/* Finds another address for the file of stubs if the address that the file was made for is taken
+ * (abi/stubs.h). Searches below the module first. If the program has run for long, this memory may
+ * be full of small mappings. Then the search goes on far above the module, because an executable's
+ * heap is right above the executable. At last it goes below the module again, in small steps. */
 static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 {
 	bool up = lo < PB_STUBS_LOW;
