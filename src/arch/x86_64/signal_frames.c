@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A signal frame is a word with the restorer's address, followed by a struct ucontext. The restorer
- * (sa_restorer) is the function to which a handler returns. If the thread is in the restorer itself,
+ * (sa_restorer) is the function to which a handler returns. If the thread is in the restorer,
  * the restorer's address is just below rsp. The stack is read by process_vm_readv(2), because its
  * end isn't known, and reading beyond the end would be a fault.
  */
@@ -19,7 +19,7 @@ static uint64_t restorers[MAX_RESTORERS];
 static unsigned nr_restorers;
 static uint64_t lowest, highest;
 
-/* A stop looks at up to 128 Ki words of each thread. Nearly all of them are outside of the range. */
+/* A stop looks at up to 128 Ki words of each thread. Nearly all of them are outside the range. */
 static inline bool is_restorer(uint64_t word)
 {
 	if (pb_likely(word - lowest > highest - lowest))
