@@ -27,9 +27,9 @@
 	.endm
 
 	/* If `jump` is 1, the function leaves by a jump: r11 has the address at which the exit's
-	 * stub continues, and the record is a TAIL or TAIL_LEAF.
-	 * Returns of calls that aren't open are frequent. So the registers that only a record needs
-	 * are saved later, when the open call is found. */
+	 * stub continues, and the record is a TAIL or TAIL_LEAF. Returns of calls that aren't open
+	 * are frequent. So the registers that only a record needs are saved later, when the open
+	 * call is found. */
 	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name

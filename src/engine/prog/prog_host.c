@@ -88,7 +88,7 @@ static void override(struct pb_bpf_run *run, uint64_t value)
 
 /*
  * Walks frames by frame pointers. At a function's entry, the frame pointer is still that of the
- * caller. So the caller's address is the return address at the stack pointer.
+ * caller. So the first address in the caller is the return address at the stack pointer.
  */
 static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64_t *ips, uint32_t n)
 {
@@ -139,7 +139,8 @@ static int write_memory(struct pb_bpf_run *run, uint64_t to, const void *from, u
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->write(run, to, from, n) : -EFAULT;
 }
 
-static uint64_t first_ids;		/* user and group at the start, for sandboxes */
+static uint64_t first_ids;		/* user and group at the image's start, for use under a
+					 * seccomp filter */
 static char first_comm[PB_BPF_COMM];
 
 static uint64_t uid_gid(struct pb_bpf_run *run)
