@@ -127,7 +127,7 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 /* --- choice --------------------------------------------------------------- */
 
 /* Finds the best thread. Among several threads of the rank COMPUTES, the number of the attempt
- * decides. */
+ * decides: the n-th of them is found at the n-th attempt, and at others. */
 static int choose(const struct borrow *b, struct place *best)
 {
 	char path[64];
@@ -145,8 +145,9 @@ static int choose(const struct borrow *b, struct place *best)
 		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
 		read_place(b, atoi(e->d_name), &p);
+		computing += p.rank == COMPUTES;
 		if (p.rank < best->rank || (p.rank == best->rank && p.rank == COMPUTES &&
-		    b->attempt % ++computing == 0))
+		    b->attempt % computing == 0))
 			*best = p;
 	}
 	closedir(d);

@@ -224,7 +224,7 @@ static bool is_ours(pid_t pid)
 {
 	int tracer = 0;
 
-	return read_status(pid, "TracerPid: %d", &tracer) && tracer == getpid();
+	return read_status(pid, "TracerPid: %d", &tracer) && tracer == gettid();
 }
 
 void attach_remote_release_exec(pid_t pid, uint64_t patience_ns)

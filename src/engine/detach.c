@@ -82,7 +82,7 @@ static uint64_t pause_for(uint64_t ns)
 		pb_sys(SYS_nanosleep, &ts, NULL);
 		left -= slice;
 	}
-	return ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
+	return 2 * ns < LAST_PAUSE_NS ? 2 * ns : LAST_PAUSE_NS;
 }
 
 /* Doesn't take the lock of the text, because no text is written. With the lock held, a thread in

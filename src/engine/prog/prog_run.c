@@ -195,6 +195,8 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 	struct pb_prog_open *o;
 
 	if (pb_unlikely(r->tid != t->w.tid)) {
+		/* the mask is that of a thread that has ended */
+		r->deferred = 0;
 		abandon_left(r, t, slot, true);
 		r->tid = t->w.tid;
 	} else if (pb_unlikely(r->depth)) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Computes without system calls. With the argument "mallocs", it allocates all the time, too.
- * Ends when the second argument, a file, exists no longer.
+ * With the argument "beside", a second thread is always in a function of libc. Ends when the second
+ * argument, a file, exists no longer.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +17,24 @@ static double step(double x)
 	return x;
 }
 
+static void *fill(void *arg)
+{
+	static char memory[1 << 20];
+
+	for (int c = 0;; c++)
+		memset(memory, c, sizeof(memory));
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	double x = 1;
 	int mallocs = !strcmp(argv[1], "mallocs");
 
+	pthread_t t;
+
+	if (!strcmp(argv[1], "beside") && pthread_create(&t, NULL, fill, NULL))
+		return 1;
 	printf("ready\n");
 	fflush(stdout);
 	for (unsigned long n = 0; n % 1024 || !access(argv[2], F_OK); n++) {
