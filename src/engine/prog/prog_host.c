@@ -139,7 +139,7 @@ static int write_memory(struct pb_bpf_run *run, uint64_t to, const void *from, u
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->write(run, to, from, n) : -EFAULT;
 }
 
-static uint64_t first_ids;		/* user and group at the image's start, for use under a
+static uint64_t first_ids;		/* user and group when the agent started, for use under a
 					 * seccomp filter */
 static char first_comm[PB_BPF_COMM];
 
@@ -185,11 +185,14 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 	       -EINVAL;
 }
 
-/* Keeps user, group and name of the task. Makes only system calls that the agent's start has made,
- * too. The IDs come from the auxiliary vector. */
+/* Keeps user, group and name of the task. If the program has a seccomp filter, makes only system
+ * calls that the agent's start has made, too, and takes the IDs from the auxiliary vector: they are
+ * those of the image's start. */
 static void remember_task(void)
 {
-	first_ids = pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);
+	first_ids = pb_calls_are_safe() ?
+			    pb_bpf_host_linux()->uid_gid(NULL) :
+			    pb_auxv(AT_GID, 0) << 32 | (uint32_t)pb_auxv(AT_UID, 0);
 	read_comm(first_comm);
 }
 
