@@ -50,7 +50,8 @@ struct pb_follow {
 
 /* --- meta ------------------------------------------------------------------ */
 
-/* Takes what threads are called and what they lost from meta, which has it at the end. */
+/* Copies the threads' names and losses from meta. The recorder writes them to meta when the
+ * recording ends. */
 static void update_threads(struct pb_follow *f)
 {
 	for (size_t i = 0; i < f->stream.nr; i++) {
@@ -69,7 +70,7 @@ static void update_threads(struct pb_follow *f)
 
 #define SWAP(a, b) do { __typeof__(a) swap_ = (a); (a) = (b); (b) = swap_; } while (0)
 
-/* Loads meta into a second structure, and exchanges what meta determines. */
+/* Loads meta into a second struct pb_data. Then exchanges the members that depend on meta. */
 static int load_meta(struct pb_follow *f)
 {
 	struct pb_data *d = f->data, *n = calloc(1, sizeof(*n));
@@ -239,7 +240,7 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		return 0;
 	}
 	if (at < c->nr_refs)
-		return 0;	/* too late: the chunk was taken for missing */
+		return 0;	/* too late: the cursor has already skipped the chunk as missing */
 	if (w->nr == w->room) {
 		size_t room = w->room ? 2 * w->room : 4;
 		struct pb_chunk_ref *refs = realloc(w->refs, room * sizeof(*refs));
@@ -295,15 +296,16 @@ static int scan_open(struct pb_follow *f, const struct pb_open_chunks *o)
 		if (w->round != f->round || w->open.head.seq <= s->head.seq)
 			w->open = *s;
 		w->round = f->round;
-		/* the list at a chunk's start may name a call whose ENTRY comes next: don't begin
-		 * to read before it is there */
+		/* The list at a chunk's start may name a call whose ENTRY comes right after the
+		 * list. So don't read the chunk before it has a record after the list. */
 		if (s->head.used > s->listed)
 			ret = add_ref(f, &s->head, pb_open_chunk_ref(&s->head, i));
 	}
 	return ret;
 }
 
-/* Lets the cursor read the chunks that follow each other without a gap. */
+/* Lets the cursor read the next chunks up to the first gap. If a chunk is missing, or if only its
+ * open copy is known although a later chunk exists, waits up to WAIT_ROUNDS rounds for it. */
 static void admit(struct pb_follow *f, size_t index, bool ended)
 {
 	struct follower *w = &f->followers[index];
@@ -420,7 +422,7 @@ uint64_t pb_follow_done(const struct pb_follow *f)
 		const struct follower *w = &f->followers[i];
 		const struct pb_cursor *c = &f->stream.cursors[i];
 
-		/* the chunk that is being read, and all later ones */
+		/* the chunk that the cursor reads now, and all later chunks, are still needed */
 		for (size_t n = c->next_chunk ? c->next_chunk - 1 : 0; n < w->nr; n++)
 			if (w->refs[n].offset < done)
 				done = w->refs[n].offset;
@@ -454,7 +456,8 @@ struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t
 		pb_follow_close(f);
 		return NULL;
 	}
-	/* what pb_data_open() has found so far is found again by the rounds */
+	/* forget the chunks and threads that pb_data_open() has found: the first round finds them
+	 * again */
 	f->data->nr_chunks = f->data->nr_threads = 0;
 	f->data->whole = true;
 	f->stream.data = f->data;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Follows a recording while it runs: the events of all threads as one stream. The stream goes on
- * when the drain has written more chunks to `chunks`, and the copier has copied open chunks to
- * `open` (open_chunks.h).
+ * Follows a recording while it runs, and returns the events of all threads as one stream. The
+ * stream goes on when the drain has written more chunks to the file `chunks`, or when open chunks
+ * were copied to the file `open` (open_chunks.h).
  *
- * A round (pb_follow_update) finds the new data and sets the horizon: no thread can still bring a
- * record from before it. Events up to the horizon come in the order of time. The horizon is the
- * time at which the round began, unless a thread holds it back:
+ * A round (pb_follow_update) finds the new data and sets the horizon. All records from before the
+ * horizon are known, so a round returns the events up to the horizon in the order of time. The
+ * horizon is the time just before the open chunks were last copied. A thread can hold the horizon
+ * back by any of these:
  *
- *   a call that has made no traced call yet    its record comes when it ends or calls
- *   a record that isn't complete               the thread was interrupted while it wrote
- *   a chunk that is on its way to the file
+ *   a call that has made no traced call yet    its record comes when it ends or makes a traced call
+ *   a record that isn't complete               the thread was interrupted while it wrote the record
+ *   a chunk that isn't in the file yet         the drain has taken the chunk from the ring
  *
- * But the horizon is never older than the delay. So one long call doesn't stop the output of all
- * threads. An event that comes after later events were returned has the flag PB_EV_LATE.
+ * A thread can hold the horizon back by at most `delay_ns` (pb_follow_open). So one long call
+ * doesn't stop the output of all threads. But a record of this thread may then come late: if later
+ * events were already returned, its event has the flag PB_EV_LATE.
  *
  * Context: the observer. Only one thread uses it at a time.
  */
@@ -35,21 +37,21 @@ struct pb_data *pb_follow_data(struct pb_follow *f);
 /* The stacks and the totals are valid between rounds. */
 struct pb_stream *pb_follow_stream(struct pb_follow *f);
 
-/* Finds new data. `o` is NULL when the recording has ended; all events follow then. With by_time,
- * the events of all threads are merged; otherwise one thread comes after the other. Returns 0 or
- * -errno. */
+/* Begins a round. If the recording has ended, `o` is NULL, and the round returns all remaining
+ * events. With by_time, the events of all threads are merged by time. Otherwise one thread comes
+ * after the other. Returns 0 or -errno. */
 int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool by_time);
 /* Returns the next event, or false if this round has no more. */
 bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
-/* True if the last update has found new modules: the functions' numbers (view/site_numbers.h) have
- * changed. */
+/* True if the last update has found new modules. The functions' numbers (view/site_numbers.h) have
+ * then changed. */
 bool pb_follow_modules(const struct pb_follow *f);
 /* Returns the index in the stream's cursors of the thread with this serial, or -1. */
 ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial);
 /* True if the thread of the n-th cursor has ended, with or without the ends of its calls. */
 bool pb_follow_is_dead(const struct pb_follow *f, size_t n);
-/* Returns the call of the n-th cursor of the stream that is not in the data, because it has made no
- * traced call and has not ended. False if there is none. */
+/* Finds the call that the thread of the n-th cursor is in, if the data has no record of this call
+ * yet: the call has made no traced call and has not ended. False if there is no such call. */
 bool pb_follow_leaf(const struct pb_follow *f, size_t n, uint32_t *site, uint64_t *start);
 /* Returns the number of bytes at the beginning of `chunks` that are not needed any more. */
 uint64_t pb_follow_done(const struct pb_follow *f);

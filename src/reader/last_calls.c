@@ -34,8 +34,9 @@ static bool has_open(const struct pb_call_stack *s)
 	return s->depth || s->leaf_site;
 }
 
-/* Returns the stack with open calls whose thread was active last; NULL: there is none. times: when
- * each thread's last event was. A leaf has no event yet. */
+/* Of the stacks that have open calls, returns the stack whose thread was active last. NULL: no
+ * stack has open calls. Stores the time of each thread's last event in `times`. A leaf that still
+ * runs has no event, so its start counts instead. */
 static struct pb_call_stack *find_last(struct pb_stream *s, const struct pb_data *d,
 				       uint64_t *times)
 {

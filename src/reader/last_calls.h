@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The open calls of the thread that was active last, for the recorder's closing line after a
- * crash. Only the last chunk of each thread is read, so it takes little time.
+ * Finds the open calls of the thread that was active last, for the recorder's closing line after a
+ * crash. This takes little time, because only the last chunk of each thread is read.
  *
  * Context: the observer.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Copies open chunks (open_chunks.h), and has the thread that does it. */
+/* Copies open chunks, in a thread of its own (open_chunks.h). */
 #include "reader/open_chunks.h"
 
 #include <errno.h>
@@ -16,13 +16,14 @@
 #include "reader/record_table.h"
 
 #define COPY_NS		500000000u	/* time between two rounds */
-#define ROUND_NS	100000000u	/* the same, if somebody waits for their results */
+#define ROUND_NS	100000000u	/* the same, if there is a callback `round` */
 
 #define DATA_WORDS ((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
 
 /* --- a copy -------------------------------------------------------------- */
 
-/* Follows the times of the records, as the decoder does (decode.c). */
+/* Computes the record's time from the time of the record before it, as the decoder does
+ * (decode.c). */
 static void note_time(struct pb_open_chunk *s, const uint64_t *record)
 {
 	uint64_t word = record[0];
@@ -47,7 +48,8 @@ static void note_time(struct pb_open_chunk *s, const uint64_t *record)
 	s->latest = s->last > s->latest ? s->last : s->latest;
 }
 
-/* Copies the complete records from word `from` on. Returns the index after the last of them. */
+/* Copies the complete records from word `from` on. Returns the index of the word after the last
+ * complete record. */
 static uint32_t copy_words(struct pb_open_chunk *s, const uint64_t *words, uint32_t from,
 			   uint64_t *to)
 {
@@ -78,7 +80,7 @@ static bool is_open(uint32_t state)
 	return state == PB_CHUNK_OPEN || state == PB_CHUNK_HELD;
 }
 
-/* True if the ring's chunk is still the one of the header. */
+/* True if the chunk `c` of the ring is still open, and has the header's serial and seq. */
 static bool is_same(struct pb_chunk *c, const struct pb_chunk *h)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -91,7 +93,7 @@ static off_t slot_offset(uint32_t slot)
 	return (off_t)(slot + 1) * PB_CHUNK_SIZE;
 }
 
-/* Returns a free slot, or NULL without memory. */
+/* Returns a free slot, or NULL if there is no memory. */
 static struct pb_open_chunk *new_slot(struct pb_open_chunks *o, uint32_t chunk)
 {
 	uint32_t i = 0;
@@ -119,8 +121,9 @@ static void free_slot(struct pb_open_chunks *o, uint32_t chunk)
 	o->slot_of[chunk] = 0;
 }
 
-/* Writes the words before the header, so that the header never promises words that aren't there. In
- * a slot of another chunk, the first write is a header without words. */
+/* Writes the words first and the header after them, so that the file has all words that the header
+ * counts. A new slot may still have the copy of another chunk. So for a new slot, a header that
+ * counts no words is written before the words. */
 static bool write_copy(struct pb_open_chunks *o, uint32_t slot, struct pb_chunk *h,
 		       const uint64_t *words, uint32_t from, uint32_t to)
 {
@@ -156,7 +159,7 @@ static void copy_chunk(struct pb_open_chunks *o, uint32_t chunk)
 	to = copy_words(&new, (const uint64_t *)(c + 1), from, words);
 	if (!new.head.serial || !is_same(c, &new.head))
 		return;
-	/* a chunk that has only a list may never be used (abi/ring.h) */
+	/* a chunk that has only its list of open calls may never be used (abi/ring.h) */
 	if (!new.head.leaf_start && to * 8 <= new.listed)
 		return;
 	if (s)

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Copies the open chunks of a ring to the file `open` of the data directory while their threads
- * write to them. The drain writes a chunk only when it is full. A thread that makes one call in a
- * second fills a chunk in half an hour. With the copies, its calls reach the file within a period,
- * and remain if the recorder is killed.
+ * write to them. The drain writes a chunk only when the chunk is full. A thread that makes one call
+ * in a second fills a chunk in half an hour. With the copies, the thread's calls reach the file
+ * after about half a second, and they remain if the recorder is killed.
  *
- * A copy is a prefix of the chunk: it ends before the first record that isn't complete. A record
- * exists when its first word isn't zero, and this word is written last (doc/design/ring.md). So the
- * words up to there never change again, and a later copy only adds words.
+ * A copy is a prefix of the chunk: it ends before the first record that isn't complete. A record is
+ * complete when its first word isn't zero, because a thread writes this word last
+ * (doc/design/ring.md). So the copied words never change again, and a later copy only adds words.
  *
- * The ring is only read, and threads aren't disturbed. The memory of a chunk may become another
- * chunk during the copy. So serial, seq and state are compared before and after.
+ * The copier only reads the ring, and doesn't disturb threads. During the copy, another thread may
+ * begin a new chunk in the same memory. So serial, seq and state are compared before and after the
+ * copy.
  *
  * The file has a header, then slots of PB_CHUNK_SIZE bytes. A slot whose chunk has been written to
- * `chunks` is used again. Until then it has an old copy, which harms no reader: of two chunks with
- * one serial and seq, the larger is used. At the end of a recording, the file is removed.
+ * `chunks` is used again. Until the slot is used again, it has an old copy. The old copy harms no
+ * reader: if two chunks have the same serial and seq, the reader uses the larger chunk. At the end
+ * of a recording, the file is removed.
  *
  * Nothing is copied in overwrite mode, in which full chunks stay in the ring until the end.
  *
@@ -44,8 +46,8 @@ struct pb_open_chunk {
 struct pb_open_chunks {
 	/* The caller sets these before pb_open_chunks_start(). */
 	struct pb_drain *drain;
-	/* Called by the thread after each round, or NULL. Until it returns, no slot changes. With
-	 * it, there are ten rounds in a second, otherwise two. */
+	/* NULL, or a callback that the thread calls after each round. No slot changes until the
+	 * callback returns. With a callback, there are ten rounds in a second; without, two. */
 	void (*round)(void *arg, const struct pb_open_chunks *o);
 	void *arg;
 
@@ -85,6 +87,6 @@ static inline bool pb_open_chunk_leaf(const struct pb_open_chunk *s)
 int pb_open_chunks_start(struct pb_open_chunks *o);
 /* Ends the thread. Must be called before the drain ends. */
 void pb_open_chunks_stop(struct pb_open_chunks *o);
-/* Removes the file, when all data is in `chunks`. */
+/* Removes the file. Must be called only when all data is in `chunks`. */
 void pb_open_chunks_remove(struct pb_open_chunks *o);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Copies chunks without taking them. A copy is good if the chunk was the same before and after:
- * same serial, same `seq`, same count of uses, and a state in which it has records. Until a chunk
- * is used again, its thread only appends to it.
+ * Copies chunks without taking them. A copy is valid if the chunk had the same serial, `seq` and
+ * count of uses before and after the copy, and both times a state in which a chunk has records.
+ * Until a chunk is used again, its thread only appends to it.
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. All records
@@ -28,8 +28,8 @@
 
 #define BATCH		64		/* number of chunks in one write: 1 MiB */
 #define DATA_WORDS	((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
-#define META_MAX	(64u << 20)	/* readers read no more, either */
-#define TRIES		3		/* how often a chunk is copied that changes meanwhile */
+#define META_MAX	(64u << 20)	/* the readers' limit (meta.c) */
+#define TRIES		3		/* limit of the tries to copy one chunk */
 
 struct copy {
 	struct pb_chunk head;
@@ -43,8 +43,9 @@ struct writer {
 	struct copy *batch;
 	unsigned nr;
 	uint8_t *done;			/* [nr_chunks] the chunk was copied, or has no records */
-	/* newest: by thread, the number of its newest FULL chunk, plus one; UINT32_MAX: one of the
-	 * thread's open chunks has been copied */
+	/* Used only if `newest` is set; the index is the serial minus 1. An element is the index of
+	 * the thread's newest FULL chunk, plus 1; or UINT32_MAX if a chunk of the thread has
+	 * already been copied; or 0. */
 	uint32_t *last;
 	uint32_t nr_last;
 };
@@ -145,7 +146,8 @@ static int take(struct writer *w, uint32_t i)
 	return ++w->nr == BATCH ? flush(w) : 0;
 }
 
-/* newest: notes a FULL chunk. It is copied if its thread has no open chunk. */
+/* Called only if `newest` is set: notes a FULL chunk. The chunk is copied later, if it is the
+ * thread's newest FULL chunk and the thread has no open chunk. */
 static void note_full(struct writer *w, uint32_t i)
 {
 	const struct pb_chunk *c = chunk(w->s, i);
@@ -292,7 +294,8 @@ static int read_meta(int from, char **text, size_t *len)
 	return ret;
 }
 
-/* The meta file is read after the chunks were copied, so it has each image and module of them. */
+/* Must be called after the chunks were copied. The meta file then has all images and modules that
+ * the chunks refer to. */
 static int take_meta(struct writer *w)
 {
 	int modules = openat(w->s->from, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -363,7 +366,7 @@ static int write_all(struct writer *w)
 		return -ENOMEM;
 	int ret = copy_chunks(w);
 	s->missed = count_missed(w);
-	/* the last reading of the clock: readers take it for the time of the snapshot */
+	/* readers use the last reading of the clock as the time of the snapshot */
 	if (!ret)
 		ret = pb_datadir_clock(&w->dir);
 	if (!ret)
@@ -371,8 +374,9 @@ static int write_all(struct writer *w)
 	return ret ? ret : write_end(w);
 }
 
-/* Whether the snapshot would move the recording's own directory away. An existing directory DIR
- * gets the name DIR.old, and what had this name is removed (reader/datadir_writer.c). */
+/* True if the snapshot would rename or remove the directory of the recording itself. The snapshot
+ * renames an existing directory DIR to DIR.old, and removes an older DIR.old
+ * (reader/datadir_writer.c). */
 static bool moves_recording(const struct pb_snapshot *s, const char *dir)
 {
 	static const char *const suffixes[] = { "", ".old", ".old~" };

@@ -2,9 +2,10 @@
 /*
  * Copies a ring (abi/ring.h) into a data directory of its own while threads write to it. Nothing in
  * the ring changes, so a read-only mapping is enough, and no thread waits. Chunks that were
- * overwritten while they were copied are left out; readers see the gap in their numbers.
+ * overwritten while they were copied are left out; readers see a gap in the chunks' `seq`.
  *
- * What the chunks refer to (images, modules) comes from the data directory of the session.
+ * The images and modules that the chunks refer to are copied from the data directory of the
+ * session.
  *
  * Context: the recorder, or a client that got the ring from it. Any thread. Nothing in the ring is
  * trusted; the geometry must have been checked.
@@ -29,7 +30,7 @@ struct pb_snapshot {
 	void (*thread_name)(void *arg, uint32_t index, const struct pb_ring_thread *t,
 			    char comm[PB_SNAPSHOT_COMM]);
 	void *arg;
-	const char *why;		/* why it was taken, for `info'; or NULL */
+	const char *why;		/* why the snapshot was taken, for `info'; or NULL */
 
 	/* The results. */
 	uint64_t chunks, bytes;		/* of the chunks that were copied */
@@ -37,7 +38,7 @@ struct pb_snapshot {
 	uint32_t threads;		/* threads that have ever recorded */
 };
 
-/* Makes the data directory `dir`. Returns 0, or -errno with one line in err; then there is no
- * directory. */
+/* Makes the data directory `dir`. On failure, returns -errno with one line in err, and leaves no
+ * directory. Otherwise returns 0. */
 int pb_snapshot_write(struct pb_snapshot *s, const char *dir, char *err, size_t errlen);
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The events of all threads as one stream. With by_time, the events are merged by time. Without
- * by_time, the stream has all events of one thread, then all events of the next thread, and so on.
- * Without by_time, reading is faster. But if a call stack moves between threads, sums over the
- * events are wrong. In that case `shared` becomes true, and the caller must start again with
- * by_time.
- * The stream needs memory for the open calls, and for one window (decode.h) of each thread that
- * lives at the same time.
+ * Returns the events of all threads as one stream. With by_time, the events are merged by time.
+ * Without by_time, the stream has all events of one thread, then all events of the next thread, and
+ * so on. Without by_time, reading is faster. But if a call stack moves between threads, sums over
+ * the events are wrong. In that case `shared` becomes true, and the caller must start again with
+ * by_time. The stream needs memory for the open calls, and for one window (decode.h) of each thread
+ * that lives at the same time.
  *
  * Context: the observer, one thread.
  */
@@ -39,7 +38,8 @@ int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const u
 		   size_t nr_tids);
 /* Adds a thread to a stream that follows a recording (follow.h). */
 int pb_stream_add(struct pb_stream *s, struct pb_thread *t);
-/* Begins with all cursors again, which may have got chunks. Returns events up to `limit`. */
+/* Continues a stream that follows a recording, after its cursors may have got more chunks.
+ * pb_stream_next() then returns the events up to `limit`. */
 void pb_stream_restart(struct pb_stream *s, bool by_time, uint64_t limit);
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev);
 /* Returns the stream's totals. They are complete after pb_stream_next() has returned false. */
