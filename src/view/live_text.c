@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints events as they come, and counts those that don't fit (live_text.h). */
+/* Prints events as they come, and counts the calls that exceed the limit of lines (live_text.h). */
 #include "view/live_text.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@
 
 #define SECOND_NS	1000000000ull
 
-/* Lines may be printed at once if they weren't used before: up to those of this time. */
+/* The limit of lines is a token bucket: unused time is saved, and each line costs a part of it. At
+ * most this much time is saved. */
 #define SAVED_NS	SECOND_NS
 
 static uint64_t now_ns(void)
@@ -57,7 +58,7 @@ static void print_left_out(struct pb_live_text *l)
 static void on_event(struct pb_live_text *l, const struct pb_event *ev)
 {
 	unsigned calls = pb_call_count(ev);
-	/* a call that ends has been shown if its entry was */
+	/* at a call's end, the call counts as shown if the line of its entry was printed */
 	bool begun = ev->call && pb_graph_text_has(ev->call);
 	bool show = may_print(l);
 
@@ -102,7 +103,8 @@ int pb_live_text_round(struct pb_live_text *l, struct pb_follow *f)
 	return 0;
 }
 
-/* Counts the open calls. Those whose entry was left out are listed at the end. */
+/* Counts the open calls. All of them count as shown: pb_view_open_calls() also lists the calls
+ * whose entries were left out. */
 static uint64_t count_open(struct pb_stacks *stacks)
 {
 	const struct pb_call_stack *s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The text of `patchbay live`: replay's text, printed while the recording runs. A terminal can't
- * show as many calls as a program makes. With a limit of lines, the calls that don't fit are
- * counted, and a line says at their place how many they were.
+ * Prints the text of `patchbay live`: replay's text, while the recording runs. A terminal can't
+ * show as many calls as a program makes. If there is a limit of lines, calls beyond the limit are
+ * left out. In their place, one line gives the number of the calls that were left out.
  *
  * Context: the observer. Only one thread uses it at a time.
  */
@@ -28,7 +28,8 @@ struct pb_live_text {
 
 /* Prints the new events of the round. */
 int pb_live_text_round(struct pb_live_text *l, struct pb_follow *f);
-/* Prints what the end of the data shows: open calls, losses, how much was left out. */
+/* Called after the last round. Prints the open calls, the losses, and how many calls were left
+ * out. */
 void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f);
 void pb_live_text_free(struct pb_live_text *l);
 #endif

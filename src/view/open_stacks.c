@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints open calls: those of a recording that has ended, and those of a process that runs. */
+/* Prints the open calls at the end of a recording, or the open calls of a running process. */
 #include "view/select.h"
 
-#define OPEN_LINES 64	/* limit of the lines for one stack; they show its innermost and outermost
-			 * calls */
+#define OPEN_LINES 64	/* limit of the calls that are printed for one stack: half of them are its
+			 * innermost calls, half its outermost calls */
 
 typedef unsigned long long ull;
 
 /* How the lines of one view look. */
 struct style {
 	const char *prefix, *title;
-	uint64_t now;		/* ns; calls are shown with the time that they have run until now.
-				 * 0: with the time of their start */
+	uint64_t now;		/* if not 0: the current time in ns, and each line shows how long
+				 * the call has run. If 0: each line shows when the call began */
 };
 
 static void open_line(const struct pb_view *v, const struct pb_call_stack *s,

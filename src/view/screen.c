@@ -32,7 +32,7 @@ static void read_keys(void)
 {
 	struct termios tio;
 
-	/* a process in the background would be stopped */
+	/* the kernel stops a background process that changes the terminal's modes */
 	if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
 	    tcgetattr(STDIN_FILENO, &screen.former))
 		return;

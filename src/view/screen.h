@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include "view/out.h"
 
-/* Begins if the output is a terminal. With `keys`, standard input is read if it is a terminal.
- * Returns whether the screen is shown. */
+/* If the output is a terminal, shows the screen and returns true. If `keys` is true and standard
+ * input is a terminal, keys are read from it. */
 bool pb_screen_open(struct pb_out *o, bool keys);
 void pb_screen_close(struct pb_out *o);
 /* Returns the number of lines and columns. */

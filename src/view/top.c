@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Computes what each function has done since the last table (top.h). */
+/* Computes each function's calls and times since the last table (top.h). */
 #include "view/top.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static struct pb_top_group *add_group(struct pb_top *t, struct pb_thread *thread
 	return t->groups[t->nr_groups++] = g;
 }
 
-/* Returns the group of a thread. Threads are numbered as the stream's cursors. */
+/* Returns the group of a thread. `index` is the index of the thread's cursor in the stream. */
 static struct pb_top_group *group_of(struct pb_top *t, struct pb_follow *f, size_t index)
 {
 	struct pb_stream *s = pb_follow_stream(f);
@@ -204,8 +204,8 @@ static uint64_t since(uint64_t start, uint64_t now)
 	return now > start ? now - start : 0;
 }
 
-/* Adds an open call, of which `inner` ticks belong to its callees. Of recursive calls, only the
- * outermost adds to the total. */
+/* Adds an open call that has run for `ticks`. Of these, `inner` ticks were spent in its callees. If
+ * open calls are recursive, only the outermost call adds to the total. */
 static void add_call(struct pb_top_group *g, uint32_t number, uint32_t stack, uint64_t ticks,
 		     uint64_t inner, unsigned calls)
 {

@@ -2,8 +2,8 @@
 /*
  * The tables of `patchbay live --top`: functions by their calls and times within an interval.
  *
- * A call counts in the interval in which it begins. Its time counts in the intervals in which it
- * runs: a call that is still open counts with the time that it has run so far. So each table is the
+ * A call counts in the interval in which it begins. Its time is divided among the intervals in
+ * which it runs. So the time of an open call counts before the call ends. Each table is the
  * difference of two states. A state has the sums of the calls that have ended (sums.h), and the
  * times of the open calls up to the time of the state.
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints the tables of `live --top`: on a terminal the rows that fit, otherwise all rows. */
+/* Prints the tables of `live --top`. A table that is refreshed in place has only the rows that fit
+ * on the terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 struct page {
 	struct pb_top *t;
-	unsigned lines, columns;	/* what fits; 0 lines: everything */
+	unsigned lines, columns;	/* the terminal's size; 0 lines: no limit */
 	unsigned used;
 };
 
@@ -109,7 +110,7 @@ static void print_group(struct page *p, const struct pb_top_group *g, unsigned s
 	free(f);
 }
 
-/* Returns how many rows of each group fit; 0: all. */
+/* Returns how many rows of each group fit on the page; 0: no limit. */
 static unsigned share_of(const struct page *p)
 {
 	unsigned busy = 0, left = p->lines > p->used ? p->lines - p->used : 0;

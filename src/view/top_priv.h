@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What top.c, which computes the tables, and top_print.c share. */
+/* Declarations that top.c (computes the tables) and top_print.c (prints them) share. */
 #ifndef PB_VIEW_TOP_PRIV_H
 #define PB_VIEW_TOP_PRIV_H
 #include "view/sums.h"
@@ -9,7 +9,8 @@
 struct pb_top_state {
 	uint64_t calls, total, self;	/* ticks */
 	uint32_t table;			/* the table for which the state was computed */
-	uint32_t stack;			/* 1 + the number of the last stack that had a call of it */
+	uint32_t stack;			/* 1 + the number of the last stack that had an open call of
+					 * this function */
 };
 
 /* The functions of one thread, or of all threads. */

@@ -51,8 +51,8 @@ bool pb_fg_set(unsigned *flags, const char *name);
 const char *pb_fg_name(size_t i);
 
 int pb_view_graph_text(const struct pb_view *v, unsigned flags);
-/* The same text, for a caller that has the events itself. The caller may leave events out of the
- * text; `show` is false for them. */
+/* Prints the function_graph text for a caller that reads the events itself. If `show` is false, the
+ * event is followed, but not printed. */
 struct pb_graph_text;
 struct pb_graph_text *pb_graph_text_new(const struct pb_view *v, unsigned flags);
 void pb_graph_text_event(struct pb_graph_text *p, const struct pb_event *ev, bool show);
@@ -113,7 +113,8 @@ void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* prints a colu
 int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* --- the open calls of a process that runs --- */
-/* The data ends now. Calls are shown with the time that they have run so far. */
+/* The data must be a snapshot that was just taken. Each call is shown with the time that it has run
+ * so far. */
 int pb_view_stacks(const struct pb_view *v);
 
 /* --- parts that views share --- */
