@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay attach`: starts a recorder in the background for a process that runs already. The
- * process then has its control files. Nothing is traced until a tracer is set.
+ * process can then be controlled by `patchbay control`. Nothing is traced until a tracer is set.
  *
  * The recorder is a child of this command, in a session of its own. Until the process is attached,
- * the recorder has this command's standard error, so its messages reach the user. When the process
- * is attached, the recorder prints the line that says so, lets go of the terminal, and writes a
- * byte to a pipe. This command then ends. If the recorder ends before that byte, the attach has
- * failed.
+ * the recorder uses this command's standard error, so the user sees the recorder's messages. When
+ * the process is attached, the recorder prints one line that says so, and replaces its standard
+ * streams by /dev/null. Then it writes a byte to a pipe, and this command ends. If the recorder
+ * ends before it writes the byte, the attach has failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static error_t parse_data(struct attach *a, const char *arg)
 {
 	char cwd[PATH_MAX];
 
-	/* the recorder leaves this directory */
+	/* make the path absolute, because the recorder changes its directory to / */
 	free(a->dir);
 	if (*arg == '/')
 		a->dir = strdup(arg);
@@ -62,7 +62,7 @@ static error_t attach_parse(int key, char *arg, struct argp_state *state)
 	case 'd':
 		return parse_data(a, arg);
 	case ARGP_KEY_ARG:
-		/* a PID without its -p */
+		/* a PID without the option -p */
 		if (a->record.pid) {
 			pb_error("attach", "%s: one process at a time", arg);
 			a->record.usage_error = true;
@@ -85,7 +85,7 @@ static const struct argp attach_argp = {
 	.children = children,
 };
 
-/* Called in the recorder, when the process is attached. */
+/* The recorder calls this function when the process is attached. */
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	char clean[64];
@@ -101,14 +101,16 @@ static void attached(const struct record_options *o, const char *name, unsigned 
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
-	/* if this command was killed, nobody wants the process attached: the signal, which the
-	 * recorder reads from a descriptor, ends the recording */
+	/* If write() fails, this command was killed, so the user doesn't want the process to stay
+	 * attached. SIGTERM ends the recording in the normal way: the recorder reads the signal
+	 * from a descriptor. */
 	if (chdir("/") || write(REPORT_FD, "", 1) != 1)
 		kill(getpid(), SIGTERM);
 	close(REPORT_FD);
 }
 
-/* Never returns. Descriptors of this command's caller stay open in the caller only. */
+/* Never returns. Closes the descriptors that this command has inherited from its caller, so that
+ * the recorder doesn't keep them open. */
 static void run_recorder(struct attach *a, int report_fd)
 {
 	int ret;
@@ -123,7 +125,7 @@ static void run_recorder(struct attach *a, int report_fd)
 	if (a->record.mode == PB_RING_DISCARD)
 		a->record.mode = PB_RING_OVERWRITE;
 	if (!a->dir && a->record.mode == PB_RING_OVERWRITE)
-		a->record.max_size = PB_CHUNK_SIZE;	/* nobody reads the data */
+		a->record.max_size = PB_CHUNK_SIZE;	/* the data is removed at the end */
 	ret = a->dir ? record_with(&a->record) :
 	      record_temporary(&a->record, "attach", NULL, NULL);
 	_exit(ret ? ret : 1);

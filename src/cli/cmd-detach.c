@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay detach`: asks the recorder of a process to leave it, and waits until it is left. */
+/* `patchbay detach`: asks the recorder of a process to detach from it, and waits until the
+ * recording has ended. */
 #include <stdio.h>
 
 #include "base/clean_text.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay live` and `patchbay top`: record into a temporary directory, and show the calls, or
- * sums of them, while they happen. The recorder copies what the threads have recorded to the
- * directory ten times in a second, and after each copy calls follow_round(), which prints what is
- * new.
+ * `patchbay live` and `patchbay top`: record into a temporary directory, and show calls (`live`) or
+ * sums of calls (`top`) while the program runs. Ten times in a second, the recorder copies new
+ * records to the directory, and then calls follow_round(), which prints the new events.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +26,8 @@
 #include "view/screen.h"
 #include "view/top.h"
 
-#define DELAY_NS	500000000	/* how long the output waits for a thread */
-#define LINES		1000		/* a terminal shows so many lines in a second */
+#define DELAY_NS	500000000	/* limit of a thread's delay (reader/follow.h) */
+#define LINES		1000		/* default limit of the lines in a second on a terminal */
 #define GIVE_BACK	(1u << 20)	/* shown data is given back to the file system in
 					 * pieces of at least this size */
 
@@ -173,8 +172,8 @@ static const struct argp argp = {
 	.children = children,
 };
 
-/* Gives the memory of shown data back to the file system. Without this, the data of a long session
- * would fill it. */
+/* Gives the space of shown data back to the file system, so that a long session doesn't fill the
+ * file system. */
 static void give_back(struct live *l, struct pb_drain *d)
 {
 	uint64_t done = pb_follow_done(l->follow) & ~(uint64_t)(GIVE_BACK - 1);
@@ -266,7 +265,7 @@ static void follow_round(void *arg, const struct pb_open_chunks *o)
 	show_new(l, l->record.dir, o);
 	if (l->follow)
 		give_back(l, o->drain);
-	/* nobody reads the output any more */
+	/* the output can't be written any more, for example because the pipe was closed */
 	if (l->out.error && l->record.pid)
 		l->record.leave = true;
 }
@@ -309,7 +308,8 @@ static int open_output(struct live *l)
 	return 0;
 }
 
-/* For --top, how the table is called, and an agent that can be asked to leave. */
+/* Prepares --top: sets the table's name, and makes the agent stay connected, so that it can be
+ * asked to detach. */
 static void prepare_top(struct live *l)
 {
 	static char name[64];

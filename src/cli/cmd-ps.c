@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay ps`: lists the processes that have control files, in a line of 80 columns each. The
+/* `patchbay ps`: prints a line of at most 80 columns for each process that has control files. The
  * tracer and the number of patched functions come from the process's own control files; the rest
- * comes from its recorder. A process that doesn't answer has a question mark. */
+ * comes from its recorder. If a process doesn't answer, these two columns have a question mark. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

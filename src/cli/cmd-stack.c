@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay stack`: the open calls of each thread of a process, from the memory that it shares with
- * its recorder. Nothing is stopped, and nothing is asked of the process. */
+/* `patchbay stack`: prints the open calls of each thread of a process. Reads them from the ring,
+ * the memory that the process shares with its recorder. The process isn't stopped and does nothing
+ * for this. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -64,7 +65,7 @@ static int take(void *input)
 	ret = cli_temporary_make("stack", s->dir);
 	if (!ret)
 		ret = cli_session_snapshot("stack", c, CLI_SNAPSHOT_OPEN, s->dir, &snapshot);
-	/* a session may have several processes */
+	/* a session may have several processes, so show only the process that the user means */
 	if (!s->common.nr_tids)
 		s->common.tids[s->common.nr_tids++] = pb_control_pid(c);
 	pb_control_close(c);

@@ -279,8 +279,8 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
-/* There must be a program, or a process that runs already. Its children aren't traced unless the
- * user wishes it, because a child that was forked can't be detached. */
+/* Checks that the user has named either a program or a running process (-p). With -p, children
+ * aren't traced unless the user asks for it, because a child that was forked can't be detached. */
 static void check_program(struct record_options *o, struct argp_state *state)
 {
 	if (o->usage_error)
@@ -317,8 +317,8 @@ static void parse_pid(struct record_options *o, const char *arg, struct argp_sta
 		o->pid = (pid_t)n;
 }
 
-/* A time of minutes or hours is long for the other durations, but not for a recording. A number
- * must have a unit. */
+/* Reads the time of --for. A recording may last minutes or hours, so these units are allowed here.
+ * The number must have a unit. */
 static void parse_for(struct record_options *o, const char *arg, struct argp_state *state)
 {
 	size_t len = strlen(arg);

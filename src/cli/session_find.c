@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tries the socket of each session of this user. */
+/* Finds a session: tries the socket of each session of this user. */
 #include <errno.h>
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Gets the ring and the data directory of a session from its recorder, and copies what is in them.
- * The process and its recorder don't take part in this. */
+/* Gets descriptors of a session's ring and data directory from its recorder, and makes a snapshot
+ * of them. The recorder only sends the descriptors; the traced process does nothing. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "reader/snapshot.h"
 #include "recorder/proc.h"
 
-/* The numbers in the ring's table are those of the process's own pid namespace. */
+/* The pid and tid in the ring's table are numbers of the traced process's own pid namespace. */
 static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
 			char comm[PB_SNAPSHOT_COMM])
 {
@@ -40,7 +40,8 @@ static bool geometry_ok(const struct pb_msg_ring *r, int fd)
 	       r->nr_chunks <= (r->ring_size - r->chunks_offset) / PB_CHUNK_SIZE;
 }
 
-/* Why the records aren't in the ring, but in a file. */
+/* Reports that a snapshot is impossible, because the records are written to a file and don't stay
+ * in the ring. */
 static int has_file(const char *command, int data_fd)
 {
 	char link[40], dir[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Looks at the records of a session while they are made. Context: the main thread. */
+/* Takes a snapshot of a session's records while the program runs. Context: the main thread. */
 #ifndef PB_CLI_SESSION_MEMORY_H
 #define PB_CLI_SESSION_MEMORY_H
 #include <stdbool.h>
@@ -11,7 +11,7 @@ struct pb_snapshot;
 /* Which records a snapshot has. */
 enum cli_snapshot {
 	CLI_SNAPSHOT_ALL,	/* all records in the ring; the session must be in overwrite mode */
-	CLI_SNAPSHOT_OPEN,	/* only what shows the open calls of each thread */
+	CLI_SNAPSHOT_OPEN,	/* only the newest chunk of each thread, which has its open calls */
 };
 /* Copies the ring of a session into the new data directory `dir`. The results are in `s`, which
  * needs no initial values. Returns 0, or 1 after an error line of the command. */

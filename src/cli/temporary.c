@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes and removes directories for data that nobody keeps. */
+/* Makes and removes directories for temporary data. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
 	    PATH_MAX || !mkdtemp(dir)) {
 		pb_error(command, "%s: %s; set TMPDIR to a directory that can be written", dir,
 			 strerror(errno));
-		*dir = 0;	/* so that nobody removes a directory that wasn't made here */
+		*dir = 0;	/* the caller has nothing to remove */
 		return 1;
 	}
 	strcat(dir, "/data");

@@ -4,8 +4,8 @@
 #define PB_CLI_TEMPORARY_H
 #include <limits.h>
 
-/* A new directory for data that is soon removed: dir gets the path of a data directory in it, which
- * doesn't exist yet. Returns 0, or 1 after an error line of the command. */
+/* Makes a new temporary directory. Sets `dir` to the path of a data directory inside it; this data
+ * directory doesn't exist yet. Returns 0, or 1 after an error line of the command. */
 #define CLI_TEMPORARY (PATH_MAX + 8)
 int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY]);
 void cli_temporary_remove(char dir[CLI_TEMPORARY]);

@@ -13,7 +13,7 @@
 #include "control/control.h"
 
 #define TIMEOUT_S	10
-#define DETACH_TRIES	12	/* a detach is waited for so many times TIMEOUT_S */
+#define DETACH_TRIES	12	/* pb_control_detach() waits at most this many times TIMEOUT_S */
 #define FILE_MAX	(256u << 20)
 
 struct pb_control {
@@ -179,7 +179,7 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 	}
 	memcpy(f, m + 1, sizeof(*f));
 	if (f->result < 0) {
-		/* with an error, the agent may have sent a text */
+		/* if the agent reports an error, the REPLY may also have a text */
 		const char *text = (const char *)(m + 1) + sizeof(*f);
 		int len = (int)strnlen(text, m->len - sizeof(*f));
 
@@ -278,7 +278,8 @@ int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err
 	return 0;
 }
 
-/* Asks for a descriptor. Returns 0, with the answer in c->buf, or -errno. */
+/* Sends a request whose answer has a descriptor. Returns 0 or -errno. On success, the answer is in
+ * c->buf and the descriptor in *fd. */
 static int ask_file(struct pb_control *c, uint32_t type, size_t size, int *fd, char *err,
 		    size_t errlen)
 {

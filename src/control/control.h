@@ -113,9 +113,9 @@ int pb_control_write(struct pb_control *c, const char *path, const char *value, 
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
 		    char *err, size_t errlen);
 /* Asks the recorder to detach all processes of the session, and waits until it has ended the
- * recording. `text` then has a line that says what became of the process. */
+ * recording. After that, `text` has a line that says what became of the process. */
 int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, size_t errlen);
-/* What the recorder knows of the recording (abi/messages.h). */
+/* The recorder's description of the recording (abi/messages.h). */
 struct pb_msg_status;
 int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err, size_t errlen);
 /* Gets read-only descriptors of the session's ring and of its data directory, which the caller
