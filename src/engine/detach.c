@@ -12,7 +12,8 @@
  *   5  stop the threads again, until none is in a replacement; the ring can be unmapped
  *
  * A forked child that isn't traced detaches by itself, too. It has one thread, which runs the
- * replacement of fork. So steps 1, 3 and 4 are enough, and no thread is stopped.
+ * replacement of fork. So no thread is stopped: the child restores its text (steps 1, 3 and 4),
+ * gives the handlers back, and unmaps the ring.
  */
 #include "engine/detach.h"
 #include "arch/arch.h"

@@ -220,6 +220,12 @@ static void add_call(struct pb_top_group *g, uint32_t number, uint32_t stack, ui
 	st->stack = stack;
 }
 
+/* How long a call that began at `start` has run. start 0: unknown. */
+static uint64_t run_time(uint64_t start, uint64_t now)
+{
+	return start ? since(start, now) : 0;
+}
+
 static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack *s, uint32_t nth,
 		     uint64_t now)
 {
@@ -237,11 +243,11 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 	/* the calls of a thread that has ended don't run any more */
 	if (pb_follow_is_dead(f, (size_t)n))
 		now = c->latest;
-	inner = leaf ? since(start, now) : 0;
+	inner = leaf ? run_time(start, now) : 0;
 	for (uint32_t i = 0; i < s->depth; i++) {
 		const struct pb_open_call *call = &s->calls[i];
-		uint64_t ticks = since(call->aux > 1 ? call->aux : call->start, now);
-		uint64_t callee = i + 1 < s->depth ? since(call[1].start, now) : inner;
+		uint64_t ticks = run_time(call->aux > 1 ? call->aux : call->start, now);
+		uint64_t callee = i + 1 < s->depth ? run_time(call[1].start, now) : inner;
 
 		add_call(g, call->view, nth + 1, ticks, callee + call->child,
 			 pb_open_call_counts(call));
