@@ -60,7 +60,7 @@ static error_t flight_parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &record_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &record_own_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.options = options,
 	.parser = flight_parse,

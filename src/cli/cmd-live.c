@@ -22,6 +22,7 @@
 #include "reader/follow.h"
 #include "reader/open_chunks.h"
 #include "recorder/settings.h"
+#include "recorder/texts.h"
 #include "view/live_text.h"
 #include "view/screen.h"
 #include "view/top.h"
@@ -334,6 +335,7 @@ static int run(int argc, char **argv, bool top)
 
 	l.top = top;
 	l.command = top ? "top" : "live";
+	record_say_as(l.command);
 	record_options_init(&l.record);
 	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) ||
 	      l.record.usage_error ? 2 : 0;

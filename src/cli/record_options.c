@@ -433,12 +433,26 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+/* argp appends the texts of a child to those of its parent. So the options that `flight` has, too,
+ * have no texts. */
+static error_t pass_input(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[0] = state->input;
+	return 0;
+}
+
 const struct argp record_common_argp = { .options = common, .parser = parse_common };
 
-static const struct argp_child children[] = { { &record_common_argp }, { 0 } };
+static const struct argp_child common_child[] = { { &record_common_argp }, { 0 } };
+const struct argp record_own_argp = {
+	.options = own, .parser = parse_own, .children = common_child,
+};
+
+static const struct argp_child children[] = { { &record_own_argp, 0, NULL, 0 }, { 0 } };
 const struct argp record_argp = {
-	.options = own,
-	.parser = parse_own,
+	.parser = pass_input,
 	.args_doc = "[--] PROG [ARGS]\n-p PID",
 	.doc = "Run PROG and record its calls into " PB_DEFAULT_DIR ", or record the process PID."
 	       "\v" RECORD_HELP_END,

@@ -7,7 +7,9 @@
 #include "recorder/settings.h"
 
 extern const struct argp record_argp;
-/* The options that `record` has in common with `live` and `bpf trace`. Only record_argp has
+/* The options of `record` and `flight`, without a text about the command. */
+extern const struct argp record_own_argp;
+/* The options that `record` has in common with `live` and `bpf trace`. Only record_own_argp has
  * --directory, --quiet, --bpf and the options that need --bpf. The input is a struct
  * record_options. */
 extern const struct argp record_common_argp;
