@@ -26,6 +26,7 @@
 #define FUTEX_NS	(10 * ATTACH_MS)	/* a futex wait must last this long */
 #define PAUSE_NS	(3 * ATTACH_MS)
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
+#define MOV_EAX		0xb8			/* mov $NUMBER, %eax */
 
 /* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for events
  * or for time. WAITS: it waits for a futex. MAIN: it is the main thread. COMPUTES: it is in no
@@ -77,10 +78,38 @@ static bool is_idle_call(long number, const uint64_t args[6])
 	}
 }
 
+/* Returns the number of the call that the kernel goes on with in restart_syscall(). After any stop
+ * of a thread that sleeps, polls, or waits for a futex with a time-out, the kernel shows this call
+ * instead of the original one, until the wait is over. The arguments are still the original ones.
+ * The number usually precedes the system call in the code: mov $NUMBER, %eax; syscall. If it
+ * doesn't, the number remains SYS_restart_syscall. */
+static long restarted_number(const struct borrow *b, long number, uint64_t pc)
+{
+	uint8_t code[5 + ATTACH_SYSCALL_SIZE];
+	int32_t real;
+
+	if (number != SYS_restart_syscall ||
+	    attach_mem_read(b->s, pc - sizeof(code), code, sizeof(code)) || code[0] != MOV_EAX)
+		return number;
+	memcpy(&real, code + 1, sizeof(real));
+	switch (real) {
+	case SYS_poll:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_futex:
+		return real;
+	default:
+		return number;
+	}
+}
+
+/* A restarted wait of an unknown kind may be a futex wait. */
 static bool is_futex_wait(long number, const uint64_t args[6])
 {
 	int op = (int)args[1] & FUTEX_CMD_MASK;
 
+	if (number == SYS_restart_syscall)
+		return true;
 	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
 }
 
@@ -120,8 +149,10 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 		p->rank = COMPUTES;
 	else if (sscanf(text, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &p->number, &p->args[0],
 			&p->args[1], &p->args[2], &p->args[3], &p->args[4], &p->args[5], &p->sp,
-			&p->pc) == 9)
+			&p->pc) == 9) {
+		p->number = restarted_number(b, p->number, p->pc);
 		p->rank = rank_of(b, p);
+	}
 }
 
 /* --- choice --------------------------------------------------------------- */
@@ -217,6 +248,7 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 
 	if (r->cs != USER_CODE || (p.number >= 0 && !at_syscall(b, r->rip)))
 		return false;
+	p.number = restarted_number(b, p.number, p.pc);
 	p.rank = rank_of(b, &p);
 	if (p.rank == COMPUTES && in_sequence(b, t))
 		return false;
@@ -250,8 +282,12 @@ static int try_thread(const struct borrow *b, const struct place *p, struct atta
 	}
 	if (err)
 		return err;
-	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs))
+	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs)) {
+		/* the call that the thread makes again if the injector is killed (way_back.c) */
+		state->regs.orig_rax = (uint64_t)restarted_number(b, (long)state->regs.orig_rax,
+								  state->regs.rip);
 		return 0;
+	}
 	attach_borrow_undo(t);
 	return -EAGAIN;
 }
