@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include "attach/fit.h"
 #include "attach/stack_scan.h"
 #include "attach/way_back.h"
@@ -28,9 +29,9 @@
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
 #define MOV_EAX		0xb8			/* mov $NUMBER, %eax */
 
-/* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for events
- * or for time. WAITS: it waits for a futex. MAIN: it is the main thread. COMPUTES: it is in no
- * system call. UNFIT: it must not be borrowed. */
+/* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for
+ * events, time, or another thread's end. WAITS: it waits for a futex. MAIN: it is the main thread.
+ * COMPUTES: it is in no system call. UNFIT: it must not be borrowed. */
 enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
 
 struct place {
@@ -113,6 +114,19 @@ static bool is_futex_wait(long number, const uint64_t args[6])
 	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
 }
 
+/* Whether the thread waits in pthread_join() for another thread's end: for the moment when the
+ * kernel clears the word that has the other thread's TID. libc's locks are waited for by
+ * FUTEX_WAIT, never so. */
+static bool is_join(const struct borrow *b, long number, const uint64_t args[6])
+{
+	char name[64];
+
+	if (number != SYS_futex || ((int)args[1] & ~FUTEX_CLOCK_REALTIME) != FUTEX_WAIT_BITSET)
+		return false;
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", (int)b->s->pid, (int)args[2]);
+	return (int)args[2] > 0 && !access(name, F_OK);
+}
+
 static enum rank rank_of(const struct borrow *b, const struct place *p)
 {
 	bool main_thread = p->tid == b->s->pid;
@@ -127,6 +141,8 @@ static enum rank rank_of(const struct borrow *b, const struct place *p)
 		return in & ATTACH_IN_LOADER ? IDLE_IN_LOADER : main_thread ? IDLE_MAIN : IDLE;
 	if (in & (ATTACH_IN_LOADER | ATTACH_IN_LOCKING))
 		return UNFIT;
+	if (is_join(b, p->number, p->args))
+		return main_thread ? IDLE_MAIN : IDLE;
 	if (is_futex_wait(p->number, p->args))
 		return main_thread ? WAITS_MAIN : WAITS;
 	if (p->number >= 0 || in & ATTACH_IN_LIBC || attach_in(&b->l->text, p->pc) ||
