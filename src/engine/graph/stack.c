@@ -56,11 +56,14 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 }
 
 /* Stores t->top in s, the stack of t, as a hint. After an interruption t->top may still belong to
- * another stack. In this case it isn't stored. */
+ * another stack. In this case it isn't stored. If t is dead and its state was freed, t->top is
+ * NULL. */
 static void keep_top(struct pb_thread *t, struct pb_stack *s)
 {
-	if (pb_open_segment_of(t->top)->stack == s)
-		s->top = t->top;
+	struct pb_open_call *top = __atomic_load_n(&t->top, __ATOMIC_RELAXED);
+
+	if (top && pb_open_segment_of(top)->stack == s)
+		s->top = top;
 }
 
 /* Stores t->top in the stack that t leaves, unless another thread has already taken the stack

@@ -252,11 +252,13 @@ static struct pb_thread *free_state(uint64_t tcb)
 	return NULL;
 }
 
+/* A state that isn't filled yet may still have the TID of a dead thread. */
 static bool is_dead(const struct pb_thread *t)
 {
-	uint32_t tid = t->w.tid;
+	bool filled = __atomic_load_n(&t->top, __ATOMIC_ACQUIRE);
+	uint32_t tid = __atomic_load_n(&t->w.tid, __ATOMIC_RELAXED);
 
-	return tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -ESRCH;
+	return filled && tid && pb_sys(SYS_tgkill, pb_process->pid, tid, 0) == -ESRCH;
 }
 
 /* Frees the states of dead threads if there are many more states than at the last look, or if `now`
@@ -275,8 +277,14 @@ static void free_dead(const struct pb_thread *self, bool now)
 		uint64_t tcb = __atomic_load_n(&tcbs[i], __ATOMIC_ACQUIRE);
 		struct pb_thread *t = &pb_threads[i];
 
-		if (tcb <= BUSY || t == self || !t->top || !is_dead(t) || !change_tcb(i, tcb, BUSY))
+		if (tcb <= BUSY || t == self || !is_dead(t) || !change_tcb(i, tcb, BUSY))
 			continue;
+		/* Since the look at the thread, a new thread with the same TCB may have taken the
+		 * state over. Nobody can do so from now on. */
+		if (!is_dead(t)) {
+			__atomic_store_n(&tcbs[i], tcb, __ATOMIC_RELEASE);
+			continue;
+		}
 		abandon(t);
 		pb_chain_thread_end(t);
 		t->tcb = 0;
