@@ -245,8 +245,8 @@ static void offer_output(char *const *argv, const char *ends, const char *before
 	close(fd[1]);
 	in = fdopen(fd[0], "r");
 	while (pid && in && getline(&text, &size, in) > 0)
-		/* Leave out the heading of csv. Leave out names that are made from addresses,
-		 * unless the user has begun to type such a name. */
+		/* Leave out the first line of CSV, which has the columns' names. Leave out names
+		 * that are made from addresses, unless the user has begun to type such a name. */
 		if (strncmp(text, "function,module,", 16) &&
 		    (strncmp(text, "sub_", 4) || !strncmp(cur, "sub_", 4)))
 			offer(before, text, strcspn(text, ends), cur);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * `patchbay control`: reads and writes control files of a program that runs under `patchbay record
- * --serve`, or that was attached.
+ * `patchbay control`: reads and writes control files of a process that was attached, or that runs
+ * under `patchbay record --serve`.
  */
 #include <errno.h>
 #include <stdio.h>

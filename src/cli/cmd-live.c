@@ -50,12 +50,14 @@ struct live {
 	bool lines_given;
 	bool top;
 	const char *top_option;		/* an option that needs --top, or NULL */
-	uint64_t interval, count;	/* ns; number of tables, 0: no limit */
+	uint64_t interval, count;	/* interval: in ns; count: limit of the number of tables, 0:
+					 * no limit */
 
 	struct pb_out out;
 	struct pb_live_text text;
 	struct pb_top tables;
-	uint64_t next_ns, printed;	/* when the next table is due; number of tables */
+	uint64_t next_ns, printed;	/* next_ns: when the next table is due; printed: number of
+					 * tables so far */
 	struct pb_follow *follow;
 	uint64_t given_back;
 	int error;
@@ -188,7 +190,8 @@ static void give_back(struct live *l, struct pb_drain *d)
 	d->done = done;
 }
 
-/* Handles the keys. Returns true if a new table must be shown. */
+/* Handles all keys that were pressed. Returns true if there were any: then a new table must be
+ * shown. */
 static bool handle_keys(struct live *l)
 {
 	bool changed = false;

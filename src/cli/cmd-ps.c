@@ -31,7 +31,8 @@ static const struct argp ps_argp = {
 	.doc = "List the processes that are attached, or that `patchbay record --serve' records.",
 };
 
-/* Returns the first line of a control file; the caller frees it. NULL: no answer. */
+/* Returns the first line of a control file, which the caller frees. NULL: the process doesn't
+ * answer. */
 static char *read_line(struct pb_control *c, const char *file)
 {
 	char err[600], *text;

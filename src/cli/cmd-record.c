@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay record`: does the steps of a recording in their order. */
+/* `patchbay record`: calls the steps of a recording in their order. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void let_go(pid_t pid, const char *agent, const char *session)
 	char err[700];
 	int ret = pb_inject(&in, &out, err, sizeof(err));
 
-	/* a child that has ended, or runs another program, needs nothing any more */
+	/* no error: the child has ended, or runs another program, so the agent's jumps are gone */
 	if (ret && ret != -ESRCH)
 		record_error("a child keeps the agent's jumps: %s", err);
 }
@@ -76,7 +76,7 @@ static int find_process(struct record_options *o, struct record_target *target)
 	return 0;
 }
 
-/* Finds the program, or the process that runs already. */
+/* Finds the program to start, or the running process to attach to. */
 static int find_target(struct record_options *o, struct record_target *target)
 {
 	return o->pid ? find_process(o, target) : record_target_resolve(target, o->argv[0]);

@@ -15,7 +15,8 @@
 struct stack {
 	struct pb_view_options common;
 	uint32_t pid;
-	char dir[CLI_TEMPORARY];	/* the copy; "": none */
+	char dir[CLI_TEMPORARY];	/* directory with the copy of the open calls; "": not made
+					 * yet */
 };
 
 static const struct argp_option options[] = {

@@ -236,7 +236,7 @@ int record_options_snapshot_on(struct record_options *o, char *arg)
 	char *time = NULL;
 	uint64_t ns = 0;
 
-	/* a name may have the character, too, but no digit follows it there */
+	/* a function's name may contain a '>', too, but no digit follows that '>' */
 	for (char *p = arg; *p; p++)
 		if (*p == '>' && p[1] >= '0' && p[1] <= '9')
 			time = p;

@@ -25,7 +25,7 @@ static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *
 	record_read_comm((pid_t)t->pid, (pid_t)t->tid, comm);
 }
 
-/* Checks the sizes against each other and against the file. */
+/* Checks that the ring's sizes agree with each other and with the size of the file. */
 static bool geometry_ok(const struct pb_msg_ring *r, int fd)
 {
 	struct stat st;

@@ -13,8 +13,8 @@ enum cli_snapshot {
 	CLI_SNAPSHOT_ALL,	/* all records in the ring; the session must be in overwrite mode */
 	CLI_SNAPSHOT_OPEN,	/* only the newest chunk of each thread, which has its open calls */
 };
-/* Copies the ring of a session into the new data directory `dir`. The results are in `s`, which
- * needs no initial values. Returns 0, or 1 after an error line of the command. */
+/* Copies the ring of a session into the new data directory `dir`. Sets all of *s, including the
+ * results. Returns 0. On failure, prints an error for `command` and returns 1. */
 int cli_session_snapshot(const char *command, struct pb_control *c, enum cli_snapshot which,
 			 const char *dir, struct pb_snapshot *s);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Data that is removed when the command ends. Context: the main thread. */
+/* Directories for data that is removed when the command ends. Context: the main thread. */
 #ifndef PB_CLI_TEMPORARY_H
 #define PB_CLI_TEMPORARY_H
 #include <limits.h>

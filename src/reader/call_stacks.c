@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps stacks in a hash table. The key is the thread or the process, and the stack's id. */
+/* Keeps stacks in a hash table. The key of a thread's own stack is the thread's serial. The key of
+ * any other stack is the process and the stack's id. */
 #include "reader/call_stacks.h"
 
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 #define BUDGET		(1u << 22)	/* limit of the steps of all failed searches of one stack */
 #define BUDGET_SHORT	64		/* limit of the steps of one search after BUDGET is used
 					 * up */
-#define MAX_NESTED	64		/* at most this many stacks in a chain of `from` are looked
-					 * at */
+#define MAX_NESTED	64		/* pb_stack_switch() follows at most this many links
+					 * `from` */
 #define OWN_STACK	(1ull << 63)	/* the bit of an id that marks a thread's own stack
 					 * (doc/design/record-format.md) */
 

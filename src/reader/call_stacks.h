@@ -32,8 +32,8 @@ static inline bool pb_open_call_counts(const struct pb_open_call *call)
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
-	uint32_t base;		/* number of open calls that are not in `calls`. They are outer
-				 * calls of calls[0]; nothing else is known of them */
+	uint32_t base;		/* number of outer calls of calls[0] that are not in `calls`. Only
+				 * their number is known */
 	bool base_inherited;	/* the calls in `base` began in the process that forked this one */
 	uint32_t user;		/* for the view (graph_text.c: the index of the first call whose
 				 * entry is not shown yet) */
@@ -44,14 +44,14 @@ struct pb_call_stack {
 	uint32_t pid, serial;	/* serial: serial of the last thread that used the stack */
 	uint64_t id;
 	/* The stack that the thread left to enter this stack. The innermost call of `from` waits
-	 * for the code on this stack. NULL for a thread's own stack. If the thread comes back to
-	 * this stack from an inner stack, `from` stays. */
+	 * until the code on this stack ends. NULL for a thread's own stack. `from` doesn't change
+	 * when the thread comes back to this stack from an inner stack. */
 	struct pb_call_stack *from;
 	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that pb_stack_find() may still spend on failed searches */
 	size_t image;		/* index in data->images */
-	/* When the data ends, a call without traced callees may still run on this stack: the
-	 * leaf. */
+	/* The leaf: a call without traced callees that still runs on this stack when the data
+	 * ends. */
 	uint64_t leaf_start;
 	uint32_t leaf_site;	/* 0: none */
 	uint32_t leaf_select;	/* for the view */
@@ -63,8 +63,8 @@ struct pb_stacks;
 
 struct pb_stacks *pb_stacks_new(void);
 void pb_stacks_free(struct pb_stacks *s);
-/* Finds or makes a stack: by serial if id is 0, otherwise by pid and id. NULL: no memory. If there
- * are a million stacks, no more are made: the first stack is returned instead. */
+/* Finds or makes a stack: by serial if id is 0, otherwise by pid and id. Returns NULL if there is
+ * no memory. After a million stacks, no more are made, and the first stack is returned instead. */
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
 				    uint64_t id);
 /* Returns the n-th stack in the order in which the stacks first appeared. Returns NULL after the

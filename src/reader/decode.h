@@ -64,8 +64,8 @@ enum pb_event_kind {
 #define PB_EV_ELSEWHERE	8
 #define PB_EV_TAIL	16	/* EXIT, LEAF: the call ended by a jump to another function, at
 				 * `time` */
-#define PB_EV_LATE	32	/* only while a recording is followed: later events were returned
-				 * before this one */
+#define PB_EV_LATE	32	/* set only while a recording is followed: events with a later time
+				 * were returned before this event */
 #define PB_EV_COUNTED	(PB_EV_INHERITED | PB_EV_ELSEWHERE)
 
 struct pb_event {

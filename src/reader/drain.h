@@ -3,9 +3,10 @@
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
  * There are three threads. The drain thread moves chunks. The heartbeat thread only shows that the
- * recorder lives, so that waiting engines don't mistake a slow disk for a dead recorder. The reaper
- * looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted. Headers are
- * copied, and then the copies are checked. The ring's geometry comes from the recorder's own copy.
+ * recorder lives. Without it, a waiting engine would take a recorder with a slow disk for dead. The
+ * reaper looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted.
+ * Headers are copied, and then the copies are checked. The ring's geometry comes from the
+ * recorder's own copy.
  *
  *   state           what the drain thread does       when
  *   FULL            -> READING, write, -> FREE       always, except in overwrite mode
@@ -72,8 +73,9 @@ struct pb_drain {
 	uint32_t *discarded;		/* number of discarded calls of each thread; the index is
 					 * the serial minus 1 */
 
-	_Atomic uint64_t done;		/* bytes of the chunks file that a reader has given back:
-					 * they don't count for max_size */
+	_Atomic uint64_t done;		/* number of bytes of the chunks file whose memory the
+					 * reader (`patchbay live`) has given back. They don't count
+					 * for max_size */
 
 	/* private */
 	pthread_t thread, heart;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives engines what they need in addition to free chunks: the number of chunks that they may use,
- * memory for the chunks that they will use next, and a notice if the recorder dies.
+ * Gives engines three things that they need besides free chunks: the number of chunks that they may
+ * use, memory for the chunks that they will use next, and a notice if the recorder dies.
  */
 #include <errno.h>
 #include <fcntl.h>

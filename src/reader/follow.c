@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Follows a recording (follow.h): finds the new chunks of each thread, and decides up to which time
- * all threads are known. */
+/* Follows a recording (follow.h): finds the new chunks of each thread, and computes the horizon,
+ * the time up to which the events of all threads are known. */
 #include "reader/follow.h"
 
 #include <errno.h>
@@ -16,19 +16,23 @@
 #include "reader/open_chunks.h"
 #include "reader/site_names.h"
 
-#define WAIT_ROUNDS	10	/* if a chunk doesn't appear for so many rounds, it is missing */
+#define WAIT_ROUNDS	10	/* a chunk that hasn't appeared after this many rounds counts as
+				 * missing */
 #define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate, and short
 					 * enough to be multiplied by ten seconds */
-#define KEEP_REFS	1024	/* used references are dropped if there are more of them */
+#define KEEP_REFS	1024	/* if a thread has at least this many references to chunks that were
+				 * read, they are dropped */
 
 struct follower {
 	struct pb_thread *thread;
 	struct pb_chunk_ref *refs;	/* chunks in the order of `seq`. The cursor may read the
 					 * first nr_refs of them */
 	size_t nr, room;
-	bool dead;			/* the drain took the thread's chunk because it is dead */
-	unsigned waited;		/* rounds in which the next chunk was missing */
-	uint64_t round;			/* the last round that found an open chunk */
+	bool dead;			/* the drain took the thread's chunk because the thread is
+					 * dead */
+	unsigned waited;		/* number of rounds that have waited for the thread's next
+					 * chunk */
+	uint64_t round;			/* the last round that found an open chunk of the thread */
 	struct pb_open_chunk open;	/* the newest open chunk in that round */
 };
 
@@ -39,12 +43,13 @@ struct pb_follow {
 	size_t room;
 	struct { uint32_t serial; size_t index; } *by_serial;
 	uint64_t delay_ticks, delay_ns;
-	uint64_t scanned;		/* bytes of `chunks` whose headers were read */
+	uint64_t scanned;		/* the headers in the first `scanned` bytes of the file
+					 * `chunks` were read */
 	off_t meta_size;
 	uint64_t round;
 	bool ended;			/* the recording has ended */
-	uint64_t latest, before;	/* the latest time of an event, now and at the round's
-					 * beginning */
+	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
+					 * value of `latest` when the round began */
 	bool modules;
 };
 
@@ -200,7 +205,7 @@ static ssize_t find_thread(struct pb_follow *f, const struct pb_chunk *h)
 	return new_thread(f, h, place_of(f, h->serial)) ? -ENOMEM : (ssize_t)f->stream.nr - 1;
 }
 
-/* Forgets chunks that the cursor has read. */
+/* Drops the references to chunks that the cursor has read. */
 static void drop_refs(struct follower *w, struct pb_cursor *c)
 {
 	size_t used = c->next_chunk ? c->next_chunk - 1 : 0;
@@ -213,7 +218,8 @@ static void drop_refs(struct follower *w, struct pb_cursor *c)
 	c->next_chunk -= used;
 }
 
-/* Adds a chunk, or replaces an older copy of it. */
+/* Adds a chunk. If there is a reference to an older copy of the chunk, the new reference replaces
+ * it. */
 static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chunk_ref ref)
 {
 	ssize_t index = find_thread(f, h);
@@ -340,7 +346,7 @@ bool pb_follow_leaf(const struct pb_follow *f, size_t n, uint32_t *site, uint64_
 	return true;
 }
 
-/* Returns the time up to which the thread's events are known. */
+/* Returns the time up to which the n-th thread's events are known. */
 static uint64_t known_until(const struct pb_follow *f, size_t n, uint64_t now)
 {
 	const struct follower *w = &f->followers[n];

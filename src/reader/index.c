@@ -80,8 +80,8 @@ static int add_ref(struct scan *s, const struct pb_chunk *c, uint64_t offset, ui
 	return 0;
 }
 
-/* If the recorder was killed, no names of threads were written. The thread then gets the program's
- * name. */
+/* Names a thread after its program. If the recorder was killed, the data has no names of
+ * threads. */
 void pb_thread_name_after(struct pb_thread *t, const struct pb_image *image)
 {
 	const char *slash = image->path ? strrchr(image->path, '/') : NULL;

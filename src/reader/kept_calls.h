@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Counts the calls of a data directory as the views do: by reading it. If chunks were overwritten,
- * the drain thread's counts (counts.h) may be too low. When a thread's oldest chunk begins, calls
- * may be open on several stacks, but the chunk lists the calls of only one stack.
+ * Counts the calls of a data directory by reading its records, as the views do. If chunks were
+ * overwritten, the drain thread's counts (counts.h) may be too low. When a thread's oldest chunk
+ * begins, calls may be open on several stacks, but the chunk lists the calls of only one stack.
  *
  * Context: the observer. Takes about 20 ns per record.
  */

@@ -18,9 +18,9 @@
  * reader: if two chunks have the same serial and seq, the reader uses the larger chunk. At the end
  * of a recording, the file is removed.
  *
- * Nothing is copied in overwrite mode, in which full chunks stay in the ring until the end.
+ * In overwrite mode nothing is copied, because even full chunks stay in the ring until the end.
  *
- * Context: the observer; a thread of its own.
+ * Context: the observer. The copies are made by a separate thread.
  */
 #ifndef PB_READER_OPEN_CHUNKS_H
 #define PB_READER_OPEN_CHUNKS_H
@@ -36,11 +36,11 @@ struct pb_drain;
 /* The copy of an open chunk. */
 struct pb_open_chunk {
 	struct pb_chunk head;	/* as in the file; serial 0: the slot is free */
-	uint32_t listed;	/* bytes of the list at the chunk's start */
-	uint32_t chunk;		/* index in the ring */
-	uint64_t last, latest;	/* the times of the last record that was copied, and of the
-				 * latest */
-	bool incomplete;	/* a record after the copied words wasn't complete */
+	uint32_t listed;	/* bytes of the list of open calls at the chunk's start */
+	uint32_t chunk;		/* the chunk's index in the ring */
+	uint64_t last, latest;	/* last: the time of the last record that was copied; latest: the
+				 * latest time of a record that was copied */
+	bool incomplete;	/* after the copied words comes a record that wasn't complete */
 };
 
 struct pb_open_chunks {
@@ -51,9 +51,9 @@ struct pb_open_chunks {
 	void (*round)(void *arg, const struct pb_open_chunks *o);
 	void *arg;
 
-	uint64_t clock;			/* TSC before the last round: records that were written
-					 * before it are in `open` or in `chunks`, except those
-					 * after an incomplete record */
+	uint64_t clock;			/* TSC at the start of the last round. All records that were
+					 * written before this time are in `open` or in `chunks`,
+					 * except those after an incomplete record */
 	struct pb_open_chunk *slots;
 	uint32_t nr_slots;
 	uint64_t rounds;
@@ -67,7 +67,7 @@ struct pb_open_chunks {
 	bool running, stop;
 };
 
-/* Returns where the file has the slot. */
+/* Returns the place of the slot in the file. */
 static inline struct pb_chunk_ref pb_open_chunk_ref(const struct pb_chunk *head, uint32_t slot)
 {
 	return (struct pb_chunk_ref){
@@ -76,7 +76,7 @@ static inline struct pb_chunk_ref pb_open_chunk_ref(const struct pb_chunk *head,
 	};
 }
 
-/* True if the header's open leaf still runs. */
+/* True if the header's leaf still runs: no record has a later time. */
 static inline bool pb_open_chunk_leaf(const struct pb_open_chunk *s)
 {
 	return s->head.leaf_start > s->latest && s->head.leaf_site &&

@@ -6,9 +6,9 @@
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. All records
- * that were complete at the time of the search are in the copy. A later record isn't in the copy,
- * even in parts. The header's open leaf is older than the copy's last record. So if the leaf has
- * ended, or has called something, the copy has a record that says so (abi/ring.h).
+ * that were complete at the time of the search are in the copy. No part of a later record is. The
+ * header is copied before the records. So if the header's open leaf had ended, or had made a traced
+ * call, before the search, the copy has a record that shows it (abi/ring.h).
  */
 #include "reader/snapshot.h"
 
@@ -242,7 +242,8 @@ static int take_session(struct writer *w, const char *text, size_t len)
 	return pb_datadir_meta(&w->dir, PB_META_SESSION, text, len, why, strlen(why));
 }
 
-/* Copies the whole records of a meta file. Records of the end aren't copied. */
+/* Copies the complete records of a meta file, except those that are written at the end of a
+ * recording (PB_META_THREAD, PB_META_END). */
 static int take_records(struct writer *w, int modules, const char *at, const char *end)
 {
 	int ret = 0;
@@ -268,7 +269,7 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 	return ret;
 }
 
-/* Reads the whole file, which may grow meanwhile. The caller frees *text. */
+/* Reads the whole meta file, even if it grows meanwhile. The caller frees *text. */
 static int read_meta(int from, char **text, size_t *len)
 {
 	struct stat st;

@@ -7,8 +7,8 @@
  * The images and modules that the chunks refer to are copied from the data directory of the
  * session.
  *
- * Context: the recorder, or a client that got the ring from it. Any thread. Nothing in the ring is
- * trusted; the geometry must have been checked.
+ * Context: any thread of the recorder, or of a client that got the ring from the recorder. Nothing
+ * in the ring is trusted. The caller must have checked the geometry.
  */
 #ifndef PB_READER_SNAPSHOT_H
 #define PB_READER_SNAPSHOT_H
@@ -24,7 +24,8 @@ struct pb_snapshot {
 	const struct pb_ring *ring;	/* mapped; may be read-only */
 	struct pb_ring geometry;
 	int from;			/* descriptor of the session's data directory */
-	bool newest;			/* only the newest chunk of each thread: its open calls */
+	bool newest;			/* copy only the newest chunk of each thread, which shows
+					 * the thread's open calls */
 	/* Finds the name of a thread. `index` is its row in the ring's table. If the name isn't
 	 * known, *comm stays "". */
 	void (*thread_name)(void *arg, uint32_t index, const struct pb_ring_thread *t,
@@ -33,9 +34,10 @@ struct pb_snapshot {
 	const char *why;		/* why the snapshot was taken, for `info'; or NULL */
 
 	/* The results. */
-	uint64_t chunks, bytes;		/* of the chunks that were copied */
-	uint64_t missed;		/* chunks that were overwritten while they were copied */
-	uint32_t threads;		/* threads that have ever recorded */
+	uint64_t chunks, bytes;		/* number and size of the chunks that were copied */
+	uint64_t missed;		/* number of chunks that were overwritten while they were
+					 * copied */
+	uint32_t threads;		/* number of threads that have ever recorded */
 };
 
 /* Makes the data directory `dir`. On failure, returns -errno with one line in err, and leaves no

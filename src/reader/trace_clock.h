@@ -2,9 +2,9 @@
 /*
  * Converts the records' clock (TSC) to nanoseconds of the trace clock. The recorder reads all
  * clocks at several instants (PB_META_CLOCK). The conversion follows straight lines between these
- * instants. The first line also holds before the first instant, and the last line also holds after
- * the last instant. Products have 128 bits, so the result is exact to the nanosecond for lines that
- * are shorter than some hours.
+ * instants. Before the first instant, the first line is extended; after the last instant, the last
+ * line is. Products have 128 bits, so the result is exact to the nanosecond for lines that are
+ * shorter than some hours.
  *
  * Context: the observer; after pb_clock_init() has returned, any thread.
  */

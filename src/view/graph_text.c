@@ -466,7 +466,8 @@ const char *pb_fg_name(size_t i)
 	return options[i].name + (options[i].flag & PB_FG_DEFAULT ? 0 : 2);
 }
 
-/* `known`: a number that has as many digits as the threads' numbers may have. */
+/* Returns the width of the column of thread numbers. The column has room for the numbers in the
+ * data and for `known`. */
 static unsigned tid_width(const struct pb_data *d, uint32_t known)
 {
 	uint32_t highest = known;
@@ -496,8 +497,10 @@ struct pb_graph_text *pb_graph_text_new(const struct pb_view *v, unsigned flags)
 {
 	struct pb_graph_text *p = malloc(sizeof(*p));
 
+	/* The data may have no threads yet. This process's PID probably has as many digits as the
+	 * numbers of later threads. */
 	if (p)
-		init(p, v, flags, (uint32_t)getpid());	/* threads aren't known yet */
+		init(p, v, flags, (uint32_t)getpid());
 	return p;
 }
 

@@ -15,13 +15,14 @@ struct pb_live_text {
 	/* set by the caller */
 	struct pb_out *out;
 	unsigned flags;			/* PB_FG_* */
-	uint32_t lines;			/* limit of lines in a second; 0: none */
+	uint32_t lines;			/* limit of lines per second; 0: no limit */
 
 	/* private */
 	struct pb_view view;
 	struct pb_graph_text *graph;
-	uint64_t tokens_ns, clock_ns;	/* time that may still be used for lines, and when it was
-					 * computed */
+	uint64_t tokens_ns, clock_ns;	/* tokens_ns: the lines that may still be printed now, as a
+					 * time: each line costs 1 s / lines. clock_ns: when
+					 * tokens_ns was computed */
 	uint64_t left_out;		/* calls that were left out since the last line */
 	uint64_t all_left_out, all_shown;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A table that is refreshed in place on a terminal, with keys. The table has a screen of its own:
- * the terminal shows its former contents again when the screen is closed. Keys come without an echo
- * and without a newline; ^C remains a signal. The terminal is restored at the latest when the
- * process exits.
+ * A table that is refreshed in place on a terminal, with keys. The table uses the terminal's
+ * alternate screen. When that screen is closed, the terminal shows its former contents again. Keys
+ * are read at once, without echo and without a newline. ^C still sends a signal. The terminal is
+ * restored when the process exits, if not earlier.
  *
  * Context: the observer. There is one screen in a process.
  */

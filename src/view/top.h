@@ -19,19 +19,22 @@ struct pb_top_group;
 struct pb_top {
 	/* set by the caller */
 	struct pb_out *out;
-	bool threads;			/* a table for each thread */
+	bool threads;			/* print a table for each thread */
 	enum pb_report_sort sort;
-	bool screen;			/* refreshed in place (screen.h) */
-	const char *name;		/* what is shown, for the first line */
+	bool screen;			/* the table is refreshed in place (screen.h) */
+	const char *name;		/* the name of the program or process, for the first line */
 
 	/* private */
 	struct pb_view view;
-	struct pb_top_group **groups;	/* the first has the sums of all threads, or with `threads`,
-					 * each has the sums of one thread */
+	struct pb_top_group **groups;	/* if `threads` is set, each group has the sums of one
+					 * thread; otherwise there is one group, with the sums of
+					 * all threads */
 	size_t nr_groups;
-	bool by_time;			/* stacks move between threads */
+	bool by_time;			/* events must be read by time, because stacks move between
+					 * threads */
 	uint64_t lost;
-	uint64_t begun, last;		/* TSC: the first and the last table */
+	uint64_t begun, last;		/* TSC at the start of the first interval, and at the start
+					 * of the current interval */
 };
 
 /* Adds the events of a round. Must be called after each pb_follow_update(). Returns 0 or -errno. */

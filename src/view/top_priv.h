@@ -25,6 +25,7 @@ struct pb_top_group {
 	struct pb_report report;	/* the rows of this table */
 };
 
-/* Computes the rows of each group: the time since the last table, or with `all`, everything. */
+/* Computes the rows of each group: what has happened since the last table or, with `all`, since the
+ * start. */
 int pb_top_compute(struct pb_top *t, struct pb_follow *f, uint64_t now, bool all);
 #endif

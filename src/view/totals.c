@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes texts that several views print: threads' names, times, losses. */
+/* Makes texts that several views print: names of threads, times, losses. */
 #include <stdio.h>
 #include <string.h>
 

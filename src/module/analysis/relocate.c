@@ -6,7 +6,7 @@
  *   disp32(%rip)                  the same, displacement fixed up
  *   jmp rel8/rel32                jmp rel32
  *   jcc rel8/rel32                jcc rel32
- *   loop*, jrcxz, jecxz           the same, to the last jmp; jmp past it; jmp rel32
+ *   loop*, jrcxz, jecxz           the same, to the jmp rel32; jmp past that jmp; jmp rel32
  *   call rel32 (last only)        push $lo; movl $hi,4(%rsp); jmp rel32
  *   call *reg (last only)         push $lo; movl $hi,4(%rsp); jmp *reg
  *   call *m (last only)           push m; pop -16(%rsp);
