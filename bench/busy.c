@@ -4,7 +4,7 @@
  *
  *   busy THREADS SECONDS
  *
- * Prints how many calls all threads made in a second, as JSON.
+ * Prints how many calls per second all threads have made together, as JSON.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static volatile int stop;
 struct worker {
 	pthread_t thread;
 	unsigned long calls;
-	char pad[128];		/* the threads' counts are in different cache lines */
+	char pad[128];		/* so that the threads' counts are in different cache lines */
 };
 
 __attribute__((noinline)) unsigned long work(unsigned long x)

@@ -2,7 +2,7 @@
 /*
  * A program that measures how long it is stopped. Its threads read the clock without a pause. A gap
  * is the time between two reads. For each line of its input, it prints the longest gap since the
- * last line, in nanoseconds. tick() is there to be traced.
+ * last line, in nanoseconds. The function tick() exists only to be traced.
  *
  *	gaps THREADS
  */

@@ -67,7 +67,7 @@ def expect_info(data, options, expect):
 
 
 def pb_attach(data, pid, options, cpus):
-    """Attaches to a process. Returns the recorder once the process is traced."""
+    """Attaches to a process. Waits until the process is traced, and returns the recorder."""
     shutil.rmtree(data, ignore_errors=True)
     recorder = start_group(["taskset", "-c", cpus, *pb("record", "-p", pid, "-d", data, *options)], stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())

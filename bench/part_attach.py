@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Measures how long a process is stopped by an attach and a detach, compared with a plain stop of the
-same process by ptrace, and how long it takes until the first record."""
+"""Measures for how long an attach and a detach stop a process. For comparison, the same process is
+stopped by plain ptrace. Also measures the time from the command to the first record."""
 import contextlib
 import os
 import shutil
@@ -10,13 +10,14 @@ import subprocess
 import time
 from harness import (BENCH, Unavailable, compile_c, end_group, environment, expect_info, pb, run, start_group)
 
-STOPS = 100         # of each kind; with --quick 10
+STOPS = 100         # number of stops of each kind; with --quick 10
 WARM = 3            # rounds that are dropped
 
 
 def attach_once(bench, pid):
-    """Attaches to a process for a moment. Returns the longest stop that the agent made, and the time
-    from the command to the recorder's line, which it prints when all functions are patched."""
+    """Attaches to a process for a moment. Returns two times in ms: the longest stop that the agent
+    made, and the time from the start of the command until the recorder reports that all functions
+    are patched."""
     data = bench.path("data")
     shutil.rmtree(data, ignore_errors=True)
     begin = time.monotonic()
@@ -36,14 +37,14 @@ def plain_stop(bench, tool, pid):
 
 
 def middle_and_worst(bench, subject, kinds):
-    """kinds: name, values, in the order of the rows."""
+    """Adds two rows for each kind: median and maximum. kinds: a list of (name, values in ms)."""
     for name, values in kinds:
         bench.table.add("attach", f"{subject}: {name}, middle", None, [statistics.median(values)], unit="ms")
         bench.table.add("attach", f"{subject}: {name}, worst of {len(values)}", None, [max(values)], unit="ms")
 
 
 class Gaps:
-    """The program that measures its own stops."""
+    """The program gaps.c, which measures its own stops."""
 
     def __init__(self, bench):
         program = compile_c(bench.path("gaps"), [os.path.join(BENCH, "gaps.c")])
@@ -64,7 +65,8 @@ class Gaps:
 
 
 def own_gaps(bench, tool, nr):
-    """The victim's thread has a processor for itself, so its gaps are its stops."""
+    """The thread of gaps.c has a processor for itself, so a gap is a time in which the thread was
+    stopped."""
     gaps = Gaps(bench)
     attaches, plain, none = [], [], []
     try:

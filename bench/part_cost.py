@@ -82,7 +82,8 @@ def disabled(bench, program, write):
 
 
 def attached(bench, program):
-    """Runs a program that is attached to while it waits. After that, it runs its slices."""
+    """Runs a program that waits at its start, and attaches to it while it waits. After that, the
+    program runs its slices."""
     place, data, recorders = Place(bench), bench.path("data"), []
 
     def attach(process):

@@ -4,8 +4,8 @@
  *
  *	inject_one PID AGENT SESSION
  *
- * Prints the borrowed thread and the times in nanoseconds. After a failure, prints the user's line,
- * and exits with status 1.
+ * Prints the borrowed thread and the times in nanoseconds. After a failure, prints the line for the
+ * user, and exits with status 1.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Shared by the tests of the injection (doc/design/attach.md). A test starts a target, brings the
-agent of the tests (test_agent.c) into it by the program inject_one, and checks that the target is
-unharmed: it answers, it has no tracer, and no thread is stopped."""
+"""Shared by the tests of the injection (doc/design/attach.md). A test starts a target program, and
+injects a test agent (test_agent.c) into it with the program inject_one. Then the test checks that
+the target is unharmed: it answers, it has no tracer, and none of its threads is stopped."""
 import argparse
 import os
 import re
@@ -59,7 +59,7 @@ class Place:
 
 
 class Target:
-    """A running program that says `ready`, and answers lines (pulse.c)."""
+    """A running program that has printed `ready`, and answers each line of its input (pulse.c)."""
 
     def __init__(self, *argv, ready=True, **more):
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -127,7 +127,8 @@ def mappings(pid):
 
 
 def inject(p, pid, session, agent=None, **more):
-    """Returns (None, the figures), or (the user's line, None)."""
+    """Injects the agent. Returns (None, the figures). On failure, returns (the line for the user,
+    None)."""
     r = subprocess.run([p.injector, str(pid), agent or p.agent, session], stdin=subprocess.DEVNULL,
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                        timeout=pbtest.patience(120), **more)
@@ -141,7 +142,7 @@ def inject(p, pid, session, agent=None, **more):
 
 
 def read_note(path, lines=1):
-    """Waits until the agent's thread has written its lines."""
+    """Waits until the agent's threads have written so many lines to the note."""
     end = time.monotonic() + pbtest.patience(20)
     while True:
         if os.path.exists(path):
@@ -163,8 +164,8 @@ def unharmed(pid, before=None):
 
 
 def attach(p, target, lines=1, note=None, masks=True, **more):
-    """Injects, and expects success. masks: the threads' masks of signals stay the same. Returns the
-    figures."""
+    """Injects the agent, and expects success. masks: also checks that no thread's signal mask has
+    changed. Returns the figures."""
     note = note or p.note()
     before = states(target.pid)
     error, figures = inject(p, target.pid, note, **more)
@@ -182,7 +183,8 @@ def attach(p, target, lines=1, note=None, masks=True, **more):
 
 
 def refused(p, target, word, session=None, maps=True, **more):
-    """Injects, and expects an error with the word. The target must be as before."""
+    """Injects the agent, and expects an error that contains `word`. The target must be as
+    before."""
     before, maps_before = states(target.pid), mappings(target.pid) if maps else None
     note = session or p.note()
     error, _ = inject(p, target.pid, note, **more)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Shared by the tests of attaching: the program that is attached to (attached/rounds.c), and its
-recorder. The program makes calls only when it is asked to, so each recording of it must have an exact
-number of calls."""
+"""Shared by the tests that attach Patchbay to a program: the program (attached/rounds.c), and its
+recorder. The program makes calls only when the test asks for them. So the test knows exactly how
+many calls each recording must have."""
 import argparse
 import os
 import re
@@ -78,8 +78,8 @@ class Program:
         return n * self.threads
 
     def twin(self, how=0):
-        """Makes the program fork, and returns the child. The child makes rounds when the program is
-        asked to `order` them."""
+        """Makes the program fork, and returns the child. The child makes rounds when the program
+        gets the command `order`."""
         return Twin(self, int(self.ask("twin %d" % how).split()[1]))
 
     def maps(self):
@@ -87,8 +87,8 @@ class Program:
             return f.read().splitlines()
 
     def text_is_whole(self, patient=False):
-        """The program's memory must have the text of its files again. If patient, a detach may
-        still be going on."""
+        """Checks that the program's text in memory is again the text of its files. If `patient` is
+        set, waits for a detach that is still going on."""
         end = time.monotonic() + pbtest.patience(60)
         while True:
             compared, bad = pbtest.text_differences(self.pid)
@@ -110,7 +110,7 @@ class Program:
 
 
 class Twin(Program):
-    """A child of the program."""
+    """The child that the command `twin` has made."""
 
     def __init__(self, parent, pid):
         self.p, self.exe, self.parent, self.pid = parent.p, parent.exe, parent, pid
@@ -172,7 +172,7 @@ class Recorder:
 
 
 def counts(data, rounds, what="calls"):
-    """The recording must have exactly the calls of so many rounds."""
+    """Checks that the recording has exactly the calls of this number of rounds."""
     got = pbtest.calls_by_function(data)
     got = {f: got[f] for f in ("outer", "inner", "leaf")}
     expect(what, got, {"outer": rounds, "inner": rounds, "leaf": 3 * rounds})
@@ -187,7 +187,7 @@ def closes(program, recorder, sig=signal.SIGINT, how="runs on", status=0):
 
 
 def main(doc, tests):
-    """tests: by their names, functions with their arguments after the place."""
+    """Runs the tests. tests: {name: (function, arguments after the Place...)}."""
     ap = argparse.ArgumentParser(description=doc)
     ap.add_argument("--quick", action="store_true")
     ap.add_argument("names", nargs="*")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Hostile programs (hostile/*/*): reads what the comments in a program ask for (hostile.h describes
-this), compiles the program, and runs it bare."""
+"""Compiles hostile programs (hostile/*/*) and runs them bare. Reads the directives in a program's
+comments, which hostile.h describes."""
 import glob
 import os
 import re
@@ -96,7 +96,7 @@ def run_bare(p):
 
 
 def run_until_byte(p):
-    """Runs a program that ends when it gets a byte. Sends the byte after a while."""
+    """Runs a program that ends when it reads a byte. Sends the byte after a while."""
     proc = subprocess.Popen(p.argv(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             cwd=p.dir, env=pbtest.clean_env(), start_new_session=True)
     if not proc.stderr.readline().startswith(b"ready"):
@@ -113,8 +113,8 @@ def run_until_byte(p):
 
 
 def named(names, work, quick):
-    """Returns the programs with these names, or in folders with these names; without names, all
-    programs. Raises LookupError if there is none of a name."""
+    """Returns the programs with these names, and the programs in folders with these names. Without
+    names, returns all programs. Raises LookupError if a name is neither a program nor a folder."""
     files = [f for suffix in ("c", "cc") for f in glob.glob(os.path.join(SOURCES, "*", "*." + suffix))
              if os.path.basename(f) != "plugin.c"]
     programs = [Program(f, work, quick) for f in sorted(files, key=os.path.basename)]

@@ -45,7 +45,7 @@ for _sig in (signal.SIGINT, signal.SIGQUIT):
 
 
 class Failure(Exception):
-    """A test failed. The text says what the test found."""
+    """A test has failed. The text says what the test found."""
 
 
 class Skip(Exception):

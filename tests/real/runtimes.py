@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs of foreign runtimes, for run_real. Each program is run bare, with its executable traced,
-and with everything traced. If the runtime has libraries of its own, there is also a run that traces
-the executable and these libraries. Output, exit status and files must be the same in all runs. Most
-of the entered calls must have a duration. Calls of entry-only functions, calls that a jump ended,
-and lost calls count as entered and have no duration."""
+"""Programs of language runtimes, for run_real. Each program is run bare, with its executable
+traced, and with everything traced. If the runtime has libraries of its own, there is also a run
+that traces the executable and these libraries. Output, exit status and files must be the same in
+all runs. Most of the entered calls must have a duration. Calls of entry-only functions, calls that
+a jump ended, and lost calls count as entered and have no duration."""
 import collections
 import csv
 import hashlib

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program to attach to: a server whose three threads make workers all the time, by fork, by
- * posix_spawn, and by a system call of their own. A worker computes, allocates, catches a signal,
- * forks a worker of its own, and ends with a known status. Some workers live for a while. On
- * SIGTERM the program prints how many workers ended otherwise.
+ * A program to attach to: a server whose three threads make worker processes all the time, by fork,
+ * by posix_spawn, and by a direct system call. A worker computes, allocates, catches a signal,
+ * forks another worker, and ends with a known status. Some workers live for a while. On SIGTERM the
+ * program prints how many workers ended with another status.
  *
  *   attach_forks
  */
@@ -90,7 +90,8 @@ static pid_t make_worker(unsigned kind)
 			pid = -1;
 		return pid;
 	}
-	/* malloc's locks may be held by another thread when the system call is made */
+	/* after the direct system call, malloc's locks may be held by a thread that doesn't exist
+	 * in the child, so the child must not allocate */
 	if (!pid)
 		_exit(kind % 4 == 2 ? fib(15) == 610 ? STATUS : 4 : works(kind % 8 == 1));
 	return pid;

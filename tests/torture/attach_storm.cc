@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program to attach to: sixteen threads that allocate, throw, load and unload a library, start
- * threads, wait in system calls and get signals. It checks everything that it does, and no system
- * call may fail with EINTR but where a handler ran. On SIGTERM it prints what it did.
+ * threads, wait in system calls and get signals. It checks all results. A system call may fail with
+ * EINTR only if a handler has interrupted it. On SIGTERM the program prints what it has done.
  *
  *   attach_storm LIBRARY
  */
@@ -101,7 +101,8 @@ static struct timespec soon()
 	return t;
 }
 
-/* No signal has a handler in these threads, so no call may be interrupted. */
+/* The threads that run this function get no signals that have a handler, so no call may fail with
+ * EINTR. */
 static void waits()
 {
 	int e = epoll_create1(0), p[2], n;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Bombards the sockets of a session with hostile peers, for run_socket: whole messages of all types,
-messages whose length is a lie, random bytes, descriptors that nobody asked for, and connections that
-stall. A seed repeats the sequence. No message asks for anything that the recorder would rightly do,
+messages with a false length, random bytes, unexpected descriptors, and connections that stall. The
+same seed gives the same sequence. No message is a valid request that would change the recording,
 such as a detach."""
 import array
 import os
@@ -56,7 +56,7 @@ class Storm:
         return r.choice([0, 1, 2, self.pid, os.getpid(), 0x7fffffff, 0x80000000, 0xffffffff, r.getrandbits(32)])
 
     def valid(self, client):
-        """A message that is whole, and has the right size."""
+        """Returns a complete message of the right size."""
         r = self.rng
         path = r.choice([b"current_tracer\0", b"available_filter_functions\0", b"nothing\0", b"../../etc/passwd\0",
                          b"buffer_size_kb\0", b"\0", b"x" * 5000 + b"\0"])
@@ -76,8 +76,8 @@ class Storm:
         return r.choice(made)
 
     def mutate(self, data):
-        """Changes bytes of the body, the lengths or the size. The type stays, since a changed type
-        could make a rightful request; so does a path."""
+        """Changes bytes of the body, the lengths or the size. Doesn't change the type or a path,
+        because that could make a valid request."""
         r = self.rng
         kind, length = struct.unpack_from("<II", data)
         body = bytearray(data[8:])
@@ -103,7 +103,7 @@ class Storm:
         how = r.randrange(10)
         if how == 0:
             data = os.urandom(r.choice([0, 1, 7, 8, 9, 100, 5000]))
-            # not by chance a message that asks for a detach
+            # must not be a request for a detach by chance
             return data if data[:4] != struct.pack("<I", DETACH) else b""
         if how == 1:
             return message(r.choice([0, 17, 1000, 0xffffffff]), os.urandom(r.randrange(64)))
@@ -126,8 +126,8 @@ class Storm:
         return True
 
     def peer(self):
-        """One peer: connects, perhaps introduces itself rightly, sends messages, and goes away, or
-        stays."""
+        """One peer. It connects, and may begin with a correct first message. Then it sends
+        messages, and disconnects or stays."""
         r = self.rng
         client = r.randrange(3) > 0
         s = self.connect(self.paths[client])
@@ -138,7 +138,7 @@ class Storm:
         for _ in range(r.choice([0, 1, 3, 30])):
             if not self.send(s, self.one(client)):
                 break
-            if r.randrange(3) == 0:     # some peers never read
+            if r.randrange(3) == 0:     # some answers are never read
                 try:
                     s.recv(MAX)
                 except OSError:

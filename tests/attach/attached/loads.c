@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program to attach to, which loads a library when it is asked to. It reads lines: the path of a
- * library. It calls the library's function added() ten times, and answers with a line.
+ * A program to attach to, which loads libraries on request. It reads the path of a library from
+ * each line of its input. It loads the library, calls its function added() ten times, and answers
+ * with a line.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -10,12 +10,13 @@
  *   run N       each thread makes N rounds
  *   new N       a new thread makes N rounds, and ends
  *   fork N      a new process makes N rounds, and ends
- *   raw N       the same, but the process is made by a system call of the program's own
- *   vfork N     the same by vfork, so that the process has the program's memory
+ *   raw N       like fork, but the process is made by a direct system call, not by libc
+ *   vfork N     like fork, but by vfork, so that the process shares the program's memory
  *   spawn N     posix_spawn of this program, which makes N rounds
  *   forkexec N  fork, and then execution of this program, which makes N rounds
  *   hold N      a new process makes N rounds, and ends when the program closes a pipe
- *   twin HOW    a new process (HOW: 0 by fork, 1 by a system call of its own) waits for orders
+ *   twin HOW    a new process, the twin, waits for orders. HOW: 0: it is made by fork, 1: by a
+ *               direct system call
  *   order N     the twin makes N rounds. 0: it ends
  *   spin        a new thread makes rounds without a pause
  *   turn        waits until that thread has begun a round and ended it
@@ -97,7 +98,8 @@ static void *spin(void *arg)
 	return arg;
 }
 
-/* The round that is under way may have begun before this call, so two must end. */
+/* Waits until two rounds have ended. The first of them may have begun before this call, the second
+ * can't. */
 static void wait_for_turn(void)
 {
 	for (long n = spun; spun < n + 2;)

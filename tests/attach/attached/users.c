@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The main thread has another user than the thread that an attach borrows: it has changed its user
- * without libc. (With libc, the same happens for a moment, if the attach has begun and setuid isn't
- * replaced yet.) Prints "ready PID" and ends when it has read a byte.
+ * A program whose threads have different users. The main thread has changed its user without libc,
+ * so the thread that an attach borrows still has the old user. (With libc, the same can happen for
+ * a moment: if the attach has begun, and the agent hasn't replaced setuid yet.) Prints "ready PID"
+ * and ends when it has read a byte.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

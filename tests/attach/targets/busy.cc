@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * 16 threads that allocate, throw exceptions, and load and unload a library all the time. Each
- * checks its own results. Every 64th round a thread sleeps shortly. Ends when its input ends.
- * The argument is the path of a library.
+ * thread checks its own results, and sleeps for a moment in every 64th round. Ends when its input
+ * ends. The argument is the path of a library.
  */
 #include <atomic>
 #include <cstdio>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The main thread computes, creates a thread, waits for the thread's end, and so on. Ends when its
- * argument, a file, exists no longer.
+ * The main thread computes, creates a thread, waits for the thread's end, and so on. Ends when the
+ * file that the argument names has been removed.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Executes itself again and again from another thread than its main thread, and waits in short
- * sleeps meanwhile. The argument counts the images. Ends when its input ends.
+ * Executes itself again and again, from a thread that isn't the main thread. Between two execs it
+ * waits in short sleeps. The argument is the count of images so far. Ends when its input ends.
  */
 #include <poll.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
  *
  *	filtered DEFAULT NUMBER=ACTION... -- PROG ARGS
  *
- * DEFAULT and ACTION are what the filter returns: for system calls that aren't listed, and for
- * those with that number. NUMBER@N&MASK=ACTION holds only if argument N has a bit of MASK.
+ * The filter returns ACTION for the system call NUMBER, and DEFAULT for all calls that aren't
+ * listed. NUMBER@N&MASK=ACTION applies only if argument N of the call has a bit of MASK.
  */
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that has the loader, and the file LIBC mapped (old_libc.c). Otherwise it is like
- * pulse.c. It makes its system calls itself.
+ * A program that has the loader but no libc. It maps the file LIBC (old_libc.c), and makes system
+ * calls directly. It answers lines like pulse.c.
  */
 static long call(long number, long a, const void *b, long c, long d, long e)
 {

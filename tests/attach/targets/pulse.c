@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The simplest target. It answers each line of its input with the line "pulse N", so that a test
- * sees that it lives. Its argument says what is special about it:
+ * sees that it lives. The argument selects a special property:
  *
  *	filter	it has a seccomp filter, which allows everything
  *	no_openat, kill_openat	it has a seccomp filter, which forbids openat(), or kills for it
  *	strict	it runs in seccomp's strict mode
- *	alone	it may not create threads, if it isn't root's
+ *	alone	it can't create threads, unless it runs as root
  *	hidden	it isn't dumpable
  */
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls setuid() every millisecond. libc sends a signal to each thread for it, and waits for their
- * answers. So a thread that blocks this signal would make the program hang. Ends when its input
+ * Calls setuid() every millisecond. In each call, libc sends a signal to all threads and waits for
+ * their answers. So if a thread blocked this signal, the program would hang. Ends when its input
  * ends.
  */
 #include <poll.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Counts real-time signals. A child sends them, to the process and to single threads, while the
- * threads wait in calls that are made again after EINTR. None may be lost, and the values of each
- * sender's kind must come in their order. Ends when its input ends.
+ * Counts real-time signals. A child sends them to the process and to single threads. Meanwhile the
+ * threads wait in system calls, which they repeat after EINTR. No signal may be lost. The signals
+ * to one thread carry the values 0, 1, 2 and so on, and must come in this order. Ends when its
+ * input ends.
  */
 #include <errno.h>
 #include <poll.h>

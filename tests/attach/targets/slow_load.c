@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread loads the library LIBRARY, whose constructor doesn't end before the program's input
- * ends: until then the thread holds the loader's lock. Compiled with -DLIBRARY_ITSELF, this is the
- * library.
+ * A thread loads the library LIBRARY. The library's constructor waits until the program's input
+ * ends. Until then the thread holds the loader's lock. If it is compiled with -DLIBRARY_ITSELF,
+ * this file is the library.
  */
 #include <dlfcn.h>
 #include <poll.h>

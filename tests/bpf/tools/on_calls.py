@@ -63,9 +63,9 @@ class Lineardist(Tool):
 
 
 class Stackcount(Tool):
-    """If two stacks hash to the same slot of the map, the second stack is lost. Therefore, the map
-    has many slots. A value of 32 bytes holds only the four innermost addresses of a stack. These
-    are addresses in the program itself, which are the same in each run. So each run uses the same
+    """If two stacks hash to the same slot of the map, the second stack is lost. So the map has many
+    slots. A value of 32 bytes holds only the four innermost addresses of a stack. These are
+    addresses in the program itself, which are the same in each run. So each run uses the same
     slots."""
     maps = ("stacks:max_entries=16384,value_size=32",)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program for a flight recorder. It reads commands, one a line, and answers each with a line.
+ * A program to record with `patchbay flight`. It reads one command from each line of its input, and
+ * answers each with a line.
  *
  *   busy N      N new threads call step0() to step9() in turn without a pause
  *   wait        a new thread enters wait_outer() and wait_inner(), and stays there
@@ -56,7 +57,8 @@ NOINLINE void told(int ms)
 	__asm__ volatile("");
 }
 
-/* It writes to its return slot, so it may return to anywhere. */
+/* This function writes to its return slot, so the analysis can't know where it returns, and doesn't
+ * hook its exit. */
 void unseen(void);
 __asm__(".text\n"
 	".globl unseen\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares attach/filter_run.c with the kernel: random filters are installed in a child, which
- * makes one system call. With known arguments the verdict must be what the kernel does; with
- * unknown ones it must not be better.
+ * Compares attach/filter_run.c with the kernel. Random filters are installed in a child, which
+ * makes one system call. If the call's arguments are known, the verdict of filter_run.c must be the
+ * kernel's. If they are unknown, the verdict must not be better than the kernel's.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -77,7 +77,7 @@ static struct sock_filter any_instruction(uint32_t left)
 						     (uint8_t)below(left));
 	default:
 		op = alu[below(10)];
-		/* the kernel accepts no such constants */
+		/* the kernel rejects other constants than these */
 		if (op == BPF_LSH || op == BPF_RSH)
 			return (struct sock_filter) BPF_STMT(BPF_ALU | op | BPF_K, below(32));
 		if (op == BPF_DIV)
@@ -87,7 +87,7 @@ static struct sock_filter any_instruction(uint32_t left)
 	}
 }
 
-/* The filter concerns only getppid(), so that the child can end. */
+/* Makes a filter that affects only getppid(), so that the child can end. */
 static size_t make(struct sock_filter *f)
 {
 	size_t nr = 0;
@@ -106,7 +106,8 @@ static size_t make(struct sock_filter *f)
 	return nr;
 }
 
-/* The child exits with what the kernel has done, or with 100 if it rejects the filter. */
+/* The child's exit status says what the kernel has done with the call; 100: the kernel rejects the
+ * filter. */
 static void call_under(struct sock_filter *f, size_t nr, const uint64_t *args)
 {
 	struct sock_fprog prog = { (unsigned short)nr, f };
@@ -165,7 +166,8 @@ static void agrees_with_the_kernel(void **unused)
 	assert_true(unsure > 10);
 }
 
-/* Each jump doubles the number of ways. The test hangs if they are not bounded. */
+/* Each jump doubles the number of paths. If the number of steps weren't limited, this test would
+ * hang. */
 static void bounds_the_time(void **unused)
 {
 	static struct sock_filter f[BPF_MAXINSNS];

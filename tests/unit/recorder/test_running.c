@@ -68,7 +68,7 @@ static void libraries(void **state)
 	assert_int_equal(none.nr, 0);
 }
 
-/* Starts a process that executes cat with the arguments, and waits until it has. */
+/* Starts a process that executes cat with the arguments, and waits until cat runs. */
 static pid_t start(char *const *argv, int *to)
 {
 	int fds[2], done[2];
@@ -138,8 +138,9 @@ static void files(void **state)
 	assert_int_equal(record_open_regular("/dev/zero"), -EACCES);
 }
 
-/* A process that is older than the recorder counts only if it was attached. The child is a recorder
- * that starts at least one clock tick after its parent, which maps the ring. */
+/* A process that is older than the recorder counts as recorded only if it was attached. Here the
+ * child plays the recorder. It starts at least one clock tick after its parent, and the parent maps
+ * the ring. */
 static void older(void **state)
 {
 	struct record_ring r = { .fd = (int)syscall(SYS_memfd_create, "patchbay-ring", 0u) };
