@@ -49,10 +49,10 @@ static void read_list(struct pb_cursor *c, const struct pb_chunk_ref *ref, struc
 		l->nr--;
 }
 
-/* A call of the list is known if the decoder's stack has it. Finds the unknown calls that are in
- * the list before known calls. A signal handler interrupted each such call before its ENTRY was
- * written. attend_open() skips the OPEN records of these calls: either the ENTRY comes later, or
- * the ENTRY was lost and the call is not counted. */
+/* A call of the list is known if the decoder's stack has the call. This function finds the unknown
+ * calls that have a known call after them in the list. A signal handler interrupted each of them
+ * before its ENTRY was written. attend_open() skips the OPEN records of these calls: either the
+ * ENTRY comes later, or the ENTRY was lost and the call is not counted. */
 static void find_unwritten(struct pb_cursor *c, const struct list *l)
 {
 	const struct pb_call_stack *s = c->stack;

@@ -117,9 +117,9 @@ struct lives {
 	uint32_t asked[PB_BPF_MAX_OWNERS / 32], dead[PB_BPF_MAX_OWNERS / 32];
 };
 
-/* Returns whether the process with this number has died. Asks only once for each number. Until
- * end_lives(), no other process gets the number of a dead process. An agent can't ask. It only
- * knows that the former owner of its own number has died. */
+/* Returns whether the process with this number has died. Asks the kernel only once for each number.
+ * Until end_lives(), no other process gets the number of a dead process. An agent can't ask the
+ * kernel (`alive` is NULL). It only knows that the previous owner of its own number has died. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;

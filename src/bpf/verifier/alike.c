@@ -37,11 +37,13 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 }
 
 /*
- * Returns whether c is linked at least to the scalars that correspond to those to which o is
- * linked. Linked scalars have the same id. Each of them is one common number plus a constant of its
- * own (delta). If a branch narrows the bounds of one of them, the bounds of the others are computed
- * with the constants. So both states must have the same constant. If a scalar is linked in the
- * current state, but not in the kept state, the current state is only more precise.
+ * o is a scalar of the kept state, and c is the scalar in the same place of the current state.
+ * Returns whether c has all links of o: if another scalar of the kept state is linked to o, the
+ * scalar in the same place of the current state must be linked to c. Linked scalars have the same
+ * id. Each of them is one common number plus a constant (delta), which may differ between them. If
+ * a branch narrows the bounds of one of them, the bounds of the others are computed with the
+ * constants. So o and c must have the same constant. If c has further links, the current state is
+ * only more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {

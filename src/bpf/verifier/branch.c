@@ -152,10 +152,10 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 }
 
 /*
- * Narrows two scalars that are compared. dst2 and src2 are the same scalars on the path that takes
- * the jump, which is the newest waiting branch. When that path begins, the log may be cut back to
- * the branch's log_at. log_at is set after the messages about dst2 and src2, so these messages
- * stay: they may explain why the path is refused.
+ * Narrows the two scalars of a comparison: dst and src on the path that falls through, dst2 and
+ * src2 on the path that takes the jump. That path is the newest waiting branch. When it begins, the
+ * log may be cut back to the branch's log_at. log_at is set after the messages about dst2 and src2,
+ * so these messages stay: they may explain why the path is refused.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
 			 struct reg *src2, unsigned op, int bits)

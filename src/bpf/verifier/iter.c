@@ -147,7 +147,7 @@ static int next(struct env *env, struct slot *s)
 	st->frames[frame]->slots[n].reg.depth++;
 	st->iterations++;
 	give_element(&st->frames[st->cur]->regs[0], s);
-	/* if `kept` is a state at this very call, the present iteration began in `kept`. So the
+	/* if `kept` is a state at this very call, the current iteration began in `kept`. So the
 	 * previous iteration began in an ancestor of `kept` */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);

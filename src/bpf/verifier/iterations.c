@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Loops whose number of iterations is bounded at run time. If the state in which an earlier
- * iteration of such a loop began covers the present state (alike.c), the verifier doesn't follow
+ * iteration of such a loop began covers the current state (alike.c), the verifier doesn't follow
  * the new iteration. The bound is a budget: each iteration consumes a part of a budget, and a
  * budget is never refilled. Three things have a budget:
  *

@@ -3,14 +3,14 @@
  * Liveness. A read marks the register as read in the parent state and in earlier ancestors. The
  * marking stops where the path wrote the register, since older values don't matter. It also stops
  * at a state in which the register was marked before, since that state's ancestors were marked at
- * the same time. A write marks only the present state.
+ * the same time. A write marks only the current state.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/live.h"
 #include "bpf/verifier/log.h"
 #include "bpf/verifier/state.h"
 
-/* Marks register n of the frame as read, in the ancestors of the present state. If is_slot is set,
+/* Marks register n of the frame as read, in the ancestors of the current state. If is_slot is set,
  * marks slot n instead. `steps` is the number of states that the walk has passed so far. */
 static void read_up(struct env *env, const struct reg *r, uint32_t frame, uint32_t n, bool is_slot,
 		    uint32_t steps)

@@ -9,10 +9,10 @@ enum use { READ, WRITE, WRITE_KEEP };
 
 int pbv_reg_use(struct env *env, unsigned n, enum use use);
 /* Called when the path reads register n (pbv_live_read) or slot s (pbv_live_read_slot) of frame f
- * of the present state. Marks the register or slot as read in the state's ancestors. */
+ * of the current state. Marks the register or slot as read in the state's ancestors. */
 void pbv_live_read(struct env *env, const struct frame *f, unsigned n);
 void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slot *s);
-/* Like pbv_live_read(), but the read was seen on a path from a kept state that covers the present
+/* Like pbv_live_read(), but the read was seen on a path from a kept state that covers the current
  * state. `n` is the number of a register, or 11 + the number of a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
 /* Copies register m of one frame to register n of another frame. The copy's place in the parent

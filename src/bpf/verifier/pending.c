@@ -97,7 +97,7 @@ static bool add_pending(struct env *env, struct state *st)
 	return true;
 }
 
-/* Makes each state of the present path whose number is at least `until` wait for state `until`. */
+/* Makes each state of the current path whose number is at least `until` wait for state `until`. */
 static int wait_for(struct env *env, uint32_t until)
 {
 	for (struct state *st = env->cur->parent; st && st->number >= until; st = st->parent) {
@@ -121,8 +121,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 	if (env->nr_jumps >= MAX_JUMPS)
 		pbv_pending_give_up(env);
-	/* If the target was given up, its needs never become known. So the states of the present
-	 * path are given up too. Each pending state waits for a state of the present path, so all
+	/* If the target was given up, its needs never become known. So the states of the current
+	 * path are given up too. Each pending state waits for a state of the current path, so all
 	 * pending states are given up. */
 	if (!until || (to->whole && !to->until)) {
 		pbv_pending_give_up(env);

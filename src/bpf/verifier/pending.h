@@ -7,7 +7,7 @@
 #define PB_BPF_VERIFIER_PENDING_H
 #include "bpf/verifier/env.h"
 
-/* Called when the present path ends by a jump to state `to`, and the needs of `to` aren't known
+/* Called when the current path ends by a jump to state `to`, and the needs of `to` aren't known
  * yet. */
 int pbv_pending_jump(struct env *env, struct state *to);
 /* Gives up all pending states: from now on all of their registers and slots count as needed. */

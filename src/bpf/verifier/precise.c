@@ -433,7 +433,7 @@ static int walk(struct env *env, struct wanted *w)
 {
 	struct state *st = env->cur;
 	int32_t last = (int32_t)env->insn;
-	uint32_t next = UINT32_MAX;	/* none: the walk doesn't cross the present instruction */
+	uint32_t next = UINT32_MAX;	/* none: the walk doesn't cross the current instruction */
 	int err;
 
 	for (;;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Precision: marks scalars whose exact values matter, in the present state's ancestors. */
+/* Precision: marks scalars whose exact values matter, in the current state's ancestors. */
 #ifndef PB_BPF_VERIFIER_PRECISE_H
 #define PB_BPF_VERIFIER_PRECISE_H
 #include "bpf/verifier/env.h"
@@ -13,7 +13,7 @@ struct wanted {
 };
 
 /* Called when the program's safety depends on the value of register n, or on all values in *w. All
- * of them are scalars of the present state. Both functions mark the values from which these scalars
+ * of them are scalars of the current state. Both functions mark the values from which these scalars
  * were computed. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Pruning. At a prune point, where paths meet, the verifier compares the present state with kept
- * states. If a kept state covers the present state, and all paths from the kept state were found
- * safe, the present path is not followed.
+ * Pruning. At a prune point, where paths meet, the verifier compares the current state with kept
+ * states. If a kept state covers the current state, and all paths from the kept state were found
+ * safe, the current path is not followed.
  *
  * A kept state records the needs of the paths from it: which registers and slots they read
  * (live.c), and which scalars must have their exact value (precise.c). Only these values are
- * compared (alike.c). If the kept state covers the present state, the present path takes over the
- * needs, as if it had been followed. The needs are then marked in the kept states of the present
+ * compared (alike.c). If the kept state covers the current state, the current path takes over the
+ * needs, as if it had been followed. The needs are then marked in the kept states of the current
  * path, since later states are compared with these kept states.
  *
  * A kept state's life:
@@ -55,7 +55,7 @@
 #include "bpf/verifier/state.h"
 #include "bpf/verifier/iterations.h"
 
-/* ---- the present path takes over the needs of the kept state that covers it ---------------- */
+/* ---- the current path takes over the needs of the kept state that covers it ---------------- */
 
 /* Returns the number of the frame's first register whose marks matter. While the frame waits for a
  * callee, this is r6, since the call overwrites r0 to r5. Otherwise this is r0, even if the frame
@@ -104,7 +104,7 @@ static uint64_t slots_spilled(const struct frame *f)
 	return bits;
 }
 
-/* Takes over the marks of precise values. In the present state, only a slot with a spilled register
+/* Takes over the marks of precise values. In the current state, only a slot with a spilled register
  * can have such a mark. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
@@ -160,7 +160,7 @@ static void drop(struct env *env, struct explored *e)
 	}
 	/* As in the kernel, peak_states no longer counts the freed state. There are three
 	 * exceptions, which are still counted: a state that was unlisted, a state whose `whole` is
-	 * set, and a state whose call chain differs from that of the present state. */
+	 * set, and a state whose call chain differs from that of the current state. */
 	if (!e->unlisted && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
@@ -237,7 +237,7 @@ void pbv_prune_done(struct env *env, struct state *st)
 		env->error = err;
 }
 
-/* Called when a kept state has become the parent of the present state. The parent of each register
+/* Called when a kept state has become the parent of the current state. The parent of each register
  * and slot is now the same register or slot of the kept state. Registers that a call overwrites
  * (first_kept()) have no parent. */
 static void link_state(struct state *cur)
@@ -257,7 +257,7 @@ static void link_state(struct state *cur)
 	}
 }
 
-/* Copies the present state into a new kept state. Returns NULL if memory is short, or was short
+/* Copies the current state into a new kept state. Returns NULL if memory is short, or was short
  * less than KEEP_AGAIN instructions ago. The verifier can go on without the kept state. */
 static struct explored *take_state(struct env *env)
 {
@@ -284,7 +284,7 @@ static struct explored *take_state(struct env *env)
 }
 
 /*
- * Called when memory is too short to keep the present state. If the path since the last kept state
+ * Called when memory is too short to keep the current state. If the path since the last kept state
  * is long, backward walks over it would become slow. So all scalars in all kept states of the path
  * are marked as precise. Later walks have nothing left to mark there, so they may end here.
  */
@@ -300,13 +300,13 @@ static int go_on_without(struct env *env)
 	return 0;
 }
 
-/* Keeps the present state. If `compare` is set, later paths may be compared with the kept state. */
+/* Keeps the current state. If `compare` is set, later paths may be compared with the kept state. */
 static int keep(struct env *env, bool compare)
 {
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* whenever a state is kept, the present state begins again without marks of precise
+	/* whenever a state is kept, the current state begins again without marks of precise
 	 * values */
 	if (env->capable)
 		pbv_precise_forget(cur);
@@ -368,12 +368,12 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 /* ---- a prune point ------------------------------------------------------------------------- */
 
 /* The result of a comparison with a kept state. OTHER: the state was kept at another instruction.
- * ALIKE: the state is finished and covers the present state. AGAIN: the state isn't finished, but
- * covers a new iteration of a bounded loop. MISS: the state doesn't cover the present state. LOOP:
+ * ALIKE: the state is finished and covers the current state. AGAIN: the state isn't finished, but
+ * covers a new iteration of a bounded loop. MISS: the state doesn't cover the current state. LOOP:
  * the states are equal, so the loop may never end. */
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
-/* Whether the present state must be kept, because backward walks would become slow without it. This
+/* Whether the current state must be kept, because backward walks would become slow without it. This
  * is so if an iteration of a loop with a budget begins here, or if the path has recorded many steps
  * since its last kept state. */
 static bool must_keep(const struct env *env)
@@ -392,11 +392,11 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 			return MISS;
 		return !e->st.whole || iterations_no_fewer(env, &e->st) ? ALIKE : MISS;
 	}
-	/* if the kept state covers the whole present state, the new iteration need not be
+	/* if the kept state covers the whole current state, the new iteration need not be
 	 * followed */
 	if (e->st.head && same_calls(&e->st, env->cur) && iteration_taken(env, &e->st))
 		return pbv_state_safe(env, &e->st, env->cur, true) ? AGAIN : MISS;
-	/* The present path came through the kept state. If the present state equals the kept state,
+	/* The current path came through the kept state. If the current state equals the kept state,
 	 * the loop never ends, unless an asynchronous callback was entered again. */
 	if (!(f->in_async && f->async_entries != c->async_entries) &&
 	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&

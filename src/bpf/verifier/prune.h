@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps states at prune points, compares the present state with kept states, and drops kept
+/* Keeps states at prune points, compares the current state with kept states, and drops kept
  * states. */
 #ifndef PB_BPF_VERIFIER_PRUNE_H
 #define PB_BPF_VERIFIER_PRUNE_H
 #include "bpf/verifier/env.h"
 
-/* Called before each instruction. Returns 1 if a kept state covers the present state, so that the
- * present path need not be followed. A negative result is an error. */
+/* Called before each instruction. Returns 1 if a kept state covers the current state, so that the
+ * current path need not be followed. A negative result is an error. */
 int pbv_prune_visit(struct env *env);
 /* Called when an iteration of a loop begins in st. Searches `past` and its ancestors for the state
  * in which the previous iteration began. If a scalar has different bounds in the two states and
@@ -16,8 +16,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 bool pbv_prune_make_room(struct env *env);
 /* Called when all paths from a kept state have ended. */
 void pbv_prune_done(struct env *env, struct state *st);
-/* Called when the kept state `old` covers the present state. The paths from `old` have read some of
- * its values, and some of these must be precise. Marks them in the same way on the present path. */
+/* Called when the kept state `old` covers the current state. The paths from `old` have read some of
+ * its values, and some of these must be precise. Marks them in the same way on the current path. */
 int pbv_prune_take_over(struct env *env, const struct state *old);
 void pbv_prune_free(struct env *env);
 #endif

@@ -63,8 +63,8 @@ int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn)
 }
 
 /* Sets *limit to the pointer's distance from the top of the stack frame, or from the start of the
- * map's value. If the distance isn't known, takes the least possible distance for a move to the
- * left (down), and the greatest possible distance for a move to the right. */
+ * map's value. If the distance isn't known, takes the least possible distance for a move to lower
+ * addresses (left), and the greatest possible distance for a move to higher addresses. */
 static enum reason limit_of(const struct reg *ptr, bool left, uint32_t *limit)
 {
 	uint32_t most, l;

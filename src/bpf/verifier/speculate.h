@@ -21,7 +21,7 @@ int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct 
  * instruction to move a pointer. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
 /* Pushes the path that continues at `to` after a misprediction. On this path nothing is known of
- * the operands of `insn`. If `insn` is NULL, the path knows all that the present path knows.
+ * the operands of `insn`. If `insn` is NULL, the path knows all that the current path knows.
  * Returns false if there is no memory, or if there are too many branches. */
 bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes, copies and frees unpacked states and frames. Also handles the present state's references,
+ * Makes, copies and frees unpacked states and frames. Also handles the current state's references,
  * its recorded steps, and the branches that wait.
  *
  * Circle: these files call each other. If memory is short, a function of state.c that makes a
@@ -62,19 +62,19 @@ int pbv_ref_release_id(struct frame *f, uint32_t id);
 int pbv_ref_release(struct env *env, uint32_t ref);
 int pbv_ref_check_leak(struct env *env);
 void pbv_forget_packets(struct env *env);
-/* Each of the next three functions records a step for the present instruction. pbv_step_jump() does
+/* Each of the next three functions records a step for the current instruction. pbv_step_jump() does
  * so only at a jump point. pbv_step_stack() also records a slot of the stack. They return 0 or
  * -ENOMEM. */
 int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
-/* Pushes a copy of the present state, to continue at insn. Returns NULL if there is no memory, or
+/* Pushes a copy of the current state, to continue at insn. Returns NULL if there is no memory, or
  * if too many branches wait. Only the second error is in the log. */
 struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
-/* Makes the newest waiting branch the present path. Returns 0, -ENOENT if no branch waits, or
+/* Makes the newest waiting branch the current path. Returns 0, -ENOENT if no branch waits, or
  * -ENOMEM. */
 int pbv_branch_pop(struct env *env, bool shorten_log);
-/* Called when the present path has ended. Finishes each state from which no other path is still
+/* Called when the current path has ended. Finishes each state from which no other path is still
  * followed. */
 void pbv_branches_end(struct env *env);
 
