@@ -6,7 +6,7 @@
  *
  *   rounds THREADS
  *
- * It reads commands, one a line, and answers each with a line:
+ * It reads one command from each line of its input, and answers each with a line:
  *   run N       each thread makes N rounds
  *   new N       a new thread makes N rounds, and ends
  *   fork N      a new process makes N rounds, and ends

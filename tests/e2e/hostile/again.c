@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A main() for hostile programs that are attached to (tests/torture/run_hostile_attached). Most
- * hostile programs end before anything can attach to them. Here, the program's own main(), which
- * is called program_main(), runs again and again, or waits until it may begin.
+ * A main() for hostile programs, used when tests/torture/run_hostile_attached attaches to them.
+ * Most hostile programs end before anything can attach to them. With this main(), the program's own
+ * main(), which is renamed to program_main(), runs again and again, or waits until the runner lets
+ * it begin.
  *
- * The file PROGRAM.again is mapped: the program may close all descriptors, change its root or
- * forbid system calls, and can still read and write these bytes. Arguments and environment stay as
- * they are, because some programs look at them. Without the file, and in all processes but the
- * first that has reached main(), program_main() runs once.
+ * Program and runner share the file PROGRAM.again (struct again). It is mapped, so the program can
+ * read and write it even after it has closed all descriptors, changed its root or forbidden system
+ * calls. Arguments and environment aren't used for this, because some programs look at them. If
+ * there is no such file, program_main() runs once. It also runs only once in all processes except
+ * the first one that has reached main().
  */
 #include <fcntl.h>
 #include <stdint.h>
