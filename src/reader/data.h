@@ -59,7 +59,7 @@ struct pb_exit {
 	int32_t status;
 };
 
-/* A buffer of chunks. Each instance and each snapshot has its own buffer. */
+/* A buffer of chunks. Recorders write only buffer 0. The format allows others (abi/ring.h). */
 struct pb_buffer {
 	uint32_t id;
 	uint64_t chunks;
