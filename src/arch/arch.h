@@ -130,6 +130,9 @@ struct pb_stop {
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
+	/* The same for a pc at the first of these bytes, at which an instruction has faulted, and
+	 * whose handler runs. */
+	uint64_t (*moved_fault)(uint64_t pc);
 	/* During each stop, the thread that requested the stop calls stopped() with those stopped
 	 * PCs for which ours() is true. If stopped() returns -errno, nothing is written. */
 	bool (*ours)(uint64_t pc);

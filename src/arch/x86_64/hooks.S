@@ -53,6 +53,9 @@
 	.cfi_adjust_cfa_offset 8
 	lea	24(%rsp), %rcx
 	call	pb_signal_begin
+	.globl	pb_signal_called
+	.hidden	pb_signal_called
+pb_signal_called:	/* signal_frames.c searches the stacks for this return address */
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A signal frame is a word with the restorer's address, followed by a struct ucontext. The restorer
- * (sa_restorer) is the function to which a handler returns. If the thread is in the restorer,
- * the restorer's address is just below rsp. The stack is read by process_vm_readv(2), because its
- * end isn't known, and reading beyond the end would be a fault.
+ * Finds two things on a stack: signal frames, and the return address of a call in
+ * pb_signal_entry().
+ *
+ * A signal frame is a word with the restorer's address, followed by a struct ucontext and a
+ * siginfo. The restorer (sa_restorer) is the function to which a handler returns. If the thread is
+ * in the restorer, the restorer's address is just below rsp. The stack is read by
+ * process_vm_readv(2), because its end isn't known, and reading beyond the end would be a fault.
+ *
+ * While pb_signal_begin() calls a handler, the context in the signal frame may be one that the
+ * agent shows to the handler, with a PC of the program. But the handler will return to the agent.
+ * The return address in pb_signal_entry() shows this.
  */
+#include <signal.h>
 #include <sys/uio.h>
 #include "arch/x86_64/signal_frames.h"
 #include "base/base.h"
@@ -12,32 +20,41 @@
 
 #define MAX_RESTORERS	8
 #define SCAN_BYTES	(1ul << 20)	/* how far a stack is searched */
-#define FRAME_BYTES	256		/* bytes from a frame's start to beyond its saved PC */
+#define RIP_WORD	(1 + 5 + 16)	/* in a frame, after: the restorer, uc_flags, uc_link,
+					 * uc_stack; r8..r15, rdi rsi rbp rbx rdx rax rcx rsp */
+#define SIGNO_WORD	(1 + 38)	/* in a frame, after: the restorer, the kernel's struct
+					 * ucontext */
+#define FRAME_WORDS	(SIGNO_WORD + 1)
+#define FRAME_BYTES	(FRAME_WORDS * 8ul)
+
+extern const uint8_t pb_signal_called[] __attribute__((visibility("hidden")));
 
 /* The restorers that this process has, or had at earlier stops. */
 static uint64_t restorers[MAX_RESTORERS];
 static unsigned nr_restorers;
-static uint64_t lowest, highest;
+static uint64_t lowest, highest;	/* of restorers and pb_signal_called */
 
-/* A stop looks at up to 128 Ki words of each thread. Nearly all of them are outside the range. */
-static inline bool is_restorer(uint64_t word)
+static bool is_restorer(uint64_t word)
 {
-	if (pb_likely(word - lowest > highest - lowest))
-		return false;
 	for (unsigned k = 0; k < nr_restorers; k++)
 		if (word == restorers[k])
 			return true;
 	return false;
 }
 
+static void widen(uint64_t word)
+{
+	if (word < lowest)
+		lowest = word;
+	if (word > highest)
+		highest = word;
+}
+
 static void add_restorer(uint64_t restorer)
 {
-	if (nr_restorers == MAX_RESTORERS || (nr_restorers && is_restorer(restorer)))
+	if (nr_restorers == MAX_RESTORERS || is_restorer(restorer))
 		return;
-	if (!nr_restorers || restorer < lowest)
-		lowest = restorer;
-	if (restorer > highest)
-		highest = restorer;
+	widen(restorer);
 	restorers[nr_restorers++] = restorer;
 }
 
@@ -45,13 +62,53 @@ void pb_signal_frames_begin(void)
 {
 	struct { uint64_t handler, flags, restorer, mask; } sa;
 
+	if (!nr_restorers)
+		lowest = highest = (uint64_t)pb_signal_called;
 	for (int sig = 1; sig <= 64; sig++)
 		if (!pb_sys(SYS_rt_sigaction, sig, NULL, &sa, 8) && sa.handler >= 2 && sa.restorer)
 			add_restorer(sa.restorer);
 }
 
+static bool is_fault(uint64_t signo)
+{
+	switch ((uint32_t)signo) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGILL:
+	case SIGFPE:
+	case SIGTRAP:
+		return true;
+	}
+	return false;
+}
+
+/* Calls visit() for the words that are in buf, a copy of the n words at `at`. */
+static bool visit_words(const uint64_t *buf, uint64_t *at, size_t n,
+			bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct pb_signal_frame f = { .rip = at + i, .sp = (uint64_t)(at + i + 1) };
+
+		/* up to 128 Ki words of each thread; nearly all of them are outside the range */
+		if (pb_likely(buf[i] - lowest > highest - lowest))
+			continue;
+		if (is_restorer(buf[i])) {
+			if (n - i < FRAME_WORDS)
+				return false;
+			f.rip += RIP_WORD;
+			f.sp = f.rip[-1];
+			f.fault = is_fault(buf[i + SIGNO_WORD]);
+		} else if (buf[i] != (uint64_t)pb_signal_called) {
+			continue;
+		}
+		if (visit(arg, &f))
+			return true;
+	}
+	return false;
+}
+
 bool pb_signal_frames(const struct user_regs_struct *regs,
-		      bool (*visit)(void *arg, uint64_t *rip, uint64_t sp), void *arg)
+		      bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
 {
 	static uint64_t buf[8192];
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
@@ -68,18 +125,8 @@ bool pb_signal_frames(const struct user_regs_struct *regs,
 		struct iovec to = { buf, size }, from = { (void *)(rsp + done), size };
 		long n = pb_sys(SYS_process_vm_readv, self, &to, 1, &from, 1, 0);
 
-		for (long i = 0; i < n / 8; i++) {
-			/* the restorer, uc_flags, uc_link, uc_stack, r8..r15, rdi rsi rbp rbx
-			 * rdx rax rcx rsp, rip */
-			uint64_t *frame = (uint64_t *)(rsp + done) + i, *rip = frame + 1 + 5 + 16;
-
-			if (!is_restorer(buf[i]))
-				continue;
-			if (rip >= (uint64_t *)(rsp + done + (uint64_t)n))
-				break;
-			if (visit(arg, rip, rip[-1]))
-				return true;
-		}
+		if (n > 0 && visit_words(buf, (uint64_t *)(rsp + done), (size_t)n / 8, visit, arg))
+			return true;
 		if (n < (long)sizeof(buf))
 			break;
 	}

@@ -54,7 +54,7 @@
 #define LATE_NS		50000000ull	/* after a failed stop: the wait for late threads, in
 					 * total */
 #define LATE_MOST_NS	2000000000ull	/* the longest wait for late threads that are runnable */
-#define GROUP		20000	/* patches per stop; they take one or two milliseconds */
+#define GROUP		20000		/* patches per stop; they take one or two milliseconds */
 #define RETRIES		100
 #define PATIENT_TRIES	20		/* the first PATIENT_TRIES tries also fail if a handler has
 					 * interrupted bytes to be replaced */
@@ -284,24 +284,26 @@ struct frames {
 	bool move;
 };
 
-static bool fix_frame(void *arg, uint64_t *rip, uint64_t sp)
+static bool fix_frame(void *arg, const struct pb_signal_frame *frame)
 {
 	const struct frames *f = arg;
-	uint64_t to_pc;
+	uint64_t pc = *frame->rip, to;
 
 	if (!f->move)
-		return inside(f->job, *rip, true);
-	to_pc = new_pc(f->job, *rip);
-	if (to_pc)
-		*rip = to_pc;
-	note_place(f->job, *rip, sp);
+		return inside(f->job, pc, frame->fault);
+	to = new_pc(f->job, pc);
+	if (!to && frame->fault && inside(f->job, pc, true))
+		to = f->job->s->moved_fault(pc);
+	if (to)
+		*frame->rip = to;
+	note_place(f->job, *frame->rip, frame->sp);
 	return false;
 }
 
 /* A signal handler returns to the PC in its signal frame. If this PC is inside bytes to be
- * replaced, moves it. If `move` is false, only returns whether there is such a PC. In this
- * case the first of these bytes counts, too: a handler may skip the instruction that begins there.
- */
+ * replaced, moves it. If `move` is false, only returns whether there is such a PC. If the signal is
+ * one that an instruction raises, the first of these bytes counts, too: the handler may skip the
+ * instruction that begins there. */
 static bool fix_frames(const struct job *job, const struct user_regs_struct *regs, bool move)
 {
 	struct frames f = { job, move };

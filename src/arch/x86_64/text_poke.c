@@ -92,7 +92,7 @@ static int protect_run(const struct pb_patch *p, size_t nr, uint64_t start, uint
 
 void pb_text_prepare(const struct pb_patch *p, size_t nr)
 {
-	int fd = open_memory();
+	int fd = nr ? open_memory() : -1;
 	uint64_t last = 0;
 
 	if (fd < 0)

@@ -138,10 +138,12 @@ static bool reports_pc(int sig)
 
 /* Whether the handler of a fault may skip an instruction that is displaced. Usually a displaced
  * instruction faults in the stub. But the text may have changed after the fault and before the
- * signal was delivered, or it may change while the handler runs. */
+ * signal was delivered, or it may change while the handler runs. After the beginning of a detach,
+ * a window that has its own bytes keeps them. */
 static bool may_skip(int sig, uint64_t pc)
 {
-	return (is_ours_first(sig) || reports_pc(sig)) && pb_text_is_window(pc);
+	return (is_ours_first(sig) || reports_pc(sig)) && pb_text_is_window(pc) &&
+	       (!__atomic_load_n(&pb_detached, __ATOMIC_RELAXED) || !pb_text_moved_fault(pc));
 }
 
 /* Parts of the hit path have copies near modules (pb_near_make()). The agent's tables of code

@@ -173,6 +173,9 @@ uint64_t pb_text_moved_pc(uint64_t pc);
 /* Like pb_text_moved_pc(), but for text that may not be patched: returns 0 if the jump isn't in the
  * text. */
 uint64_t pb_text_displaced_pc(uint64_t pc);
+/* For the first address of a window that is about to be patched, returns the address of the first
+ * instruction's copy. Otherwise returns 0. */
+uint64_t pb_text_moved_fault(uint64_t pc);
 /* Whether pc is the first address of a window that is patched, or may be patched later. */
 bool pb_text_is_window(uint64_t pc);
 #endif

@@ -451,7 +451,8 @@ static void sort_patches(struct pb_patch *p, size_t nr)
 
 static int write_part(struct part *part, bool live)
 {
-	struct pb_stop stop = { .p = part->p, .nr = part->nr, .moved = pb_text_moved_pc };
+	struct pb_stop stop = { .p = part->p, .nr = part->nr, .moved = pb_text_moved_pc,
+				.moved_fault = pb_text_moved_fault };
 	int err;
 
 	if (!part->nr)

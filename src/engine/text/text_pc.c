@@ -191,12 +191,27 @@ uint64_t pb_text_displaced_pc(uint64_t pc)
 	return m && m->sites ? copy_of(m, pc, true) : 0;
 }
 
+/* Finds the window whose first address is pc. */
+static bool find_window(const struct pb_module *m, uint64_t pc, struct found *found)
+{
+	/* the address after the first byte is inside the jump */
+	return m && m->sites && find_jump(m, pc - m->bias + 1, found) &&
+	       found->place.window == pc - m->bias;
+}
+
 bool pb_text_is_window(uint64_t pc)
+{
+	struct found found;
+
+	return find_window(pb_module_at(pc), pc, &found);
+}
+
+uint64_t pb_text_moved_fault(uint64_t pc)
 {
 	const struct pb_module *m = pb_module_at(pc);
 	struct found found;
 
-	/* the address after the first byte is inside the jump */
-	return m && m->sites && find_jump(m, pc - m->bias + 1, &found) &&
-	       found.place.window == pc - m->bias;
+	if (!find_window(m, pc, &found) || !found.stub || pb_window_is_patched(m, &found.place))
+		return 0;
+	return found.body + (uint64_t)pb_body_copy(&found.place, found.place.window);
 }

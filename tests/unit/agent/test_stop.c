@@ -23,6 +23,8 @@
 #define LATE_MOST_NS 2000000000	/* if a thread is late by more than this, the stop may interrupt its
 				 * system call */
 
+/* stands for the label in hooks.S, which is not linked */
+const uint8_t pb_signal_called[1];
 /* thunks.S is linked, and its thunk of makecontext needs these symbols */
 void *pb_original_makecontext;
 void pb_note_makecontext(void);

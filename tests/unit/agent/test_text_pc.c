@@ -102,6 +102,17 @@ static void write_slot(const struct pb_func *f, bool patched)
 		*slot = 0xe9;
 }
 
+/* The same for the window of a function without a slot. */
+static void write_window(const struct pb_func *f, bool patched)
+{
+	const struct pb_module *m = &pb_modules[0];
+	uint8_t *window = (uint8_t *)(m->bias + pb_func_window(f));
+
+	memcpy(window, pb_recipe_rest(pb_func_recipe(m->analysis, f)), PB_JUMP_LEN);
+	if (patched)
+		*window = 0xe9;
+}
+
 static void add_module(void)
 {
 	struct pb_module *m = &pb_modules[0];
@@ -175,6 +186,15 @@ static void test_plain(void **unused)
 	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 2), 0);
 	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 4), copy + 4);
 	assert_int_equal(pb_text_moved_pc(IMAGE + f->addr + 8), 0);
+	assert_true(pb_text_is_window(IMAGE + f->addr));
+	assert_false(pb_text_is_window(IMAGE + f->addr + 1));
+	write_window(f, false);
+	assert_int_equal(pb_text_moved_fault(IMAGE + f->addr), copy);
+	assert_int_equal(pb_text_moved_fault(IMAGE + f->addr + 1), 0);
+	assert_int_equal(pb_text_displaced_pc(IMAGE + f->addr + 1), 0);
+	write_window(f, true);
+	assert_int_equal(pb_text_moved_fault(IMAGE + f->addr), 0);
+	assert_int_equal(pb_text_displaced_pc(IMAGE + f->addr + 1), copy + 1);
 }
 
 static void test_padded(void **unused)
