@@ -41,7 +41,7 @@ check-bpf: setup all
 
 # the longest tests, which take some hours: all of them, or those that ARGS names
 torture: setup all
-	$(Q)BUILD=$(BUILD) scripts/torture $(ARGS)
+	$(Q)BUILD=$(BUILD) scripts/check torture $(ARGS)
 
 bench: setup all
 	$(Q)PATCHBAY=$(CURDIR)/$(BUILD)/patchbay bench/run $(ARGS)
