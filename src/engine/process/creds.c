@@ -29,7 +29,7 @@
 #include "base/task.h"
 
 #define WAIT_MS		2000
-#define DISMISS_MS	10000
+#define DISMISS_NS	10000000000ull
 #define WAIT_PAUSES	(1u << 22)	/* these pauses take 0.1 to 0.2 seconds */
 #define MAX_GROUPS	65536
 
@@ -86,8 +86,9 @@ extern const uint8_t __stop_pb_waiting[] __attribute__((visibility("hidden")));
 static WAITING void wait_for_end(uint32_t pid, uint32_t tid)
 {
 	struct { long sec, nsec; } ms = { 0, 1000000 };
+	uint64_t start = pb_now_ns();
 
-	for (int n = 0; n < DISMISS_MS && pb_sys(SYS_tgkill, pid, tid, 0) != -ESRCH; n++)
+	while (pb_now_ns() - start < DISMISS_NS && pb_sys(SYS_tgkill, pid, tid, 0) != -ESRCH)
 		pb_sys(SYS_nanosleep, &ms, NULL);
 }
 
