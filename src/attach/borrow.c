@@ -274,7 +274,7 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 	return !waits(&p) || (waits(chosen) && p.sp == chosen->sp);
 }
 
-void attach_borrow_undo(struct attach_remote *t)
+int attach_borrow_undo(struct attach_remote *t)
 {
 	struct user_regs_struct r, restart;
 
@@ -282,36 +282,31 @@ void attach_borrow_undo(struct attach_remote *t)
 		attach_way_restart(&r, &restart);
 		attach_remote_set_regs(t, &restart);
 	}
-	attach_remote_release(t, STOP_NS);
+	return attach_remote_release(t, STOP_NS);
 }
 
 /* Returns 0, or -EAGAIN if the thread has been released. */
 static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
 		      struct attach_state *state)
 {
-	int err = attach_remote_stop(t, p->tid, pb_now_ns() + STOP_NS);
+	int err = attach_remote_stop(t, b->s->pid, p->tid, pb_now_ns() + STOP_NS);
 
-	if (err == -ESRCH) {
-		/* the thread has ended, or has executed a program and got another number */
-		attach_remote_release_exec(b->s->pid, STOP_NS);
-		return -EAGAIN;
-	}
 	if (err)
-		return err;
+		return err == -ESRCH ? -EAGAIN : err;
 	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs)) {
 		/* the call that the thread makes again if the injector is killed (way_back.c) */
 		state->regs.orig_rax = (uint64_t)restarted_number(b, (long)state->regs.orig_rax,
 								  state->regs.rip);
 		return 0;
 	}
-	attach_borrow_undo(t);
-	return -EAGAIN;
+	err = attach_borrow_undo(t);
+	return err ? err : -EAGAIN;
 }
 
 static int explain(struct attach_subject *s, int err, const struct place *p)
 {
 	if (err == -ESRCH)
-		return attach_say(s, ESRCH, "has ended");
+		return attach_say_gone(s);
 	if (err == -EPERM && !attach_fit_thread(s, p->tid))
 		return attach_say(s, EPERM, "can't be traced: the kernel forbids it; try as root");
 	if (err == -EPERM)
@@ -348,6 +343,8 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 			*stopped_ns = pb_now_ns();
 			err = try_thread(&b, &p, t, state);
 		}
+		if (err == -EAGAIN && attach_image_is_gone(s))
+			err = -ESRCH;
 		if (err != -EAGAIN || pb_now_ns() > deadline)
 			break;
 		nanosleep(&(struct timespec) { .tv_nsec = (long)PAUSE_NS }, NULL);

@@ -15,6 +15,6 @@
 int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
 		  struct attach_state *state, uint64_t *stopped_ns);
 /* Lets a thread go from its first stop. The program doesn't see that its system call was
- * interrupted. */
-void attach_borrow_undo(struct attach_remote *t);
+ * interrupted. Returns -ETIMEDOUT if it is still traced (attach_remote_release()). */
+int attach_borrow_undo(struct attach_remote *t);
 #endif

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "attach/sight.h"
 
+#define MAIN_THREAD_MS	2000
 #define STATUS_MAX	8192
 #define PF_KTHREAD	0x00200000	/* a bit of the flags in a stat file */
 #define START_INSTEAD	"start the program with `patchbay record -- PROG' instead"
@@ -64,9 +66,29 @@ static bool is_kernel_thread(const struct attach_subject *s)
 	       flags & PF_KTHREAD;
 }
 
-static int check_state(struct attach_subject *s, const char *status)
+static bool is_dead(const char *status)
 {
 	const char *state = attach_proc_value(status, "State");
+
+	return state && (*state == 'Z' || *state == 'X');
+}
+
+/* Reads the process's status. If another thread than the main thread executes a program, the main
+ * thread is dead for a moment, and at last without any number of threads. So the status of a dead
+ * main thread that isn't the only thread counts if it lasts for MAIN_THREAD_MS. */
+static bool read_status(const struct attach_subject *s, char status[STATUS_MAX])
+{
+	for (unsigned ms = 0; ; ms++) {
+		if (attach_proc_read(s, "status", status, STATUS_MAX) <= 0)
+			return false;
+		if (!is_dead(status) || number_of(status, "Threads") == 1 || ms >= MAIN_THREAD_MS)
+			return true;
+		nanosleep(&(struct timespec) { .tv_nsec = 1000 * 1000 }, NULL);
+	}
+}
+
+static int check_state(struct attach_subject *s, const char *status)
+{
 	pid_t tgid = (pid_t)number_of(status, "Tgid");
 
 	if (tgid != s->pid)
@@ -75,10 +97,10 @@ static int check_state(struct attach_subject *s, const char *status)
 	if (is_kernel_thread(s))
 		return attach_say(s, EINVAL, "is a thread of the kernel; only programs can be "
 				  "traced");
-	if (state && (*state == 'Z' || *state == 'X') && number_of(status, "Threads") > 1)
+	if (is_dead(status) && number_of(status, "Threads") > 1)
 		return attach_say(s, ENOTSUP, "has ended its main thread, and can't be attached "
 				  "without it; " START_INSTEAD);
-	if (state && (*state == 'Z' || *state == 'X'))
+	if (is_dead(status))
 		return attach_say(s, ESRCH, "has already ended; its parent has not waited for it "
 				  "yet");
 	return 0;
@@ -157,7 +179,7 @@ static int say_forbidden(struct attach_subject *s, const char *status, int error
 	int scope = yama_scope();
 
 	if (error != EACCES && error != EPERM)
-		return error == ENOENT || error == ESRCH ? attach_say(s, ESRCH, "has ended") :
+		return error == ENOENT || error == ESRCH ? attach_say_gone(s) :
 		       attach_say(s, error, "can't be read: %s", strerror(error));
 	if (scope >= 3)
 		return attach_say(s, EPERM, "can't be attached, because this machine forbids it "
@@ -214,7 +236,7 @@ int attach_fit(struct attach_subject *s)
 	char status[STATUS_MAX];
 	int err;
 
-	if (s->pid <= 0 || attach_proc_read(s, "status", status, sizeof(status)) <= 0)
+	if (s->pid <= 0 || !read_status(s, status))
 		return attach_say(s, ESRCH, "doesn't exist; `ps -e' lists the processes");
 	if (s->pid == getpid())
 		return attach_say(s, EINVAL, "is Patchbay itself, which can't be traced");

@@ -52,12 +52,6 @@ struct injection {
 	uint64_t deadline;
 };
 
-static int say_gone(struct injection *j)
-{
-	return attach_say(&j->s, ESRCH, "ended, or started another program, while it was being "
-			  "attached");
-}
-
 /* --- the borrowed thread -------------------------------------------------- */
 
 static void set_call(struct user_regs_struct *r, uint64_t rip, uint64_t a, uint64_t b, uint64_t c)
@@ -124,7 +118,7 @@ static int map_scratch(struct injection *j)
 		return 0;
 	}
 	give_back(j);
-	return err == -ESRCH ? say_gone(j) : err ?
+	return err == -ESRCH ? attach_say_gone(&j->s) : err ?
 	       attach_say(&j->s, -err, "can't be traced: %s", strerror(-err)) :
 	       attach_say(&j->s, (int)-result, "has no memory left for the agent (%s); raise its "
 			  "limits", strerror((int)-result));
@@ -147,7 +141,7 @@ static int undo_create(struct injection *j, int err, uint64_t number)
 		return attach_say(&j->s, ETIMEDOUT, "took too long to create a thread; try again");
 	}
 	if (err == -ESRCH)
-		return say_gone(j);
+		return attach_say_gone(&j->s);
 	if (err) {
 		attach_remote_release(&j->borrowed, RELEASE_NS);
 		return attach_say(&j->s, -err, "can't be traced: %s", strerror(-err));
@@ -221,7 +215,7 @@ static int thread_call(struct injection *j, bool before_call, long number, uint6
 static int start_thread(struct injection *j)
 {
 	uint64_t number;
-	int err = attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline);
+	int err = attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, j->deadline);
 
 	if (!err)
 		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0,
@@ -382,7 +376,7 @@ static int end_thread(struct injection *j, int err, bool said)
 	if (err == -ETIMEDOUT)
 		return attach_say(&j->s, ETIMEDOUT, "took longer than 20 s to load the agent, "
 				  "perhaps because it is loading another library; try again");
-	return err == -ESRCH ? say_gone(j) :
+	return err == -ESRCH ? attach_say_gone(&j->s) :
 	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));
 }
 
@@ -429,8 +423,7 @@ static int inject(struct injection *j, struct pb_injected *out)
 		return err;
 	j->deadline = pb_now_ns() + LOAD_NS;
 	if (err) {	/* the thread exists, although create_thread() has failed */
-		if (!attach_remote_adopt(&j->thread, j->borrowed.child, j->deadline))
-			attach_remote_release(&j->thread, RELEASE_NS);
+		attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, j->deadline);
 		return err;
 	}
 	err = load(j, &said);
@@ -441,7 +434,7 @@ static int inject(struct injection *j, struct pb_injected *out)
 
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
 {
-	struct injection j = { 0 };
+	struct injection j = { .hand = { .agent = -1, .session = -1 } };
 	uint64_t begin = pb_now_ns();
 
 	memset(out, 0, sizeof(*out));
@@ -454,11 +447,12 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	j.s.children = in->children;
 	int ret = inject(&j, out);
 
-	if (ret == -ESRCH)
-		attach_remote_release_exec(in->pid, RELEASE_NS);
+	/* after an error one of them may still be traced, for example because it was killed */
+	attach_remote_release(&j.borrowed, RELEASE_NS);
+	attach_remote_release(&j.thread, RELEASE_NS);
 	/* if the process has another image by now, this is the reason for whatever failure */
 	if (ret && j.s.mem >= 0 && attach_image_is_gone(&j.s))
-		ret = say_gone(&j);
+		ret = attach_say_gone(&j.s);
 	attach_subject_free(&j.s);
 	out->total_ns = pb_now_ns() - begin;
 	return ret;

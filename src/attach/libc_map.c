@@ -85,16 +85,19 @@ static struct attach_range text_of(const struct attach_subject *s, const struct 
 	return (struct attach_range) { 0 };
 }
 
-/* The kernel passes the loader's address to each program in the auxiliary vector. */
-static const struct attach_map *loader_of(const struct attach_subject *s)
+/* The kernel passes the loader's address to each program in the auxiliary vector; 0: the program
+ * has no loader. Returns false if there is no vector yet, because an exec isn't complete. */
+static bool loader_base(const struct attach_subject *s, uint64_t *base)
 {
 	uint64_t aux[128];
 	ssize_t n = attach_proc_read(s, "auxv", (char *)aux, sizeof(aux));
 
 	for (ssize_t i = 0; n > 0 && i + 1 < n / (ssize_t)sizeof(aux[0]); i += 2)
-		if (aux[i] == AT_BASE)
-			return attach_map_at(s, aux[i + 1]);
-	return NULL;
+		if (aux[i] == AT_BASE) {
+			*base = aux[i + 1];
+			return true;
+		}
+	return false;
 }
 
 /* --- the file ------------------------------------------------------------- */
@@ -281,14 +284,16 @@ static int read_instructions(struct attach_subject *s, struct attach_libc *l)
 int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 {
 	const struct attach_map *libc = find_first(s, is_libc), *vdso = find_first(s, is_vdso);
-	const struct attach_map *loader = loader_of(s);
+	uint64_t base = 0;
+	bool begun = loader_base(s, &base);
+	const struct attach_map *loader = base ? attach_map_at(s, base) : NULL;
 	struct pb_elf e;
 
 	memset(l, 0, sizeof(*l));
 	if (loader && is_musl(loader))
 		return attach_say(s, ENOTSUP, "uses musl, but only programs with glibc can be "
 				  "traced; link it with glibc");
-	if (!libc && !loader)
+	if (!libc && begun && !base)
 		return attach_say(s, ENOTSUP, "is linked statically, so it can't load the agent; "
 				  "link it without -static");
 	if (!libc)
@@ -298,8 +303,9 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 	l->loader = text_of(s, loader);
 	if (vdso)
 		l->vdso = (struct attach_range) { vdso->start, vdso->end };
+	/* the loader may just be mapping libc */
 	if (!l->text.end || !l->loader.end)
-		return attach_say(s, ENOTSUP, "has an unknown layout of libc and loader; start the "
+		return attach_say(s, EAGAIN, "has an unknown layout of libc and loader; start the "
 				  "program with `patchbay record -- PROG' instead");
 	int fd = open_libc(s, libc, &e);
 

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define YIELD_NS	(300 * 1000ull)
+#define SEIZE_TRIES	3
+#define REAP_NS		(5000 * ATTACH_MS)
 #define SYSCALL_STOP	(SIGTRAP | 0x80)
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -172,17 +174,44 @@ static bool has_ended(pid_t tid)
 	return !read_status(tid, "State: %c", &state) || state == 'X' || state == 'Z';
 }
 
-int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline)
+/*
+ * The kernel forbids tracing a thread that has ended, but is still listed. When another thread
+ * executes a program, it ends the main thread and takes its number. So after the kernel has
+ * forbidden it, the thread with this number may be another one that runs. A refusal of a running
+ * thread counts only if it comes again.
+ */
+static int seize(pid_t tid)
 {
-	long err = request(PTRACE_SEIZE, tid, 0, (void *)PTRACE_O_TRACESYSGOOD);
+	int err = -EPERM;
 
-	if (err == -EPERM && has_ended(tid))
-		err = -ESRCH;
-	*t = (struct attach_remote) { .tid = tid, .running = true };
+	for (int i = 0; err == -EPERM && i < SEIZE_TRIES; i++) {
+		err = (int)request(PTRACE_SEIZE, tid, 0, (void *)PTRACE_O_TRACESYSGOOD);
+		if (err == -EPERM && has_ended(tid))
+			err = -ESRCH;
+	}
+	return err;
+}
+
+static int stop(struct attach_remote *t, uint64_t deadline)
+{
+	int err = (int)request(PTRACE_INTERRUPT, t->tid, 0, NULL);
+
+	return err ? err : wait_for_trap(t, deadline);
+}
+
+int attach_remote_stop(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline)
+{
+	int err = seize(tid);
+
+	*t = (struct attach_remote) { .pid = pid, .tid = err ? 0 : tid, .running = true };
 	if (err)
-		return (int)err;
-	err = request(PTRACE_INTERRUPT, tid, 0, NULL);
-	return err ? (int)err : wait_for_trap(t, deadline);
+		return err;
+	err = stop(t, deadline);
+	if (err && err != -ETIMEDOUT && attach_remote_release(t, REAP_NS))
+		err = -ETIMEDOUT;
+	if (err)
+		t->tid = 0;
+	return err;
 }
 
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline)
@@ -198,26 +227,15 @@ int attach_remote_follow(const struct attach_remote *t)
 			    (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
 }
 
-int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline)
+int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline)
 {
 	int err;
 
-	*t = (struct attach_remote) { .tid = tid, .running = true };
+	*t = (struct attach_remote) { .pid = pid, .tid = tid, .running = true };
 	err = wait_for_trap(t, deadline);
 	/* threads that this thread makes aren't traced, for example the agent's own thread */
 	return err ? err : (int)request(PTRACE_SETOPTIONS, tid, 0,
 					(void *)PTRACE_O_TRACESYSGOOD);
-}
-
-void attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
-{
-	if (!t->tid)
-		return;
-	if (t->running && (request(PTRACE_INTERRUPT, t->tid, 0, NULL) ||
-			   wait_for_trap(t, pb_now_ns() + patience_ns)))
-		return;
-	request(PTRACE_DETACH, t->tid, 0, (void *)(long)t->signal);
-	t->tid = 0;
 }
 
 static bool is_ours(pid_t pid)
@@ -227,12 +245,43 @@ static bool is_ours(pid_t pid)
 	return read_status(pid, "TracerPid: %d", &tracer) && tracer == gettid();
 }
 
-void attach_remote_release_exec(pid_t pid, uint64_t patience_ns)
+static int detach(struct attach_remote *t, uint64_t deadline)
 {
-	struct attach_remote t = { .tid = pid, .running = true };
+	int err = t->running ? stop(t, deadline) : 0;
 
-	if (is_ours(pid))
-		attach_remote_release(&t, patience_ns);
+	return err ? err : (int)request(PTRACE_DETACH, t->tid, 0, (void *)(long)t->signal);
+}
+
+/* Waits until a thread that dies has died. Then this process no longer traces it. */
+static int reap(pid_t tid, uint64_t deadline)
+{
+	int status, err;
+
+	do
+		err = wait_status(tid, deadline, &status);
+	while (!err && WIFSTOPPED(status));
+	return err == -ETIMEDOUT ? err : 0;
+}
+
+/*
+ * A thread can't be detached after it was killed. Usually another thread of its process has
+ * executed a program. That thread waits in the kernel until this process has waited for the killed
+ * thread, and meanwhile nobody can seize a thread of the process: PTRACE_SEIZE would wait for ever.
+ * If the traced thread itself executes a program, its TID becomes the PID of its process, and its
+ * former TID no longer exists.
+ */
+int attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
+{
+	uint64_t deadline = pb_now_ns() + patience_ns;
+	int err = t->tid ? detach(t, deadline) : 0;
+
+	if (err == -ETIMEDOUT || (err && reap(t->tid, deadline)))
+		return -ETIMEDOUT;
+	bool executed = err && t->tid != t->pid && is_ours(t->pid);
+
+	t->tid = executed ? t->pid : 0;
+	t->running = executed;
+	return executed ? attach_remote_release(t, patience_ns) : 0;
 }
 
 /* --- state ---------------------------------------------------------------- */

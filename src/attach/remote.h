@@ -20,7 +20,7 @@
 #define ATTACH_XSTATE_MAX 16384
 
 struct attach_remote {
-	pid_t tid;
+	pid_t pid, tid;		/* tid is 0 if no thread is traced */
 	pid_t child;		/* a thread that this thread has created; 0: none. The new thread is
 				 * traced, too, but its first stop wasn't waited for yet */
 	bool running;		/* the thread isn't known to be in a ptrace stop */
@@ -36,24 +36,23 @@ struct attach_state {
 	uint8_t xstate[ATTACH_XSTATE_MAX] __attribute__((aligned(64)));
 };
 
-/* Seizes a running thread and stops it. If the thread hasn't stopped by the time `deadline`,
- * returns -ETIMEDOUT. After -ETIMEDOUT and -ESRCH there is nothing to release. */
-int attach_remote_stop(struct attach_remote *t, pid_t tid, uint64_t deadline);
+/* Seizes a running thread of the process `pid` and stops it. If the thread hasn't stopped by the
+ * time `deadline`, returns -ETIMEDOUT. After an error there is nothing to release. -ESRCH also
+ * means that the thread is no longer traced, so another thread may be seized. */
+int attach_remote_stop(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
 /* From now on, threads that the stopped thread makes are traced, too. This isn't done at the first
  * stop. Otherwise, a thread that the program makes just before that stop would stay stopped for
  * good. */
 int attach_remote_follow(const struct attach_remote *t);
 /* Waits for the first stop of a thread that was attached because its creator is traced. */
-int attach_remote_adopt(struct attach_remote *t, pid_t tid, uint64_t deadline);
+int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
 /* Brings a stopped thread to a stop like the first one, in which the kernel restarts an interrupted
  * system call after the release. */
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
-/* Lets the thread go, from any state. A running thread is stopped first. */
-void attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
-
-/* If a traced thread executes a program, its TID becomes the PID of its process, and its former TID
- * no longer exists. Releases the process, if this process still traces it. */
-void attach_remote_release_exec(pid_t pid, uint64_t patience_ns);
+/* Lets the thread go, from any state; does nothing if no thread is traced. A running thread is
+ * stopped first. If the thread has died, waits until this process no longer traces it. Returns
+ * -ETIMEDOUT if the thread is still traced after `patience_ns`. */
+int attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
 
 int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);
 int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs);

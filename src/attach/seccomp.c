@@ -149,7 +149,7 @@ static int check_thread(struct attach_subject *s, pid_t tid)
 	if (*mode == '1')
 		return attach_say(s, EACCES, "runs in seccomp's strict mode, in which loading the "
 				  "agent would kill it; " INSTEAD);
-	int err = attach_remote_stop(&t, tid, pb_now_ns() + STOP_NS);
+	int err = attach_remote_stop(&t, s->pid, tid, pb_now_ns() + STOP_NS);
 
 	if (err == -ESRCH)
 		return 0;
@@ -157,8 +157,8 @@ static int check_thread(struct attach_subject *s, pid_t tid)
 		return attach_say(s, -err, "has a seccomp filter, and can't be stopped to read it: "
 				  "%s; try again", strerror(-err));
 	err = check_filters(s, &t);
-	attach_borrow_undo(&t);
-	return err;
+	return attach_borrow_undo(&t) && !err ?
+	       attach_say(s, ETIMEDOUT, "has a thread that can't be released; try again") : err;
 }
 
 int attach_seccomp_check(struct attach_subject *s)
@@ -170,7 +170,7 @@ int attach_seccomp_check(struct attach_subject *s)
 	DIR *d = opendir(path);
 
 	if (!d)
-		return attach_say(s, ESRCH, "has ended");
+		return attach_say_gone(s);
 	for (struct dirent *e; !err && (e = readdir(d));)
 		if (atoi(e->d_name) > 0)
 			err = check_thread(s, atoi(e->d_name));

@@ -67,6 +67,12 @@ int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
 	return -error;
 }
 
+int attach_say_gone(struct attach_subject *s)
+{
+	return attach_say(s, ESRCH, "ended, or started another program, while it was being "
+			  "attached");
+}
+
 ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size)
 {
 	char path[128];
@@ -181,10 +187,9 @@ bool attach_image_is_gone(const struct attach_subject *s)
 
 	if (state && (*state == 'Z' || *state == 'X'))
 		return true;
-	for (size_t i = 0; s->mem >= 0 && i < s->nr_maps; i++)
-		if (s->maps[i].read && s->maps[i].path[0] == '/')
-			return attach_mem_read(s, s->maps[i].start, &byte, 1);
-	return false;
+	/* the kernel reports an error if nothing is mapped at 0, but the end of the file if the
+	 * image has no mappings any more */
+	return s->mem >= 0 && !pread(s->mem, &byte, 1, 0);
 }
 
 const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr)

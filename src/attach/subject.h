@@ -49,6 +49,8 @@ int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
 ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size);
 /* Finds a line "KEY:\tVALUE" in the text of a status file. Returns its value, or NULL. */
 const char *attach_proc_value(const char *status, const char *key);
+/* The process ended, or executed another program, during the attach. Returns -ESRCH. */
+int attach_say_gone(struct attach_subject *s);
 /* Reads the target of the link /proc/PID/NAME. Returns 0 or -errno. */
 int attach_proc_link(const struct attach_subject *s, const char *name, char *buf, size_t size);
 

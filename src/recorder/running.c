@@ -70,10 +70,11 @@ static char **no_target(pid_t pid, int error)
 
 static int find_exe(struct record_target *t)
 {
-	char path[40];
+	char dir[RECORD_PROC_PATH], path[RECORD_PROC_PATH + 8];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
+	record_proc_path(t->pid, dir);
+	snprintf(path, sizeof(path), "%s/exe", dir);
 	ssize_t n = readlink(path, t->exe, sizeof(t->exe) - 1);
 	if (n < 0 || stat(path, &st))
 		return errno;

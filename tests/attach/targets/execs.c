@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Executes itself again and again, from a thread that isn't the main thread. Between two execs it
- * waits in short sleeps. The argument is the count of images so far. Ends when its input ends.
+ * Executes itself again and again, from a thread that isn't the main thread. Each exec ends the
+ * main thread and a thread that only waits. Between two execs all threads wait in short sleeps. The
+ * argument is the count of images so far. Ends when its input ends.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -21,6 +22,13 @@ static void *exec_again(void *arg)
 	return NULL;
 }
 
+static void *nap(void *arg)
+{
+	for (;;)
+		usleep(500);
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = 0 };
@@ -34,7 +42,7 @@ int main(int argc, char **argv)
 		printf("%s images\n", argv[1]);
 		return 0;
 	}
+	pthread_create(&t, NULL, nap, NULL);
 	pthread_create(&t, NULL, exec_again, NULL);
-	for (;;)
-		usleep(500);
+	nap(NULL);
 }
