@@ -183,6 +183,21 @@ void pb_flow_undecoded(struct pb_flow *f, uint64_t addr)
 	f->last_what = PB_INSN_TRAP;
 }
 
+/* True if control does not continue after the last instruction of a unit: it is a call or a trap,
+ * or it faults. */
+static bool never_continues(const struct pb_flow *f)
+{
+	const struct pb_range *r = f->range;
+	ZydisDecoder decoder;
+	struct pb_insn i;
+
+	if (f->last_what == PB_INSN_CALL || f->last_what == PB_INSN_TRAP)
+		return true;
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	return pb_insn_decode(&decoder, r->bytes + (f->last - r->addr),
+			      r->size - (f->last - r->addr), &i) && pb_insn_faults(&i);
+}
+
 void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb_cfi_row *row)
 {
 	const struct pb_fde *fde;
@@ -194,9 +209,7 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
 		pb_flow_undecoded(f, f->last);
 	if (end < fde->end)
 		return;
-	/* if the last instruction is a call or a trap, control does not continue after it */
-	if (!f->dead && f->run != addr && f->last_what != PB_INSN_CALL &&
-	    f->last_what != PB_INSN_TRAP)
+	if (!f->dead && f->run != addr && !never_continues(f))
 		note_exit(f, PB_EXIT_FALL, f->last, (uint8_t)(addr - f->last), addr, row);
 	end_padding(f, end);
 	f->run = end;

@@ -193,7 +193,8 @@ bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i)
 	if (avail < 15)
 		return false;
 	memset(i, 0, sizeof(*i));
-	if (*p == 0x64)
+	i->segment = *p == 0x64;
+	if (i->segment)
 		p++;
 	if (*p == 0x66 || *p == 0xf2 || *p == 0xf3)
 		prefix = *p == 0x66 ? P66 : *p == 0xf3 ? PF3 : PF2, p++;
@@ -277,8 +278,10 @@ bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, str
 	i->what = what_is(z.mnemonic);
 	i->opcode = z.opcode;
 	i->legacy = z.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
-	for (uint8_t k = 0; k < z.raw.prefix_count; k++)
+	for (uint8_t k = 0; k < z.raw.prefix_count; k++) {
 		i->locked |= z.raw.prefixes[k].value == 0xf0;
+		i->segment |= (z.raw.prefixes[k].value & 0xfe) == 0x64;
+	}
 	i->has_modrm = z.raw.modrm.offset;
 	i->mod = z.raw.modrm.mod;
 	i->reg = z.raw.modrm.reg;
@@ -300,4 +303,15 @@ bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, str
 bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i)
 {
 	return pb_insn_by_table(p, avail, i) || pb_insn_by_zydis(d, p, avail, i);
+}
+
+bool pb_insn_faults(const struct pb_insn *i)
+{
+	bool mov = (i->opcode >= 0x88 && i->opcode <= PB_INSN_MOV_TO_REG) ||
+		   i->opcode == 0xc6 || i->opcode == 0xc7;
+	/* an operand with neither a base nor an index */
+	bool fixed = i->has_modrm && i->mod == 0 && i->rm == 4 && i->sib_base == 5 &&
+		     i->sib_index == 4 && !(i->rex & PB_INSN_REX_X) && !i->segment;
+
+	return i->legacy && mov && fixed && i->disp >= 0 && i->disp < PB_INSN_NULL_PAGE;
 }

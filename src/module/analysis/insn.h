@@ -28,6 +28,7 @@ struct pb_insn {
 	bool has_modrm;
 	bool far;		/* a branch to another segment */
 	bool relative;		/* the first immediate is an offset from the next instruction */
+	bool segment;		/* the operand in memory is relative to fs or gs */
 	uint8_t mod, reg, rm;	/* without REX */
 	uint8_t rex;		/* bits R, X and B, at their places in the prefix; W is left out */
 	uint8_t sib_base, sib_index;
@@ -54,6 +55,11 @@ bool pb_insn_decode(const ZydisDecoder *d, const uint8_t *p, size_t avail, struc
  * can't decode the instruction, or if avail is less than 15. */
 bool pb_insn_by_table(const uint8_t *p, size_t avail, struct pb_insn *i);
 bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, struct pb_insn *i);
+
+#define PB_INSN_NULL_PAGE	4096	/* no program maps the addresses below this one */
+/* True if the instruction is a mov from or to a fixed address in the page at 0. Such an instruction
+ * always faults. Programs use it to end themselves where a bug shows (`*(char *)1 = 0`). */
+bool pb_insn_faults(const struct pb_insn *i);
 
 static inline bool pb_insn_rip_relative(const struct pb_insn *i)
 {

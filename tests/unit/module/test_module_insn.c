@@ -24,10 +24,10 @@ static uint64_t known, unknown;
 
 static void show(const char *by, const struct pb_insn *i)
 {
-	print_message("%s: length %u what %u legacy %d locked %d modrm %d %u %u %u rex %u "
-		      "sib %u %u disp %u %lld imm %u %d %llx, %u %llx\n",
-		      by, i->length, i->what, i->legacy, i->locked, i->has_modrm, i->mod, i->reg,
-		      i->rm, i->rex, i->sib_base, i->sib_index, i->disp_size,
+	print_message("%s: length %u what %u legacy %d locked %d segment %d modrm %d %u %u %u "
+		      "rex %u sib %u %u disp %u %lld imm %u %d %llx, %u %llx\n",
+		      by, i->length, i->what, i->legacy, i->locked, i->segment, i->has_modrm,
+		      i->mod, i->reg, i->rm, i->rex, i->sib_base, i->sib_index, i->disp_size,
 		      (long long)i->disp, i->imm_size[0], i->relative,
 		      (unsigned long long)i->imm[0], i->imm_size[1], (unsigned long long)i->imm[1]);
 }
@@ -114,6 +114,41 @@ static void test_opcodes(void **unused)
 				}
 }
 
+static void test_faults(void **unused)
+{
+	static const struct {
+		const char *code;
+		uint8_t length;
+		bool faults;
+	} cases[] = {
+		{ "\xc6\x04\x25\x01\0\0\0\0", 8, true },		/* movb $0,1 */
+		{ "\xc7\x04\x25\0\0\0\0\0\0\0\0", 11, true },	/* movl $0,0 */
+		{ "\x48\x89\x04\x25\xff\x0f\0\0", 8, true },	/* mov %rax,4095 */
+		{ "\x8b\x04\x25\0\0\0\0", 7, true },		/* mov 0,%eax */
+		{ "\x89\x04\x25\0\x10\0\0", 7, false },		/* mov %eax,4096 */
+		{ "\x89\x04\x25\xff\xff\xff\xff", 7, false },	/* mov %eax,-1 */
+		{ "\x64\x89\x04\x25\0\0\0\0", 8, false },	/* mov %eax,%fs:0 */
+		{ "\x65\x89\x04\x25\0\0\0\0", 8, false },	/* mov %eax,%gs:0 */
+		{ "\x42\x89\x04\x25\0\0\0\0", 8, false },	/* mov %eax,(,%r12) */
+		{ "\x89\x04\x24", 3, false },			/* mov %eax,(%rsp) */
+		{ "\x89\x05\0\0\0\0", 6, false },			/* mov %eax,(%rip) */
+		{ "\x89\x44\x25\x01", 4, false },			/* mov %eax,1(%rbp) */
+		{ "\x8d\x04\x25\0\0\0\0", 7, false },		/* lea 0,%eax */
+	};
+
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+		uint8_t code[15] = { 0 };
+		struct pb_insn i;
+
+		memcpy(code, cases[k].code, cases[k].length);
+		assert_true(pb_insn_decode(&decoder, code, sizeof(code), &i));
+		assert_int_equal(i.length, cases[k].length);
+		assert_int_equal(pb_insn_faults(&i), cases[k].faults);
+		assert_true(pb_insn_by_zydis(&decoder, code, sizeof(code), &i));
+		assert_int_equal(pb_insn_faults(&i), cases[k].faults);
+	}
+}
+
 static void test_random(void **unused)
 {
 	uint8_t code[16];
@@ -170,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_opcodes),
+		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_real),
 	};
