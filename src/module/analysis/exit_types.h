@@ -41,6 +41,17 @@ struct pb_fn_exit {
 };
 typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
+/* The CFI of the instructions from `from` to before `to` lags behind the code (cfi_check.h). After
+ * them the CFA is rsp + off. */
+struct pb_lag {
+	uint64_t from, to;
+	uint64_t target;	/* the last of the instructions is a conditional jump to this
+				 * address; 0: no jump */
+	int64_t off;
+	uint32_t unit;
+};
+typedef PB_VEC(struct pb_lag) pb_lag_vec;
+
 /* Code of the unit `from` continues in the unit `to`. */
 struct pb_exit_edge {
 	uint32_t from, to;

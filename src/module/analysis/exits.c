@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "module/analysis/cfi_check.h"
 #include "module/analysis/exits_priv.h"
 
 struct search {
@@ -448,6 +449,7 @@ static void find_reasons(struct search *s)
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (out_of_step(an, &an->cfi.fdes.v[u]))
 			flag(s, u, PB_INEXIT_DECODE);
+	pb_lags_check(an);
 	for (size_t i = 0; i < an->ra_reads.n; i++) {
 		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
 

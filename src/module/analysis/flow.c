@@ -48,7 +48,8 @@ static void begin_run(struct pb_flow *f, uint64_t addr, bool live)
 	f->run = addr;
 	f->live = live;
 	f->dead = !live;
-	f->expect_at = 0;
+	if (!pb_cfi_check_end(&f->check))
+		flag_unit(f, PB_INEXIT_CFI);
 }
 
 void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
@@ -61,61 +62,13 @@ void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64
 	if (!same)
 		f->dead = false;
 	if (!same)
-		for (unsigned i = 0; i < 16; i++)
-			f->saved[i] = INT64_MAX;
+		pb_cfi_check_begin(&f->check);
 	f->range = r;
 	f->fde = fde;
 	if (!same || vouched)
 		begin_run(f, addr, vouched);
 	f->last = addr;
 	f->last_what = PB_INSN_TRAP;
-}
-
-/* Sets *by to the number of bytes that the instruction adds to the stack. False: unknown. */
-static bool stack_growth(const struct pb_insn *i, int64_t *by)
-{
-	switch (i->what) {
-	case PB_INSN_PUSH:
-		*by = 8;
-		return true;
-	case PB_INSN_POP:
-		*by = -8;
-		return true;
-	case PB_INSN_ADD: case PB_INSN_SUB:
-		*by = i->what == PB_INSN_SUB ? (int64_t)i->imm[0] : -(int64_t)i->imm[0];
-		return i->imm_size[0] && i->has_modrm && i->mod == 3 && i->rm == PB_REG_RSP &&
-		       !(i->rex & PB_INSN_REX_B);
-	case PB_INSN_LEA:
-		*by = -i->disp;
-		return i->reg == PB_REG_RSP &&
-		       !(i->rex & (PB_INSN_REX_R | PB_INSN_REX_B | PB_INSN_REX_X)) &&
-		       i->rm == 4 && i->sib_base == PB_REG_RSP && i->sib_index == 4;
-	default:
-		return false;
-	}
-}
-
-/*
- * True if the instruction sets rsp from another register or from memory. If this unit has copied
- * rsp to that register, *off is the CFA's offset from the copy. Otherwise *off is INT64_MAX
- * (unknown), and any offset in the CFI table counts as a contradiction. If the instruction copies
- * rsp to a register, this function notes the CFA's offset in f->saved.
- */
-static bool moves_stack_pointer(struct pb_flow *f, const struct pb_insn *i,
-				const struct pb_cfi_row *row, int64_t *off)
-{
-	unsigned reg = i->reg | (i->rex & PB_INSN_REX_R) << 1;
-	unsigned rm = i->rm | (i->rex & PB_INSN_REX_B) << 3;
-	bool from = i->opcode == PB_INSN_MOV_FROM_REG;
-
-	if (!i->has_modrm || !i->legacy || (!from && i->opcode != PB_INSN_MOV_TO_REG))
-		return false;
-	if (i->mod == 3 && (from ? reg : rm) == PB_REG_RSP)
-		f->saved[from ? rm : reg] = row->cfa_off;
-	if ((from ? rm : reg) != PB_REG_RSP || (from && i->mod != 3))
-		return false;
-	*off = i->mod == 3 ? f->saved[from ? reg : rm] : INT64_MAX;
-	return true;
 }
 
 /* Handles a branch with a known target. */
@@ -152,20 +105,11 @@ void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		  const struct pb_cfi_row *row)
 {
 	bool ends = i->what == PB_INSN_RET || i->what == PB_INSN_JMP;
-	int64_t by;
 
 	if (f->dead && i->what != PB_INSN_NOP && i->what != PB_INSN_TRAP)
 		end_padding(f, addr);
-	if (f->expect_at == addr && row->cfa_reg == PB_REG_RSP && row->cfa_off != f->expect_off)
+	if (!pb_cfi_check_insn(&f->check, i, addr, row, (uint32_t)f->fde))
 		flag_unit(f, PB_INEXIT_CFI);
-	f->expect_at = 0;
-	if (row->cfa_reg == PB_REG_RSP && stack_growth(i, &by)) {
-		f->expect_at = addr + i->length;
-		f->expect_off = row->cfa_off + by;
-	} else if (row->cfa_reg == PB_REG_RSP && moves_stack_pointer(f, i, row, &by)) {
-		f->expect_at = addr + i->length;
-		f->expect_off = by;
-	}
 	if (ends || (i->relative && i->what != PB_INSN_CALL))
 		control_flow(f, i, addr, row);
 	if (ends)
@@ -205,6 +149,8 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
 	if (f->fde < 0)
 		return;
 	fde = &f->an->cfi.fdes.v[f->fde];
+	if (!pb_cfi_check_end(&f->check))
+		flag_unit(f, PB_INEXIT_CFI);
 	if (addr > end && f->range->bytes[f->last - f->range->addr] != PB_INSN_LOCK)
 		pb_flow_undecoded(f, f->last);
 	if (end < fde->end)
@@ -223,8 +169,11 @@ void pb_flow_collect(struct pb_flow *f)
 		pb_flow_flush(f);
 	pb_vec_append(&an->exits, f->exits.v, f->exits.n);
 	pb_vec_append(&an->pads, f->pads.v, f->pads.n);
+	pb_vec_append(&an->lags, f->check.lags.v, f->check.lags.n);
 	an->exits.failed |= f->exits.failed;
+	an->lags.failed |= f->check.lags.failed;
 	an->pads.failed |= f->pads.failed;
 	pb_vec_free(&f->exits);
 	pb_vec_free(&f->pads);
+	pb_vec_free(&f->check.lags);
 }

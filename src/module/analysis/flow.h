@@ -10,6 +10,7 @@
  */
 #ifndef PB_MODULE_FLOW_H
 #define PB_MODULE_FLOW_H
+#include "module/analysis/cfi_check.h"
 #include "module/analysis/exit_types.h"
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
@@ -24,10 +25,7 @@ struct pb_flow {
 	bool dead;			/* the run is not live, and has only padding so far */
 	uint64_t word_at, word;		/* word: bits of starts that are not in the bitmap yet;
 					 * word_at: the index of this word in the bitmap */
-	uint64_t expect_at;		/* at this address the CFA must be rsp + expect_off */
-	int64_t expect_off;
-	int64_t saved[16];		/* for each register: CFA - rsp at the time when rsp was
-					 * copied to the register; INT64_MAX: not copied */
+	struct pb_cfi_check check;
 	uint64_t last;			/* the address of the last instruction */
 	uint8_t last_what;		/* enum pb_insn_what of the last instruction */
 	pb_exit_vec exits;
@@ -62,7 +60,7 @@ static inline void pb_flow_insn(struct pb_flow *f, const struct pb_insn *i, uint
 	f->word |= 1ull << off % 64;
 	f->last = addr;
 	f->last_what = i->what;
-	if (f->dead || i->relative || f->expect_at == addr || i->opcode == PB_INSN_MOV_TO_REG ||
+	if (f->dead || i->relative || f->check.at == addr || i->opcode == PB_INSN_MOV_TO_REG ||
 	    (i->opcode == PB_INSN_MOV_FROM_REG && i->mod == 3) ||
 	    (i->what && i->what != PB_INSN_CALL && i->what != PB_INSN_NOP))
 		pb_flow_note(f, i, addr, row);

@@ -164,6 +164,7 @@ struct pb_an {
 				 * entry without passing an exit */
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
 	pb_exit_vec exits;
+	pb_lag_vec lags;
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
 	struct pb_exit_tables exit_tables;

@@ -34,10 +34,73 @@ static void test_ends(void **unused)
 	visit(path, compare, (void *)ends);
 }
 
+static const char *const lags_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	/* clang adds to rsp before a branch, and writes the row after the branch */
+	"F merged\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n call other\n"
+	" add $16,%rsp\n test %eax,%eax\n je 1f\n .cfi_adjust_cfa_offset -16\n pop_rbx\n"
+	" jmp other\n .cfi_adjust_cfa_offset 8\n1: pop_rbx\n body\n ret\nE merged\n.p2align 4\n"
+	/* clang writes the row of a push after the next instruction */
+	"F late\n push_rbx\n call other\n push %rax\n mov %rax,%rdi\n .cfi_adjust_cfa_offset 8\n"
+	" push %rax\n .cfi_adjust_cfa_offset 8\n call other\n add $16,%rsp\n"
+	" .cfi_adjust_cfa_offset -16\n pop_rbx\n body\n ret\nE late\n.p2align 4\n"
+	/* gcc takes an address on the stack by lea, and restores rsp from it */
+	"F by_lea\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n sub $8,%rsp\n"
+	" .cfi_adjust_cfa_offset 8\n push %rax\n .cfi_adjust_cfa_offset 8\n lea 16(%rsp),%rbx\n"
+	" call other\n mov %rbx,%rsp\n .cfi_adjust_cfa_offset -16\n call other\n add $16,%rsp\n"
+	" .cfi_adjust_cfa_offset -16\n pop_rbx\n body\n ret\nE by_lea\n.p2align 4\n"
+	/* rows that lag, and are not proven. The branch leads to a row with another offset */
+	"F astray\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n call other\n"
+	" add $16,%rsp\n test %eax,%eax\n je 2f\n .cfi_adjust_cfa_offset -16\n pop_rbx\n"
+	" jmp other\n .cfi_adjust_cfa_offset 16\n2: pop_rbx\n body\n ret\nE astray\n.p2align 4\n"
+	/* a branch leads to a row that lags */
+	"F led_to\n push_rbx\n test %eax,%eax\n je 3f\n push %rax\n body\n3: body\n"
+	" .cfi_adjust_cfa_offset 8\n pop %rax\n .cfi_adjust_cfa_offset -8\n pop_rbx\n ret\n"
+	"E led_to\n.p2align 4\n"
+	/* there is an exit among the rows that lag */
+	"F leaves\n push_rbx\n body\n pop %rbx\n body\n je other\n"
+	" .cfi_adjust_cfa_offset -8\n body\n ret\nE leaves\n.p2align 4\n"
+	/* where the rows lag, an instruction writes to the return slot */
+	"F writes\n sub $16,%rsp\n body\n mov %rax,16(%rsp)\n .cfi_adjust_cfa_offset 16\n body\n"
+	" add $16,%rsp\n .cfi_adjust_cfa_offset -16\n body\n ret\nE writes\n.p2align 4\n"
+	/* the rows never become right */
+	"F never\n push_rbx\n body\n add $8,%rsp\n body\n test %eax,%eax\n body\nE never\n"
+	".p2align 4\n"
+	/* the address that lea takes is not the one that the row after the mov needs */
+	"F other_lea\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n lea 8(%rsp),%rbx\n"
+	" call other\n mov %rbx,%rsp\n .cfi_adjust_cfa_offset -16\n pop_rbx\n body\n ret\n"
+	"E other_lea\n.p2align 4\n"
+	END;
+
+static const struct expected lags[] = {
+	{ "merged", "NOT jmp+19:WINDOW ret+32:WINDOW" },
+	{ "late", "NOT ret+31:WINDOW" },
+	{ "by_lea", "NOT ret+43:WINDOW" },
+	{ "astray", "CFI" },
+	{ "led_to", "CFI" },
+	{ "leaves", "CFI" },
+	{ "writes", "CFI" },
+	{ "never", "CFI" },
+	{ "other_lea", "CFI" },
+	{ NULL, NULL }
+};
+
+static void test_lags(void **unused)
+{
+	char path[256];
+
+	write_file("lags.s", lags_s);
+	build("gcc -shared -nostdlib lags.s -o lags.so");
+	snprintf(path, sizeof(path), "%s/lags.so", dir);
+	visit(path, compare, (void *)lags);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_lags),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -226,7 +226,7 @@ static const char *const refused_s = MACROS
 	"F unproven\n body\n push_rbx\n body\n ret\nE unproven\n.p2align 4\n"
 	"F ra_elsewhere\n body\n .cfi_offset %rip,-16\n body\n ret\nE ra_elsewhere\n.p2align 4\n"
 	"F silent\n push %rax\n body\n ret\nE silent\n.p2align 4\n"
-	"F late\n push %rbx\n body\n .cfi_adjust_cfa_offset 8\n pop_rbx\n body\n ret\n"
+	"F late\n push %rbx\n call other\n .cfi_adjust_cfa_offset 8\n pop_rbx\n body\n ret\n"
 	"E late\n.p2align 4\n"
 	"F switches\n body\n mov 8(%rdi),%rsp\n body\n ret\nE switches\n.p2align 4\n"
 	"F far_ret\n body\n lretq\nE far_ret\n.p2align 4\n"

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Compares the CFI with instructions that change rsp (push, pop, add, sub, lea, mov) during the
+ * sweep. CFI that contradicts the code doesn't prove where the return address is.
+ *
+ * Some compilers write a row some instructions too late (clang, if it moves an `add` to rsp before a
+ * branch). Such rows *lag*. Rows that lag do no harm if no exit is among them, and if the rows are
+ * right again wherever control goes from them. What can be seen only after the sweep is noted in a
+ * list of struct pb_lag, which pb_lags_check() judges.
+ *
+ * Context: the sweep's threads, each with its own struct pb_cfi_check, except pb_lags_check().
+ */
+#ifndef PB_MODULE_CFI_CHECK_H
+#define PB_MODULE_CFI_CHECK_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "module/analysis/insn.h"
+#include "module/analysis/stages.h"
+
+#define PB_CFA_UNKNOWN	INT64_MAX
+
+struct pb_cfi_check {
+	uint64_t at;		/* the next instruction to compare; 0: none */
+	int64_t off;		/* at `at`, the CFA must be rsp + off */
+	int64_t other_off;	/* or rsp + other_off. PB_CFA_UNKNOWN: there is no other offset */
+	uint64_t lags_from;	/* the rows lag since this address; 0: the last row was right */
+	/* for each register: CFA - register, if the unit has copied rsp to the register by mov
+	 * (copied), or has taken an address on the stack by lea (taken). PB_CFA_UNKNOWN: it
+	 * hasn't */
+	int64_t copied[16], taken[16];
+	pb_lag_vec lags;
+};
+
+/* Begins a unit. */
+void pb_cfi_check_begin(struct pb_cfi_check *c);
+/* Compares the row with what the instructions before this one have done, and notes what this
+ * instruction does. Must be called for each instruction at c->at, and for all instructions that
+ * may change rsp. False: the CFI contradicts the code. */
+bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t addr,
+		       const struct pb_cfi_row *row, uint32_t unit);
+/* Ends straight-line code. False: the rows lag. */
+bool pb_cfi_check_end(struct pb_cfi_check *c);
+/* Refuses the units with rows that lag, if control can reach these rows by a branch, or can leave
+ * them for a row that isn't right. Must be called after the sweep. */
+void pb_lags_check(struct pb_an *an);
+#endif
