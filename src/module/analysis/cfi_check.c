@@ -45,9 +45,9 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 
 /*
  * True if the instruction sets rsp from another register or from memory. The CFA's offset is then
- * unknown, unless this unit has copied rsp, or an address on the stack, to that register. If both
- * happened, code that isn't shown by the order of addresses decides which of the two offsets counts.
- * Also notes such copies: `now` is the CFA's offset from rsp.
+ * unknown, unless this unit has copied rsp, or an address on the stack, to that register. If it has
+ * done both, either offset is right: the order of addresses doesn't show which copy came last.
+ * Also notes such copies. `now` is the CFA's offset from rsp.
  */
 static bool moves_stack_pointer(struct pb_cfi_check *c, const struct pb_insn *i, int64_t now)
 {

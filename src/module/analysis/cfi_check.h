@@ -3,10 +3,10 @@
  * Compares the CFI with instructions that change rsp (push, pop, add, sub, lea, mov) during the
  * sweep. CFI that contradicts the code doesn't prove where the return address is.
  *
- * Some compilers write a row some instructions too late (clang, if it moves an `add` to rsp before a
- * branch). Such rows *lag*. Rows that lag do no harm if no exit is among them, and if the rows are
- * right again wherever control goes from them. What can be seen only after the sweep is noted in a
- * list of struct pb_lag, which pb_lags_check() judges.
+ * Some compilers write a row some instructions too late (clang, if it moves an `add` to rsp to
+ * before a branch). Such rows *lag*. Rows that lag do no harm if no exit is among them, and if the
+ * rows are right again wherever control goes from them. What can be seen only after the sweep is
+ * noted in a list of struct pb_lag, which pb_lags_check() judges.
  *
  * Context: the sweep's threads, each with its own struct pb_cfi_check, except pb_lags_check().
  */

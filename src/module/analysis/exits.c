@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "module/analysis/cfi_check.h"
 #include "module/analysis/exits_priv.h"
 
 struct search {
@@ -91,6 +90,13 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
+/* True if a call leads to the address, or if code or data contains the address: a function begins
+ * there, even if it has no symbol and no FDE (assembly in a stripped file). */
+static bool is_called(const struct pb_range *r, uint64_t addr)
+{
+	return pb_bit_test(r->called, addr - r->addr);
+}
+
 /* True if f is not a function, but a part of the unit: the compiler has moved this part away from
  * the rest. Such a part has no name, no call leads to it, and all jumps to it come from the
  * unit. */
@@ -98,7 +104,7 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
 
-	if (!(f->flags & PB_FUNC_UNNAMED) || pb_bit_test(r->called, f->addr - r->addr))
+	if (!(f->flags & PB_FUNC_UNNAMED) || is_called(r, f->addr))
 		return false;
 	for (size_t i = pb_cross_jump_lower(an, f->addr);
 	     i < an->cross_jumps.n && an->cross_jumps.v[i].to == f->addr; i++)
@@ -168,6 +174,8 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 		flag(s, e->unit, PB_INEXIT_FALLS);
 	else if (r->stubs || (f && e->kind != PB_EXIT_FALL && !is_part(an, f, e->unit)))
 		e->gone ? (void)(e->exit = true) : flag(s, e->unit, PB_INEXIT_FRAME);
+	else if (to < 0 && e->kind != PB_EXIT_FALL && e->gone && is_called(r, e->target))
+		e->exit = true;
 	else if (to < 0)
 		flag(s, e->unit, e->kind == PB_EXIT_FALL ? PB_INEXIT_FALLS : PB_INEXIT_LOST);
 	else if (!same_frame(an, e, &an->cfi.fdes.v[to]))
@@ -449,7 +457,6 @@ static void find_reasons(struct search *s)
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (out_of_step(an, &an->cfi.fdes.v[u]))
 			flag(s, u, PB_INEXIT_DECODE);
-	pb_lags_check(an);
 	for (size_t i = 0; i < an->ra_reads.n; i++) {
 		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
 

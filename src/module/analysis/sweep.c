@@ -504,7 +504,9 @@ int pb_sweep(struct pb_an *an, const char **why)
 		return -ENOMEM;
 	pb_cross_jumps_sort(an);
 	follow_tables(an);
-	if (an->flags & PB_MODULE_RETURNS)
+	if (an->flags & PB_MODULE_RETURNS) {
 		pb_labels_follow(an);
+		pb_lags_check(an);
+	}
 	return 0;
 }

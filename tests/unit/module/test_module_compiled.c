@@ -96,11 +96,49 @@ static void test_lags(void **unused)
 	visit(path, compare, (void *)lags);
 }
 
+/* Assembly in a stripped file: `unseen` and `unknown` have neither symbols nor FDEs, as local
+ * functions of nasm. */
+static const char *const nameless_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	"F calls\n push_rbx\n call .Lunseen\n pop_rbx\n body\n ret\nE calls\n.p2align 4\n"
+	"F tail\n push_rbx\n call other\n pop_rbx\n jmp .Lunseen\nE tail\n.p2align 4\n"
+	"F tail_pointer\n push_rbx\n call other\n pop_rbx\n jmp .Lpointed\nE tail_pointer\n"
+	".p2align 4\n"
+	/* the frame is in place */
+	"F framed\n push_rbx\n call other\n jmp .Lunseen\nE framed\n.p2align 4\n"
+	/* nothing shows that `unknown` is a function. It may be a part of this one */
+	"F to_part\n push_rbx\n call other\n pop_rbx\n jmp .Lunknown\nE to_part\n.p2align 4\n"
+	".Lunseen: body\n body\n ret\n.p2align 4\n"
+	".Lpointed: body\n body\n ret\n.p2align 4\n"
+	".Lunknown: body\n body\n ret\n"
+	".data\n.quad .Lpointed\n"
+	END;
+
+static const struct expected nameless[] = {
+	{ "tail", "NOT jmp+7:PADDED" },
+	{ "tail_pointer", "NOT jmp+7:PADDED" },
+	{ "framed", "LOST" },
+	{ "to_part", "LOST" },
+	{ NULL, NULL }
+};
+
+static void test_nameless(void **unused)
+{
+	char path[256];
+
+	write_file("nameless.s", nameless_s);
+	build("gcc -shared -nostdlib nameless.s -o nameless.so");
+	snprintf(path, sizeof(path), "%s/nameless.so", dir);
+	visit(path, compare, (void *)nameless);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lags),
+		cmocka_unit_test(test_nameless),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
