@@ -108,7 +108,8 @@ void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 
 	if (f->dead && i->what != PB_INSN_NOP && i->what != PB_INSN_TRAP)
 		end_padding(f, addr);
-	if (!pb_cfi_check_insn(&f->check, i, addr, row, (uint32_t)f->fde))
+	if ((f->check.at == addr || (!i->relative && !ends)) &&
+	    !pb_cfi_check_insn(&f->check, i, addr, row, (uint32_t)f->fde))
 		flag_unit(f, PB_INEXIT_CFI);
 	if (ends || (i->relative && i->what != PB_INSN_CALL))
 		control_flow(f, i, addr, row);

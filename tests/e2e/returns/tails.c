@@ -56,6 +56,44 @@ __asm__(
 	"2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\n .cfi_endproc\n"
 	".size shared,.-shared\nfar\n");
 int cond(int x), prefixed(int x), shared(int x);
+
+/* Functions whose unwind tables or ends have the odd shapes that compilers' output has */
+__asm__(
+	".text\n.globl lags, late_push, by_lea, bug, nameless, call_nameless\n"
+	/* clang: the row of the add comes after the branch */
+	".type lags,@function\nlags: .cfi_startproc\n push %rbx\n .cfi_adjust_cfa_offset 8\n"
+	" sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n mov %edi,%ebx\n call leaf\n mov %ebx,%edi\n"
+	" add $16,%rsp\n test $1,%edi\n je 1f\n .cfi_adjust_cfa_offset -16\n pop %rbx\n"
+	" .cfi_adjust_cfa_offset -8\n incq jumps(%rip)\n jmp leaf\n .cfi_adjust_cfa_offset 8\n"
+	"1: pop %rbx\n .cfi_adjust_cfa_offset -8\n incq returns(%rip)\n mov %edi,%eax\n ret\n"
+	" .cfi_endproc\n.size lags,.-lags\n"
+	/* clang: the row of the first push comes after the next instruction */
+	".type late_push,@function\nlate_push: .cfi_startproc\n push %rax\n mov %edi,%eax\n"
+	" .cfi_adjust_cfa_offset 8\n push %rax\n .cfi_adjust_cfa_offset 8\n push %rax\n"
+	" .cfi_adjust_cfa_offset 8\n call leaf\n add $24,%rsp\n .cfi_adjust_cfa_offset -24\n"
+	" incq returns(%rip)\n ret\n .cfi_endproc\n.size late_push,.-late_push\n"
+	/* gcc: rsp is restored from an address that lea has taken */
+	".type by_lea,@function\nby_lea: .cfi_startproc\n push %rbx\n .cfi_adjust_cfa_offset 8\n"
+	" .cfi_offset %rbx,-16\n push %rdi\n .cfi_adjust_cfa_offset 8\n push %rdi\n"
+	" .cfi_adjust_cfa_offset 8\n lea 16(%rsp),%rbx\n sub $8,%rsp\n .cfi_adjust_cfa_offset 8\n"
+	" call leaf\n mov %rbx,%rsp\n .cfi_adjust_cfa_offset -24\n pop %rbx\n"
+	" .cfi_adjust_cfa_offset -8\n incq returns(%rip)\n ret\n .cfi_endproc\n"
+	".size by_lea,.-by_lea\n"
+	/* gcc: a store to the page at 0 ends bug.cold, and other code follows */
+	".type bug,@function\nbug: .cfi_startproc\n test %edi,%edi\n js bug.cold\n"
+	" incq returns(%rip)\n mov %edi,%eax\n ret\n .cfi_endproc\n.size bug,.-bug\n"
+	".type bug.cold,@function\nbug.cold: .cfi_startproc\n push %rax\n"
+	" .cfi_adjust_cfa_offset 8\n call leaf\n movb $0,1\n .cfi_endproc\n"
+	".size bug.cold,.-bug.cold\n"
+	".cfi_startproc\n .cfi_adjust_cfa_offset 40\n call leaf\n ud2\n .cfi_endproc\n"
+	/* a tail jump to assembly without a symbol and without unwind tables */
+	".type nameless,@function\nnameless: .cfi_startproc\n mov %edi,%eax\n"
+	" incq jumps(%rip)\n jmp .Lhidden\n .cfi_endproc\n.size nameless,.-nameless\n"
+	".type call_nameless,@function\ncall_nameless: .cfi_startproc\n push %rax\n"
+	" .cfi_adjust_cfa_offset 8\n call .Lhidden\n pop %rcx\n .cfi_adjust_cfa_offset -8\n"
+	" incq returns(%rip)\n ret\n .cfi_endproc\n.size call_nameless,.-call_nameless\n"
+	".p2align 4\n.Lhidden: lea 7(%rdi),%eax\n ret\n.p2align 4\n");
+int lags(int x), late_push(int x), by_lea(int x), bug(int x), nameless(int x), call_nameless(int x);
 /* the exit is in the window of the entry (the bytes that a patch of the entry may overwrite) */
 NOINLINE int small(int x)
 {
@@ -73,6 +111,7 @@ int main(int argc, char **argv)
 			jumps++;
 		sum += cond(i) + small(i);
 		small_calls++;
+		sum += lags(i) + late_push(i) + by_lea(i) + bug(i) + nameless(i) + call_nameless(i);
 	}
 	if (argc > 1)
 		printf("%ld %lu %lu\n", sum, returns + (unsigned long)small_calls + 1, jumps);
