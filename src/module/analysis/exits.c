@@ -2,13 +2,14 @@
 /*
  * Finds the instructions that leave a function, and decides whether these are all of the function's
  * exits. The sweep has noted every instruction through which control may leave a unit (the code of
- * one FDE). Each of these instructions is of one of five kinds:
+ * one FDE). Each of these instructions is of one of six kinds:
  *
  *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
  *   an edge     control goes to another unit with the frame unchanged, by a jump or by falling
  *               through: to a part of the same function (foo.cold), or to code that functions share
  *   inside      a jump through a table all of whose targets lie in the unit
+ *   a dead end  a jump to a unit that control never leaves
  *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
@@ -21,6 +22,7 @@
 struct search {
 	struct pb_an *an;
 	pb_edge_vec back;	/* edges, sorted by `to` */
+	pb_edge_vec framed;	/* jumps to a unit with another frame than the jump */
 	uint32_t *work;		/* a stack of units, with room for all units */
 	bool *wanted;		/* for each unit: its exits are to be hooked */
 };
@@ -158,6 +160,36 @@ static void add_edge(struct search *s, uint32_t from, uint32_t to, uint64_t targ
 	pb_vec_push(&s->back, (struct pb_exit_edge){ from, to });
 }
 
+/* Handles a jump whose target has another frame. */
+static void note_framed(struct search *s, const struct pb_fn_exit *e, long to)
+{
+	if (to < 0)
+		flag(s, e->unit, PB_INEXIT_FRAME);
+	else
+		pb_vec_push(&s->framed, (struct pb_exit_edge){ e->unit, (uint32_t)to });
+}
+
+/* True if control never leaves the unit, except by calls that don't return. Must be called when
+ * all exits are classified. */
+static bool is_dead_end(const struct pb_an *an, uint32_t unit)
+{
+	for (size_t k = pb_exits_lower(an, unit); k < an->exits.n && an->exits.v[k].unit == unit;
+	     k++)
+		if (an->exits.v[k].live)
+			return false;
+	return !an->units[unit];
+}
+
+/* A jump to another frame is allowed if it leads to a dead end: no exit follows the jump, whatever
+ * the frame is. gcc emits such jumps for cases that can't happen: they lead to the place of an
+ * empty cold part, where another function's cold part begins. */
+static void judge_framed(struct search *s)
+{
+	for (size_t i = 0; i < s->framed.n; i++)
+		if (pb_exit_work(s->an, 8) || !is_dead_end(s->an, s->framed.v[i].to))
+			flag(s, s->framed.v[i].from, PB_INEXIT_FRAME);
+}
+
 static void classify_jump(struct search *s, struct pb_fn_exit *e)
 {
 	struct pb_an *an = s->an;
@@ -173,13 +205,13 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 	else if (r->stubs && e->kind == PB_EXIT_FALL)
 		flag(s, e->unit, PB_INEXIT_FALLS);
 	else if (r->stubs || (f && e->kind != PB_EXIT_FALL && !is_part(an, f, e->unit)))
-		e->gone ? (void)(e->exit = true) : flag(s, e->unit, PB_INEXIT_FRAME);
+		e->gone ? (void)(e->exit = true) : note_framed(s, e, r->stubs ? -1 : to);
 	else if (to < 0 && e->kind != PB_EXIT_FALL && e->gone && is_called(r, e->target))
 		e->exit = true;
 	else if (to < 0)
 		flag(s, e->unit, e->kind == PB_EXIT_FALL ? PB_INEXIT_FALLS : PB_INEXIT_LOST);
 	else if (!same_frame(an, e, &an->cfi.fdes.v[to]))
-		flag(s, e->unit, PB_INEXIT_FRAME);
+		note_framed(s, e, to);
 	else
 		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
@@ -465,6 +497,7 @@ static void find_reasons(struct search *s)
 	}
 	for (size_t i = 0; i < an->exits.n; i++)
 		classify(s, &an->exits.v[i]);
+	judge_framed(s);
 	/* If a unit holds several functions, the sweep has not noted the jumps between these
 	 * functions. So assume that there are jumps to their entries. */
 	for (size_t i = 0; i < an->fns.n; i++) {
@@ -506,7 +539,7 @@ int pb_exits_make(struct pb_an *an, const char **why)
 		find_reasons(&s);
 		err = 0;
 		find_windows(&s, &err);
-		if (s.back.failed || an->edges.failed)
+		if (s.back.failed || s.framed.failed || an->edges.failed)
 			err = -ENOMEM;
 	}
 	for (size_t i = 0; !err && i < an->fns.n; i++)
@@ -516,6 +549,7 @@ int pb_exits_make(struct pb_an *an, const char **why)
 		err = -EFBIG;
 	}
 	pb_vec_free(&s.back);
+	pb_vec_free(&s.framed);
 	free(s.work);
 	free(s.wanted);
 	return err;

@@ -85,7 +85,8 @@ __asm__(
 	".type bug.cold,@function\nbug.cold: .cfi_startproc\n push %rax\n"
 	" .cfi_adjust_cfa_offset 8\n call leaf\n movb $0,1\n .cfi_endproc\n"
 	".size bug.cold,.-bug.cold\n"
-	".cfi_startproc\n .cfi_adjust_cfa_offset 40\n call leaf\n ud2\n .cfi_endproc\n"
+	".cfi_startproc\n .cfi_adjust_cfa_offset 40\n add $40,%rsp\n .cfi_adjust_cfa_offset -40\n"
+	" ret\n .cfi_endproc\n"
 	/* a tail jump to assembly without a symbol and without unwind tables */
 	".type nameless,@function\nnameless: .cfi_startproc\n mov %edi,%eax\n"
 	" incq jumps(%rip)\n jmp .Lhidden\n .cfi_endproc\n.size nameless,.-nameless\n"

@@ -12,14 +12,30 @@ static const char *const ends_s = MACROS
 	"F bug\n body\n je bug.cold\n body\n ret\nE bug\n.p2align 4\n"
 	".type bug.cold,@function\nbug.cold: .cfi_startproc\n push_rbx\n call other\n"
 	" movb $0,1\n .cfi_endproc\n .size bug.cold,.-bug.cold\n"
-	".cfi_startproc\n .cfi_adjust_cfa_offset 32\n call other\n.cfi_endproc\n.p2align 4\n"
+	".cfi_startproc\n .cfi_adjust_cfa_offset 32\n body\n add $32,%rsp\n"
+	" .cfi_adjust_cfa_offset -32\n ret\n.cfi_endproc\n.p2align 4\n"
+	/* The jump leads to another function's cold part, which has another frame. The cold part
+	 * of `impossible` never returns, so this jump does no harm. Mesa has such jumps */
+	"F impossible\n push_rbx\n push_rbx\n test %eax,%eax\n ja dead_end\n call other\n pop_rbx\n"
+	" pop_rbx\n body\n ret\nE impossible\n.p2align 4\n"
+	"F possible\n push_rbx\n push_rbx\n test %eax,%eax\n ja returns\n call other\n pop_rbx\n"
+	" pop_rbx\n body\n ret\nE possible\n.p2align 4\n"
+	"dead_end: .cfi_startproc\n .cfi_adjust_cfa_offset 32\n1: body\n je 1b\n call other\n ud2\n"
+	".cfi_endproc\n"
+	"returns: .cfi_startproc\n .cfi_adjust_cfa_offset 32\n body\n add $32,%rsp\n"
+	" .cfi_adjust_cfa_offset -32\n body\n ret\n.cfi_endproc\n"
+	"F owner\n sub $32,%rsp\n .cfi_adjust_cfa_offset 32\n test %eax,%eax\n je dead_end\n"
+	" jne returns\n call other\nE owner\n.p2align 4\n"
 	/* a store to the thread's memory returns */
 	"F stores\n body\n push_rbx\n movb $0,%fs:1\nE stores\n"
-	".cfi_startproc\n .cfi_adjust_cfa_offset 32\n call other\n.cfi_endproc\n.p2align 4\n"
+	".cfi_startproc\n .cfi_adjust_cfa_offset 32\n body\n add $32,%rsp\n"
+	" .cfi_adjust_cfa_offset -32\n ret\n.cfi_endproc\n.p2align 4\n"
 	END;
 
 static const struct expected ends[] = {
 	{ "bug", "NOT ret+22:ENTRY" },
+	{ "impossible", "NOT ret+23:WINDOW" },
+	{ "possible", "FRAME" },
 	{ "stores", "FRAME" },
 	{ NULL, NULL }
 };
