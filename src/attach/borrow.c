@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,11 @@ static bool is_idle_call(long number, const uint64_t args[6])
 	case SYS_waitid:
 	case SYS_pause:
 	case SYS_rt_sigtimedwait:
+	case SYS_rt_sigsuspend:
+	case SYS_flock:
 		return true;
+	case SYS_fcntl:
+		return (int)args[1] == F_SETLKW || (int)args[1] == F_OFD_SETLKW;
 	/* a receive that waits for all bytes returns fewer if it is interrupted */
 	case SYS_recvfrom:
 		return !(args[3] & MSG_WAITALL);

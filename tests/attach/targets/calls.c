@@ -7,6 +7,7 @@
  * print its result.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -162,6 +164,89 @@ static int do_recv_timeout(void)
 	return failed(recv(data[0], &c, 1, 0), EAGAIN);
 }
 
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int sig)
+{
+	alarms++;
+}
+
+/* The signal is blocked before the wait and after it, so only the wait can get it. */
+static int do_sigsuspend(void)
+{
+	struct sigaction sa = { .sa_handler = count_alarm };
+	struct itimerval timer = { .it_value = { 0, WAIT_MS * 1000 } };
+	int before = alarms;
+	sigset_t set, none;
+
+	sigemptyset(&none);
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	int ret = failed(sigsuspend(&none), EINTR);
+
+	sigprocmask(SIG_BLOCK, NULL, &set);
+	return ret || alarms != before + 1 || !sigismember(&set, SIGALRM) ? -1 : 0;
+}
+
+static int lock_by_flock(int file)
+{
+	return flock(file, LOCK_EX);
+}
+
+static int lock_by_lockf(int file)
+{
+	return lockf(file, F_LOCK, 0);
+}
+
+static int lock_by_ofd(int file)
+{
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(file, F_OFD_SETLKW, &all);
+}
+
+/* A child holds the lock for WAIT_MS after it has been taken. */
+static int do_lock(int (*lock)(int file))
+{
+	int file = memfd_create("lock", 0), locked[2], status;
+	char path[32], c;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	if (pipe(locked))
+		return -1;
+	pid_t child = fork();
+
+	if (!child) {
+		if (!lock(open(path, O_RDWR)) && write(locked[1], "", 1) == 1)
+			nanosleep(&wait_time, NULL);
+		_exit(0);
+	}
+	close(locked[1]);
+	int ret = read(locked[0], &c, 1) == 1 && !lock(file) ? 0 : -1;
+
+	close(locked[0]);
+	close(file);
+	return waitpid(child, &status, 0) == child && !status ? ret : -1;
+}
+
+static int do_flock(void)
+{
+	return do_lock(lock_by_flock);
+}
+
+static int do_lockf(void)
+{
+	return do_lock(lock_by_lockf);
+}
+
+static int do_ofd_lock(void)
+{
+	return do_lock(lock_by_ofd);
+}
+
 /* --- calls that are fed: they check the next number ----------------------- */
 
 static int next(long ret, uint64_t number)
@@ -240,6 +325,8 @@ static const struct call {
 	{ "clock_nanosleep", do_clock_nanosleep, 1 }, { "futex", do_futex, 1 },
 	{ "sem_timedwait", do_sem, 1 }, { "cond_timedwait", do_cond, 1 },
 	{ "sigtimedwait", do_sigtimedwait, 1 }, { "recv_timeout", do_recv_timeout, 1 },
+	{ "sigsuspend", do_sigsuspend, 1 }, { "flock", do_flock },
+	{ "lockf", do_lockf }, { "ofd_lock", do_ofd_lock },
 	{ "read", do_read }, { "recvmsg", do_recvmsg }, { "accept", do_accept },
 	{ "waitpid", do_wait, 1 }, { "sem_wait", do_sem_fed }, { "futex_fed", do_futex_fed },
 };
