@@ -15,6 +15,7 @@
 struct stack {
 	struct pb_view_options common;
 	uint32_t pid;
+	uint32_t shown;		/* the process that is shown if there is no --tid */
 	char dir[CLI_TEMPORARY];	/* directory with the copy of the open calls; "": not made
 					 * yet */
 };
@@ -66,9 +67,7 @@ static int take(void *input)
 	ret = cli_temporary_make("stack", s->dir);
 	if (!ret)
 		ret = cli_session_snapshot("stack", c, CLI_SNAPSHOT_OPEN, s->dir, &snapshot);
-	/* a session may have several processes, so show only the process that the user means */
-	if (!s->common.nr_tids)
-		s->common.tids[s->common.nr_tids++] = pb_control_pid(c);
+	s->shown = pb_control_pid(c);
 	pb_control_close(c);
 	s->common.dir = s->dir;
 	return ret;
@@ -76,6 +75,14 @@ static int take(void *input)
 
 static int show(void *input, struct pb_view *v)
 {
+	struct stack *s = input;
+
+	/* A session may have several processes. The process isn't chosen by adding its number to
+	 * the options --tid: their check reports a number that has recorded nothing as an error. */
+	if (!v->nr_tids) {
+		v->tids = &s->shown;
+		v->nr_tids = 1;
+	}
 	return pb_view_stacks(v);
 }
 

@@ -110,7 +110,8 @@ int pb_view_stacks(const struct pb_view *v)
 	while (pb_stream_next(&s, &ev))
 		;
 	if (!print_stacks(v, &s, &style))
-		pb_out_str(v->out, "no thread is in a traced call\n");
+		pb_out_str(v->out, v->data->nr_threads ? "no thread is in a traced call\n" :
+			   "no call has been recorded yet; patchbay ps shows the tracer\n");
 	pb_stream_close(&s);
 	return 0;
 }
