@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "reader/say.h"
 
 #define META_RESERVE (128 << 10)
 #define NAME_ROOM 8		/* room for a suffix of the directory's name */
@@ -225,7 +226,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 fail:
 	if (!*err)
 		snprintf(err, errlen, "%s: can't make the data directory: %s%s", w->dir,
-			 strerror(-ret), ret == -EMFILE || ret == -ENFILE ? " (see ulimit -n)" :
+			 strerror(-ret), *pb_say_limit(ret) ? pb_say_limit(ret) :
 			 "; choose another name with -d");
 	if (made)
 		pb_datadir_undo(w);

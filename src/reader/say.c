@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Cleans a message, and writes it in one piece. */
+/* Cleans a message, and writes it in one piece. Names limits that cause errors. */
 #include "reader/say.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clean_text.h"
@@ -26,4 +27,20 @@ void pb_say(const char *command, const char *fmt, ...)
 	va_start(ap, fmt);
 	pb_say_v(command, fmt, ap);
 	va_end(ap);
+}
+
+const char *pb_say_limit(int err)
+{
+	switch (err < 0 ? -err : err) {
+	case EMFILE:
+		return " (see ulimit -n)";
+	case ENFILE:
+		return " (see sysctl fs.file-max)";
+	case ENOMEM:
+		return " (see ulimit -v)";
+	case EAGAIN:	/* no thread, or no process */
+		return " (see ulimit -u and ulimit -v)";
+	default:
+		return "";
+	}
 }

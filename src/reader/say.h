@@ -15,4 +15,8 @@
 void pb_say(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void pb_say_v(const char *command, const char *fmt,
 	      va_list ap) __attribute__((format(printf, 2, 0)));
+/* If a resource limit can cause the error, returns a hint at the limit, for example
+ * " (see ulimit -n)". Otherwise returns "". err: an errno, may be negative. EFBIG has no hint,
+ * because it also means that an analysis is too large. */
+const char *pb_say_limit(int err);
 #endif

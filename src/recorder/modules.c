@@ -15,6 +15,7 @@
 #include "abi/analysis_access.h"
 #include "base/glob.h"
 #include "module/module.h"
+#include "reader/say.h"
 #include "recorder/analyse_ahead.h"
 #include "recorder/modules.h"
 #include "recorder/settings.h"
@@ -93,6 +94,7 @@ static struct record_module *module_load(struct record_modules *m, int elf_fd,
 	if (e->fd < 0) {
 		if (!*err)
 			snprintf(err, errlen, "%s", strerror(-e->fd));
+		snprintf(err + strlen(err), errlen - strlen(err), "%s", pb_say_limit(e->fd));
 		goto fail;
 	}
 	if (!e->path || fstat(e->fd, &st))

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "base/sys.h"
+#include "reader/say.h"
 #include "recorder/ring_memory.h"
 #include "recorder/texts.h"
 
@@ -107,7 +108,9 @@ static int say_why(const struct record_ring *r, int e, bool map)
 				"can't map a buffer of %llu MiB: %s; choose a smaller one with -b "
 				    "(or see ulimit -v)", mib, strerror(e));
 	return record_error("no buffer of %llu MiB: %s%s", mib, strerror(e),
-			    e == EFBIG ? " (see ulimit -f)" : "; choose a smaller one with -b");
+			    e == EFBIG ? " (see ulimit -f)" :
+			    e != ENOMEM && *pb_say_limit(e) ? pb_say_limit(e) :
+			    "; choose a smaller one with -b");
 }
 
 int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)

@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "base/clean_text.h"
 #include "reader/open_chunks.h"
+#include "reader/say.h"
 #include "recorder/flight.h"
 #include "recorder/inherited.h"
 #include "recorder/listen.h"
@@ -453,7 +454,8 @@ static int start_recording(struct run *r, const struct record_target *t,
 		pb_drain_finish(&r->drain);
 	if (ret) {
 		pb_datadir_undo(&r->datadir);
-		return record_error("%s: %s", r->o->dir, strerror(-ret));
+		return record_error("%s: can't start the recording: %s%s", r->o->dir,
+				    strerror(-ret), pb_say_limit(ret));
 	}
 	return 0;
 }
@@ -469,7 +471,8 @@ static int listen_to_agents(struct run *r)
 {
 	int ret = record_listen_start(&r->server);
 
-	return ret ? record_error("no thread: %s", strerror(-ret)) : 0;
+	return ret ? record_error("can't wait for the program's connection: %s%s", strerror(-ret),
+				  pb_say_limit(ret)) : 0;
 }
 
 /* Each connection takes a descriptor. The program keeps the lower limit. */

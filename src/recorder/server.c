@@ -18,6 +18,7 @@
 
 #include "abi/record.h"
 #include "base/base.h"
+#include "reader/say.h"
 #include "recorder/bpf_hooks.h"
 #include "recorder/connection.h"
 #include "recorder/listen.h"
@@ -161,15 +162,18 @@ static int open_module(const struct record_conn *c, const struct pb_msg_module *
 	return fd;
 }
 
-static void note_untraced(struct record_server *s, const struct record_conn *c, uint32_t flags,
+/* asked_for: the user wants the module's calls. */
+static void note_untraced(struct record_server *s, const struct record_conn *c, bool asked_for,
 			  const char *text)
 {
-	const struct record_options *o = s->options;
-	bool asked_for = flags & PB_MODULE_EXE || o->all || o->nr_modules;
-
 	pb_datadir_note(s->datadir, text);
 	if (c->image == 1 && asked_for && s->shown++ < MAX_SHOWN)
 		record_error("%s", text);
+}
+
+static bool is_asked_for(const struct record_server *s, uint32_t flags)
+{
+	return flags & PB_MODULE_EXE || s->options->all || s->options->nr_modules;
 }
 
 static void module_failed(struct record_server *s, struct record_conn *c, uint32_t flags,
@@ -179,7 +183,7 @@ static void module_failed(struct record_server *s, struct record_conn *c, uint32
 
 	snprintf(text, sizeof(text), "%s: not traced: %s", *path ? path : "(no name)", why);
 	record_conn_error(c, error, text);
-	note_untraced(s, c, flags, text);
+	note_untraced(s, c, is_asked_for(s, flags), text);
 }
 
 static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -196,7 +200,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	snprintf(path, sizeof(path), "%s", body + sizeof(m));
 	int fd = open_module(c, &m, path, sizeof(path));
 	if (fd < 0) {
-		module_failed(s, c, m.flags, path, fd, strerror(-fd));
+		snprintf(err, sizeof(err), "%s%s", strerror(-fd), pb_say_limit(fd));
+		module_failed(s, c, m.flags, path, fd, err);
 		return 0;
 	}
 	struct record_module *mod = record_module_get(s->modules, fd, path, err, sizeof(err));
@@ -219,7 +224,7 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	if (traced && !first && mod->map->nr_funcs) {
 		snprintf(err, sizeof(err), "%.180s: not traced: no site numbers are left",
 			 record_base_name(path));
-		note_untraced(s, c, m.flags, err);
+		note_untraced(s, c, is_asked_for(s, m.flags), err);
 		mod->no_numbers = true;
 	}
 	if (first && record_marks_apply(s->options, mod)) {
@@ -256,9 +261,9 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 	if (fd >= 0)
 		close(fd);
 	if (err) {
-		snprintf(full, sizeof(full), "%.180s: its stubs could not be made: %s",
-			 record_base_name(e->path), strerror(-err));
-		pb_datadir_note(s->datadir, full);
+		snprintf(full, sizeof(full), "%.180s: not traced: its stubs can't be made: %s%s",
+			 record_base_name(e->path), strerror(-err), pb_say_limit(err));
+		note_untraced(s, c, e->traced, full);
 		return record_conn_error(c, err, full);
 	}
 	m.size = e->stubs_size;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reader/say.h"
 #include "recorder/start_program.h"
 #include "recorder/texts.h"
 
@@ -29,14 +30,16 @@ int record_start_program(const struct record_start *s, pid_t *pid)
 	int fds[2], e = 0;
 
 	if (pipe2(fds, O_CLOEXEC))
-		return record_error("pipe: %s", strerror(errno));
+		return record_error("%s: can't be started: %s%s", s->path, strerror(errno),
+				    pb_say_limit(errno));
 	*pid = fork();
 	if (!*pid)
 		run_child(s, fds[1]);
 	close(fds[1]);
 	if (*pid < 0) {
 		close(fds[0]);
-		return record_error("fork: %s", strerror(errno));
+		return record_error("%s: can't be started: %s%s", s->path, strerror(errno),
+				    pb_say_limit(errno));
 	}
 	/* a successful exec closes the pipe's other end, so this read ends before the agent can
 	 * connect */
