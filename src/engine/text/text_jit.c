@@ -21,6 +21,8 @@ static void change_headers(const struct pb_module *m, uint64_t file)
 	Elf64_Shdr *s = (Elf64_Shdr *)(file + m->stub_file->sections);
 
 	eh->e_type = ET_REL;
+	/* gdb would warn of each section that is outside of all segments */
+	eh->e_phnum = 0;
 	for (unsigned i = PB_STUBS_TEXT; i <= PB_STUBS_EH_FRAME; i++)
 		s[i].sh_addr = file + s[i].sh_offset;
 	/* the file's symbols are relative to its start */
