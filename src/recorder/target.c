@@ -190,6 +190,15 @@ static int look_at(struct record_target *t)
 	return status;
 }
 
+static int not_found(const char *prog)
+{
+	if (strchr(prog, '/'))
+		return refuse(NOT_FOUND, prog, "not found; check its path");
+	if (*prog && !prog[strspn(prog, "0123456789")])
+		return refuse(NOT_FOUND, prog, "not found in PATH; for a process, say -p PID");
+	return refuse(NOT_FOUND, prog, "not found in PATH; say ./PROG for one in this directory");
+}
+
 int record_target_resolve(struct record_target *t, const char *prog)
 {
 	int ret = find_in_path(prog, t->path);
@@ -203,9 +212,7 @@ int record_target_resolve(struct record_target *t, const char *prog)
 			      "isn't executable; use chmod +x, or name the interpreter");
 	}
 	if (ret == -ENOENT)
-		return refuse(NOT_FOUND, prog, strchr(prog, '/') ? "not found; check its path" :
-			      "not found in PATH; "
-			      "say ./PROG for one in this directory");
+		return not_found(prog);
 	if (ret)
 		return refuse(NOT_FOUND, prog, strerror(-ret));
 	memcpy(t->exe, t->path, sizeof(t->exe));
