@@ -225,7 +225,8 @@ static int show_top(struct live *l, const struct pb_open_chunks *o)
 	int ret = pb_top_round(&l->tables, l->follow);
 	uint64_t now = pb_now_ns();
 
-	if (ret || !o)
+	/* no tables of a process that isn't attached yet, and perhaps can't be attached */
+	if (ret || !o || (l->record.pid && !l->record.ready))
 		return ret;
 	if (!l->next_ns) {
 		l->next_ns = now + l->interval;

@@ -8,15 +8,20 @@
  *	strict	it runs in seccomp's strict mode
  *	alone	it can't create threads, unless it runs as root
  *	hidden	it isn't dumpable
+ *	in_malloc	it answers in a signal handler that interrupted malloc(), free() or their
+ *		caller
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* What the filter does with openat(). */
@@ -34,11 +39,48 @@ static void set_filter(unsigned action)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
+/* Returns the exit status. */
+static int answer(void)
+{
+	char c, line[32];
+	int n = 0;
+
+	/* strict mode permits read() and write() */
+	if (write(1, "ready\n", 6) != 6)
+		return 1;
+	while (read(0, &c, 1) == 1) {
+		if (c != '\n')
+			continue;
+		strcpy(line, "pulse ");
+		line[6] = (char)('0' + ++n % 10);
+		line[7] = '\n';
+		if (write(1, line, 8) != 8)
+			return 1;
+	}
+	return 0;
+}
+
+static void answer_and_end(int sig)
+{
+	_exit(answer());
+}
+
+static int answer_in_malloc(void)
+{
+	struct itimerval soon = { .it_value = { 0, 20000 } };
+
+	signal(SIGALRM, answer_and_end);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	while (1) {
+		void *volatile made = malloc(100);
+
+		free(made);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
-	char c, line[32];
-	int n = 0;
 
 	if (!strcmp(kind, "filter"))
 		set_filter(SECCOMP_RET_ALLOW);
@@ -52,20 +94,10 @@ int main(int argc, char **argv)
 		prctl(PR_SET_DUMPABLE, 0);
 	if (!strcmp(kind, "strict"))
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-	/* strict mode permits read() and write() */
-	if (write(1, "ready\n", 6) != 6)
-		return 1;
-	while (read(0, &c, 1) == 1) {
-		if (c != '\n')
-			continue;
-		strcpy(line, "pulse ");
-		line[6] = (char)('0' + ++n % 10);
-		line[7] = '\n';
-		if (write(1, line, 8) != 8)
-			return 1;
-	}
+	int status = !strcmp(kind, "in_malloc") ? answer_in_malloc() : answer();
+
 	/* exit_group() isn't permitted there */
 	if (!strcmp(kind, "strict"))
-		syscall(SYS_exit, 0);
-	return 0;
+		syscall(SYS_exit, status);
+	return status;
 }
