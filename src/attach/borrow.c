@@ -9,16 +9,15 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "attach/fit.h"
+#include "attach/idle_call.h"
 #include "attach/stack_scan.h"
 #include "attach/way_back.h"
 #include "base/base.h"
@@ -28,7 +27,6 @@
 #define FUTEX_NS	(10 * ATTACH_MS)	/* a futex wait must last this long */
 #define PAUSE_NS	(3 * ATTACH_MS)
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
-#define MOV_EAX		0xb8			/* mov $NUMBER, %eax */
 
 /* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for
  * events, time, or another thread's end. WAITS: it waits for a futex. MAIN: it is the main thread.
@@ -50,54 +48,14 @@ struct borrow {
 
 /* --- where a thread is ---------------------------------------------------- */
 
-static bool is_idle_call(long number, const uint64_t args[6])
-{
-	switch (number) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-	case SYS_poll:
-	case SYS_ppoll:
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_nanosleep:
-	case SYS_clock_nanosleep:
-	case SYS_read:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_wait4:
-	case SYS_waitid:
-	case SYS_pause:
-	case SYS_rt_sigtimedwait:
-	case SYS_rt_sigsuspend:
-	case SYS_flock:
-		return true;
-	case SYS_fcntl:
-		return (int)args[1] == F_SETLKW || (int)args[1] == F_OFD_SETLKW;
-	/* a receive that waits for all bytes returns fewer if it is interrupted */
-	case SYS_recvfrom:
-		return !(args[3] & MSG_WAITALL);
-	case SYS_recvmsg:
-		return !(args[2] & MSG_WAITALL);
-	default:
-		return false;
-	}
-}
-
 /* Returns the number of the call that the kernel goes on with in restart_syscall(). After any stop
  * of a thread that sleeps, polls, or waits for a futex with a time-out, the kernel shows this call
  * instead of the original one, until the wait is over. The arguments are still the original ones.
- * The number usually precedes the system call in the code: mov $NUMBER, %eax; syscall. If it
- * doesn't, the number remains SYS_restart_syscall. */
+ * If the code doesn't show the number, it remains SYS_restart_syscall. */
 static long restarted_number(const struct borrow *b, long number, uint64_t pc)
 {
-	uint8_t code[5 + ATTACH_SYSCALL_SIZE];
-	int32_t real;
+	long real = number == SYS_restart_syscall ? attach_call_number(b->s, pc) : -1;
 
-	if (number != SYS_restart_syscall ||
-	    attach_mem_read(b->s, pc - sizeof(code), code, sizeof(code)) || code[0] != MOV_EAX)
-		return number;
-	memcpy(&real, code + 1, sizeof(real));
 	switch (real) {
 	case SYS_poll:
 	case SYS_nanosleep:
@@ -142,7 +100,7 @@ static enum rank rank_of(const struct borrow *b, const struct place *p)
 	in = attach_stack_scan(b->s, b->l, p->sp);
 	if (in & (ATTACH_IN_HANDLER | ATTACH_UNREADABLE))
 		return UNFIT;
-	if (is_idle_call(p->number, p->args))
+	if (attach_call_is_idle(p->number, p->args))
 		return in & ATTACH_IN_LOADER ? IDLE_IN_LOADER : main_thread ? IDLE_MAIN : IDLE;
 	if (in & (ATTACH_IN_LOADER | ATTACH_IN_LOCKING))
 		return UNFIT;
@@ -239,14 +197,6 @@ static bool waits(const struct place *p)
 
 /* --- the stopped thread --------------------------------------------------- */
 
-static bool at_syscall(const struct borrow *b, uint64_t rip)
-{
-	uint8_t code[ATTACH_SYSCALL_SIZE];
-
-	return !attach_mem_read(b->s, rip - sizeof(code), code, sizeof(code)) &&
-	       code[0] == 0x0f && code[1] == 0x05;
-}
-
 /* Whether the thread is in a restartable sequence (rseq). The kernel aborts a sequence if it finds
  * the interrupted thread inside it. If the thread is borrowed, the kernel finds the thread
  * elsewhere, and doesn't abort the sequence. */
@@ -267,7 +217,7 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 		.sp = r->rsp, .pc = r->rip,
 	};
 
-	if (r->cs != USER_CODE || (p.number >= 0 && !at_syscall(b, r->rip)))
+	if (r->cs != USER_CODE || (p.number >= 0 && !attach_call_precedes(b->s, r->rip)))
 		return false;
 	p.number = restarted_number(b, p.number, p.pc);
 	p.rank = rank_of(b, &p);

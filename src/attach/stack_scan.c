@@ -6,12 +6,26 @@
  * function on its stack.
  */
 #include "attach/stack_scan.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ucontext.h>
 #include <unistd.h>
+#include "attach/idle_call.h"
 
 #define SCAN_MAX	(64u << 10)
 #define BEFORE		7	/* size of the longest call instruction without a prefix */
+
+/* The part of a signal frame's context that is looked at. */
+#define CONTEXT_SIZE	(offsetof(struct ucontext_t, uc_mcontext) + \
+			 sizeof(((struct ucontext_t *)0)->uc_mcontext.gregs))
+
+/* The words of a stack, from the stack pointer up. */
+struct stack {
+	uint64_t sp;
+	const uint64_t *words;
+	size_t nr;
+};
 
 enum call_kind { CALL_NONE, CALL_DIRECT, CALL_INDIRECT };
 
@@ -48,8 +62,6 @@ static enum call_kind call_before(const struct attach_subject *s, uint64_t addr)
 
 static unsigned look_at(const struct attach_subject *s, const struct attach_libc *l, uint64_t word)
 {
-	if (word == l->restore)
-		return ATTACH_IN_HANDLER;
 	if (attach_in(&l->loader, word))
 		return call_before(s, word) != CALL_NONE ? ATTACH_IN_LOADER : 0;
 	if (!attach_in(&l->text, word) || attach_in(&l->start_main, word) ||
@@ -61,16 +73,55 @@ static unsigned look_at(const struct attach_subject *s, const struct attach_libc
 	return ATTACH_IN_LIBC;
 }
 
+/* Returns the number of the system call that a signal interrupted, or -1. If the kernel restarts
+ * the call after the handler, the program counter is at the syscall instruction, and the number is
+ * in rax. Otherwise the program counter is after the instruction, and rax has the result. */
+static long interrupted_call(const struct attach_subject *s, const greg_t *r)
+{
+	uint64_t pc = (uint64_t)r[REG_RIP];
+
+	return attach_call_precedes(s, pc + ATTACH_SYSCALL_SIZE) ? (long)r[REG_RAX] :
+	       attach_call_number(s, pc);
+}
+
+/* Judges the signal frame whose first word, the restorer's address, has the index `at`. The
+ * context of the interrupted code follows it. The handler does no harm if it interrupted an idle
+ * system call: then only the calls on the interrupted stack matter. They are scanned if this stack
+ * is above the frame. A handler that interrupted anything else may have interrupted malloc. */
+static unsigned look_at_frame(const struct attach_subject *s, const struct attach_libc *l,
+			      const struct stack *stack, size_t at)
+{
+	const uint64_t *context = stack->words + at + 1;
+	uint64_t end = stack->sp + stack->nr * sizeof(*context);
+	struct ucontext_t uc;
+	const greg_t *r = uc.uc_mcontext.gregs;
+
+	if ((stack->nr - at - 1) * sizeof(*context) < CONTEXT_SIZE)
+		return ATTACH_IN_HANDLER;
+	memcpy(&uc, context, CONTEXT_SIZE);
+	const uint64_t args[6] = { (uint64_t)r[REG_RDI], (uint64_t)r[REG_RSI],
+				   (uint64_t)r[REG_RDX], (uint64_t)r[REG_R10],
+				   (uint64_t)r[REG_R8], (uint64_t)r[REG_R9] };
+	uint64_t sp = (uint64_t)r[REG_RSP];
+
+	if (sp <= stack->sp + at * sizeof(*context) || sp >= end ||
+	    attach_in(&l->loader, (uint64_t)r[REG_RIP]))
+		return ATTACH_IN_HANDLER;
+	return attach_call_is_idle(interrupted_call(s, r), args) ? 0 : ATTACH_IN_HANDLER;
+}
+
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l, uint64_t sp)
 {
 	const struct attach_map *m = attach_map_at(s, sp);
 	uint64_t size = m && m->end - sp < SCAN_MAX ? m->end - sp : SCAN_MAX;
 	uint64_t *words = malloc(SCAN_MAX);
 	ssize_t n = words ? pread(s->mem, words, size & ~7ull, (off_t)sp) : -1;
+	const struct stack stack = { sp, words, n > 0 ? (size_t)n / sizeof(*words) : 0 };
 	unsigned found = n <= 0 ? ATTACH_UNREADABLE : 0;
 
-	for (ssize_t i = 0; i < n / 8; i++)
-		found |= look_at(s, l, words[i]);
+	for (size_t i = 0; i < stack.nr; i++)
+		found |= words[i] == l->restore ? look_at_frame(s, l, &stack, i) :
+						  look_at(s, l, words[i]);
 	free(words);
 	return found;
 }

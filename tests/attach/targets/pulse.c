@@ -8,6 +8,9 @@
  *	strict	it runs in seccomp's strict mode
  *	alone	it can't create threads, unless it runs as root
  *	hidden	it isn't dumpable
+ *	in_wait	it answers in a signal handler that interrupted sigsuspend()
+ *	in_restarted	it answers in a signal handler that interrupted waitpid(). The kernel would
+ *		restart this call. The test sends the signal
  *	in_malloc	it answers in a signal handler that interrupted malloc(), free() or their
  *		caller
  */
@@ -22,6 +25,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What the filter does with openat(). */
@@ -65,17 +69,57 @@ static void answer_and_end(int sig)
 	_exit(answer());
 }
 
-static int answer_in_malloc(void)
+static void send_alarm(void)
 {
 	struct itimerval soon = { .it_value = { 0, 20000 } };
 
 	signal(SIGALRM, answer_and_end);
 	setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+/* The signal is blocked until the wait, so it can't interrupt anything else. */
+static int answer_in_wait(void)
+{
+	sigset_t alarm, none;
+
+	sigemptyset(&none);
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	sigprocmask(SIG_BLOCK, &alarm, NULL);
+	send_alarm();
+	return sigsuspend(&none);
+}
+
+static int answer_in_restarted(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (1)
+			pause();
+	}
+	signal(SIGALRM, answer_and_end);
+	return waitpid(child, NULL, 0) < 0;
+}
+
+static int answer_in_malloc(void)
+{
+	send_alarm();
 	while (1) {
 		void *volatile made = malloc(100);
 
 		free(made);
 	}
+}
+
+static int answer_as(const char *kind)
+{
+	if (!strcmp(kind, "in_wait"))
+		return answer_in_wait();
+	if (!strcmp(kind, "in_restarted"))
+		return answer_in_restarted();
+	return !strcmp(kind, "in_malloc") ? answer_in_malloc() : answer();
 }
 
 int main(int argc, char **argv)
@@ -94,7 +138,7 @@ int main(int argc, char **argv)
 		prctl(PR_SET_DUMPABLE, 0);
 	if (!strcmp(kind, "strict"))
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-	int status = !strcmp(kind, "in_malloc") ? answer_in_malloc() : answer();
+	int status = answer_as(kind);
 
 	/* exit_group() isn't permitted there */
 	if (!strcmp(kind, "strict"))
