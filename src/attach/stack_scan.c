@@ -14,6 +14,7 @@
 #include "attach/idle_call.h"
 
 #define SCAN_MAX	(64u << 10)
+#define USER_LEVEL	3	/* the privilege level of programs */
 #define BEFORE		7	/* size of the longest call instruction without a prefix */
 
 /* The part of a signal frame's context that is looked at. */
@@ -84,6 +85,14 @@ static long interrupted_call(const struct attach_subject *s, const greg_t *r)
 	       attach_call_number(s, pc);
 }
 
+/* Whether the context is of a frame that exists. It has the code segment of the interrupted code, a
+ * selector whose lowest two bits are the privilege level, 3 for each program. If there is something
+ * else, the handler has returned, and other data was written over the rest of its frame. */
+static bool is_context(const greg_t *r)
+{
+	return ((uint64_t)r[REG_CSGSFS] & USER_LEVEL) == USER_LEVEL;
+}
+
 /* Judges the signal frame whose first word, the restorer's address, has the index `at`. The
  * context of the interrupted code follows it. The handler does no harm if it interrupted an idle
  * system call: then only the calls on the interrupted stack matter. They are scanned if this stack
@@ -99,6 +108,8 @@ static unsigned look_at_frame(const struct attach_subject *s, const struct attac
 	if ((stack->nr - at - 1) * sizeof(*context) < CONTEXT_SIZE)
 		return ATTACH_IN_HANDLER;
 	memcpy(&uc, context, CONTEXT_SIZE);
+	if (!is_context(r))
+		return 0;
 	const uint64_t args[6] = { (uint64_t)r[REG_RDI], (uint64_t)r[REG_RSI],
 				   (uint64_t)r[REG_RDX], (uint64_t)r[REG_R10],
 				   (uint64_t)r[REG_R8], (uint64_t)r[REG_R9] };

@@ -11,6 +11,8 @@
  *	in_wait	it answers in a signal handler that interrupted sigsuspend()
  *	in_restarted	it answers in a signal handler that interrupted waitpid(). The kernel would
  *		restart this call. The test sends the signal
+ *	old_frame	it answers in a function whose array has overwritten the frame of an earlier
+ *		signal handler, but for its first word
  *	in_malloc	it answers in a signal handler that interrupted malloc(), free() or their
  *		caller
  */
@@ -18,6 +20,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +70,37 @@ static int answer(void)
 static void answer_and_end(int sig)
 {
 	_exit(answer());
+}
+
+static uint64_t *frame;
+
+static void find_frame(int sig)
+{
+	frame = (uint64_t *)__builtin_frame_address(0) + 1;
+}
+
+/* Makes a frame that lies below the caller's stack pointer afterwards. */
+static __attribute__((noinline)) void leave_frame(void)
+{
+	signal(SIGALRM, find_frame);
+	raise(SIGALRM);
+}
+
+/* Clears the words after the first one of the frame, which is now in its array. */
+static __attribute__((noinline)) int answer_over_frame(uint64_t *first)
+{
+	uint64_t words[1000];
+
+	if (first <= words || first + 100 > words + 1000)
+		return 1;
+	memset(first + 1, 0, 99 * sizeof(*first));
+	return answer() || !*(volatile uint64_t *)first;
+}
+
+static int answer_with_old_frame(void)
+{
+	leave_frame();
+	return answer_over_frame(frame);
 }
 
 static void send_alarm(void)
@@ -119,6 +153,8 @@ static int answer_as(const char *kind)
 		return answer_in_wait();
 	if (!strcmp(kind, "in_restarted"))
 		return answer_in_restarted();
+	if (!strcmp(kind, "old_frame"))
+		return answer_with_old_frame();
 	return !strcmp(kind, "in_malloc") ? answer_in_malloc() : answer();
 }
 

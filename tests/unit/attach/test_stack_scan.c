@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Scans stacks that the test makes in its own memory. Each stack has a signal frame, and the tests
- * change one thing in it: only a handler that interrupted an idle system call does no harm.
+ * change one thing in it: only a handler that interrupted an idle system call does no harm, or one
+ * that has returned.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +136,30 @@ static void two_frames(void **state)
 	assert_int_equal(scan(), ATTACH_IN_HANDLER);
 }
 
+static void no_frame(void **state)
+{
+	static const uint64_t overwritten[] = { 0, 1, 0x7ffc12345678, 0x7ffc1234567a };
+
+	registers[REG_RIP] = (greg_t)after_call(write_code);
+	for (size_t i = 0; i < sizeof(overwritten) / sizeof(overwritten[0]); i++) {
+		registers[REG_CSGSFS] = (greg_t)overwritten[i];
+		assert_int_equal(scan(), 0);
+	}
+}
+
+/* The code segment of 32-bit code, that of programs in a virtual machine of Xen, and one that is
+ * followed by other segments. */
+static void other_segments(void **state)
+{
+	static const uint64_t segments[] = { 0x23, 0xe033, 0x002b000000000033 };
+
+	registers[REG_RIP] = (greg_t)after_call(write_code);
+	for (size_t i = 0; i < sizeof(segments) / sizeof(segments[0]); i++) {
+		registers[REG_CSGSFS] = (greg_t)segments[i];
+		assert_int_equal(scan(), ATTACH_IN_HANDLER);
+	}
+}
+
 static void cut_off(void **state)
 {
 	words[FRAME] = 0;
@@ -149,7 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(idle), TEST(idle_is_restarted), TEST(other_call), TEST(result_is_no_number),
 		TEST(no_call), TEST(call_of_loader), TEST(other_stack), TEST(two_frames),
-		TEST(cut_off),
+		TEST(no_frame), TEST(other_segments), TEST(cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
