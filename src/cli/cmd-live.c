@@ -32,12 +32,16 @@
 #define GIVE_BACK	(1u << 20)	/* shown data is given back to the file system in
 					 * pieces of at least this size */
 
+#define ROUND_NS	100000000u	/* time between two rounds */
+#define SAMPLE_NS	1000000000u	/* records that would cost too much wait at most for so
+					 * long, and are then sampled */
+
 #define INTERVAL_MIN	100000000ull
 #define INTERVAL_MAX	3600000000000ull
 
 enum {
 	OPT_DEMANGLE = 0x2000, OPT_NO_PAGER, OPT_LINES, OPT_TOP, OPT_SORT, OPT_INTERVAL, OPT_COUNT,
-	OPT_THREADS,
+	OPT_THREADS, OPT_CPU,
 };
 
 struct live {
@@ -56,6 +60,9 @@ struct live {
 	struct pb_out out;
 	struct pb_live_text text;
 	struct pb_top tables;
+	uint64_t sampled_ns;
+	bool key;			/* a key has changed the table */
+	bool copied;			/* the round begins with a copy of the open chunks */
 	uint64_t next_ns, printed;	/* next_ns: when the next table is due; printed: number of
 					 * tables so far */
 	struct pb_follow *follow;
@@ -77,6 +84,10 @@ static const struct argp_option options[] = {
 	{ "interval", OPT_INTERVAL, "TIME", 0, "Time between two tables (1s)", 5 },
 	{ "count", OPT_COUNT, "N", 0, "End after N tables; the processes run on", 5 },
 	{ "threads", OPT_THREADS, NULL, 0, "A table for each thread", 5 },
+	{ "cpu", OPT_CPU, "PERCENT", 0,
+		"How much of the program's processor time may be used to read its records while no "
+		"processor is idle (0.5). If more is needed, numbers are estimates. 100: no limit",
+		5 },
 	{ "no-pager", OPT_NO_PAGER, NULL, OPTION_HIDDEN, NULL, 4 },
 	{ 0 }
 };
@@ -94,6 +105,15 @@ static bool set_sort(struct live *l, const char *key)
 			return true;
 		}
 	return false;
+}
+
+static bool set_cpu(struct live *l, const char *text)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	l->tables.sample.share = percent / 100;
+	return end != text && !*end && percent >= 0.01 && percent <= 100;
 }
 
 static error_t parse_top(struct live *l, int key, char *arg, struct argp_state *state)
@@ -119,6 +139,12 @@ static error_t parse_top(struct live *l, int key, char *arg, struct argp_state *
 		l->top_option = "--count";
 		if (pb_control_parse_u64(arg, UINT32_MAX, &l->count) || !l->count)
 			argp_failure(state, 2, 0, "--count=%s: not a number of tables", arg);
+		return 0;
+	case OPT_CPU:
+		l->top_option = "--cpu";
+		if (!set_cpu(l, arg))
+			argp_failure(state, 2, 0, "--cpu=%s: give a percentage from 0.01 to 100, "
+				     "for example 0.5", arg);
 		return 0;
 	case OPT_THREADS:
 		l->top_option = "--threads";
@@ -220,11 +246,21 @@ static bool handle_keys(struct live *l)
 	return changed;
 }
 
-static int show_top(struct live *l, const struct pb_open_chunks *o)
+/* Returns the time of the next round in which records that wait are sampled. */
+static uint64_t due_ns(const struct live *l)
 {
-	int ret = pb_top_round(&l->tables, l->follow);
-	uint64_t now = pb_now_ns();
+	uint64_t sample = l->sampled_ns + SAMPLE_NS;
 
+	return l->next_ns && l->next_ns < sample ? l->next_ns : sample;
+}
+
+static int show_top(struct live *l, const struct pb_open_chunks *o, bool due, bool print)
+{
+	uint64_t now = pb_now_ns();
+	int ret = pb_top_round(&l->tables, l->follow, due);
+
+	if (due)
+		l->sampled_ns = now;
 	/* no tables of a process that isn't attached yet, and perhaps can't be attached */
 	if (ret || !o || (l->record.pid && !l->record.ready))
 		return ret;
@@ -233,7 +269,7 @@ static int show_top(struct live *l, const struct pb_open_chunks *o)
 		l->tables.begun = l->tables.last = o->clock;
 		l->tables.screen = pb_screen_open(&l->out, l->record.pid != 0);
 	}
-	if ((!handle_keys(l) && now < l->next_ns) || l->record.leave)
+	if (!print || l->record.leave)
 		return 0;
 	l->next_ns = now - l->next_ns > l->interval ? now + l->interval :
 		     l->next_ns + l->interval;
@@ -241,6 +277,33 @@ static int show_top(struct live *l, const struct pb_open_chunks *o)
 	if (++l->printed == l->count)
 		l->record.leave = true;
 	return ret;
+}
+
+/* Makes a round of --top. If records wait, there is nothing to do before they are due, and open
+ * chunks need not be copied until shortly before that. */
+static int update_top(struct live *l, const struct pb_open_chunks *o)
+{
+	uint64_t now = pb_now_ns();
+	bool print, due;
+	int ret = 0;
+
+	l->key |= l->next_ns && handle_keys(l);
+	print = l->copied && l->next_ns && (l->key || now >= l->next_ns);
+	due = !o || print || (l->copied && now >= due_ns(l));
+	if (due || !l->tables.sample.holds) {
+		ret = pb_follow_update(l->follow, o, l->tables.by_time);
+		ret = ret ? ret : show_top(l, o, due, print);
+		l->key = false;
+	}
+	l->copied = l->key || !l->tables.sample.holds || now + 2 * ROUND_NS > due_ns(l);
+	return ret;
+}
+
+static int update_calls(struct live *l, const struct pb_open_chunks *o)
+{
+	int ret = pb_follow_update(l->follow, o, true);
+
+	return ret ? ret : pb_live_text_round(&l->text, l->follow);
 }
 
 static void show_new(struct live *l, const char *dir, const struct pb_open_chunks *o)
@@ -255,15 +318,13 @@ static void show_new(struct live *l, const char *dir, const struct pb_open_chunk
 	}
 	if (l->error)
 		return;
-	int ret = pb_follow_update(l->follow, o, !l->top || l->tables.by_time);
+	int ret = l->top ? update_top(l, o) : update_calls(l, o);
 
-	if (!ret)
-		ret = l->top ? show_top(l, o) : pb_live_text_round(&l->text, l->follow);
 	if (ret)
 		l->error = pb_error(l->command, "%s", strerror(-ret));
 }
 
-static void follow_round(void *arg, const struct pb_open_chunks *o)
+static bool follow_round(void *arg, const struct pb_open_chunks *o)
 {
 	struct live *l = arg;
 
@@ -273,6 +334,7 @@ static void follow_round(void *arg, const struct pb_open_chunks *o)
 	/* the output can't be written any more, for example because the pipe was closed */
 	if (l->out.error && l->record.pid)
 		l->record.leave = true;
+	return l->copied;
 }
 
 static int show_end(void *arg, const char *dir)
@@ -334,6 +396,7 @@ static int run(int argc, char **argv, bool top)
 {
 	static struct live l = {
 		.flags = PB_FG_DEFAULT, .interval = 1000000000, .tables.sort = PB_SORT_SELF,
+		.tables.sample.share = 0.005, .copied = true,
 	};
 	int ret;
 

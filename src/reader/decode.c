@@ -81,6 +81,7 @@ static void use_stack(struct pb_cursor *c, uint64_t id)
 		c->shared = true;
 		s->serial = c->thread->serial;
 	}
+	c->switches |= !pb_stack_is_own(s);
 	s->tid = c->chunk.tid;
 	s->image = c->image;
 	c->stack = s;
@@ -97,11 +98,13 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool first)
 {
 	const struct pb_chunk *old = &c->chunk;
-	uint64_t missing = first ? h->seq : h->seq - old->seq - 1;
+	uint64_t absent = first ? h->seq : h->seq - old->seq - 1;
+	uint64_t missing = absent > c->skipped ? absent - c->skipped : 0;
 	bool lost = h->lost > (first ? 0 : old->lost) || h->missed != (first ? 0 : old->missed);
 
+	c->skipped = 0;
 	c->chunks_missing += missing;
-	if (first || missing || lost || h->image != old->image || h->pid != old->pid)
+	if (first || absent || lost || h->image != old->image || h->pid != old->pid)
 		c->gap = true;
 	if (missing && !first)
 		c->gap_due = true;

@@ -98,6 +98,9 @@ struct pb_cursor {
 					 * false when it has no event now (follow.h) */
 	bool growing;			/* only with `more`: the current chunk may get more
 					 * records */
+	uint32_t skipped;		/* number of chunks before the next one that exist, but were
+					 * left out (sample.h) */
+	bool switches;			/* the thread has used a stack that isn't its own */
 	bool attention;			/* at least one of gap, lost_due and gap_due is set */
 	size_t image;
 	uint64_t last;			/* time of the last record that was read */

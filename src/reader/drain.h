@@ -49,6 +49,7 @@ struct pb_drain {
 	int ring_fd;
 	struct pb_ring geometry;	/* trusted, because the recorder made it */
 	struct pb_datadir *datadir;
+	bool followed;			/* a reader wants the headers of chunks (drain_heads.h) */
 	uint64_t max_size;		/* largest size of the chunks file; 0: no limit */
 	/* This function sets `alive` of each thread that lives or may live. It returns false if the
 	 * search was incomplete. After *stop is set, it must return soon. Only the reaper calls it,
@@ -76,6 +77,8 @@ struct pb_drain {
 	_Atomic uint64_t done;		/* number of bytes of the chunks file whose memory the
 					 * reader (`patchbay live`) has given back. They don't count
 					 * for max_size */
+
+	struct pb_drain_heads *heads;	/* NULL unless `followed`; freed by pb_drain_finish() */
 
 	/* private */
 	pthread_t thread, heart;

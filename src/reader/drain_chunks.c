@@ -9,6 +9,7 @@
 
 #include "abi/record.h"
 #include "base/base.h"
+#include "reader/drain_heads.h"
 #include "reader/drain_priv.h"
 
 #define BATCH		64		/* number of chunks in one write: 1 MiB */
@@ -82,6 +83,8 @@ static int batch_write(struct pb_drain *d, struct pb_drain_batch *b)
 
 static void note_chunk(struct pb_drain *d, const struct pb_chunk *head, uint64_t offset)
 {
+	if (d->heads)
+		pb_drain_heads_put(d->heads, head, offset);
 	if (head->serial && head->serial <= d->geometry.nr_threads) {
 		pb_counts_chunk(&d->lasts[head->serial - 1], head, offset);
 		if (head->serial > d->nr_lasts)
@@ -346,7 +349,8 @@ int pb_drain_chunks_init(struct pb_drain *d)
 	d->batch = calloc(1, sizeof(*d->batch));
 	d->discarded = calloc(d->geometry.nr_threads, sizeof(*d->discarded));
 	d->lasts = calloc(d->geometry.nr_threads, sizeof(*d->lasts));
-	if (!d->batch || !d->discarded || !d->lasts)
+	d->heads = d->followed ? calloc(1, sizeof(*d->heads)) : NULL;
+	if (!d->batch || !d->discarded || !d->lasts || (d->followed && !d->heads))
 		return -ENOMEM;
 	d->nr_lasts = 0;
 	d->bytes = d->datadir->chunks_size;
@@ -358,6 +362,8 @@ void pb_drain_chunks_fini(struct pb_drain *d)
 {
 	free(d->batch);
 	free(d->lasts);
+	free(d->heads);
+	d->heads = NULL;
 	d->batch = NULL;
 	d->lasts = NULL;
 }

@@ -13,6 +13,8 @@
 #include "abi/record.h"
 #include "base/base.h"
 #include "reader/drain.h"
+#include "reader/drain_heads.h"
+#include "reader/follow_priv.h"
 #include "reader/open_chunks.h"
 #include "reader/site_names.h"
 
@@ -22,36 +24,6 @@
 					 * enough to be multiplied by ten seconds */
 #define KEEP_REFS	1024	/* if a thread has at least this many references to chunks that were
 				 * read, they are dropped */
-
-struct follower {
-	struct pb_thread *thread;
-	struct pb_chunk_ref *refs;	/* chunks in the order of `seq`. The cursor may read the
-					 * first nr_refs of them */
-	size_t nr, room;
-	bool dead;			/* the drain took the thread's chunk because the thread is
-					 * dead */
-	unsigned waited;		/* number of rounds that have waited for the thread's next
-					 * chunk */
-	uint64_t round;			/* the last round that found an open chunk of the thread */
-	struct pb_open_chunk open;	/* the newest open chunk in that round */
-};
-
-struct pb_follow {
-	struct pb_data *data;
-	struct pb_stream stream;
-	struct follower *followers;	/* parallel to stream.cursors */
-	size_t room;
-	struct { uint32_t serial; size_t index; } *by_serial;
-	uint64_t delay_ticks, delay_ns;
-	uint64_t scanned;		/* the headers in the first `scanned` bytes of the file
-					 * `chunks` were read */
-	off_t meta_size;
-	uint64_t round;
-	bool ended;			/* the recording has ended */
-	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
-					 * value of `latest` when the round began */
-	bool modules;
-};
 
 /* --- meta ------------------------------------------------------------------ */
 
@@ -214,6 +186,7 @@ static void drop_refs(struct follower *w, struct pb_cursor *c)
 		return;
 	memmove(w->refs, w->refs + used, (w->nr - used) * sizeof(*w->refs));
 	w->nr -= used;
+	w->ready -= used;
 	c->nr_refs -= used;
 	c->next_chunk -= used;
 }
@@ -245,8 +218,8 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 			pb_cursor_extend(c, &ref, open);
 		return 0;
 	}
-	if (at < c->nr_refs)
-		return 0;	/* too late: the cursor has already skipped the chunk as missing */
+	if (at < w->ready || ref.seq < w->next_seq)
+		return 0;	/* too late: the chunk was taken for missing */
 	if (w->nr == w->room) {
 		size_t room = w->room ? 2 * w->room : 4;
 		struct pb_chunk_ref *refs = realloc(w->refs, room * sizeof(*refs));
@@ -264,15 +237,22 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 	return 0;
 }
 
-static int scan_chunks(struct pb_follow *f, uint64_t size)
+static bool read_head(struct pb_follow *f, const struct pb_open_chunks *o, struct pb_chunk *h)
 {
-	struct pb_data *d = f->data;
+	struct pb_drain_heads *q = o ? o->drain->heads : NULL;
+
+	return (q && pb_drain_heads_get(q, f->scanned, h)) ||
+	       pread(f->data->chunks_fd, h, sizeof(*h), (off_t)f->scanned) == sizeof(*h);
+}
+
+static int scan_chunks(struct pb_follow *f, const struct pb_open_chunks *o, uint64_t size)
+{
 	struct pb_chunk h;
 	int ret = 0;
 
 	while (!ret && size - f->scanned >= sizeof(h)) {
-		if (pread(d->chunks_fd, &h, sizeof(h), (off_t)f->scanned) != sizeof(h) ||
-		    !pb_chunk_header_ok(&h) || h.used > size - f->scanned - sizeof(h))
+		if (!read_head(f, o, &h) || !pb_chunk_header_ok(&h) ||
+		    h.used > size - f->scanned - sizeof(h))
 			break;
 		if (!h.buffer)
 			ret = add_ref(f, &h, (struct pb_chunk_ref){
@@ -317,18 +297,20 @@ static void admit(struct pb_follow *f, size_t index, bool ended)
 	struct follower *w = &f->followers[index];
 	struct pb_cursor *c = &f->stream.cursors[index];
 
-	for (; c->nr_refs < w->nr; c->nr_refs++) {
-		const struct pb_chunk_ref *prev = c->nr_refs ? &w->refs[c->nr_refs - 1] : NULL;
-		bool missing = w->refs[c->nr_refs].seq != (prev ? prev->seq + 1 : 0);
+	for (; w->ready < w->nr; w->ready++) {
+		const struct pb_chunk_ref *prev = w->ready ? &w->refs[w->ready - 1] : NULL;
+		bool missing = w->refs[w->ready].seq != w->next_seq;
 		bool unfinished = prev && prev->offset & PB_CHUNK_REF_OPEN;
 
 		if ((missing || unfinished) && !ended && w->waited++ < WAIT_ROUNDS)
-			return;
+			break;
 		f->data->whole &= !missing;
-		if (unfinished && c->next_chunk == c->nr_refs)
+		if (unfinished && c->next_chunk == w->ready)
 			c->growing = false;
 		w->waited = 0;
+		w->next_seq = w->refs[w->ready].seq + 1;
 	}
+	c->nr_refs = w->ready;
 	if (ended)
 		c->more = c->growing = false;
 }
@@ -391,7 +373,7 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	size = o ? o->drain->bytes : (uint64_t)st.st_size;
 	ret = update_meta(f);
 	if (!ret)
-		ret = scan_chunks(f, size);
+		ret = scan_chunks(f, o, size);
 	if (!ret && o)
 		ret = scan_open(f, o);
 	for (size_t i = 0; !ret && i < f->stream.nr; i++)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -218,10 +219,14 @@ static void *copier_main(void *arg)
 {
 	struct pb_open_chunks *o = arg;
 
+	bool copy = true;
+
+	prctl(PR_SET_NAME, "patchbay-reader");
 	while (!o->stop) {
-		copy_all(o);
+		if (copy)
+			copy_all(o);
 		if (o->round)
-			o->round(o->arg, o);
+			copy = o->round(o->arg, o);
 		sleep_for(o, o->round ? ROUND_NS : COPY_NS);
 	}
 	return NULL;

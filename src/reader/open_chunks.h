@@ -47,8 +47,9 @@ struct pb_open_chunks {
 	/* The caller sets these before pb_open_chunks_start(). */
 	struct pb_drain *drain;
 	/* NULL, or a callback that the thread calls after each round. No slot changes until the
-	 * callback returns. With a callback, there are ten rounds in a second; without, two. */
-	void (*round)(void *arg, const struct pb_open_chunks *o);
+	 * callback returns. With a callback, there are ten rounds in a second; without, two. The
+	 * callback returns false if the next round need not copy anything. */
+	bool (*round)(void *arg, const struct pb_open_chunks *o);
 	void *arg;
 
 	uint64_t clock;			/* TSC at the start of the last round. All records that were

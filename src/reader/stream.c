@@ -134,6 +134,15 @@ void pb_stream_restart(struct pb_stream *s, bool by_time, uint64_t limit)
 			sift_down(s, i);
 }
 
+void pb_stream_only(struct pb_stream *s, struct pb_cursor *c)
+{
+	s->heap = s->heap_start;
+	s->by_time = s->limited = false;
+	s->fresh = true;
+	s->nr_heap = pb_cursor_peek(c, &s->heap[0].time);
+	s->heap[0].cursor = c;
+}
+
 static void drop_first(struct pb_stream *s)
 {
 	s->shared |= s->heap[0].cursor->shared;

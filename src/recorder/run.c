@@ -584,7 +584,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 	};
 	r->drain = (struct pb_drain){
 		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,
-		.datadir = &r->datadir, .max_size = o->max_size,
+		.datadir = &r->datadir, .max_size = o->max_size, .followed = o->round,
 		.threads_alive = threads_alive, .arg = ring,
 	};
 	r->open = (struct pb_open_chunks){ &r->drain, o->round, o->round_arg };

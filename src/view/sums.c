@@ -58,13 +58,13 @@ static uint32_t depth_before(const struct pb_event *ev)
 	return ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN ? depth - 1 : depth + 1;
 }
 
-static inline void add_time(struct pb_sum *s, uint64_t duration, uint64_t child)
+static inline void add_time(struct pb_sum *s, uint64_t duration, uint64_t child, uint64_t weight)
 {
 	s->timed++;
 	s->sum += duration;
-	s->self += duration > child ? duration - child : 0;
+	s->self += duration > child ? (duration - child) * weight : 0;
 	if (!s->active)
-		s->total += duration;
+		s->total += duration * weight;
 	if (duration < s->min || s->timed == 1)
 		s->min = duration;
 	if (duration > s->max)
@@ -104,14 +104,14 @@ static void on_end(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 	uint64_t start;
 
 	if (!ev->call) {
-		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls;
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls * m->weight;
 		return;
 	}
 	s = leave(m, ev);
-	s->calls += calls;
+	s->calls += calls * m->weight;
 	start = known_start(ev);
 	if (start) {
-		add_time(s, ev->time - start, ev->call->child);
+		add_time(s, ev->time - start, ev->call->child, m->time_weight);
 		add_to_parent(ev, ev->time - start);
 	} else {
 		/* only the time of the call's callees is known */
@@ -134,8 +134,8 @@ static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsign
 	switch (ev->kind) {
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
-		s->calls += calls;
-		add_time(s, ev->time - ev->start, 0);
+		s->calls += calls * m->weight;
+		add_time(s, ev->time - ev->start, 0, m->time_weight);
 		add_to_parent(ev, ev->time - ev->start);
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
@@ -145,7 +145,7 @@ static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsign
 		on_end(m, ev, calls);
 		break;
 	case PB_EV_CALL: case PB_EV_FUNC:
-		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls;
+		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls * m->weight;
 		break;
 	default:
 		break;
@@ -164,9 +164,9 @@ static void on_end_selected(struct pb_sums *m, const struct pb_event *ev, unsign
 		add_to_parent(ev, ev->call->child);
 		return;
 	}
-	s->calls += calls;
+	s->calls += calls * m->weight;
 	if (start)
-		add_time(s, to - from, ev->call->child);
+		add_time(s, to - from, ev->call->child, m->time_weight);
 	add_to_parent(ev, start ? to - from : ev->call->child);
 }
 
@@ -192,8 +192,8 @@ static void on_event_selected(struct pb_sums *m, const struct pb_event *ev, unsi
 		if (!visible || !pb_select_long(m->view, start, end) ||
 		    !pb_select_clip(m->view, &start, &end))
 			return;
-		m->sums[number].calls += calls;
-		add_time(&m->sums[number], end - start, 0);
+		m->sums[number].calls += calls * m->weight;
+		add_time(&m->sums[number], end - start, 0, m->time_weight);
 		add_to_parent(ev, end - start);
 		return;
 	case PB_EV_LOST: case PB_EV_NONE: case PB_EV_LEAF_OPEN:
@@ -219,6 +219,34 @@ bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls)
 	return true;
 }
 
+/* Goes from the innermost call to the outermost, as if they returned, and then makes them active
+ * again. */
+void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
+		    uint64_t time)
+{
+	uint64_t inner = leaf && time > leaf_start ? time - leaf_start : 0;
+
+	if (s != m->stack)
+		change_stack(m, s, s->depth);
+	if (inner)
+		add_time(&m->sums[leaf], inner, 0, m->time_weight);
+	for (uint32_t i = s->depth; i--;) {
+		struct pb_open_call *call = &s->calls[i];
+		struct pb_sum *sum = &m->sums[call->view];
+		uint64_t start = call->aux > 1 ? call->aux : call->start;
+		uint64_t duration = time > start ? time - start : 0;
+
+		sum->active -= i >= s->counted;
+		sum->calls += pb_open_call_counts(call) * m->weight;
+		add_time(sum, duration, call->child + inner, m->time_weight);
+		inner = duration;
+		call->child = 0;
+		call->aux = UINT64_MAX;
+	}
+	for (uint32_t i = s->counted; i < s->depth; i++)
+		m->sums[s->calls[i].view].active++;
+}
+
 void pb_sums_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		     unsigned calls)
 {
@@ -238,7 +266,8 @@ int pb_sums_init(struct pb_sums *m, const struct pb_view *v)
 {
 	int ret;
 
-	*m = (struct pb_sums){ .view = v, .selects = pb_view_selects(v), .budget = BUDGET };
+	*m = (struct pb_sums){ .view = v, .selects = pb_view_selects(v), .budget = BUDGET,
+				.weight = 1, .time_weight = 1 };
 	ret = pb_sites_init(&m->sites, v->data);
 	if (ret)
 		return ret;

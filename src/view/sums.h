@@ -28,6 +28,9 @@ struct pb_sums {
 	struct pb_sites sites;
 	struct pb_call_stack *stack;
 	int64_t budget;
+	/* Each call counts `weight` times, and its time `time_weight` times. Both are 1 unless the
+	 * caller changes them */
+	uint64_t weight, time_weight;
 	uint64_t open;		/* number of calls given to pb_sums_open() */
 };
 
@@ -37,6 +40,12 @@ void pb_sums_free(struct pb_sums *m);
 /* Adds an event that counts for `calls` calls (reader/call_walk.h). `arg` is the struct pb_sums.
  * Returns true. */
 bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls);
+/* Adds the calls that are open on the stack at `time`, with the time that they have run so far.
+ * `leaf` is the number of the function of a leaf that runs since leaf_start, or 0. The calls are
+ * not counted again, and not timed until the caller sets their `aux` to a time from which on they
+ * are timed again. */
+void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
+		    uint64_t time);
 /* Counts a call that is still open at the end of the data. The call's time isn't known. */
 void pb_sums_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
 		  unsigned calls);

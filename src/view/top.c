@@ -27,6 +27,7 @@ static int init_arrays(struct pb_top_group *g, const struct pb_view *v)
 
 	if (ret)
 		return ret;
+	g->sums.weight = g->sums.time_weight = PB_SAMPLE_UNIT;
 	g->size = (size_t)g->sums.sites.total * sizeof(*g->now);
 	g->now = map(g->size);
 	g->before = map(g->size);
@@ -59,8 +60,7 @@ static struct pb_top_group *add_group(struct pb_top *t, struct pb_thread *thread
 	return t->groups[t->nr_groups++] = g;
 }
 
-/* Returns the group of a thread. `index` is the index of the thread's cursor in the stream. */
-static struct pb_top_group *group_of(struct pb_top *t, struct pb_follow *f, size_t index)
+struct pb_top_group *pb_top_group(struct pb_top *t, struct pb_follow *f, size_t index)
 {
 	struct pb_stream *s = pb_follow_stream(f);
 
@@ -100,7 +100,7 @@ static int renumber_group(struct pb_top_group *g, const struct pb_view *v)
 	memcpy(g->sums.sites.unknown, old.sums.sites.unknown, sizeof(old.sums.sites.unknown));
 	for (uint32_t i = 0; (i = pb_sites_next(&old.sums.sites, i)) < old.sums.sites.total; i++) {
 		n = new_number(&old.sums.sites, &g->sums.sites, i);
-		if (old.sums.sums[i].calls || old.sums.sums[i].active)
+		if (old.sums.sums[i].calls || old.sums.sums[i].timed || old.sums.sums[i].active)
 			g->sums.sums[n] = old.sums.sums[i];
 		if (old.before[i].table)
 			g->before[n] = old.before[i];
@@ -111,7 +111,7 @@ static int renumber_group(struct pb_top_group *g, const struct pb_view *v)
 	return 0;
 }
 
-static int renumber(struct pb_top *t, struct pb_follow *f)
+int pb_top_renumber(struct pb_top *t, struct pb_follow *f)
 {
 	struct pb_stream *stream = pb_follow_stream(f);
 	struct pb_call_stack *s;
@@ -130,31 +130,6 @@ static int renumber(struct pb_top *t, struct pb_follow *f)
 	pb_sites_free(&new);
 	for (size_t i = 0; !ret && i < t->nr_groups; i++)
 		ret = renumber_group(t->groups[i], &t->view);
-	return ret;
-}
-
-/* --- events ----------------------------------------------------------------- */
-
-int pb_top_round(struct pb_top *t, struct pb_follow *f)
-{
-	struct pb_top_group *g = NULL;
-	struct pb_thread *thread = NULL;
-	struct pb_event ev;
-	int ret = 0;
-
-	t->view = (struct pb_view){ .data = pb_follow_data(f), .out = t->out, .to = UINT64_MAX };
-	if (pb_follow_modules(f))
-		ret = renumber(t, f);
-	while (!ret && pb_follow_next(f, &ev)) {
-		if (ev.kind == PB_EV_LOST)
-			t->lost += ev.value;
-		if (!g || (t->threads && ev.thread != thread))
-			g = group_of(t, f, (size_t)pb_follow_index(f, ev.thread->serial));
-		if (!g)
-			return -ENOMEM;
-		thread = ev.thread;
-		pb_sums_event(&g->sums, &ev, pb_call_count(&ev));
-	}
 	return ret;
 }
 
@@ -189,7 +164,7 @@ static void add_ended(struct pb_top_group *g)
 	g->nr_numbers = 0;
 	for (uint32_t i = 0; (i = pb_sites_next(sites, i)) < sites->total; i++) {
 		const struct pb_sum *s = &g->sums.sums[i];
-		struct pb_top_state *st = s->calls ? touch(g, i) : NULL;
+		struct pb_top_state *st = s->calls || s->timed ? touch(g, i) : NULL;
 
 		if (!st)
 			continue;
@@ -213,10 +188,10 @@ static void add_call(struct pb_top_group *g, uint32_t number, uint32_t stack, ui
 
 	if (!st)
 		return;
-	st->calls += calls;
-	st->self += since(inner, ticks);
+	st->calls += calls * PB_SAMPLE_UNIT;
+	st->self += since(inner, ticks) * PB_SAMPLE_UNIT;
 	if (st->stack != stack)
-		st->total += ticks;
+		st->total += ticks * PB_SAMPLE_UNIT;
 	st->stack = stack;
 }
 
@@ -226,11 +201,17 @@ static uint64_t run_time(uint64_t start, uint64_t now)
 	return start ? since(start, now) : 0;
 }
 
+/* Returns from when on the call is timed. */
+static uint64_t start_of(const struct pb_open_call *call)
+{
+	return call->aux > 1 ? call->aux : call->start;
+}
+
 static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack *s, uint32_t nth,
 		     uint64_t now)
 {
 	ssize_t n = pb_follow_index(f, s->serial);
-	struct pb_top_group *g = n < 0 ? NULL : group_of(t, f, (size_t)n);
+	struct pb_top_group *g = n < 0 ? NULL : pb_top_group(t, f, (size_t)n);
 	const struct pb_cursor *c = n < 0 ? NULL : &pb_follow_stream(f)->cursors[n];
 	uint32_t leaf = s->leaf_site;
 	uint64_t start = s->leaf_start, inner;
@@ -238,16 +219,21 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 
 	if (!g || g->sums.sites.total == 0)
 		return;
+	/* what has run meanwhile is in chunks that wait */
+	if (pb_top_thread(t, (size_t)n)->paused)
+		return;
 	if (!leaf && c->stack == s && pb_follow_leaf(f, (size_t)n, &leaf, &start))
 		counts = start >= c->born;
+	if (start < pb_top_thread(t, (size_t)n)->from)
+		start = pb_top_thread(t, (size_t)n)->from;
 	/* the calls of a thread that has ended don't run any more */
 	if (pb_follow_is_dead(f, (size_t)n))
 		now = c->latest;
 	inner = leaf ? run_time(start, now) : 0;
 	for (uint32_t i = 0; i < s->depth; i++) {
 		const struct pb_open_call *call = &s->calls[i];
-		uint64_t ticks = run_time(call->aux > 1 ? call->aux : call->start, now);
-		uint64_t callee = i + 1 < s->depth ? run_time(call[1].start, now) : inner;
+		uint64_t ticks = run_time(start_of(call), now);
+		uint64_t callee = i + 1 < s->depth ? run_time(start_of(call + 1), now) : inner;
 
 		add_call(g, call->view, nth + 1, ticks, callee + call->child,
 			 pb_open_call_counts(call));
@@ -258,6 +244,11 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 }
 
 /* --- rows ------------------------------------------------------------------- */
+
+static uint64_t units(uint64_t weighted)
+{
+	return (weighted + PB_SAMPLE_UNIT / 2) / PB_SAMPLE_UNIT;
+}
 
 static int make_rows(struct pb_top *t, struct pb_top_group *g, bool all)
 {
@@ -280,11 +271,11 @@ static int make_rows(struct pb_top *t, struct pb_top_group *g, bool all)
 		fn = pb_sites_function(&g->sums.sites, n);
 		r->rows[r->nr++] = (struct pb_report_row){
 			.name = fn.name, .module = fn.module, .raw = fn.raw, .id = fn.id,
-			.calls = since(b.calls, a->calls), .timed = 1,
-			.total = pb_clock_span(clock, since(b.total, a->total)),
-			.self = pb_clock_span(clock, since(b.self, a->self)),
+			.calls = units(since(b.calls, a->calls)), .timed = 1,
+			.total = pb_clock_span(clock, units(since(b.total, a->total))),
+			.self = pb_clock_span(clock, units(since(b.self, a->self))),
 		};
-		r->calls += since(b.calls, a->calls);
+		r->calls += units(since(b.calls, a->calls));
 	}
 	pb_report_sort(r, t->sort);
 	return 0;
@@ -315,6 +306,9 @@ void pb_top_free(struct pb_top *t)
 		free(t->groups[i]);
 	}
 	free(t->groups);
+	free(t->each);
+	pb_sample_free(&t->sample);
 	t->groups = NULL;
+	t->each = NULL;
 	t->nr_groups = 0;
 }

@@ -7,14 +7,19 @@
  * difference of two states. A state has the sums of the calls that have ended (sums.h), and the
  * times of the open calls up to the time of the state.
  *
+ * If decoding all calls would cost the program too much, the sums are estimates from a sample
+ * (reader/sample.h).
+ *
  * Context: the observer. Only one thread uses it at a time.
  */
 #ifndef PB_VIEW_TOP_H
 #define PB_VIEW_TOP_H
 #include "reader/follow.h"
+#include "reader/sample.h"
 #include "view/view.h"
 
 struct pb_top_group;
+struct pb_top_thread;
 
 struct pb_top {
 	/* set by the caller */
@@ -23,6 +28,7 @@ struct pb_top {
 	enum pb_report_sort sort;
 	bool screen;			/* the table is refreshed in place (screen.h) */
 	const char *name;		/* the name of the program or process, for the first line */
+	struct pb_sample sample;	/* with `share` set */
 
 	/* private */
 	struct pb_view view;
@@ -32,13 +38,17 @@ struct pb_top {
 	size_t nr_groups;
 	bool by_time;			/* events must be read by time, because stacks move between
 					 * threads */
+	struct pb_top_thread *each;	/* the index is that of the stream's cursor */
+	size_t nr_each;
+	uint64_t decoded, skipped;	/* bytes of records up to the last table */
 	uint64_t lost;
 	uint64_t begun, last;		/* TSC at the start of the first interval, and at the start
 					 * of the current interval */
 };
 
-/* Adds the events of a round. Must be called after each pb_follow_update(). Returns 0 or -errno. */
-int pb_top_round(struct pb_top *t, struct pb_follow *f);
+/* Adds the events of a round. Must be called after each pb_follow_update(). `due`: records that
+ * wait are sampled now, for example because a table is printed next. Returns 0 or -errno. */
+int pb_top_round(struct pb_top *t, struct pb_follow *f, bool due);
 /* Prints the table of the time since the last table, up to `now` (TSC). */
 int pb_top_print(struct pb_top *t, struct pb_follow *f, uint64_t now);
 /* Prints the table of the whole recording. */

@@ -15,7 +15,13 @@ struct page {
 	struct pb_top *t;
 	unsigned lines, columns;	/* the terminal's size; 0 lines: no limit */
 	unsigned used;
+	bool all;			/* the table of the whole recording */
 };
+
+static bool is_estimated(const struct page *p, const struct pb_top_group *g)
+{
+	return p->all ? g->ever_estimated : g->estimated;
+}
 
 static void end_line(struct page *p)
 {
@@ -41,14 +47,30 @@ static void print_seconds(struct pb_out *o, const struct pb_clock *clock, uint64
 	pb_out_str(o, " s");
 }
 
+/* Says from how much of the records the numbers are estimated. */
+static void print_estimate(struct page *p, uint64_t decoded, uint64_t skipped)
+{
+	double percent = 100.0 * (double)decoded / (double)(decoded + skipped);
+
+	if (!skipped)
+		return;
+	pb_out_fmt(p->t->out, "# estimated from %.*f %% of the records; a number with ~ is an "
+		   "estimate", percent < 10 ? 1 : 0, percent);
+	end_line(p);
+}
+
 static void print_title(struct page *p, uint64_t from, uint64_t to, const char *what)
 {
 	const struct pb_clock *clock = &p->t->view.data->clock;
+	const struct pb_sample *s = &p->t->sample;
 	struct pb_out *o = p->t->out;
 	uint64_t calls = 0;
+	bool estimated = false;
 
-	for (size_t i = 0; i < p->t->nr_groups; i++)
+	for (size_t i = 0; i < p->t->nr_groups; i++) {
 		calls += p->t->groups[i]->report.calls;
+		estimated |= is_estimated(p, p->t->groups[i]);
+	}
 	pb_out_fmt(o, "# %.40s: %s", p->t->name, what);
 	if (!clock->none) {
 		print_seconds(o, clock, from - p->t->begun);
@@ -56,6 +78,8 @@ static void print_title(struct page *p, uint64_t from, uint64_t to, const char *
 		print_seconds(o, clock, to - p->t->begun);
 		pb_out_str(o, ", ");
 	}
+	if (estimated)
+		pb_out_char(o, '~');
 	pb_out_commas(o, calls);
 	pb_out_str(o, calls == 1 ? " call" : " calls");
 	if (p->t->lost) {
@@ -64,21 +88,36 @@ static void print_title(struct page *p, uint64_t from, uint64_t to, const char *
 		pb_out_str(o, " lost");
 	}
 	end_line(p);
+	print_estimate(p, p->all ? s->decoded : s->decoded - p->t->decoded,
+		       p->all ? s->skipped : s->skipped - p->t->skipped);
 	pb_out_str(o, pb_data_has_times(p->t->view.data) ?
 		   "  Total time   Self time       Calls  Function" : "       Calls  Function");
 	end_line(p);
 }
 
-static void print_row(struct page *p, const struct pb_report_row *row, const char *name)
+/* An estimate has the mark "~" before its first digit. */
+static void print_time(struct pb_out *o, uint64_t ns, const char *mark)
+{
+	char text[40], marked[48];
+
+	snprintf(marked, sizeof(marked), "%s%s", mark, pb_view_time(text, sizeof(text), ns) +
+		 strspn(text, " "));
+	pb_out_fmt(o, " %11s", marked);
+}
+
+static void print_row(struct page *p, const struct pb_report_row *row, const char *name,
+		      const char *mark)
 {
 	struct pb_out *o = p->t->out;
 	size_t len = strlen(name);
+	char calls[32];
 
 	if (pb_data_has_times(p->t->view.data)) {
-		pb_report_time(o, row->total, true);
-		pb_report_time(o, row->self, true);
+		print_time(o, row->total, mark);
+		print_time(o, row->self, mark);
 	}
-	pb_out_fmt(o, "  %10llu  ", (unsigned long long)row->calls);
+	snprintf(calls, sizeof(calls), "%s%llu", mark, (unsigned long long)row->calls);
+	pb_out_fmt(o, " %11s  ", calls);
 	if (p->lines && len + NAME_COLUMN > p->columns)
 		len = p->columns > NAME_COLUMN ? p->columns - NAME_COLUMN : 0;
 	pb_out_mem(o, name, len);
@@ -91,6 +130,7 @@ static void print_group(struct page *p, const struct pb_top_group *g, unsigned s
 	size_t nr = share && r->nr > share ? share : r->nr;
 	struct pb_function *f = calloc(nr + 1, sizeof(*f));
 	struct pb_distinct distinct = { 0 };
+	const char *mark = is_estimated(p, g) ? "~" : "";
 
 	for (size_t i = 0; f && i < nr; i++)
 		f[i] = (struct pb_function){ r->rows[i].name, r->rows[i].module, r->rows[i].raw,
@@ -100,12 +140,13 @@ static void print_group(struct page *p, const struct pb_top_group *g, unsigned s
 	if (g->thread && nr && fits(p)) {
 		pb_out_fmt(p->t->out, "# thread %u, %s: ", g->thread->tid,
 			   pb_view_comm(g->thread));
+		pb_out_str(p->t->out, mark);
 		pb_out_commas(p->t->out, r->calls);
 		pb_out_str(p->t->out, r->calls == 1 ? " call" : " calls");
 		end_line(p);
 	}
 	for (size_t i = 0; i < nr && fits(p); i++)
-		print_row(p, &r->rows[i], f ? f[i].name : r->rows[i].name);
+		print_row(p, &r->rows[i], f ? f[i].name : r->rows[i].name, mark);
 	pb_distinct_free(&distinct);
 	free(f);
 }
@@ -149,12 +190,16 @@ int pb_top_print(struct pb_top *t, struct pb_follow *f, uint64_t now)
 	else
 		pb_out_flush(t->out);
 	t->last = now;
+	t->decoded = t->sample.decoded;
+	t->skipped = t->sample.skipped;
+	for (size_t i = 0; i < t->nr_groups; i++)
+		t->groups[i]->estimated = false;
 	return 0;
 }
 
 int pb_top_print_all(struct pb_top *t, struct pb_follow *f, uint64_t now)
 {
-	struct page p = { .t = t };
+	struct page p = { .t = t, .all = true };
 	int ret = pb_top_compute(t, f, now, true);
 
 	if (ret)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations that top.c (computes the tables) and top_print.c (prints them) share. */
+/* Declarations that top_round.c (takes the events), top.c (computes the tables) and top_print.c
+ * (prints them) share. */
 #ifndef PB_VIEW_TOP_PRIV_H
 #define PB_VIEW_TOP_PRIV_H
 #include "view/sums.h"
@@ -22,9 +23,28 @@ struct pb_top_group {
 	uint32_t *numbers;		/* the functions that have a state in this table */
 	size_t nr_numbers, room;
 	uint32_t table;
+	bool estimated, ever_estimated;	/* chunks were skipped: in this table, in any table */
 	struct pb_report report;	/* the rows of this table */
 };
 
+/* What is known of a thread if its chunks are sampled (reader/sample.h). */
+struct pb_top_thread {
+	uint64_t from;		/* the time before this is in the sums */
+	bool paused;		/* the open calls aren't known now */
+};
+
+static inline struct pb_top_thread *pb_top_thread(struct pb_top *t, size_t index)
+{
+	static struct pb_top_thread never_sampled;
+
+	return index < t->nr_each ? &t->each[index] : &never_sampled;
+}
+
+/* Returns the group of a thread, or NULL if there is no memory. `index` is the index of the
+ * thread's cursor in the stream. */
+struct pb_top_group *pb_top_group(struct pb_top *t, struct pb_follow *f, size_t index);
+/* Follows a change of the functions' numbers. Returns 0 or -errno. */
+int pb_top_renumber(struct pb_top *t, struct pb_follow *f);
 /* Computes the rows of each group: what has happened since the last table or, with `all`, since the
  * start. */
 int pb_top_compute(struct pb_top *t, struct pb_follow *f, uint64_t now, bool all);

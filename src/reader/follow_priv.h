@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What follow.c, which finds the chunks of each thread, and sample.c, which chooses some of them,
+ * share. */
+#ifndef PB_READER_FOLLOW_PRIV_H
+#define PB_READER_FOLLOW_PRIV_H
+#include "reader/follow.h"
+#include "reader/open_chunks.h"
+
+struct follower {
+	struct pb_thread *thread;
+	struct pb_chunk_ref *refs;	/* chunks in the order of `seq`. The cursor may read the
+					 * first nr_refs of them */
+	size_t nr, room;
+	size_t ready;			/* the first chunks, up to the first that is missing */
+	uint64_t next_seq;		/* `seq` of the chunk after the ready ones */
+	/* for sample.c */
+	bool paused;			/* not all chunks before the next one were decoded */
+	uint32_t skipped;		/* number of chunks that were left out since the last one
+					 * that was decoded */
+	uint64_t open_seq;		/* `seq` and size of the open chunk in the last round in */
+	uint32_t open_used;		/* which chunks were held back */
+	bool dead;			/* the drain took the thread's chunk because the thread is
+					 * dead */
+	unsigned waited;		/* number of rounds that have waited for the thread's next
+					 * chunk */
+	uint64_t round;			/* the last round that found an open chunk of the thread */
+	struct pb_open_chunk open;	/* the newest open chunk in that round */
+};
+
+struct pb_follow {
+	struct pb_data *data;
+	struct pb_stream stream;
+	struct follower *followers;	/* parallel to stream.cursors */
+	size_t room;
+	struct { uint32_t serial; size_t index; } *by_serial;
+	uint64_t delay_ticks, delay_ns;
+	uint64_t scanned;		/* the headers in the first `scanned` bytes of the file
+					 * `chunks` were read */
+	off_t meta_size;
+	uint64_t round;
+	bool ended;			/* the recording has ended */
+	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
+					 * value of `latest` when the round began */
+	bool modules;
+};
+#endif

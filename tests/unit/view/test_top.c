@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Tests the estimates of `live --top`. Simulated threads write chunks as the engine does, and count
+ * for themselves. If all chunks are decoded, the sums must be the threads' own. If only a few
+ * chunks are chosen at random, the mean over many choices must be near them. A wrong weight moves
+ * the mean. So does time that counts twice or not at all where a chunk ends. The seeds are fixed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../recordings/gen_data.h"
+#include "reader/drain.h"
+#include "view/top_priv.h"
+
+#define SITES	8
+#define DEPTH	200
+#define RUNS	300
+
+struct truth {
+	double calls, total, self;
+};
+
+/* --- a thread ---------------------------------------------------------------- */
+
+static char dir[] = "/tmp/pb-test-top-XXXXXX";
+static struct gen g;
+static struct truth truth[SITES];
+static struct sim {
+	uint32_t serial;
+	uint64_t seq, now, chunks;
+	unsigned depth, room, words;	/* words: of a chunk, after its list */
+	struct { uint32_t site; uint64_t start, child; bool written; } calls[DEPTH];
+} t;
+
+static void begin_chunk(void)
+{
+	gen_chunk(&g, t.serial, 99 + t.serial, t.seq++, t.now);
+	for (unsigned i = 0; i < t.depth; i++)
+		g.head.depth += t.calls[i].written;
+	for (unsigned i = 0, left = g.head.depth; i < t.depth; i++)
+		if (t.calls[i].written && left-- <= PB_CHUNK_OPEN_MAX)
+			gen_ext1(&g, PB_EXT_OPEN, t.calls[i].site, 0, t.calls[i].start);
+	g.last = t.now;
+	t.room = g.nr + t.words;
+	t.chunks++;
+}
+
+/* Begins a chunk if this one is full. */
+static void make_room(void)
+{
+	if (g.nr + 4 <= t.room)
+		return;
+	gen_chunk_write(&g);
+	begin_chunk();
+}
+
+static void begin_thread(uint32_t serial, unsigned words)
+{
+	t = (struct sim){ .serial = serial, .now = GEN_START + serial, .words = words };
+	begin_chunk();
+}
+
+static void call(uint32_t site)
+{
+	if (t.depth && !t.calls[t.depth - 1].written) {
+		t.calls[t.depth - 1].written = true;
+		make_room();
+		gen_entry(&g, t.calls[t.depth - 1].site, t.calls[t.depth - 1].start);
+	}
+	t.now++;
+	t.calls[t.depth].site = site;
+	t.calls[t.depth].start = t.now;
+	t.calls[t.depth].child = 0;
+	t.calls[t.depth++].written = false;
+	g.head.leaf_site = site;
+	g.head.leaf_start = t.now;
+}
+
+/* Adds a call that ends now to what is true. */
+static void count(unsigned depth)
+{
+	uint32_t site = t.calls[depth].site;
+	uint64_t ticks = t.now - t.calls[depth].start;
+	bool outermost = true;
+
+	for (unsigned i = 0; i < depth; i++)
+		outermost &= t.calls[i].site != site;
+	truth[site].calls++;
+	truth[site].self += (double)(ticks - t.calls[depth].child);
+	truth[site].total += outermost ? (double)ticks : 0;
+	if (depth)
+		t.calls[depth - 1].child += ticks;
+}
+
+static void end(void)
+{
+	unsigned depth = t.depth - 1;
+
+	count(depth);
+	make_room();
+	t.depth--;
+	if (t.calls[depth].written)
+		gen_exit(&g, t.calls[depth].site, t.now);
+	else
+		gen_leaf(&g, t.calls[depth].site, t.calls[depth].start, t.now);
+}
+
+static void leaf(uint32_t site, uint64_t ticks)
+{
+	call(site);
+	t.now += ticks;
+	end();
+	t.now += 3;
+}
+
+/* The thread's last chunk is written as it is; its calls are open. */
+static void end_thread(uint64_t time)
+{
+	t.now = time;
+	for (unsigned i = t.depth; i--;)
+		count(i);
+	g.head.state = PB_CHUNK_OPEN;
+	gen_chunk_write(&g);
+}
+
+/* --- what threads do ------------------------------------------------------------ */
+
+/* Short calls, one inside the other. */
+static void busy(uint32_t serial, unsigned n)
+{
+	begin_thread(serial, 60);
+	call(1);
+	t.now += 50;
+	for (unsigned i = 0; i < n; i++) {
+		call(2);
+		t.now += 20;
+		leaf(3, 30 + i % 7);
+		leaf(3, 40);
+		end();
+		t.now += 5;
+	}
+}
+
+/* Bursts of short calls between long calls. Some of the long calls make a call at their end, so
+ * that their ENTRY is written late. */
+static void bursts(uint32_t serial, unsigned n)
+{
+	begin_thread(serial, 60);
+	call(1);
+	for (unsigned i = 0; i < n; i++) {
+		call(4);
+		t.now += 30000 + 1000 * (i % 5);
+		if (i % 3 == 0)
+			leaf(5, 100);
+		end();
+		for (unsigned k = 0; k < 25 * (i % 4); k++)
+			leaf(5, 20);
+	}
+}
+
+/* Recursion, deeper than a chunk's list. */
+static void deep(uint32_t serial, unsigned n, unsigned depth)
+{
+	begin_thread(serial, 60);
+	call(1);
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < depth; k++) {
+			call(6);
+			t.now += 40;
+		}
+		leaf(7, 500);
+		while (t.depth > 1) {
+			t.now += 10;
+			end();
+		}
+	}
+}
+
+/* Calls of which a chunk has only a few, so that many last from one chunk to the next. */
+static void long_calls(uint32_t serial, unsigned n)
+{
+	begin_thread(serial, 12);
+	call(1);
+	for (unsigned i = 0; i < n; i++) {
+		call(4);
+		t.now += 1200000;
+		for (unsigned k = 0; k < i * 7 % 5; k++)
+			leaf(5, 200000);
+		end();
+	}
+}
+
+/* --- comparing ---------------------------------------------------------------- */
+
+/* Adds the table's numbers to `sum`. Returns how many bytes of records were skipped. */
+static uint64_t estimate(double share, uint64_t seed, uint64_t now, struct truth sum[SITES])
+{
+	char err[5000];
+	struct pb_out out = { .fd = -1 };
+	struct pb_top top = { .out = &out, .sample = { .share = share, .random = seed } };
+	struct pb_follow *f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	const struct pb_report *r;
+	uint64_t skipped;
+
+	assert_non_null(f);
+	assert_int_equal(pb_follow_update(f, NULL, false), 0);
+	assert_int_equal(pb_top_round(&top, f, true), 0);
+	assert_int_equal(pb_top_compute(&top, f, now, true), 0);
+	assert_int_equal(pb_stream_totals(pb_follow_stream(f))->chunks_missing, 0);
+	assert_int_equal(pb_stream_totals(pb_follow_stream(f))->read_errors, 0);
+	r = &top.groups[0]->report;
+	for (size_t i = 0; i < r->nr; i++) {
+		unsigned site;
+
+		assert_int_equal(sscanf(r->rows[i].name, "site:%u", &site), 1);
+		assert_in_range(site, 0, SITES - 1);
+		sum[site].calls += (double)r->rows[i].calls;
+		sum[site].total += 2 * (double)r->rows[i].total;	/* two ticks are one ns */
+		sum[site].self += 2 * (double)r->rows[i].self;
+	}
+	skipped = top.sample.skipped;
+	pb_top_free(&top);
+	pb_follow_close(f);
+	return skipped;
+}
+
+static void near(const char *what, unsigned site, double is, double want, double error)
+{
+	double difference = is > want ? is - want : want - is;
+
+	if (difference > want * error + 2)
+		fail_msg("site %u: %s is %.0f, not %.0f", site, what, is, want);
+}
+
+/* The sums of all chunks must be right, and the mean of the estimates must be within `error`. */
+static void compare(uint64_t now, double error)
+{
+	struct truth all[SITES] = { 0 }, sum[SITES] = { 0 };
+	uint64_t skipped = 0;
+
+	gen_end(&g, 1ull << 40);
+	assert_int_equal(estimate(1, 1, now, all), 0);
+	for (unsigned i = 0; i < SITES; i++) {
+		near("calls", i, all[i].calls, truth[i].calls, 0);
+		near("total", i, all[i].total, truth[i].total, 0);
+		near("self", i, all[i].self, truth[i].self, 0);
+	}
+	for (uint64_t seed = 1; seed <= RUNS; seed++)
+		skipped += estimate(1e-12, seed * 0x9e3779b97f4a7c15ull, now, sum);
+	assert_true(skipped);
+	for (unsigned i = 0; i < SITES; i++) {
+		near("calls", i, sum[i].calls / RUNS, truth[i].calls, error);
+		near("total", i, sum[i].total / RUNS, truth[i].total, error);
+		near("self", i, sum[i].self / RUNS, truth[i].self, error);
+	}
+}
+
+static void start(void)
+{
+	memset(truth, 0, sizeof(truth));
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+}
+
+static void test_busy(void **state)
+{
+	uint64_t now;
+
+	start();
+	busy(1, 2000);
+	now = t.now;
+	end_thread(now);
+	busy(2, 500);
+	end_thread(now);
+	compare(now, 0.03);
+}
+
+static void test_bursts(void **state)
+{
+	uint64_t now;
+
+	start();
+	bursts(1, 200);
+	now = t.now;
+	end_thread(now);
+	busy(2, 1000);
+	end_thread(now > t.now ? now : t.now);
+	compare(now > t.now ? now : t.now, 0.05);
+}
+
+static void test_deep(void **state)
+{
+	uint64_t now;
+
+	start();
+	deep(1, 50, 60);
+	now = t.now;
+	end_thread(now);
+	compare(now, 0.05);
+}
+
+static void test_long_calls(void **state)
+{
+	uint64_t now;
+
+	start();
+	long_calls(1, 400);
+	now = t.now;
+	end_thread(now);
+	compare(now, 0.03);
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_busy), cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
