@@ -166,6 +166,22 @@ static void bursts(uint32_t serial, unsigned n)
 	}
 }
 
+/* One call lasts as long as all others together. Its chunk has a piece that always gets a point. */
+static void sleeper(uint32_t serial, unsigned n)
+{
+	begin_thread(serial, 60);
+	call(1);
+	for (unsigned i = 0; i < n; i++) {
+		leaf(5, 20);
+		if (i == n / 2) {
+			call(4);
+			t.now += n * 30;
+			leaf(5, 20);
+			end();
+		}
+	}
+}
+
 /* Recursion, deeper than a chunk's list. */
 static void deep(uint32_t serial, unsigned n, unsigned depth)
 {
@@ -295,6 +311,17 @@ static void test_bursts(void **state)
 	compare(now > t.now ? now : t.now, 0.05);
 }
 
+static void test_sleeper(void **state)
+{
+	uint64_t now;
+
+	start();
+	sleeper(1, 4000);
+	now = t.now;
+	end_thread(now);
+	compare(now, 0.03);
+}
+
 static void test_deep(void **state)
 {
 	uint64_t now;
@@ -334,6 +361,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_busy), cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_sleeper),
 		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
 	};
 
