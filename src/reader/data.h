@@ -28,6 +28,8 @@ struct pb_chunk_ref {
 };
 
 #define PB_CHUNK_REF_OPEN	(1ull << 63)
+#define PB_CHUNK_REF_LEFT	(1ull << 62)	/* with OPEN: the reader doesn't wait for more
+						 * records (follow.c) */
 
 struct pb_thread {
 	uint32_t serial, pid, tid;
@@ -123,7 +125,7 @@ bool pb_data_has_times(const struct pb_data *d);
 static inline int pb_data_chunk_file(const struct pb_data *d, const struct pb_chunk_ref *ref,
 				     uint64_t *offset)
 {
-	*offset = ref->offset & ~PB_CHUNK_REF_OPEN;
+	*offset = ref->offset & ~(PB_CHUNK_REF_OPEN | PB_CHUNK_REF_LEFT);
 	return ref->offset & PB_CHUNK_REF_OPEN ? d->open_fd : d->chunks_fd;
 }
 

@@ -153,7 +153,8 @@ static bool next_chunk(struct pb_cursor *c)
 		if (c->gap)
 			pb_gap_begin(c, ref);
 		c->fd = fd;
-		c->growing = c->more && ref->offset & PB_CHUNK_REF_OPEN;
+		c->growing = c->more && ref->offset & PB_CHUNK_REF_OPEN &&
+			     !(ref->offset & PB_CHUNK_REF_LEFT);
 		c->file_at = offset + sizeof(h);
 		c->file_left = ref->used;
 		c->pos = c->end = 0;

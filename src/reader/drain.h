@@ -63,6 +63,9 @@ struct pb_drain {
 	 * among them. */
 	_Atomic uint64_t bytes;		/* size of the chunks file */
 	_Atomic uint64_t records;
+	_Atomic uint64_t passes;	/* number of completed passes over the ring. A pass moves
+					 * all chunks that were FULL when it began, and sets
+					 * `bytes` */
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed and won't be repeated */
 	struct pb_counts counts;	/* counts of the records that were kept */

@@ -223,7 +223,10 @@ static unsigned round_all(struct pb_drain *d, bool full)
 
 unsigned pb_drain_full(struct pb_drain *d)
 {
-	return round_all(d, true);
+	unsigned taken = round_all(d, true);
+
+	d->passes++;
+	return taken;
 }
 
 void pb_drain_count(struct pb_drain *d)

@@ -18,8 +18,8 @@
 #include "reader/open_chunks.h"
 #include "reader/site_names.h"
 
-#define WAIT_ROUNDS	10	/* a chunk that hasn't appeared after this many rounds counts as
-				 * missing */
+#define WAIT_ROUNDS	10	/* a chunk that hasn't appeared after this many rounds, and after
+				 * two passes of the drain, counts as missing */
 #define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate, and short
 					 * enough to be multiplied by ten seconds */
 #define KEEP_REFS	1024	/* if a thread has at least this many references to chunks that were
@@ -212,10 +212,12 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		if (!(w->refs[at].offset & PB_CHUNK_REF_OPEN) ||
 		    (open && ref.used < w->refs[at].used))
 			return 0;
+		if (open)
+			ref.offset |= w->refs[at].offset & PB_CHUNK_REF_LEFT;
 		w->refs[at] = ref;
 		w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
 		if (current)
-			pb_cursor_extend(c, &ref, open);
+			pb_cursor_extend(c, &ref, open && !(ref.offset & PB_CHUNK_REF_LEFT));
 		return 0;
 	}
 	if (at < w->ready || ref.seq < w->next_seq)
@@ -290,23 +292,38 @@ static int scan_open(struct pb_follow *f, const struct pb_open_chunks *o)
 	return ret;
 }
 
+/* True if the thread's next chunk may still come. A full chunk is no longer in `open`. It is in
+ * `chunks` at the end of the drain's next pass. A pass that has already begun may have gone past
+ * the chunk, so two passes must end. On a busy machine, a pass may take longer than many rounds. */
+static bool may_come(const struct pb_follow *f, struct follower *w)
+{
+	/* in the first round, the chunk may still be open: its thread has filled it and begun the
+	 * next chunk while the open chunks were copied */
+	if (w->waited++ < 2)
+		w->wait_passes = f->passes + 2;
+	return w->waited <= WAIT_ROUNDS || f->passes < w->wait_passes;
+}
+
 /* Lets the cursor read the next chunks up to the first gap. If a chunk is missing, or if only its
- * open copy is known although a later chunk exists, waits up to WAIT_ROUNDS rounds for it. */
+ * open copy is known although a later chunk exists, waits for it. If an open chunk stays open for a
+ * long time, because it is HELD (doc/design/ring.md), its copy has to do. */
 static void admit(struct pb_follow *f, size_t index, bool ended)
 {
 	struct follower *w = &f->followers[index];
 	struct pb_cursor *c = &f->stream.cursors[index];
 
 	for (; w->ready < w->nr; w->ready++) {
-		const struct pb_chunk_ref *prev = w->ready ? &w->refs[w->ready - 1] : NULL;
+		struct pb_chunk_ref *prev = w->ready ? &w->refs[w->ready - 1] : NULL;
 		bool missing = w->refs[w->ready].seq != w->next_seq;
 		bool unfinished = prev && prev->offset & PB_CHUNK_REF_OPEN;
 
-		if ((missing || unfinished) && !ended && w->waited++ < WAIT_ROUNDS)
+		if ((missing || unfinished) && !ended && may_come(f, w))
 			break;
 		f->data->whole &= !missing;
-		if (unfinished && c->next_chunk == w->ready)
-			c->growing = false;
+		if (unfinished) {
+			prev->offset |= PB_CHUNK_REF_LEFT;
+			c->growing &= c->next_chunk != w->ready;
+		}
 		w->waited = 0;
 		w->next_seq = w->refs[w->ready].seq + 1;
 	}
@@ -370,6 +387,8 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	f->before = f->latest;
 	if (!o && fstat(f->data->chunks_fd, &st))
 		return -errno;
+	/* `bytes` must have what these passes have written */
+	f->passes = o ? o->drain->passes : 0;
 	size = o ? o->drain->bytes : (uint64_t)st.st_size;
 	ret = update_meta(f);
 	if (!ret)

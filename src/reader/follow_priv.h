@@ -23,6 +23,8 @@ struct follower {
 					 * dead */
 	unsigned waited;		/* number of rounds that have waited for the thread's next
 					 * chunk */
+	uint64_t wait_passes;		/* the wait doesn't end before the drain has made so many
+					 * passes */
 	uint64_t round;			/* the last round that found an open chunk of the thread */
 	struct pb_open_chunk open;	/* the newest open chunk in that round */
 };
@@ -38,6 +40,7 @@ struct pb_follow {
 					 * `chunks` were read */
 	off_t meta_size;
 	uint64_t round;
+	uint64_t passes;		/* the drain's passes before this round */
 	bool ended;			/* the recording has ended */
 	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
 					 * value of `latest` when the round began */

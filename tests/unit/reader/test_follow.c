@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Tests how a recording is followed (reader/follow.h) if a chunk comes late. The test writes the
+ * chunks and plays the drain, so it decides in which round a chunk comes, and when a pass over the
+ * ring ends. A chunk that the drain hasn't passed yet must be waited for. A chunk that never comes
+ * must not hold up the thread's later chunks for ever. The same is true of an open chunk that
+ * doesn't become full.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../recordings/gen_data.h"
+#include "abi/datadir.h"
+#include "reader/drain.h"
+#include "reader/follow.h"
+#include "reader/open_chunks.h"
+
+#define ROUNDS	40	/* more than the reader waits if the drain makes passes */
+#define PER_CHUNK 5
+
+static char dir[] = "/tmp/pb-test-follow-XXXXXX";
+static struct gen g;
+static struct pb_drain drain;
+static struct pb_open_chunk slot;
+static struct pb_open_chunks chunks;
+static struct pb_follow *f;
+
+/* Makes a chunk of calls of the function `seq` + 1. */
+static void fill(uint64_t seq)
+{
+	uint64_t start = GEN_START + 1000 * seq;
+
+	gen_chunk(&g, 1, 100, seq, start);
+	for (unsigned i = 0; i < PER_CHUNK; i++)
+		gen_leaf(&g, (uint32_t)seq + 1, start + 10 * i + 1, start + 10 * i + 5);
+}
+
+static void write_chunk(uint64_t seq)
+{
+	struct stat st;
+
+	fill(seq);
+	gen_chunk_write(&g);
+	assert_int_equal(fstat(g.chunks, &st), 0);
+	drain.bytes = (uint64_t)st.st_size;
+}
+
+/* Writes a copy of the chunk with its first records to `open`. */
+static void copy_chunk(uint64_t seq, uint32_t records)
+{
+	struct pb_data_header h = { .magic = PB_DATA_MAGIC_OPEN, .version = PB_DATA_VERSION };
+	char path[100];
+	int fd;
+
+	fill(seq);
+	slot = (struct pb_open_chunk){ .head = g.head, .latest = g.last, .last = g.last };
+	slot.head.state = PB_CHUNK_HELD;
+	slot.head.used = records * 8;
+	snprintf(path, sizeof(path), "%s/open", dir);
+	fd = open(path, O_CREAT | O_WRONLY, 0666);
+	assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(pwrite(fd, &slot.head, sizeof(slot.head), PB_CHUNK_SIZE),
+			 sizeof(slot.head));
+	assert_int_equal(pwrite(fd, g.words, slot.head.used, PB_CHUNK_SIZE + sizeof(slot.head)),
+			 slot.head.used);
+	close(fd);
+	chunks.slots = &slot;
+	chunks.nr_slots = 1;
+}
+
+static void start(void)
+{
+	char err[5000], path[100];
+
+	snprintf(path, sizeof(path), "%s/open", dir);
+	unlink(path);
+	memset(&drain, 0, sizeof(drain));
+	chunks = (struct pb_open_chunks){ .drain = &drain };
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	drain.bytes = sizeof(struct pb_data_header);
+	/* the file must be there when the recording is opened */
+	copy_chunk(0, 1);
+	chunks.nr_slots = 0;
+	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	assert_non_null(f);
+}
+
+/* Makes a round up to the time `now`. Returns how many calls of the function of the chunk `seq` it
+ * has. */
+static unsigned round_at(uint64_t now, uint64_t seq)
+{
+	struct pb_event ev;
+	unsigned nr = 0;
+
+	chunks.clock = now;
+	assert_int_equal(pb_follow_update(f, &chunks, true), 0);
+	while (pb_follow_next(f, &ev))
+		nr += ev.kind == PB_EV_LEAF && ev.site == seq + 1;
+	return nr;
+}
+
+static unsigned rounds(uint64_t seq)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < ROUNDS; i++)
+		nr += round_at(GEN_START + 1000000, seq);
+	return nr;
+}
+
+static void end(void)
+{
+	pb_follow_close(f);
+	gen_close(&g);
+}
+
+static void test_late(void **state)
+{
+	start();
+	write_chunk(0);
+	write_chunk(2);
+	assert_int_equal(rounds(0), PER_CHUNK);
+	assert_int_equal(rounds(2), 0);
+	/* the pass that has begun before the chunk was full */
+	drain.passes = 1;
+	assert_int_equal(rounds(2), 0);
+	write_chunk(1);
+	drain.passes = 2;
+	assert_int_equal(round_at(GEN_START + 1000000, 1), PER_CHUNK);
+	assert_int_equal(pb_stream_totals(pb_follow_stream(f))->chunks_missing, 0);
+	end();
+}
+
+static void test_missing(void **state)
+{
+	start();
+	write_chunk(0);
+	write_chunk(2);
+	assert_int_equal(rounds(0), PER_CHUNK);
+	drain.passes = 2;
+	assert_int_equal(rounds(2), PER_CHUNK);
+	assert_int_equal(pb_stream_totals(pb_follow_stream(f))->chunks_missing, 1);
+	end();
+}
+
+static void test_held(void **state)
+{
+	start();
+	copy_chunk(0, 3);
+	assert_int_equal(rounds(0), 3);
+	write_chunk(1);
+	assert_int_equal(rounds(1), 0);
+	drain.passes = 1;
+	assert_int_equal(rounds(1), 0);
+	drain.passes = 2;
+	assert_int_equal(rounds(1), PER_CHUNK);
+	end();
+}
+
+/* The reader gives up waiting before the horizon lets it read the open chunk. */
+static void test_held_unread(void **state)
+{
+	start();
+	copy_chunk(0, 3);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		drain.passes++;
+		if (i == ROUNDS / 2)
+			write_chunk(1);
+		assert_int_equal(round_at(GEN_START, 0), 0);
+	}
+	assert_int_equal(round_at(GEN_START + 1000000, 0), 3);
+	write_chunk(2);
+	assert_int_equal(rounds(2), PER_CHUNK);
+	end();
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late), cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_held), cmocka_unit_test(test_held_unread),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
