@@ -264,9 +264,14 @@ static int show_top(struct live *l, const struct pb_open_chunks *o, bool due, bo
 	/* no tables of a process that isn't attached yet, and perhaps can't be attached */
 	if (ret || !o || (l->record.pid && !l->record.ready))
 		return ret;
-	if (!l->next_ns) {
-		l->next_ns = now + l->interval;
+	/* The first table's interval begins when the process is traced: at the last round in which
+	 * it wasn't. On a busy machine, an attach may take longer than several intervals. */
+	if (!l->tables.begun || !pb_follow_is_traced(l->follow))
 		l->tables.begun = l->tables.last = o->clock;
+	if (!l->next_ns) {
+		if (!pb_follow_is_traced(l->follow))
+			return 0;
+		l->next_ns = now + l->interval;
 		l->tables.screen = pb_screen_open(&l->out, l->record.pid != 0);
 	}
 	if (!print || l->record.leave)

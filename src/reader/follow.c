@@ -421,6 +421,11 @@ bool pb_follow_modules(const struct pb_follow *f)
 	return f->modules;
 }
 
+bool pb_follow_is_traced(const struct pb_follow *f)
+{
+	return f->data->ready.start_ns || f->stream.nr;
+}
+
 uint64_t pb_follow_done(const struct pb_follow *f)
 {
 	uint64_t done = f->scanned;

@@ -47,6 +47,8 @@ bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
 /* True if the last update has found new modules. The functions' numbers (view/site_numbers.h) have
  * then changed. */
 bool pb_follow_modules(const struct pb_follow *f);
+/* True if a process is being traced, or was. Before that, there can't be any calls. */
+bool pb_follow_is_traced(const struct pb_follow *f);
 /* Returns the index in the stream's cursors of the thread with this serial, or -1. */
 ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial);
 /* True if the thread of the n-th cursor has ended, with or without the ends of its calls. */
