@@ -274,7 +274,7 @@ static int scan_open(struct pb_follow *f, const struct pb_open_chunks *o)
 		const struct pb_open_chunk *s = &o->slots[i];
 		ssize_t index;
 
-		if (!s->head.serial || s->head.buffer)
+		if (!s->head.serial || s->head.buffer || s->full)
 			continue;
 		index = find_thread(f, &s->head);
 		if (index < 0)

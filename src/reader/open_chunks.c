@@ -89,6 +89,18 @@ static bool is_same(struct pb_chunk *c, const struct pb_chunk *h)
 	       h->serial && __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == h->seq;
 }
 
+/* True if the slot's chunk isn't open any more, and the drain hasn't written it yet. Until it has,
+ * a reader that is in the middle of the copy must not find another chunk there. */
+static bool is_unwritten(const struct pb_open_chunks *o, const struct pb_open_chunk *s)
+{
+	struct pb_chunk *c = pb_drain_chunk(o->drain, s->chunk);
+	uint32_t state = pb_drain_state(c);
+
+	return (state == PB_CHUNK_FULL || state == PB_CHUNK_READING) &&
+	       __atomic_load_n(&c->serial, __ATOMIC_RELAXED) == s->head.serial &&
+	       __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == s->head.seq;
+}
+
 static off_t slot_offset(uint32_t slot)
 {
 	return (off_t)(slot + 1) * PB_CHUNK_SIZE;
@@ -154,6 +166,7 @@ static void copy_chunk(struct pb_open_chunks *o, uint32_t chunk)
 	}
 	from = s ? s->head.used / 8 : 0;
 	new.chunk = chunk;
+	new.full = false;
 	new.listed = s ? s->listed : new.head.used;
 	new.last = s ? s->last : new.head.start;
 	new.latest = s ? s->latest : new.head.start;
@@ -178,16 +191,26 @@ static void copy_chunk(struct pb_open_chunks *o, uint32_t chunk)
 		free_slot(o, chunk);
 }
 
+static void free_slots(struct pb_open_chunks *o)
+{
+	for (uint32_t i = 0; i < o->nr_slots; i++) {
+		struct pb_open_chunk *s = &o->slots[i];
+
+		if (!s->head.serial || is_open(pb_drain_state(pb_drain_chunk(o->drain, s->chunk))))
+			continue;
+		s->full = is_unwritten(o, s);
+		if (!s->full)
+			free_slot(o, s->chunk);
+	}
+}
+
 static void copy_all(struct pb_open_chunks *o)
 {
 	struct pb_drain *d = o->drain;
 	uint32_t high = d->high;
 
 	o->clock = pb_cpu_counter();
-	for (uint32_t i = 0; i < o->nr_slots; i++)
-		if (o->slots[i].head.serial &&
-		    !is_open(pb_drain_state(pb_drain_chunk(d, o->slots[i].chunk))))
-			free_slot(o, o->slots[i].chunk);
+	free_slots(o);
 	for (uint32_t w = 0; w < pb_ring_taken_words(high); w++)
 		for (uint64_t bits = __atomic_load_n(&pb_drain_taken(d)[w], __ATOMIC_ACQUIRE); bits;
 		     bits &= bits - 1) {

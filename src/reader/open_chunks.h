@@ -41,6 +41,7 @@ struct pb_open_chunk {
 	uint64_t last, latest;	/* last: the time of the last record that was copied; latest: the
 				 * latest time of a record that was copied */
 	bool incomplete;	/* after the copied words comes a record that wasn't complete */
+	bool full;		/* the chunk isn't open any more, and isn't in `chunks` yet */
 };
 
 struct pb_open_chunks {

@@ -234,7 +234,7 @@ void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, u
 		struct pb_open_call *call = &s->calls[i];
 		struct pb_sum *sum = &m->sums[call->view];
 		uint64_t start = call->aux > 1 ? call->aux : call->start;
-		uint64_t duration = time > start ? time - start : 0;
+		uint64_t duration = start && time > start ? time - start : 0;
 
 		sum->active -= i >= s->counted;
 		sum->calls += pb_open_call_counts(call) * m->weight;
