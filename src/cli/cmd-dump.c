@@ -95,9 +95,10 @@ static int dump_show(void *input, struct pb_view *v)
 
 static int dump_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, check, dump_show };
-	static struct dump d = { .common.command = "dump", .view = pb_view_raw };
+	static const struct pb_view_command command = { "dump", &argp, check, dump_show };
+	static struct dump d;
 
+	d.view = pb_view_raw;
 	return pb_view_run(&command, argc, argv, &d, &d.common);
 }
 

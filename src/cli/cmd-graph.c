@@ -42,8 +42,8 @@ static int graph_show(void *input, struct pb_view *v)
 
 static int graph_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, NULL, graph_show };
-	static struct graph g = { .common.command = "graph" };
+	static const struct pb_view_command command = { "graph", &argp, NULL, graph_show };
+	static struct graph g;
 
 	return pb_view_run(&command, argc, argv, &g, &g.common);
 }

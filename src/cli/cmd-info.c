@@ -62,8 +62,8 @@ static int info_show(void *input, struct pb_view *v)
 
 static int info_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, check, info_show };
-	static struct info i = { .common.command = "info" };
+	static const struct pb_view_command command = { "info", &argp, check, info_show };
+	static struct info i;
 
 	return pb_view_run(&command, argc, argv, &i, &i.common);
 }

@@ -64,8 +64,8 @@ static int replay_show(void *input, struct pb_view *v)
 
 static int replay_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, NULL, replay_show };
-	static struct replay r = { .common.command = "replay" };
+	static const struct pb_view_command command = { "replay", &argp, NULL, replay_show };
+	static struct replay r;
 
 	return pb_view_run(&command, argc, argv, &r, &r.common);
 }

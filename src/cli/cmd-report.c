@@ -126,8 +126,8 @@ static int report_show(void *input, struct pb_view *v)
 
 static int report_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, check, report_show };
-	static struct report r = { .common.command = "report" };
+	static const struct pb_view_command command = { "report", &argp, check, report_show };
+	static struct report r;
 
 	return pb_view_run(&command, argc, argv, &r, &r.common);
 }

@@ -88,8 +88,8 @@ static int show(void *input, struct pb_view *v)
 
 static int stack_run(int argc, char **argv)
 {
-	static const struct pb_view_command command = { &argp, take, show };
-	static struct stack s = { .common.command = "stack" };
+	static const struct pb_view_command command = { "stack", &argp, take, show };
+	static struct stack s;
 	int ret = pb_view_run(&command, argc, argv, &s, &s.common);
 
 	if (*s.dir)

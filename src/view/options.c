@@ -394,6 +394,7 @@ int pb_view_run(const struct pb_view_command *c, int argc, char **argv, void *in
 	struct pb_view v;
 	int ret;
 
+	common->command = c->name;
 	if (argp_parse(c->argp, argc, argv, 0, NULL, input))
 		return 2;
 	ret = c->check ? c->check(input) : 0;

@@ -13,7 +13,7 @@
 #define PB_VIEW_MAX_LIST 256
 
 struct pb_view_options {
-	const char *command;		/* for errors */
+	const char *command;		/* for errors; set by pb_view_run() */
 	const char *dir;
 	uint32_t buffer;
 	bool no_pager;
@@ -51,6 +51,7 @@ int pb_view_parse_time(const char *text, uint64_t *ns);
  * positive exit status instead.
  */
 struct pb_view_command {
+	const char *name;		/* for errors */
 	const struct argp *argp;
 	int (*check)(void *input);
 	int (*show)(void *input, struct pb_view *v);

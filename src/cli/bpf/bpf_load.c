@@ -245,10 +245,12 @@ static const struct argp pin_argp = {
  * `from`. */
 static int pin_map(const char *from, const uint32_t *id, const char *to)
 {
-	static struct bpf_session s = { .command = "bpf pin" };
-	struct pb_bpf_pins *pins = bpf_pins(s.command);
+	static struct bpf_session s;
+	struct pb_bpf_pins *pins;
 	int err;
 
+	s.command = "bpf pin";
+	pins = bpf_pins(s.command);
 	if (!pins || (id && bpf_pin_map(&s, NULL, *id, PB_BPF_MAP_READ)))
 		return 1;
 	err = id ? pb_bpf_obj_pin(pins, s.map[0], to) : pb_bpf_pins_link(pins, from, to);
