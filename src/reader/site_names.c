@@ -25,13 +25,21 @@ struct module {
 	char *soname;
 };
 
+#define UNKNOWN 4096
+
+/* A site whose module isn't known. The text is "site:N". */
+struct unknown {
+	char *text;
+	uint32_t site;
+};
+
 struct pb_symbols {
 	struct pb_data *d;
 	enum pb_demangle how;
 	struct module *modules;		/* sorted by number */
 	size_t nr;
-	char *unknown[4096];		/* the texts "site:N"; the index is the low bits of N */
-	uint32_t unknown_site[4096];
+	struct unknown *unknown;	/* [UNKNOWN], or NULL if there was no unknown site yet; the
+					 * index is the low bits of the site's number */
 };
 
 static int by_number(const void *a, const void *b)
@@ -80,8 +88,9 @@ void pb_symbols_free(struct pb_symbols *s)
 		if (m->map)
 			munmap((void *)m->map, m->size);
 	}
-	for (size_t i = 0; i < sizeof(s->unknown) / sizeof(s->unknown[0]); i++)
-		free(s->unknown[i]);
+	for (size_t i = 0; s->unknown && i < UNKNOWN; i++)
+		free(s->unknown[i].text);
+	free(s->unknown);
 	free(s->modules);
 	free(s);
 }
@@ -195,15 +204,20 @@ static const struct pb_module_map *map_of_site(const struct pb_data *d, size_t i
 static struct pb_function unknown_site(struct pb_symbols *s, uint32_t site)
 {
 	struct pb_function f = { "?", "[unknown]", "?", 1ull << 63 | site };
-	size_t slot = site % 4096;
+	struct unknown *u;
 
-	if (s->unknown[slot] && s->unknown_site[slot] == site) {
-		f.name = s->unknown[slot];
-	} else if (!s->unknown[slot]) {
-		if (asprintf(&s->unknown[slot], "site:%u", site) < 0)
-			s->unknown[slot] = NULL;
-		s->unknown_site[slot] = site;
-		f.name = s->unknown[slot] ? s->unknown[slot] : "?";
+	if (!s->unknown)
+		s->unknown = calloc(UNKNOWN, sizeof(*s->unknown));
+	if (!s->unknown)
+		return f;
+	u = &s->unknown[site % UNKNOWN];
+	if (u->text && u->site == site) {
+		f.name = u->text;
+	} else if (!u->text) {
+		if (asprintf(&u->text, "site:%u", site) < 0)
+			u->text = NULL;
+		u->site = site;
+		f.name = u->text ? u->text : "?";
 	}
 	f.raw = f.name;
 	return f;
