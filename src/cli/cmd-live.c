@@ -261,8 +261,7 @@ static int show_top(struct live *l, const struct pb_open_chunks *o, bool due, bo
 
 	if (due)
 		l->sampled_ns = now;
-	/* no tables of a process that isn't attached yet, and perhaps can't be attached */
-	if (ret || !o || (l->record.pid && !l->record.ready))
+	if (ret || !o)
 		return ret;
 	/* The first table's interval begins when the process is traced: at the last round in which
 	 * it wasn't. On a busy machine, an attach may take longer than several intervals. */

@@ -319,7 +319,6 @@ static void on_ready(struct run *r)
 	r->ready = now_ns();
 	/* from now on, an error doesn't put the former recording back any more */
 	pb_datadir_commit(&r->datadir);
-	r->o->ready = true;
 	if (r->o->on_ready)
 		r->o->on_ready(r->o, r->out.name, r->server.sites, r->ready - r->begun);
 }

@@ -85,7 +85,6 @@ struct record_options {
 	void *round_arg;
 	_Atomic bool leave;		/* `round` sets this to end the recording; the processes run
 					 * on */
-	_Atomic bool ready;		/* the attached process is traced; `round` may read this */
 	bool temporary;			/* the data directory is removed at the end */
 	/* Called when the attached process is traced. name: the process's name; sites: the number
 	 * of functions that can be traced; ns: how long the attach took. */
