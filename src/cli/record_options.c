@@ -279,6 +279,15 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
+/* A recording takes snapshots only in overwrite mode. */
+static void check_snapshots(struct record_options *o, struct argp_state *state)
+{
+	for (uint32_t i = 0; i < o->nr_sets && !o->usage_error; i++)
+		if (o->sets[i].file == PB_CF_SNAPSHOT_ON && o->mode != PB_RING_OVERWRITE)
+			usage_error(state, "--set=snapshot_on: only with --overwrite; or say "
+				    "patchbay flight --snapshot-on FUNC%s", "");
+}
+
 /* Checks that the user has named either a program or a running process (-p). With -p, children
  * aren't traced unless the user asks for it, because a child that was forked can't be detached. */
 static void check_program(struct record_options *o, struct argp_state *state)
@@ -298,6 +307,7 @@ static void check_program(struct record_options *o, struct argp_state *state)
 	else if (!o->pid && !o->argv)
 		usage_error(state, "no program to run; say patchbay record PROG [ARGS], or "
 			    "record -p PID%s", "");
+	check_snapshots(o, state);
 	if (!o->pid)
 		return;
 	o->serve = true;
