@@ -2,6 +2,7 @@
 /* `patchbay bpf trace`: runs a program with eBPF programs attached to its functions. */
 #include "cli/bpf/bpf_attach.h"
 #include "cli/record_options.h"
+#include "recorder/texts.h"
 
 struct trace {
 	struct record_options record;
@@ -84,6 +85,7 @@ static int bpf_trace_run(int argc, char **argv)
 	static struct trace t;
 	int ret;
 
+	record_say_as("bpf trace");
 	record_options_init(&t.record);
 	t.record.tracer = "nop";
 	t.attach.command = "bpf trace";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * run_attach attaches eBPF programs to this program. Usage: target THREADS CALLS. run_attach knows
- * how often this program calls each function, and what this program prints.
+ * run_attach attaches eBPF programs to this program. Usage: target THREADS CALLS [wait]. With
+ * `wait`, it begins when its input ends. run_attach knows how often this program calls each
+ * function, and what this program prints.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -87,6 +88,8 @@ int main(int argc, char **argv)
 	void *one;
 
 	calls = argc > 2 ? atoi(argv[2]) : 10;
+	while (argc > 3 && getchar() != EOF)
+		;
 	for (int i = 0; i < threads && i < 16; i++)
 		if (pthread_create(&t[i], NULL, work, NULL))
 			return 2;
