@@ -125,6 +125,7 @@ static int change_nops(bool live)
 /* Patches the functions that the engine replaces. */
 static int hook_modules(const struct pb_start *s)
 {
+	bool reads = false;
 	int err = change_nops(s->live);
 
 	if (err && s->live)
@@ -138,10 +139,12 @@ static int hook_modules(const struct pb_start *s)
 		pb_loader_hook(s->session);
 	err = pb_text_commit(s->live);
 	if (!err && s->live)
-		err = pb_sigaction_adopt();
+		err = pb_sigaction_adopt(&reads);
+	else if (!err)
+		reads = pb_sigaction_start();
 	if (err && !s->live)
 		pb_latch("the text could not be written");
-	else if (!err && pb_sigaction_start())
+	else if (reads)
 		pb_sigmask_ask();
 	return s->live ? err : 0;
 }

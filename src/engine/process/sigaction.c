@@ -346,7 +346,7 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	struct sigaction ours;
 	handler_fn *before;
 	struct shown was;
-	bool in;
+	bool in, reads = pb_reads_are_on();
 	int ret;
 
 	if (sig < 1 || sig >= MAX_SIGNALS)
@@ -359,6 +359,11 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	if (in)
 		remember(sig, act);
 	ret = original_sigaction(sig, in ? &ours : act, old);
+	/* an attach has turned reads on meanwhile, and they need another action in the kernel */
+	if (!ret && act && pb_reads_are_on() != reads && stands_in(sig, act, &ours)) {
+		remember(sig, act);
+		original_sigaction(sig, &ours, NULL);
+	}
 	if (ret && in) {
 		shown[sig] = was;
 		__atomic_store_n(&handlers[sig], before, __ATOMIC_RELEASE);
@@ -492,6 +497,8 @@ static void take_over(int sig)
 	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
 }
 
+static bool adopted_reads;	/* the result of pb_sigaction_start() in adopt() */
+
 /* Called while the other threads are stopped; nr of them may be inside sigaction(). */
 static int adopt(const struct pb_stopped *at, size_t nr)
 {
@@ -499,14 +506,17 @@ static int adopt(const struct pb_stopped *at, size_t nr)
 		return -EAGAIN;
 	for (int sig = 1; sig < MAX_SIGNALS; sig++)
 		take_over(sig);
+	adopted_reads = pb_sigaction_start();
 	return 0;
 }
 
-int pb_sigaction_adopt(void)
+int pb_sigaction_adopt(bool *reads)
 {
 	struct pb_stop stop = { .ours = pb_in_sigaction, .stopped = adopt };
+	int err = original_sigaction ? pb_stop_world(&stop) : 0;
 
-	return original_sigaction ? pb_stop_world(&stop) : 0;
+	*reads = !err && adopted_reads;
+	return err;
 }
 
 static int our_sigaltstack(const stack_t *ss, stack_t *old)

@@ -16,11 +16,12 @@ bool pb_sigaction_hook(struct pb_module *m);
 void pb_sigaction_masks_known(void);
 /* Makes SIGSEGV and SIGBUS come to us (doc/design/reads.md), if all functions that
  * this needs are replaced. True: this is done, and the caller must call pb_sigmask_ask(). Context:
- * start, after the batch was committed. */
+ * start, after the batch was committed, while no thread can be inside libc's sigaction(). */
 bool pb_sigaction_start(void);
-/* Takes over the handlers that a live program has installed. Returns 0 or -errno. Context: the
- * agent's thread, after the batch was committed that replaced sigaction(). */
-int pb_sigaction_adopt(void);
+/* Stops the threads, takes over the handlers that a live program has installed, and calls
+ * pb_sigaction_start(). *reads: its result. Returns 0 or -errno. Context: the agent's thread, after
+ * the batch was committed that replaced sigaction(). */
+int pb_sigaction_adopt(bool *reads);
 /* Turns reads off for good: no further load may fault. Unless a load may still be under way, sets
  * the program's own dispositions of SIGSEGV and SIGBUS in the kernel again. But a handler of the
  * program still gets its signal through pb_signal_entry(). Context: any but the hit path. */
