@@ -45,7 +45,7 @@
 #define KEYS	1024		/* number of keys in the map, which has room for twice this number;
 				 * each of two threads uses half of the keys */
 #define OWN	(KEYS / 2)
-#define MOST	192		/* limit on the measurements of a row: 3 * ROUNDS */
+#define MOST	192		/* most measurements of a row, which has 3 * ROUNDS */
 
 enum work { LOOKUP, UPDATE, BOTH, INSERT, NOTHING, NR_WORKS };
 static const char *const names[] = { "lookup", "update", "lookup and update", "update and delete" };

@@ -4,8 +4,9 @@
  * eBPF objects. tests/bpf/load/run_objects compiles such objects from the kernel's sources. The two
  * verifiers take turns, and figures are medians of the rounds. Patchbay's time is the time for
  * verifying and resolving. The kernel's time is the time that the kernel reports (BPF_LOG_STATS).
- * The kernel's time includes neither reading the program, nor reading its types, nor the JIT. No
- * log is written. Needs the right to load programs.
+ * The kernel's time includes neither reading the program, nor reading its types, nor the JIT.
+ * Patchbay's verifier writes no log, and the kernel's log has only this time. Needs the right to
+ * load programs.
  *
  *	bench_bpf_verify [-r ROUNDS] [-n LARGEST] OBJECT...
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks an analysis table by table: first the tables' bounds, then the order of their elements and
+ * Checks the tables of an analysis: first the tables' bounds, then the order of their elements and
  * the references between elements.
  */
 #include "abi/analysis_check.h"

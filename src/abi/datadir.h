@@ -105,8 +105,8 @@ struct pb_meta_end {
 	/* Old recorders don't write the members `overwritten` and `chunks_overwritten`. */
 	uint64_t overwritten;	/* overwrite mode: count of calls in chunks for which --max-size had
 				 * no room */
-	uint64_t chunks_overwritten;	/* overwrite mode: count of overwritten chunks of the ring.
-					 * Includes chunks of threads that have no chunk left */
+	uint64_t chunks_overwritten;	/* overwrite mode: how many chunks of the ring were
+					 * overwritten, also of threads of which no chunk remains */
 };
 #define PB_END_MAX_SIZE		1	/* recording stopped because of --max-size */
 #define PB_END_DISK_FULL	2

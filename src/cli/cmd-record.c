@@ -45,7 +45,8 @@ static void let_go(pid_t pid, const char *agent, const char *session)
 	char err[700];
 	int ret = pb_inject(&in, &out, err, sizeof(err));
 
-	/* no error: the child has ended, or runs another program, so the agent's jumps are gone */
+	/* -ESRCH is no error: the child has ended, or runs another program, so the agent's jumps
+	 * are gone */
 	if (ret && ret != -ESRCH)
 		record_error("a child keeps the agent's jumps: %s", err);
 }

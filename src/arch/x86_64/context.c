@@ -24,9 +24,10 @@ SAME(orig_rax, R_ORIG_RAX); SAME(rip, R_RIP); SAME(cs, R_CS); SAME(eflags, R_FLA
 SAME(rsp, R_RSP); SAME(ss, R_SS);
 
 #define STATUS_FLAGS	0x8d5l
-/* The bytes at the PC show which of a stub's own instructions (frame.h) comes next, and so whether
- * r11 still has the program's value. All but the jmp begin with REX_W_R. Only the last one, which
- * reloads r11, has MOV_LOAD as its second byte. */
+/* A stub's own instructions save r11, load an address into it, jump, and reload it (frame.h). If
+ * the jump or the reload comes next, r11 doesn't have the program's value. The bytes at the PC show
+ * this: the jump is the only one that doesn't begin with REX_W_R, and the reload is the only one
+ * with MOV_LOAD as its second byte. */
 #define REX_W_R		0x4c
 #define MOV_LOAD	0x8b
 

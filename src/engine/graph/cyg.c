@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hooks of -finstrument-functions, __cyg_profile_func_enter() and _exit(). A hook finds the
- * site of its function by address, and then does what the site's handler would do. The program's
- * own hook is called afterwards.
+ * The hooks of -finstrument-functions: __cyg_profile_func_enter() and __cyg_profile_func_exit(). A
+ * hook finds the site of its function by address, and then does what the site's handler would do.
+ * The program's own hook is called afterwards.
  */
 #include "engine/graph/cyg.h"
 #include "engine/graph/calls.h"

@@ -9,7 +9,8 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
 
-/* While t changes stacks, each hit of t that comes to C searches for the stack of its slot. */
+/* Marks t as changing stacks. Until settle(), each hit of t that reaches C code searches for the
+ * stack that has the hit's slot. */
 static void unsettle(struct pb_thread *t)
 {
 	pb_barrier();
@@ -201,7 +202,7 @@ void pb_stack_no_alternate(struct pb_thread *t)
 {
 	struct pb_stack *s = t->alternate;
 
-	/* meanwhile the entry may have become another thread's stack */
+	/* meanwhile s, an element of the table of stacks, may be another thread's stack */
 	if (s && (!s->thread || s->thread == t))
 		s->alternate = false;
 	t->alternate = NULL;

@@ -4,7 +4,8 @@
  * sees that it lives. The argument selects a special property:
  *
  *	filter	it has a seccomp filter, which allows everything
- *	no_openat, kill_openat	it has a seccomp filter, which forbids openat(), or kills for it
+ *	no_openat	it has a seccomp filter, with which openat() fails
+ *	kill_openat	it has a seccomp filter, which kills it at openat()
  *	strict	it runs in seccomp's strict mode
  *	alone	it can't create threads, unless it runs as root
  *	hidden	it isn't dumpable

@@ -205,10 +205,11 @@ static void check_account(const char *when)
 		if (*w && (*w & 3) != WORD_ENTRY && (*w & 3) != WORD_LEAF)
 			depth--;
 	}
-	/* A jump abandons the calls that its handlers interrupted. Such a call may have been
-	 * entered, but not counted in `made` yet, so each jump may add one end for each handler. A
-	 * jump inside a handler may leave a call open in the entry that the interrupted call takes
-	 * next. So each such jump may cost one end. */
+	/* A jump abandons the calls that its handlers interrupted. The array may already hold such
+	 * a call although `made` doesn't count it yet. So with each jump there may be one end too
+	 * many for each handler. A jump inside a handler may leave an open call in the array's
+	 * element that the interrupted stub then overwrites. So with each such jump one end may be
+	 * missing. */
 	if (ends + holes + cut < made - inside_jumps || ends > made + jumps * (then_at ? 2 : 1) ||
 	    (!jumps && (ends != made || holes || cut || depth)))
 		fail_msg("%s: %ld calls, %ld ends, %ld holes, %ld cut, %ld jumps, %ld open "
@@ -530,9 +531,10 @@ static void left_at_each_step(long calls)
 	assert_int_equal(step_top->word, 0x1000);
 }
 
-/* The numbers of calls that are left repeat with a period of 1 to 16 instructions. A loop under
- * test looks at one call in each iteration. With some of these periods, the handler's first call
- * closes just this call in each iteration. Without its limit the loop would never end. */
+/* At successive instructions the handler leaves 1, 2, ..., `calls` calls open, and then begins
+ * again with 1. A loop in open_calls.c looks at one call in each iteration. With some values of
+ * `calls`, the handler closes just that call each time, and leaves new ones. Only the loop's limit
+ * on its iterations then ends it. */
 static void test_left_at_each_step(void **state)
 {
 	install();

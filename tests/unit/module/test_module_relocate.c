@@ -190,7 +190,7 @@ static const struct golden golden_short[] = {
 
 /* The windows of code slots, which have room for two jumps. */
 static const struct golden golden_code_slot[] = {
-	{ "ten bytes exactly, one of them where the first jump ends",
+	{ "exactly ten bytes; the first jump ends inside the first instruction",
 	  /* mov %rax,0x100(%rip); dec %rax; cmp $1,%rcx */
 	  "48890500010000 48ffc8 4883f901", 10,
 	  "48890500000000 48ffc8 e900000000", "1@3=1107+0 1@11=100a+0", "0>0 7>7 10>10" },

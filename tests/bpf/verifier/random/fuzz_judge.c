@@ -138,10 +138,11 @@ static const char *whole_words(struct pb_bpf_verify *v)
 }
 
 /* Returns whether the log ends on a mispredicted path. The verifier walks a mispredicted path only
- * from a branch whose outcome is known. An earlier state may contain the current state, but leave
- * the outcome unknown. From this earlier state, the verifier hasn't walked the mispredicted path.
- * Nevertheless, it prunes the current state. Linux does the same. So the usual verification may
- * skip a mispredicted path on which the verification with whole states ends. */
+ * from a branch whose outcome is known. An earlier, wider state may leave the outcome unknown. From
+ * there the verifier has walked both branches as real paths, and no mispredicted one. If it then
+ * prunes the current state because the wider one contains it, the mispredicted path of the current
+ * state is never walked. Linux does the same. So the usual verification may skip a mispredicted
+ * path on which the verification with whole states ends. */
 static bool ends_mispredicted(const char *log)
 {
 	const char *last = NULL;

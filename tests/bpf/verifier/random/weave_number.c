@@ -2,7 +2,7 @@
 /*
  * A part of the generator of weave.h. It makes instructions that load numbers into registers, and
  * that compute with these numbers. A number comes from memory or is a constant. Many constants are
- * at the edges of widths.
+ * the smallest or largest numbers of a width, for example 127, 128, 65535 or INT32_MIN.
  */
 #include <stddef.h>
 #include "weave_priv.h"
