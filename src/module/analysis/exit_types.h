@@ -41,8 +41,8 @@ struct pb_fn_exit {
 };
 typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
-/* The CFI of the instructions from `from` to before `to` lags behind the code (cfi_check.h). After
- * them the CFA is rsp + off. */
+/* Instructions whose CFI lags behind the code (cfi_check.h). The first is at the address `from`,
+ * the last ends at the address `to`. After the last one has run, the CFA is rsp + off. */
 struct pb_lag {
 	uint64_t from, to;
 	uint64_t target;	/* the last of the instructions is a conditional jump to this
