@@ -49,6 +49,7 @@ struct injection {
 	struct attach_way way;
 	struct attach_hand hand;
 	uint64_t session, agent, name;	/* strings on its stack */
+	uint64_t answer;		/* an int on its stack */
 	uint64_t deadline;
 };
 
@@ -261,8 +262,10 @@ static int write_stack(struct injection *j, const char *agent, const char *sessi
 {
 	char strings[STRINGS_MAX] = "";
 	uint64_t base = (j->start.rsp - sizeof(strings) - 8) & ~15ull;
-	size_t at = 0;
+	size_t at = sizeof(int);
 
+	memcpy(strings, &(int) { PB_ANSWER_NONE }, sizeof(int));
+	j->answer = base;
 	j->agent = put(strings, &at, base, j->s.handed ? agent : j->s.agent);
 	j->session = put(strings, &at, base, j->s.handed ? session : j->s.session);
 	j->name = put(strings, &at, base, j->leave ? "patchbay_leave" : "patchbay_attach");
@@ -271,19 +274,57 @@ static int write_stack(struct injection *j, const char *agent, const char *sessi
 	return err ? err : attach_way_of_new(&j->s, &j->l, j->start.rsp, base, &j->way);
 }
 
-/* Makes the new thread call a function. */
-static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c,
-		uint64_t *result)
+static int set_function(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c)
 {
 	struct user_regs_struct r = j->start;
-	int err;
 
 	set_call(&r, function, a, b, c);
 	r.rax = 0;
+	r.rcx = j->answer;
 	r.rsp = j->way.sp;
-	err = attach_remote_set_regs(&j->thread, &r);
+	return attach_remote_set_regs(&j->thread, &r);
+}
+
+/* Makes the new thread call a function of libc's, to its end. */
+static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c,
+		uint64_t *result)
+{
+	int err = set_function(j, function, a, b, c);
+
 	return err ? err : attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE,
 					     j->way.arrival_sp, j->deadline, result);
+}
+
+static bool has_answered(const void *arg)
+{
+	const struct injection *j = arg;
+	int answer;
+
+	return !attach_mem_read(&j->s, j->answer, &answer, sizeof(answer)) && answer <= 0;
+}
+
+/* Makes the new thread call the agent's function, which makes many system calls. The thread doesn't
+ * stop at each of them. When the agent has answered, the thread is stopped wherever it is, perhaps
+ * in the handler of SIGSETXID. So it gets no new registers before it has returned. A thread that
+ * ends without an answer is that of another version's agent. */
+static int call_agent(struct injection *j, uint64_t function, int *answer)
+{
+	const int seen = PB_ANSWER_SEEN;
+	uint64_t result;
+	int err = set_function(j, function, j->session, j->agent, PB_PROTOCOL);
+
+	if (!err)
+		err = attach_remote_until(&j->thread, has_answered, j, j->deadline);
+	if (err == -ESRCH && !attach_image_is_gone(&j->s)) {
+		*answer = -EPROTO;
+		return 0;
+	}
+	if (!err)
+		err = attach_mem_read(&j->s, j->answer, answer, sizeof(*answer));
+	if (!err)
+		err = attach_mem_write(&j->s, j->answer, &seen, sizeof(seen));
+	return err ? err : attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE,
+					     j->way.arrival_sp, j->deadline, &result);
 }
 
 /* Called after dlopen() or dlsym() has failed. */
@@ -330,7 +371,7 @@ static int load(struct injection *j, bool *said)
 {
 	char agent[ATTACH_NAME] = "", session[ATTACH_NAME] = "";
 	uint64_t handle, function, result;
-	int err = start_thread(j);
+	int answer = 0, err = start_thread(j);
 
 	if (!err) {
 		err = name_files(j, agent, session);
@@ -351,10 +392,10 @@ static int load(struct injection *j, bool *said)
 		*said = err != -ESRCH && err != -ETIMEDOUT;
 		return err;
 	}
-	err = call(j, function, j->session, j->agent, PB_PROTOCOL, &result);
-	if (!err && (int)result < 0) {
+	err = call_agent(j, function, &answer);
+	if (!err && answer < 0) {
 		*said = true;
-		err = say_refused(j, (int)result);
+		err = say_refused(j, answer);
 	}
 	return err;
 }

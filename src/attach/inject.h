@@ -23,6 +23,9 @@ struct pb_inject {
 	bool children;		/* children are traced, too, so both files must have paths */
 };
 
+/* No answer of the agent is positive. */
+enum { PB_ANSWER_NONE = 1, PB_ANSWER_SEEN };
+
 struct pb_injected {
 	uint64_t stop_ns;	/* how long the borrowed thread was stopped */
 	uint64_t total_ns;
@@ -32,12 +35,14 @@ struct pb_injected {
 /* Makes the process load the agent, and call the first of these functions, or the second if
  * in->leave is set,
  *
- *	int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
- *	int patchbay_leave(const char *session, const char *agent, uint32_t protocol)
+ *	int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer)
+ *	int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer)
  *
- * in a new thread, in which all signals but libc's SIGSETXID are blocked. The function returns 0 or
- * -errno; protocol is PB_PROTOCOL. Returns 0 after the function has returned 0. Otherwise returns
- * -errno and writes one line for the user to err: what is wrong with the process, and what to do.
- * The process runs on as before. */
+ * in a new thread, in which all signals but libc's SIGSETXID are blocked. protocol is PB_PROTOCOL.
+ * The function stores 0 or -errno in *answer, waits until the injector stores PB_ANSWER_SEEN there,
+ * and returns the same. If the injector was killed, the function returns after some seconds.
+ *
+ * Returns 0 after the function has answered 0. Otherwise returns -errno and writes one line for the
+ * user to err: what is wrong with the process, and what to do. The process runs on as before. */
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size);
 #endif

@@ -19,6 +19,7 @@
 
 #define YIELD_NS	(300 * 1000ull)
 #define SEIZE_TRIES	3
+#define LOOK_NS		(500 * 1000ull)
 #define REAP_NS		(5000 * ATTACH_MS)
 #define SYSCALL_STOP	(SIGTRAP | 0x80)
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -379,4 +380,24 @@ int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline
 		}
 	}
 	return err;
+}
+
+int attach_remote_until(struct attach_remote *t, bool (*is_done)(const void *arg), const void *arg,
+			uint64_t deadline)
+{
+	int err = resume(t, PTRACE_CONT);
+	uint64_t now = pb_now_ns();
+	struct stop s;
+
+	while (!err && !is_done(arg)) {
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		err = wait_stop(t, now + LOOK_NS, &s);
+		if (!err)
+			err = resume(t, PTRACE_CONT);
+		else if (err == -ETIMEDOUT)
+			err = 0;
+		now = pb_now_ns();
+	}
+	return err ? err : stop(t, deadline);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One thread of another process, under ptrace: stopping it, its registers, and running it until it
- * arrives at a place. Only PTRACE_SYSCALL stops are used, never a breakpoint or a single step,
- * because their SIGTRAP resets the program's handler if the thread blocks SIGTRAP.
+ * arrives at a place. Only stops at system calls and PTRACE_INTERRUPT are used, never a breakpoint
+ * or a single step, because their SIGTRAP resets the program's handler if the thread blocks
+ * SIGTRAP.
  *
  * Context: the thread that seized the other thread. Functions return 0 or -errno; -ESRCH means that
  * the other thread has died, or has executed a new program.
@@ -79,4 +80,8 @@ int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_
  * the thread must be stopped just before the call. Stores the call's result. */
 int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline,
 			 int64_t *result);
+/* Lets the thread run, without stops at its system calls, until is_done(arg) returns true. Then
+ * stops the thread, wherever it is. is_done is called every half millisecond. */
+int attach_remote_until(struct attach_remote *t, bool (*is_done)(const void *arg), const void *arg,
+			uint64_t deadline);
 #endif

@@ -34,6 +34,7 @@
  * shortly after it has reported to the recorder that it has detached. */
 #define END_NS	2000000000ull
 #define CREATOR_NS 5000000000ull	/* how long the agent waits for its creator to end */
+#define ANSWER_NS 4000000000ull		/* how long the creator waits until its answer is seen */
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
@@ -197,23 +198,35 @@ static int begin(const char *session, const char *agent)
 	return pb_sys_failed(tid) ? (int)tid : 0;
 }
 
-__attribute__((visibility("default")))
-int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
+/* The last step of a function that the injector calls. The injector doesn't see the function's end
+ * before it has seen the answer (attach/inject.h). */
+static int give_answer(int result, int *answer)
 {
-	int err;
+	const struct { long sec, nsec; } nap = { 0, NAP_NS };
+	uint64_t end = pb_now_ns() + ANSWER_NS;
 
-	if (protocol != PB_PROTOCOL)
-		return -EPROTO;
-	err = claim();
-	if (!err)
-		err = begin(session, agent);
-	return err;
+	__atomic_store_n(answer, result, __ATOMIC_RELEASE);
+	while (__atomic_load_n(answer, __ATOMIC_ACQUIRE) == result && pb_now_ns() < end)
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	return result;
 }
 
 __attribute__((visibility("default")))
-int patchbay_leave(const char *session, const char *agent, uint32_t protocol)
+int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer)
 {
-	if (protocol != PB_PROTOCOL)
-		return -EPROTO;
-	return is_inherited() && pb_ring_map.ring && !pb_detach_inherited() ? -EBUSY : 0;
+	int err = protocol == PB_PROTOCOL ? claim() : -EPROTO;
+
+	if (!err)
+		err = begin(session, agent);
+	return give_answer(err, answer);
+}
+
+__attribute__((visibility("default")))
+int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer)
+{
+	int err = protocol == PB_PROTOCOL ? 0 : -EPROTO;
+
+	if (!err && is_inherited() && pb_ring_map.ring && !pb_detach_inherited())
+		err = -EBUSY;
+	return give_answer(err, answer);
 }

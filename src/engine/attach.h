@@ -13,13 +13,16 @@ bool pb_attach_claim(void);
  * recorder's socket. agent: path of the agent's file, for LD_PRELOAD at an exec. protocol:
  * PB_PROTOCOL of the recorder. Starts the agent's thread, and doesn't wait for it. Returns 0 or
  * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already, or threads may still be
- * in its code after a detach. -EALREADY: it was preloaded. Others: no thread or memory. Context: a
+ * in its code after a detach. -EALREADY: it was preloaded. Others: no thread or memory.
+ *
+ * The result is also stored in *answer, where the injector then stores another value. The function
+ * waits for this, but only for some seconds, since the injector may have been killed. Context: a
  * thread that libc made, in which all signals but libc's SIGSETXID are blocked; one at a time. */
-int patchbay_attach(const char *session, const char *agent, uint32_t protocol);
+int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer);
 
 /* Called when the recording ends, in a process that a traced process has forked. Takes the
  * inherited agent's jumps, handlers and ring out of this process. Does nothing in any other
- * process. Has the arguments of patchbay_attach(), but uses only `protocol`. Returns 0, -EPROTO, or
- * -EBUSY if threads may still be in the agent's code. Context: as above. */
-int patchbay_leave(const char *session, const char *agent, uint32_t protocol);
+ * process. Has the arguments of patchbay_attach(), but uses only `protocol` and `answer`. Returns
+ * 0, -EPROTO, or -EBUSY if threads may still be in the agent's code. Context: as above. */
+int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer);
 #endif

@@ -62,9 +62,7 @@ static int others_traced(void)
 	return nr;
 }
 
-int patchbay_attach(const char *session, const char *agent, uint32_t protocol);
-
-int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
+static int attach(const char *session, const char *agent, uint32_t protocol)
 {
 	static int calls;
 	pthread_t thread;
@@ -80,4 +78,16 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol)
 	snprintf(note.line, sizeof(note.line), "pid %d protocol %u agent %s blocked %d calls %d "
 		 "traced %d\n", (int)getpid(), protocol, agent, blocked, ++calls, others_traced());
 	return -pthread_create(&thread, NULL, live_on, NULL);
+}
+
+int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer);
+
+int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer)
+{
+	int result = attach(session, agent, protocol);
+
+	__atomic_store_n(answer, result, __ATOMIC_RELEASE);
+	for (int i = 0; i < 4000 && __atomic_load_n(answer, __ATOMIC_ACQUIRE) == result; i++)
+		usleep(1000);
+	return result;
 }
