@@ -19,6 +19,8 @@
 #include "module/elf/elf_file.h"
 
 #define TEXT_MAX	(64u << 20)	/* libc's text has 1.5 MB */
+#define PIECE		(16u << 10)
+#define GETPPID_SIZE	16
 #define HIDDEN		0x8000		/* a symbol's version isn't the default version */
 
 static const uint8_t getppid_code[] = { 0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05, 0xc3 };
@@ -245,40 +247,42 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 
 /* --- instructions --------------------------------------------------------- */
 
-static uint64_t find_code(const struct attach_libc *l, const uint8_t *text, const uint8_t *code,
-			  size_t len)
+/* Searches libc's text piece by piece, because all codes come early in it. Returns 0 if the code
+ * isn't there. */
+static uint64_t find_code(const struct attach_subject *s, const struct attach_range *text,
+			  const uint8_t *code, size_t len)
 {
-	const uint8_t *at = memmem(text, l->text.end - l->text.start, code, len);
+	uint8_t piece[PIECE];
 
-	return at ? l->text.start + (uint64_t)(at - text) : 0;
+	for (uint64_t at = text->start; at < text->end; at += sizeof(piece) - (len - 1)) {
+		uint64_t left = text->end - at;
+		size_t size = left < sizeof(piece) ? left : sizeof(piece);
+		const uint8_t *found = attach_mem_read(s, at, piece, size) ? NULL :
+				       memmem(piece, size, code, len);
+
+		if (found)
+			return at + (uint64_t)(found - piece);
+	}
+	return 0;
 }
 
-static bool find_instructions(struct attach_libc *l, const uint8_t *text)
+static int find_instructions(struct attach_subject *s, struct attach_libc *l)
 {
-	/* an endbr64 may come before the code */
-	uint64_t off = l->start - l->text.start, left = l->text.end - l->start;
-	const uint8_t *at = memmem(text + off, left < 16 ? left : 16, getppid_code,
-				   sizeof(getppid_code));
+	/* an endbr64 may come before getppid's code */
+	struct attach_range getppid = { l->start, l->start + GETPPID_SIZE };
+	uint64_t at = 0;
 
-	if (!at)
-		return false;
-	l->call = l->text.start + (uint64_t)(at - text) + sizeof(getppid_code) - 3;
-	l->pop_rdi = find_code(l, text, pop_rdi_code, sizeof(pop_rdi_code));
-	l->pop_rsp = find_code(l, text, pop_rsp_code, sizeof(pop_rsp_code));
-	l->restore = find_code(l, text, restore_code, sizeof(restore_code));
-	return l->pop_rdi && l->pop_rsp && l->restore;
-}
-
-static int read_instructions(struct attach_subject *s, struct attach_libc *l)
-{
-	uint64_t size = l->text.end - l->text.start;
-	uint8_t *text = size <= TEXT_MAX ? malloc(size) : NULL;
-	bool found = text && !attach_mem_read(s, l->text.start, text, size) &&
-		     find_instructions(l, text);
-
-	free(text);
-	return found ? 0 : attach_say(s, ENOTSUP, "has a libc without instructions that are needed;"
-				      " start the program with `patchbay record -- PROG' instead");
+	if (getppid.end <= l->text.end && l->text.end - l->text.start <= TEXT_MAX)
+		at = find_code(s, &getppid, getppid_code, sizeof(getppid_code));
+	if (at) {
+		l->call = at + sizeof(getppid_code) - 3;
+		l->pop_rdi = find_code(s, &l->text, pop_rdi_code, sizeof(pop_rdi_code));
+		l->pop_rsp = find_code(s, &l->text, pop_rsp_code, sizeof(pop_rsp_code));
+		l->restore = find_code(s, &l->text, restore_code, sizeof(restore_code));
+	}
+	return l->pop_rdi && l->pop_rsp && l->restore ? 0 :
+	       attach_say(s, ENOTSUP, "has a libc without instructions that are needed; start the "
+			  "program with `patchbay record -- PROG' instead");
 }
 
 int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
@@ -315,5 +319,5 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 
 	pb_elf_close(&e);
 	close(fd);
-	return err ? err : read_instructions(s, l);
+	return err ? err : find_instructions(s, l);
 }
