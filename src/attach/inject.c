@@ -28,6 +28,7 @@
 #define LIBC_NS		(2000 * ATTACH_MS)
 #define CREATE_NS	(10000 * ATTACH_MS)
 #define LOAD_NS		(20000 * ATTACH_MS)
+#define EXEC_NS		(100 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
 /* The only signal that the borrowed thread and the new one don't block. setuid() and similar
@@ -305,8 +306,7 @@ static bool has_answered(const void *arg)
 
 /* Makes the new thread call the agent's function, which makes many system calls. The thread doesn't
  * stop at each of them. When the agent has answered, the thread is stopped wherever it is, perhaps
- * in the handler of SIGSETXID. So it gets no new registers before it has returned. A thread that
- * ends without an answer is that of another version's agent. */
+ * in the handler of SIGSETXID. So it gets no new registers before it has returned. */
 static int call_agent(struct injection *j, uint64_t function, int *answer)
 {
 	const int seen = PB_ANSWER_SEEN;
@@ -315,10 +315,6 @@ static int call_agent(struct injection *j, uint64_t function, int *answer)
 
 	if (!err)
 		err = attach_remote_until(&j->thread, has_answered, j, j->deadline);
-	if (err == -ESRCH && !attach_image_is_gone(&j->s)) {
-		*answer = -EPROTO;
-		return 0;
-	}
 	if (!err)
 		err = attach_mem_read(&j->s, j->answer, answer, sizeof(*answer));
 	if (!err)
@@ -473,6 +469,22 @@ static int inject(struct injection *j, struct pb_injected *out)
 	return end_thread(j, err, said);
 }
 
+/* Called after a failure. An exec first ends all other threads, which makes all kinds of things
+ * fail. Only then does the process get its new image. So this waits for a moment. */
+static bool is_executing(const struct attach_subject *s)
+{
+	uint64_t end = pb_now_ns() + EXEC_NS;
+
+	if (s->mem < 0)
+		return false;
+	while (!attach_image_is_gone(s)) {
+		if (pb_now_ns() > end)
+			return false;
+		nanosleep(&(struct timespec) { .tv_nsec = (long)ATTACH_MS }, NULL);
+	}
+	return true;
+}
+
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
 {
 	struct injection j = { .hand = { .agent = -1, .session = -1 } };
@@ -492,7 +504,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	attach_remote_release(&j.borrowed, RELEASE_NS);
 	attach_remote_release(&j.thread, RELEASE_NS);
 	/* if the process has another image by now, this is the reason for whatever failure */
-	if (ret && j.s.mem >= 0 && attach_image_is_gone(&j.s))
+	if (ret && is_executing(&j.s))
 		ret = attach_say_gone(&j.s);
 	attach_subject_free(&j.s);
 	out->total_ns = pb_now_ns() - begin;

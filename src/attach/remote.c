@@ -5,6 +5,7 @@
  * processor between two looks, because most stops come within microseconds; later it sleeps.
  */
 #include "attach/remote.h"
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <sched.h>
@@ -42,9 +43,64 @@ static long request(int what, pid_t tid, uint64_t addr, void *data)
 	return ptrace((enum __ptrace_request)what, tid, (void *)addr, data) < 0 ? -errno : 0;
 }
 
+/* --- /proc ---------------------------------------------------------------- */
+
+/* Reads a value of a thread's status file. Returns whether the file has it. */
+static bool read_status(pid_t tid, const char *format, void *value)
+{
+	char path[64], *line = NULL;
+	bool found = false;
+	size_t cap = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	FILE *f = fopen(path, "re");
+
+	while (f && !found && getline(&line, &cap, f) > 0)
+		found = sscanf(line, format, value) == 1;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Whether the thread has ended. The kernel still lists such a thread for a moment, but forbids
+ * tracing it. */
+static bool has_ended(pid_t tid)
+{
+	char state;
+
+	return !read_status(tid, "State: %c", &state) || state == 'X' || state == 'Z';
+}
+
 /* --- waits ---------------------------------------------------------------- */
 
-static int wait_status(pid_t tid, uint64_t deadline, int *status)
+/* Waits for all traced threads of the process except one, but not until they end. */
+static void reap_others(pid_t pid, pid_t tid)
+{
+	char path[64];
+	struct dirent *e;
+	int status;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *d = opendir(path);
+
+	while (d && (e = readdir(d))) {
+		pid_t other = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (other > 0 && other != tid)
+			waitpid(other, &status, __WALL | WNOHANG);
+	}
+	if (d)
+		closedir(d);
+}
+
+/*
+ * Waits until the thread stops or ends. The kernel doesn't report the end of a main thread before
+ * the other threads of its process are gone. If the main thread was killed just after it had
+ * created a thread, that thread is traced and dead as well, and isn't gone before this process has
+ * waited for it.
+ */
+static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 {
 	uint64_t begin = pb_now_ns(), now;
 	long sleep_ns = 50 * 1000;
@@ -63,6 +119,8 @@ static int wait_status(pid_t tid, uint64_t deadline, int *status)
 			sched_yield();
 			continue;
 		}
+		if (tid == pid && has_ended(tid))
+			reap_others(pid, tid);
 		nanosleep(&(struct timespec) { .tv_nsec = sleep_ns }, NULL);
 		if (sleep_ns < 2 * 1000 * 1000)
 			sleep_ns *= 2;
@@ -89,7 +147,7 @@ static int read_syscall_stop(pid_t tid, struct stop *s)
 static int wait_stop(struct attach_remote *t, uint64_t deadline, struct stop *s)
 {
 	unsigned long message;
-	int status, err = wait_status(t->tid, deadline, &status);
+	int status, err = wait_status(t->pid, t->tid, deadline, &status);
 
 	if (err)
 		return err;
@@ -147,33 +205,6 @@ static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
 }
 
 /* --- stop and release ----------------------------------------------------- */
-
-/* Reads a value of a thread's status file. Returns whether the file has it. */
-static bool read_status(pid_t tid, const char *format, void *value)
-{
-	char path[64], *line = NULL;
-	bool found = false;
-	size_t cap = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	FILE *f = fopen(path, "re");
-
-	while (f && !found && getline(&line, &cap, f) > 0)
-		found = sscanf(line, format, value) == 1;
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
-}
-
-/* Whether the thread has ended. The kernel still lists such a thread for a moment, but forbids
- * tracing it. */
-static bool has_ended(pid_t tid)
-{
-	char state;
-
-	return !read_status(tid, "State: %c", &state) || state == 'X' || state == 'Z';
-}
 
 /*
  * The kernel forbids tracing a thread that has ended, but is still listed. When another thread
@@ -254,12 +285,12 @@ static int detach(struct attach_remote *t, uint64_t deadline)
 }
 
 /* Waits until a thread that dies has died. Then this process no longer traces it. */
-static int reap(pid_t tid, uint64_t deadline)
+static int reap(pid_t pid, pid_t tid, uint64_t deadline)
 {
 	int status, err;
 
 	do
-		err = wait_status(tid, deadline, &status);
+		err = wait_status(pid, tid, deadline, &status);
 	while (!err && WIFSTOPPED(status));
 	return err == -ETIMEDOUT ? err : 0;
 }
@@ -276,7 +307,7 @@ int attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
 	uint64_t deadline = pb_now_ns() + patience_ns;
 	int err = t->tid ? detach(t, deadline) : 0;
 
-	if (err == -ETIMEDOUT || (err && reap(t->tid, deadline)))
+	if (err == -ETIMEDOUT || (err && reap(t->pid, t->tid, deadline)))
 		return -ETIMEDOUT;
 	bool executed = err && t->tid != t->pid && is_ours(t->pid);
 
