@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the process through /proc, and writes the line for the user (subject.h). Each file of /proc
- * is opened, read and closed again. Only mem stays open, because it is bound to one image of the
- * process.
+ * Reads the process through /proc. Each file of /proc is opened, read and closed again. Only mem
+ * stays open, because it is bound to one image of the process. Also writes the line that tells the
+ * user what is wrong with the process.
  */
 #include "attach/subject.h"
 #include <errno.h>
@@ -187,8 +187,9 @@ bool attach_image_is_gone(const struct attach_subject *s)
 
 	if (state && (*state == 'Z' || *state == 'X'))
 		return true;
-	/* the kernel reports an error if nothing is mapped at 0, but the end of the file if the
-	 * image has no mappings any more */
+	/* Reads one byte of the process's memory, at address 0. If the image is there, nothing is
+	 * mapped at 0, and the read fails. If the image is gone, the read returns 0, as at the end
+	 * of a file. */
 	return s->mem >= 0 && !pread(s->mem, &byte, 1, 0);
 }
 

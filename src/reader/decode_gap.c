@@ -209,10 +209,10 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 	return PB_GAP_GO_ON;
 }
 
-/* True if the chunk's list has opened the call of this ENTRY. If a signal handler interrupts a call
- * before its ENTRY is written, the handler's records may open the chunk. The chunk's list then
- * names the call. The ENTRY comes after the handler's records, although its time is earlier than
- * the times of these records. */
+/* True if the call of this ENTRY is on the stack already, because the chunk's list of open calls
+ * names it. This happens if a signal handler interrupts a call before its ENTRY is written, and the
+ * handler's records are the first in the chunk. The ENTRY then comes after the handler's records,
+ * although its time is earlier than the times of these records. */
 bool pb_gap_opened(struct pb_cursor *c, uint32_t site, uint64_t time)
 {
 	struct pb_call_stack *s = c->stack;

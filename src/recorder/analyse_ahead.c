@@ -415,7 +415,9 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	a->options = o;
 	a->target = t;
 	a->loader = -1;
-	a->first_start = t->pid;	/* a process that runs already never waits for analyses */
+	/* a process that runs already goes on while its files are analysed, so the main thread may
+	 * wait for all of them */
+	a->first_start = t->pid;
 	getrlimit(RLIMIT_NOFILE, &files);
 	a->max = files.rlim_cur < MIN_FILES ? 0 :
 		 files.rlim_cur / 2 < UINT_MAX ? (unsigned)(files.rlim_cur / 2) : UINT_MAX;

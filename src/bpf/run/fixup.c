@@ -256,10 +256,12 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 
 /*
  * The instruction adds a number n to a pointer, or subtracts n. Emits code that sets AX to n if n
- * is in 0 ... limit, and to 0 otherwise. Then emits the instruction, with AX in place of n. If
- * f->mask says that n is negative, the code negates n first. The code has no branch. It tests the
- * sign bit of (limit - n) | n, which is set if n is out of range. If n is a known constant, the
- * code only sets AX to the limit.
+ * is in 0 ... limit, and to 0 otherwise. Then emits the instruction, with AX in place of n. The
+ * code has no branch. It tests the sign bit of (limit - n) | n, which is set if n is out of range.
+ *
+ * If f->mask says that n is negative, the code negates n first, and the instruction becomes a
+ * subtraction instead of an addition, or the reverse. If n is a known constant, the limit is its
+ * absolute value, so the code only sets AX to the limit.
  */
 static void emit_masked(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {

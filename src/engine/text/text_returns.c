@@ -90,9 +90,10 @@ static void change(struct pb_module *m, uint32_t window, bool on);
 
 /* Returns the address to which the jump of a window of exits must lead. Usually this is the
  * window's own stub. But if the jump is the second of two shared jumps, its bytes are also a part
- * of the first jump. So the targets of both jumps are chosen together (text_shared.c). In this
- * case the result is the second jump's target, where a jump to the window's stub lies. If this stub
- * is new, through_landing() makes the first jump's stub, too. */
+ * of the first jump. So the targets of both jumps are chosen together, and can't be the stubs
+ * themselves (text_shared.c). Then the result is the target that was chosen for the second jump. At
+ * that address another jump is written, which leads to the window's own stub. If this stub is new,
+ * through_landing() makes the first jump's stub, too. */
 static uint64_t through_landing(struct pb_module *m, uint32_t window, bool is_new)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -140,8 +141,8 @@ static bool next_is_on(struct pb_module *m, uint32_t window)
 		return true;
 	if (!pb_text_settled(s, true))
 		pb_text_change(m, s, true);
-	/* if there is no room for the targets of both jumps, the function has a jump of its
-	 * own, and the exit was refused just now */
+	/* If no targets were found for both jumps, the call above has refused the exit. It has
+	 * given the next function a jump that isn't shared. */
 	return pb_text_settled(s, true) && m->exits[window].stub &&
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }

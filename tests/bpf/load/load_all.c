@@ -9,10 +9,10 @@
  *   FILE, NAME, our result ("ok INSNS NS" or "refused ERRNO"), the kernel's result ("ok INSNS NS",
  *   "refused", "unknown", "-" without --kernel), our reason, the kernel's reason
  * INSNS is the number of instructions that the verifier has processed. NS is the time to verify the
- * program and to resolve it, without the JIT. The kernel's NS covers the same steps. With --log,
- * the command instead prints each program's result and verifier log. --rounds N loads each program
- * N times, alternately in Patchbay and in the kernel. The line has the lowest NS of Patchbay and
- * the lowest NS of the kernel.
+ * program and to resolve it, without the JIT. The kernel's NS covers the same steps; for a program
+ * with subprograms, it also covers the JIT. With --log, the command instead prints each program's
+ * result and verifier log. --rounds N loads each program N times, alternately in Patchbay and in
+ * the kernel. The line has the lowest NS of Patchbay and the lowest NS of the kernel.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -180,7 +180,7 @@ static void all(const char *path, bool kernel, unsigned rounds, int level)
 	char err[256];
 
 	if (pb_bpf_object_open(path, NULL, &object, err, sizeof(err)))
-		return;		/* judge reports this error */
+		return;		/* the program `judge', which gets the same files, reports it */
 	if (!pb_bpf_make(object, &opts, &made)) {
 		for (uint32_t i = 0; i < object->nr_progs; i++)
 			if (run_here(&object->progs[i]) && level >= 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Exceptions with stack traces, null references by signal, generics, threads, collections with finalizers, LINQ,
-// reflection, delegates to C.
+// Exceptions with stack traces, accesses through null (which the runtime notices by SIGSEGV), generics, threads,
+// collections with finalizers, LINQ, reflection, delegates to C.
 using System;
 using System.Collections.Generic;
 using System.Linq;
