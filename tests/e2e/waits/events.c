@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Events in a program whose recorder doesn't answer. The program measures the time of each event
- * ("figure EVENT nanoseconds" on stderr), and prints the event's result on stdout.
+ * Events in a program whose recorder doesn't answer. For each event the program prints on stderr
+ * how long it waited ("figure EVENT nanoseconds"), and on stdout the event's result.
  *
  *   events HOW SOCKET PLUGIN EVENT...
  *   events FD				the image that an event executes
@@ -11,7 +11,10 @@
  *   stopped   SIGSTOP, and SIGCONT afterwards
  *   full      like "stopped", and the backlog of the recorder's socket is full of connections
  *   killed    SIGKILL, once
- * A child continues the recorder after WATCHDOG_MS, so that even an unbounded wait ends.
+ *
+ * Waits are counted, not timed, so that a busy machine changes nothing: a child traces the program
+ * with ptrace. If a system call of the program ends by its time-out, the child adds the time-out
+ * that was asked for. Exits with status 3 if ptrace isn't allowed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,39 +22,36 @@
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WATCHDOG_MS	2000
 #define FRESH_MS	150	/* after this time, a continued recorder has sent a heartbeat */
 #define MAX_CONNS	5000
 #define CALLS		300000
 #define AT_ONCE		1000
+#define REPEATS		4
 
 static const char *how, *session, *plugin, *self;
-static pid_t recorder, watchdog;
+static pid_t recorder;
 static int conns[MAX_CONNS], nr_conns;
 extern char **environ;
 
 __attribute__((noipa)) static int traced(int n) { return n + 1; }
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static void sleep_ms(long ms)
 {
@@ -114,13 +114,6 @@ static void disturb(void)
 			sleep_ms(1);
 		return;
 	}
-	watchdog = fork();
-	if (!watchdog) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		sleep_ms(WATCHDOG_MS);
-		kill(recorder, SIGCONT);
-		_exit(0);
-	}
 	kill(recorder, SIGSTOP);
 	while (state_of(recorder) != 'T')
 		sleep_ms(1);
@@ -130,33 +123,152 @@ static void disturb(void)
 
 static void restore(void)
 {
-	if (!watchdog)
-		return;
-	kill(watchdog, SIGKILL);
-	waitpid(watchdog, NULL, 0);
-	watchdog = 0;
 	while (nr_conns)
 		close(conns[--nr_conns]);
-	kill(recorder, SIGCONT);
+	if (strcmp(how, "alive") && strcmp(how, "killed"))
+		kill(recorder, SIGCONT);
 }
 
-/* ---- events: each returns its nanoseconds and stores a result -------------- */
+/* ---- waits ----------------------------------------------------------------- */
 
-static uint64_t until_child(uint64_t start, pid_t pid, int fd, int *result)
+#define MAX_TASKS 64
+
+/* A thread inside a system call that may wait. */
+struct task {
+	pid_t tid;
+	uint64_t timeout_ns;
+};
+
+/* Memory that the program shares with the child that counts. */
+static struct shared {
+	uint64_t waited_ns;	/* sum over the threads and processes of the program */
+	int counts;		/* 1: the child counts; -errno: it can't */
+} *shared;
+static pid_t counter;
+
+/* Returns the time-out of a system call, or 0 if the call isn't a wait. Waits for a futex aren't
+ * counted. They wait for another thread of the program, whose own waits are counted. */
+static uint64_t timeout_of(pid_t tid, uint64_t nr, const uint64_t *args)
 {
-	uint64_t end = 0;
+	uint64_t at = nr == SYS_ppoll || nr == SYS_clock_nanosleep ? args[2] :
+		      nr == SYS_nanosleep ? args[0] : 0;
+	long sec, nsec;
+
+	if (nr == SYS_poll || nr == SYS_epoll_wait) {
+		int ms = (int)args[nr == SYS_poll ? 2 : 3];
+
+		return ms > 0 ? (uint64_t)ms * 1000000 : 0;
+	}
+	if (!at)
+		return 0;
+	errno = 0;
+	sec = ptrace(PTRACE_PEEKDATA, tid, at + offsetof(struct timespec, tv_sec), NULL);
+	nsec = ptrace(PTRACE_PEEKDATA, tid, at + offsetof(struct timespec, tv_nsec), NULL);
+	return errno ? 0 : (uint64_t)sec * 1000000000 + (uint64_t)nsec;
+}
+
+/* Called at the begin and at the end of each system call. poll() and its kin return 0 after their
+ * time-out, and so does nanosleep(). */
+static void see_call(struct task *tasks, pid_t tid)
+{
+	struct __ptrace_syscall_info info;
+	struct task *t = NULL;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) <= 0)
+		return;
+	for (int i = MAX_TASKS - 1; i >= 0; i--)
+		if (tasks[i].tid == tid || (!tasks[i].tid && (!t || !t->tid)))
+			t = &tasks[i];
+	if (!t)
+		errx(2, "too many threads");
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		uint64_t ns = timeout_of(tid, info.entry.nr, info.entry.args);
+
+		*t = ns ? (struct task){ tid, ns } : (struct task){ 0 };
+	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && t->tid == tid) {
+		if (!info.exit.rval)
+			__atomic_fetch_add(&shared->waited_ns, t->timeout_ns, __ATOMIC_RELAXED);
+		*t = (struct task){ 0 };
+	}
+}
+
+static void count_waits(pid_t pid)
+{
+	static struct task tasks[MAX_TASKS];
 	int status;
 
-	if (pid < 0 || read(fd, &end, sizeof(end)) != sizeof(end))
-		err(2, "the child said nothing");
-	waitpid(pid, &status, 0);
-	*result = status;
-	return end - start;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+		   PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC) ||
+	    ptrace(PTRACE_INTERRUPT, pid, NULL, NULL)) {
+		__atomic_store_n(&shared->counts, -errno, __ATOMIC_RELEASE);
+		return;
+	}
+	while ((pid = waitpid(-1, &status, __WALL)) > 0) {
+		int sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+
+		if (!WIFSTOPPED(status))
+			continue;
+		if (sig == (SIGTRAP | 0x80))
+			see_call(tasks, pid);
+		if (sig == (SIGTRAP | 0x80) || status >> 16)
+			sig = 0;	/* no signal, but a stop of ptrace */
+		ptrace(PTRACE_SYSCALL, pid, NULL, sig);
+		__atomic_store_n(&shared->counts, 1, __ATOMIC_RELEASE);
+	}
 }
 
-static uint64_t ev_exec(int *result)
+static void begin_count(void)
 {
-	uint64_t start = now_ns();
+	pid_t self_pid = getpid();
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	if (shared == MAP_FAILED)
+		err(2, "mmap");
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	counter = fork();
+	if (!counter) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		count_waits(self_pid);
+		_exit(0);
+	}
+	while (!__atomic_load_n(&shared->counts, __ATOMIC_ACQUIRE))
+		sched_yield();
+	if (shared->counts < 0) {
+		errno = -shared->counts;
+		err(3, "ptrace");
+	}
+}
+
+/* The program's threads run on when the child that traces them is killed. */
+static void end_count(void)
+{
+	kill(counter, SIGKILL);
+	waitpid(counter, NULL, 0);
+	munmap(shared, sizeof(*shared));
+}
+
+static uint64_t waited_ns(void)
+{
+	return __atomic_load_n(&shared->waited_ns, __ATOMIC_RELAXED);
+}
+
+/* ---- events: each stores a result ------------------------------------------ */
+
+/* Waits for a byte of the child, so that a child that hangs is noticed. */
+static void until_child(pid_t pid, int fds[2], int *result)
+{
+	char byte;
+
+	if (pid < 0 || read(fds[0], &byte, 1) != 1)
+		err(2, "the child said nothing");
+	waitpid(pid, result, 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void ev_exec(int *result)
+{
 	char number[16];
 	int fds[2];
 	pid_t pid;
@@ -169,16 +281,12 @@ static uint64_t ev_exec(int *result)
 		execl(self, self, number, (char *)NULL);
 		_exit(127);
 	}
-	start = until_child(start, pid, fds[0], result);
-	close(fds[0]);
-	close(fds[1]);
-	return start;
+	until_child(pid, fds, result);
 }
 
-static uint64_t ev_spawn(int *result)
+static void ev_spawn(int *result)
 {
 	char number[16], *argv[] = { (char *)self, number, NULL };
-	uint64_t start = now_ns();
 	int fds[2];
 	pid_t pid;
 
@@ -188,56 +296,24 @@ static uint64_t ev_spawn(int *result)
 	errno = posix_spawn(&pid, self, NULL, NULL, argv, environ);
 	if (errno)
 		err(2, "posix_spawn");
-	start = until_child(start, pid, fds[0], result);
-	close(fds[0]);
-	close(fds[1]);
-	return start;
+	until_child(pid, fds, result);
 }
 
-static uint64_t ev_dlopen(int *result)
+static void ev_dlopen(int *result)
 {
-	uint64_t start = now_ns();
 	void *h = dlopen(plugin, RTLD_NOW);
 	int (*call)(int) = (int (*)(int))(h ? dlsym(h, "plugin_call") : NULL);
 
-	start = now_ns() - start;
 	*result = call ? call(20) : -1;
 	if (h)
 		dlclose(h);
-	return start;
 }
 
 static void *loaded;
 
-static uint64_t ev_dlclose(int *result)
+static void ev_dlclose(int *result)
 {
-	uint64_t start = now_ns();
-
 	*result = dlclose(loaded);
-	return now_ns() - start;
-}
-
-static uint64_t ev_fork(int *result)
-{
-	uint64_t start = now_ns(), end;
-	int fds[2];
-	pid_t pid;
-
-	if (pipe(fds))
-		err(2, "pipe");
-	pid = fork();
-	if (!pid) {
-		int n = 0;
-
-		for (int i = 0; i < AT_ONCE; i++)
-			n = traced(n);
-		end = now_ns();
-		_exit(write(fds[1], &end, sizeof(end)) == sizeof(end) ? n % 256 : 99);
-	}
-	start = until_child(start, pid, fds[0], result);
-	close(fds[0]);
-	close(fds[1]);
-	return start;
 }
 
 static void *routine(void *arg)
@@ -249,62 +325,54 @@ static void *routine(void *arg)
 	return arg;
 }
 
-static uint64_t ev_thread(int *result)
+static void ev_fork(int *result)
 {
-	uint64_t start = now_ns();
-	pthread_t t;
-
-	if (pthread_create(&t, NULL, routine, result))
-		errx(2, "no thread");
-	pthread_join(t, NULL);
-	return now_ns() - start;
-}
-
-static uint64_t ev_exit(int *result)
-{
-	uint64_t start = 0;
-	int fds[2];
+	int fds[2], n = 0;
 	pid_t pid;
 
 	if (pipe(fds))
 		err(2, "pipe");
 	pid = fork();
 	if (!pid) {
-		routine(result);
-		start = now_ns();
-		if (write(fds[1], &start, sizeof(start)) == sizeof(start))
-			exit(7);
-		_exit(99);
+		routine(&n);
+		_exit(write(fds[1], "x", 1) == 1 ? n % 256 : 99);
 	}
-	waitpid(pid, result, 0);
-	if (read(fds[0], &start, sizeof(start)) != sizeof(start))
-		errx(2, "the child said nothing");
-	close(fds[0]);
-	close(fds[1]);
-	return now_ns() - start;
+	until_child(pid, fds, result);
 }
 
-/* Returns the longest time that AT_ONCE calls took. The buffer is soon full. */
-static uint64_t ev_calls(int *result)
+static void ev_thread(int *result)
 {
-	uint64_t most = 0;
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, routine, result))
+		errx(2, "no thread");
+	pthread_join(t, NULL);
+}
+
+static void ev_exit(int *result)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		routine(result);
+		exit(7);
+	}
+	waitpid(pid, result, 0);
+}
+
+/* The buffer is soon full. */
+static void ev_calls(int *result)
+{
 	int n = 0;
 
-	for (int i = 0; i < CALLS / AT_ONCE; i++) {
-		uint64_t start = now_ns();
-
-		for (int k = 0; k < AT_ONCE; k++)
-			n = traced(n);
-		start = now_ns() - start;
-		most = start > most ? start : most;
-	}
+	for (int i = 0; i < CALLS; i++)
+		n = traced(n);
 	*result = n;
-	return most;
 }
 
 static const struct {
 	const char *name;
-	uint64_t (*run)(int *result);
+	void (*run)(int *result);
 } events[] = {
 	{ "exec", ev_exec }, { "spawn", ev_spawn }, { "dlopen", ev_dlopen },
 	{ "dlclose", ev_dlclose }, { "fork", ev_fork }, { "thread", ev_thread },
@@ -314,24 +382,25 @@ static const struct {
 static void run(const char *name)
 {
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-		uint64_t ns;
 		int result = 0;
 
 		if (strcmp(events[i].name, name))
 			continue;
 		if (events[i].run == ev_dlclose)
 			loaded = dlopen(plugin, RTLD_NOW);
+		begin_count();
 		disturb();
-		ns = events[i].run(&result);
 		/* repeats the event, since the agent must not wait twice for a recorder that is
 		 * gone */
-		for (int k = 1; k <= 3 && events[i].run != ev_dlclose; k++) {
-			uint64_t again = events[i].run(&result);
+		for (int k = 0; k < (events[i].run == ev_dlclose ? 1 : REPEATS); k++) {
+			uint64_t before = waited_ns();
 
-			fprintf(stderr, "figure %s_%d %llu\n", name, k, (unsigned long long)again);
+			events[i].run(&result);
+			fprintf(stderr, "figure %s_%d %llu\n", name, k,
+				(unsigned long long)(waited_ns() - before));
 		}
 		restore();
-		fprintf(stderr, "figure %s %llu\n", name, (unsigned long long)ns);
+		end_count();
 		printf("%s %d\n", name, result);
 		return;
 	}
@@ -343,10 +412,8 @@ int main(int argc, char **argv)
 	self = argv[0];
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (argc == 2) {
-		uint64_t end = now_ns();
-
 		traced(1);
-		return write(atoi(argv[1]), &end, sizeof(end)) == sizeof(end) ? 5 : 99;
+		return write(atoi(argv[1]), "x", 1) == 1 ? 5 : 99;
 	}
 	if (argc < 5)
 		errx(2, "HOW SOCKET PLUGIN EVENT...");
