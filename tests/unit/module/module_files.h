@@ -18,12 +18,12 @@
 
 #include <cmocka.h>
 
+#include "../test_dir.h"
 #include "abi/analysis_access.h"
 #include "abi/analysis_check.h"
 #include "base/base.h"
 #include "module/module.h"
 
-static char dir[] = "/tmp/pb-module-XXXXXX";
 
 struct view {
 	const struct pb_analysis *a;
@@ -145,16 +145,4 @@ static inline void check_damaged(const char *name)
 	drop(v);
 }
 
-static inline int make_dir(void **unused)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static inline int remove_dir(void **unused)
-{
-	char line[64];
-
-	snprintf(line, sizeof(line), "rm -rf %s", dir);
-	return system(line);
-}
 #endif

@@ -12,7 +12,7 @@
 
 #include "reader_events.h"
 
-char dir[] = "/tmp/pb-test-reader-XXXXXX";
+const char *events_dir;
 struct gen g;
 char text[EVENTS_SIZE];
 uint64_t unwritten;
@@ -25,7 +25,7 @@ static const char *const kinds[] = {
 
 void begin(void)
 {
-	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_begin(&g, events_dir, "function_graph", "x86-tsc");
 }
 
 void begin_chunk(uint64_t start)
@@ -57,7 +57,7 @@ void note(const struct pb_event *ev)
 const char *events(bool by_time)
 {
 	char err[5000];
-	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
+	struct pb_data *d = pb_data_open(events_dir, 0, err, sizeof(err));
 	struct pb_stream s;
 	struct pb_event ev;
 

@@ -18,7 +18,7 @@
 
 #define EVENTS_SIZE	(1 << 16)
 
-extern char dir[];		/* the directory; the caller makes and removes it */
+extern const char *events_dir;	/* the directory; the caller makes and removes it */
 extern struct gen g;		/* writes the directory */
 extern char text[EVENTS_SIZE];	/* the text of the events */
 extern uint64_t unwritten;	/* how many words were never written; events() sets it */

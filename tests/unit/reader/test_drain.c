@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "abi/record.h"
 #include "base/base.h"
 #include "reader/data.h"
@@ -23,7 +24,7 @@
 #define RESERVE	100
 #define SIZE	(PB_CHUNK_SIZE * (CHUNKS + RESERVE + 1ul))
 
-static char dir[] = "/tmp/pb-test-drain-XXXXXX", path[64];
+static char path[64];
 static struct pb_datadir datadir;
 static struct pb_drain drain;
 
@@ -521,16 +522,6 @@ static void other_owner(void **state)
 	look(1, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_FREE);
 	pb_drain_fini(&drain);
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	return rmdir(dir);
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "abi/datadir.h"
 #include "reader/drain.h"
@@ -28,7 +29,6 @@
 #define ROUNDS	40	/* more than the reader waits if the drain makes passes */
 #define PER_CHUNK 5
 
-static char dir[] = "/tmp/pb-test-follow-XXXXXX";
 static struct gen g;
 static struct pb_drain drain;
 static struct pb_open_chunk slot;
@@ -182,19 +182,6 @@ static void test_held_unread(void **state)
 	write_chunk(2);
 	assert_int_equal(rounds(2), PER_CHUNK);
 	end();
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
 }
 
 int main(void)

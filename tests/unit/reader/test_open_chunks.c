@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "abi/record.h"
 #include "reader/drain_priv.h"
 #include "reader/open_chunks.h"
@@ -20,7 +21,7 @@
 #define CHUNKS	8
 #define SIZE	(PB_CHUNK_SIZE * (CHUNKS + 1ul))
 
-static char dir[] = "/tmp/pb-test-copies-XXXXXX", path[64];
+static char path[64];
 static struct pb_datadir datadir;
 static struct pb_drain drain;
 static struct pb_open_chunks copies;
@@ -126,16 +127,6 @@ static void kept_until_written(void **state)
 	next_round();
 	assert_null(copy_of(1));
 	assert_false(copy_of(2)->full);
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	return rmdir(dir);
 }
 
 int main(void)

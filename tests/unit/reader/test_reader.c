@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "test_reader_starts.h"
 #include "reader_events.h"
 
@@ -387,17 +388,10 @@ static void test_clock(void **state)
 	pb_clock_free(&c);
 }
 
-static int make_dir(void **state)
+static int set_up(void **state)
 {
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	events_dir = dir;
+	return make_dir(state);
 }
 
 int main(void)
@@ -421,5 +415,5 @@ int main(void)
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
 	};
 
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return cmocka_run_group_tests(tests, set_up, remove_dir);
 }

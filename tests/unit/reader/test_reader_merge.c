@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "reader/stream.h"
 
 #define STACK 77
 
-static char dir[] = "/tmp/pb-test-merge-XXXXXX";
 static struct gen g;
 static char text[1 << 12];
 
@@ -123,19 +123,6 @@ static void test_stack_looked_at(void **state)
 	gen_leaf(&g, 4, 1800, 1810);
 	assert_string_equal(events(),
 			    "3@1005 1@1010 2@1500 4@1520 9@1600<2 8@1620<2 2@1700 4@1810 ");
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char cmd[100];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
-	return system(cmd);
 }
 
 int main(void)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "reader/stream.h"
 
@@ -26,7 +27,6 @@
 					 * calls */
 #define MAX_LEAVES	(STEPS * 16)
 
-static char dir[] = "/tmp/pb-test-model-XXXXXX";
 static struct gen g;
 static unsigned seed;
 
@@ -320,16 +320,13 @@ static void test_gaps(void **state)
 static int set_up(void **state)
 {
 	w.expected = calloc(MAX_LEAVES, sizeof(*w.expected));
-	return w.expected && mkdtemp(dir) ? 0 : -1;
+	return w.expected ? make_dir(state) : -1;
 }
 
 static int tear_down(void **state)
 {
-	char command[64];
-
 	free(w.expected);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return getenv("KEEP") ? 0 : system(command);
+	return getenv("KEEP") ? 0 : remove_dir(state);
 }
 
 int main(void)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "../test_dir.h"
 #include "cli/record_options.h"
 #include "recorder/modules.h"
 #include "recorder/patterns.h"
@@ -33,7 +34,6 @@
 
 #define WORDS_FULL 2000
 
-static char dir[] = "/tmp/patchbay-test-XXXXXX";
 static char data[64], errors[64], text[8192];
 
 /* --- running ------------------------------------------------------------ */
@@ -373,7 +373,7 @@ static void sizes(void **state)
 
 static int set_up(void **state)
 {
-	if (!mkdtemp(dir))
+	if (make_dir(state))
 		return -1;
 	snprintf(data, sizeof(data), "%s/data", dir);
 	snprintf(errors, sizeof(errors), "%s/stderr", dir);

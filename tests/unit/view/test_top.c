@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "reader/drain.h"
 #include "view/top_priv.h"
@@ -30,7 +31,6 @@ struct truth {
 
 /* --- a thread ---------------------------------------------------------------- */
 
-static char dir[] = "/tmp/pb-test-top-XXXXXX";
 static struct gen g;
 static struct truth truth[SITES];
 static struct sim {
@@ -342,19 +342,6 @@ static void test_long_calls(void **state)
 	now = t.now;
 	end_thread(now);
 	compare(now, 0.03);
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
 }
 
 int main(void)

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "view/options.h"
 #include "view/tree.h"
 
-static char dir[] = "/tmp/pb-test-view-XXXXXX";
 static struct gen g;
 static struct pb_out out = { .fd = -1 };
 
@@ -259,19 +259,6 @@ static void test_missed_stack(void **state)
 	assert_int_equal(r.totals.missed, 1);
 	pb_report_free(&r);
 	pb_data_close(d);
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
 }
 
 int main(void)
