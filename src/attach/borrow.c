@@ -6,8 +6,6 @@
  * and the choice begins again.
  */
 #include "attach/borrow.h"
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -136,43 +134,48 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 
 /* --- choice --------------------------------------------------------------- */
 
+struct choice {
+	const struct borrow *b;
+	struct place *best;
+	unsigned computing;	/* number of threads of the rank COMPUTES so far */
+};
+
+static bool compare(void *arg, pid_t tid)
+{
+	struct choice *c = arg;
+	struct place p;
+
+	read_place(c->b, tid, &p);
+	c->computing += p.rank == COMPUTES;
+	if (p.rank < c->best->rank || (p.rank == c->best->rank && p.rank == COMPUTES &&
+	    c->b->attempt % c->computing == 0))
+		*c->best = p;
+	return c->best->rank != IDLE;
+}
+
 /* Finds the best thread. Among several threads of the rank COMPUTES, the number of the attempt
  * decides: the n-th of them is found at the n-th attempt, and at others. */
 static int choose(const struct borrow *b, struct place *best)
 {
+	struct choice c = { b, best, 0 };
 	char path[64];
-	unsigned computing = 0;
 
 	*best = (struct place) { .rank = UNFIT };
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)b->s->pid);
-	DIR *d = opendir(path);
+	int err = record_proc_each(path, compare, &c);
 
-	if (!d)
-		return -ESRCH;
-	for (struct dirent *e; best->rank != IDLE && (e = readdir(d));) {
-		struct place p;
-
-		if (!isdigit((unsigned char)e->d_name[0]))
-			continue;
-		read_place(b, atoi(e->d_name), &p);
-		computing += p.rank == COMPUTES;
-		if (p.rank < best->rank || (p.rank == best->rank && p.rank == COMPUTES &&
-		    b->attempt % computing == 0))
-			*best = p;
-	}
-	closedir(d);
-	return 0;
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 /* How many times the thread has begun to wait. -1: unknown. */
 static long switches(const struct borrow *b, pid_t tid)
 {
-	char name[64], status[8192];
+	char name[64], status[RECORD_STATUS_MAX];
 	const char *value = NULL;
 
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(b->s, name, status, sizeof(status)) > 0)
-		value = attach_proc_value(status, "voluntary_ctxt_switches");
+		value = record_proc_value(status, "voluntary_ctxt_switches");
 	return value ? atol(value) : -1;
 }
 

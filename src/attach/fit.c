@@ -17,13 +17,11 @@
 #include "attach/sight.h"
 
 #define MAIN_THREAD_MS	2000
-#define STATUS_MAX	8192
-#define PF_KTHREAD	0x00200000	/* a bit of the flags in a stat file */
 #define START_INSTEAD	"start the program with `patchbay record -- PROG' instead"
 
 static long number_of(const char *status, const char *key)
 {
-	const char *value = attach_proc_value(status, key);
+	const char *value = record_proc_value(status, key);
 
 	return value ? atol(value) : 0;
 }
@@ -43,7 +41,7 @@ static int check_tracer(struct attach_subject *s, pid_t tracer)
 
 int attach_fit_thread(struct attach_subject *s, pid_t tid)
 {
-	char name[64], status[STATUS_MAX];
+	char name[64], status[RECORD_STATUS_MAX];
 
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
@@ -55,33 +53,23 @@ int attach_fit_thread(struct attach_subject *s, pid_t tid)
 
 static bool is_kernel_thread(const struct attach_subject *s)
 {
-	unsigned long flags = 0;
-	char stat[1024];
-	const char *p;
+	char dir[RECORD_PROC_PATH];
+	struct record_stat stat;
 
-	if (attach_proc_read(s, "stat", stat, sizeof(stat)) <= 0)
-		return false;
-	p = strrchr(stat, ')');	/* the name may contain anything */
-	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 &&
-	       flags & PF_KTHREAD;
-}
-
-static bool is_dead(const char *status)
-{
-	const char *state = attach_proc_value(status, "State");
-
-	return state && (*state == 'Z' || *state == 'X');
+	snprintf(dir, sizeof(dir), "/proc/%d", (int)s->pid);
+	return !record_proc_stat(dir, &stat) && stat.kernel;
 }
 
 /* Reads the process's status. If another thread than the main thread executes a program, the main
  * thread is dead for a moment, and at last without any number of threads. So the status of a dead
  * main thread that isn't the only thread counts if it lasts for MAIN_THREAD_MS. */
-static bool read_status(const struct attach_subject *s, char status[STATUS_MAX])
+static bool read_status(const struct attach_subject *s, char status[RECORD_STATUS_MAX])
 {
 	for (unsigned ms = 0; ; ms++) {
-		if (attach_proc_read(s, "status", status, STATUS_MAX) <= 0)
+		if (attach_proc_read(s, "status", status, RECORD_STATUS_MAX) <= 0)
 			return false;
-		if (!is_dead(status) || number_of(status, "Threads") == 1 || ms >= MAIN_THREAD_MS)
+		if (!record_proc_is_dead(status) || number_of(status, "Threads") == 1 ||
+		    ms >= MAIN_THREAD_MS)
 			return true;
 		nanosleep(&(struct timespec) { .tv_nsec = 1000 * 1000 }, NULL);
 	}
@@ -97,10 +85,10 @@ static int check_state(struct attach_subject *s, const char *status)
 	if (is_kernel_thread(s))
 		return attach_say(s, EINVAL, "is a thread of the kernel; only programs can be "
 				  "traced");
-	if (is_dead(status) && number_of(status, "Threads") > 1)
+	if (record_proc_is_dead(status) && number_of(status, "Threads") > 1)
 		return attach_say(s, ENOTSUP, "has ended its main thread, and can't be attached "
 				  "without it; " START_INSTEAD);
-	if (is_dead(status))
+	if (record_proc_is_dead(status))
 		return attach_say(s, ESRCH, "has already ended; its parent has not waited for it "
 				  "yet");
 	return 0;
@@ -108,7 +96,7 @@ static int check_state(struct attach_subject *s, const char *status)
 
 static int check_stopped(struct attach_subject *s, const char *status)
 {
-	const char *state = attach_proc_value(status, "State");
+	const char *state = record_proc_value(status, "State");
 
 	if (state && (*state == 'T' || *state == 't'))
 		return attach_say(s, EAGAIN, "is stopped; let it continue with `kill -CONT %d', "
@@ -147,7 +135,7 @@ static bool is_frozen(const struct attach_subject *s)
 
 static int check_features(struct attach_subject *s, const char *status)
 {
-	const char *features = attach_proc_value(status, "x86_Thread_features");
+	const char *features = record_proc_value(status, "x86_Thread_features");
 	const char *end = features ? strchr(features, '\n') : NULL;
 
 	if (end && memmem(features, (size_t)(end - features), "shstk", 5))
@@ -175,7 +163,7 @@ static int yama_scope(void)
 static int say_forbidden(struct attach_subject *s, const char *status, int error)
 {
 	unsigned uid[4] = { 0 };
-	const char *ids = attach_proc_value(status, "Uid");
+	const char *ids = record_proc_value(status, "Uid");
 	int scope = yama_scope();
 
 	if (error != EACCES && error != EPERM)
@@ -233,7 +221,7 @@ static int check_program(struct attach_subject *s)
 
 int attach_fit(struct attach_subject *s)
 {
-	char status[STATUS_MAX];
+	char status[RECORD_STATUS_MAX];
 	int err;
 
 	if (s->pid <= 0 || !read_status(s, status))

@@ -38,7 +38,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_libc(const struct attach_map *m)
+static bool is_libc(const struct record_map *m)
 {
 	const char *name = base_name(m->path);
 	size_t len = strlen("libc.so.6");
@@ -51,8 +51,8 @@ static bool is_libc(const struct attach_map *m)
 	return !strncmp(name, "libc-2.", 7);
 }
 
-static const struct attach_map *find_first(const struct attach_subject *s,
-					   bool (*is)(const struct attach_map *m))
+static const struct record_map *find_first(const struct attach_subject *s,
+					   bool (*is)(const struct record_map *m))
 {
 	for (size_t i = 0; i < s->nr_maps; i++)
 		if (is(&s->maps[i]))
@@ -61,7 +61,7 @@ static const struct attach_map *find_first(const struct attach_subject *s,
 }
 
 /* musl's loader is its libc. */
-static bool is_musl(const struct attach_map *loader)
+static bool is_musl(const struct record_map *loader)
 {
 	const char *name = base_name(loader->path);
 
@@ -69,16 +69,16 @@ static bool is_musl(const struct attach_map *loader)
 	       !strcmp(name, "libc.so");
 }
 
-static bool is_vdso(const struct attach_map *m)
+static bool is_vdso(const struct record_map *m)
 {
 	return !strcmp(m->path, "[vdso]");
 }
 
 /* Returns the executable mapping of the file that `first` is a mapping of. */
-static struct attach_range text_of(const struct attach_subject *s, const struct attach_map *first)
+static struct attach_range text_of(const struct attach_subject *s, const struct record_map *first)
 {
 	for (size_t i = 0; first && i < s->nr_maps; i++) {
-		const struct attach_map *m = &s->maps[i];
+		const struct record_map *m = &s->maps[i];
 
 		if (m->exec && m->start >= first->start && m->ino == first->ino &&
 		    m->major == first->major && m->minor == first->minor)
@@ -135,7 +135,7 @@ static int open_if_same(const struct attach_subject *s, const char *path, uint64
 	return err ? err : fd;
 }
 
-static int open_libc(struct attach_subject *s, const struct attach_map *m, struct pb_elf *e)
+static int open_libc(struct attach_subject *s, const struct record_map *m, struct pb_elf *e)
 {
 	char path[ATTACH_PATH + 64];
 	int fd;
@@ -287,10 +287,10 @@ static int find_instructions(struct attach_subject *s, struct attach_libc *l)
 
 int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 {
-	const struct attach_map *libc = find_first(s, is_libc), *vdso = find_first(s, is_vdso);
+	const struct record_map *libc = find_first(s, is_libc), *vdso = find_first(s, is_vdso);
 	uint64_t base = 0;
 	bool begun = loader_base(s, &base);
-	const struct attach_map *loader = base ? attach_map_at(s, base) : NULL;
+	const struct record_map *loader = base ? attach_map_at(s, base) : NULL;
 	struct pb_elf e;
 
 	memset(l, 0, sizeof(*l));

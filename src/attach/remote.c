@@ -5,7 +5,6 @@
  * processor between two looks, because most stops come within microseconds; later it sleeps.
  */
 #include "attach/remote.h"
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <sched.h>
@@ -17,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "recorder/proc.h"
 
 #define YIELD_NS	(300 * 1000ull)
 #define SEIZE_TRIES	3
@@ -45,53 +45,42 @@ static long request(int what, pid_t tid, uint64_t addr, void *data)
 
 /* --- /proc ---------------------------------------------------------------- */
 
-/* Reads a value of a thread's status file. Returns whether the file has it. */
-static bool read_status(pid_t tid, const char *format, void *value)
+/* Returns whether the thread has a status file. */
+static bool read_status(pid_t tid, char status[RECORD_STATUS_MAX])
 {
-	char path[64], *line = NULL;
-	bool found = false;
-	size_t cap = 0;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	FILE *f = fopen(path, "re");
-
-	while (f && !found && getline(&line, &cap, f) > 0)
-		found = sscanf(line, format, value) == 1;
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
+	return record_proc_read(path, status, RECORD_STATUS_MAX) > 0;
 }
 
 /* Whether the thread has ended. The kernel still lists such a thread for a moment, but forbids
  * tracing it. */
 static bool has_ended(pid_t tid)
 {
-	char state;
+	char status[RECORD_STATUS_MAX];
 
-	return !read_status(tid, "State: %c", &state) || state == 'X' || state == 'Z';
+	return !read_status(tid, status) || record_proc_is_dead(status);
 }
 
 /* --- waits ---------------------------------------------------------------- */
 
-/* Waits for all traced threads of the process except one, but not until they end. */
+/* Waits for the thread if it is traced and isn't the one in *arg, but not until it ends. */
+static bool reap_other(void *arg, pid_t tid)
+{
+	int status;
+
+	if (tid != *(const pid_t *)arg)
+		waitpid(tid, &status, __WALL | WNOHANG);
+	return true;
+}
+
 static void reap_others(pid_t pid, pid_t tid)
 {
 	char path[64];
-	struct dirent *e;
-	int status;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *d = opendir(path);
-
-	while (d && (e = readdir(d))) {
-		pid_t other = (pid_t)strtol(e->d_name, NULL, 10);
-
-		if (other > 0 && other != tid)
-			waitpid(other, &status, __WALL | WNOHANG);
-	}
-	if (d)
-		closedir(d);
+	record_proc_each(path, reap_other, &tid);
 }
 
 /*
@@ -272,9 +261,13 @@ int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t 
 
 static bool is_ours(pid_t pid)
 {
-	int tracer = 0;
+	char status[RECORD_STATUS_MAX];
+	const char *tracer;
 
-	return read_status(pid, "TracerPid: %d", &tracer) && tracer == gettid();
+	if (!read_status(pid, status))
+		return false;
+	tracer = record_proc_value(status, "TracerPid");
+	return tracer && atoi(tracer) == gettid();
 }
 
 static int detach(struct attach_remote *t, uint64_t deadline)

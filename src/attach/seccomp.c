@@ -10,7 +10,6 @@
  * sources.
  */
 #include "attach/seccomp.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -136,14 +135,14 @@ static int check_filters(struct attach_subject *s, const struct attach_remote *t
 
 static int check_thread(struct attach_subject *s, pid_t tid)
 {
-	char name[64], status[8192];
+	char name[64], status[RECORD_STATUS_MAX];
 	struct attach_remote t;
 	const char *mode;
 
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
 		return 0;	/* the thread has ended, but not the process */
-	mode = attach_proc_value(status, "Seccomp");
+	mode = record_proc_value(status, "Seccomp");
 	if (!mode || *mode == '0')
 		return 0;
 	if (*mode == '1')
@@ -161,19 +160,24 @@ static int check_thread(struct attach_subject *s, pid_t tid)
 	       attach_say(s, ETIMEDOUT, "has a thread that can't be released; try again") : err;
 }
 
+struct check {
+	struct attach_subject *s;
+	int err;
+};
+
+static bool visit_thread(void *arg, pid_t tid)
+{
+	struct check *c = arg;
+
+	c->err = check_thread(c->s, tid);
+	return !c->err;
+}
+
 int attach_seccomp_check(struct attach_subject *s)
 {
+	struct check c = { s, 0 };
 	char path[64];
-	int err = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
-	DIR *d = opendir(path);
-
-	if (!d)
-		return attach_say_gone(s);
-	for (struct dirent *e; !err && (e = readdir(d));)
-		if (atoi(e->d_name) > 0)
-			err = check_thread(s, atoi(e->d_name));
-	closedir(d);
-	return err;
+	return record_proc_each(path, visit_thread, &c) && !c.err ? attach_say_gone(s) : c.err;
 }

@@ -17,7 +17,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#define STATUS_MAX		8192
 #define CAP_DAC_OVERRIDE	1
 #define CAP_DAC_READ_SEARCH	2
 
@@ -56,15 +55,15 @@ struct user {
 
 static void read_user(const char *status, struct user *u)
 {
-	const char *uid = attach_proc_value(status, "Uid"), *gid = attach_proc_value(status, "Gid");
-	const char *cap = attach_proc_value(status, "CapEff");
+	const char *uid = record_proc_value(status, "Uid"), *gid = record_proc_value(status, "Gid");
+	const char *cap = record_proc_value(status, "CapEff");
 
 	u->uid = u->gid = UINT_MAX;
 	if (uid)
 		sscanf(uid, "%*u %*u %*u %u", &u->uid);
 	if (gid)
 		sscanf(gid, "%*u %*u %*u %u", &u->gid);
-	u->groups = attach_proc_value(status, "Groups");
+	u->groups = record_proc_value(status, "Groups");
 	u->capabilities = cap ? strtoull(cap, NULL, 16) : 0;
 }
 
@@ -132,7 +131,7 @@ static bool reaches(const struct attach_subject *s, const struct user *u, const 
 /* Returns the process's number in its own pid namespace: the last number in the line NSpid. */
 static long own_number(const char *status)
 {
-	const char *ids = attach_proc_value(status, "NSpid");
+	const char *ids = record_proc_value(status, "NSpid");
 	long own = 0;
 
 	for (char *end; ids && *ids && *ids != '\n'; ids = end) {
@@ -151,7 +150,7 @@ static long own_number(const char *status)
 static bool has_proc(const struct attach_subject *s, const char *status)
 {
 	long own = own_number(status);
-	char path[160], text[STATUS_MAX];
+	char path[160], text[RECORD_STATUS_MAX];
 	struct stat a, b;
 	struct statfs fs;
 

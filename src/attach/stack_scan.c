@@ -123,7 +123,7 @@ static unsigned look_at_frame(const struct attach_subject *s, const struct attac
 
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l, uint64_t sp)
 {
-	const struct attach_map *m = attach_map_at(s, sp);
+	const struct record_map *m = attach_map_at(s, sp);
 	uint64_t size = m && m->end - sp < SCAN_MAX ? m->end - sp : SCAN_MAX;
 	uint64_t *words = malloc(SCAN_MAX);
 	ssize_t n = words ? pread(s->mem, words, size & ~7ull, (off_t)sp) : -1;

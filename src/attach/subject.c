@@ -17,18 +17,13 @@
 
 void attach_subject_init(struct attach_subject *s, pid_t pid, char *err, size_t size)
 {
-	ssize_t n;
-
+	_Static_assert(sizeof(s->name) >= RECORD_COMM, "record_read_comm() fills the name");
 	memset(s, 0, sizeof(*s));
 	s->pid = pid;
 	s->mem = -1;
 	s->err = err;
 	s->err_size = size;
-	n = attach_proc_read(s, "comm", s->name, sizeof(s->name));
-	if (n > 0 && s->name[n - 1] == '\n')
-		s->name[n - 1] = 0;
-	if (n < 0)
-		s->name[0] = 0;
+	record_read_comm(pid, pid, s->name);
 	pb_text_clean(s->name, '?', 0);
 }
 
@@ -76,32 +71,9 @@ int attach_say_gone(struct attach_subject *s)
 ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size)
 {
 	char path[128];
-	ssize_t n = 0;
-	size_t at = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)s->pid, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	while (at < size - 1 && (n = read(fd, buf + at, size - 1 - at)) > 0)
-		at += (size_t)n;
-	n = n < 0 ? -errno : (ssize_t)at;
-	close(fd);
-	buf[n < 0 ? 0 : n] = 0;
-	return n;
-}
-
-const char *attach_proc_value(const char *status, const char *key)
-{
-	size_t len = strlen(key);
-
-	for (const char *p = status; p; p = strchr(p, '\n')) {
-		p += *p == '\n';
-		if (!strncmp(p, key, len) && p[len] == ':')
-			return p + len + 1 + strspn(p + len + 1, " \t");
-	}
-	return NULL;
+	return record_proc_read(path, buf, size);
 }
 
 int attach_proc_link(const struct attach_subject *s, const char *name, char *buf, size_t size)
@@ -127,23 +99,6 @@ int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *bu
 
 /* --- mappings ------------------------------------------------------------- */
 
-static bool parse_map(const char *line, struct attach_map *m)
-{
-	char prot[8];
-	int at = 0;
-
-	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &m->start, &m->end, prot, &m->offset,
-		   &m->major, &m->minor, &m->ino, &at) < 7 || !at || m->end <= m->start)
-		return false;
-	m->read = prot[0] == 'r';
-	m->write = prot[1] == 'w';
-	m->exec = prot[2] == 'x';
-	m->path = strdup(line + at);
-	if (m->path)
-		m->path[strcspn(m->path, "\n")] = 0;
-	return m->path;
-}
-
 int attach_maps_read(struct attach_subject *s)
 {
 	char path[64], *line = NULL;
@@ -158,7 +113,7 @@ int attach_maps_read(struct attach_subject *s)
 		return -errno;
 	while (!err && getline(&line, &cap, f) > 0) {
 		if (s->nr_maps == room) {
-			struct attach_map *more;
+			struct record_map *more;
 
 			room = room ? room * 2 : 256;
 			more = realloc(s->maps, room * sizeof(*more));
@@ -168,8 +123,15 @@ int attach_maps_read(struct attach_subject *s)
 			}
 			s->maps = more;
 		}
-		if (parse_map(line, &s->maps[s->nr_maps]))
+		struct record_map *m = &s->maps[s->nr_maps];
+
+		if (!record_map_parse(line, m))
+			continue;
+		m->path = strdup(m->path);
+		if (m->path)
 			s->nr_maps++;
+		else
+			err = -ENOMEM;
 	}
 	free(line);
 	fclose(f);
@@ -183,9 +145,7 @@ bool attach_image_is_gone(const struct attach_subject *s)
 
 	if (attach_proc_read(s, "status", status, sizeof(status)) <= 0)
 		return true;
-	const char *state = attach_proc_value(status, "State");
-
-	if (state && (*state == 'Z' || *state == 'X'))
+	if (record_proc_is_dead(status))
 		return true;
 	/* Reads one byte of the process's memory, at address 0. If the image is there, nothing is
 	 * mapped at 0, and the read fails. If the image is gone, the read returns 0, as at the end
@@ -193,7 +153,7 @@ bool attach_image_is_gone(const struct attach_subject *s)
 	return s->mem >= 0 && !pread(s->mem, &byte, 1, 0);
 }
 
-const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr)
+const struct record_map *attach_map_at(const struct attach_subject *s, uint64_t addr)
 {
 	size_t at = pb_bisect(i, 0, s->nr_maps, s->maps[i].end <= addr);
 

@@ -10,16 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "recorder/proc.h"
 
 #define ATTACH_PATH 4096
-
-struct attach_map {
-	uint64_t start, end, offset;
-	uint64_t ino;
-	unsigned major, minor;		/* of the device */
-	bool read, write, exec;
-	char *path;			/* "" if the mapping has no name */
-};
 
 struct attach_subject {
 	pid_t pid;
@@ -31,7 +24,7 @@ struct attach_subject {
 	int mem;			/* /proc/PID/mem, or -1. It stays bound to the memory of the
 					 * program that ran when it was opened: after an exec, all
 					 * reads and writes fail */
-	struct attach_map *maps;	/* sorted by address */
+	struct record_map *maps;	/* sorted by address */
 	size_t nr_maps;
 	char *err;			/* the user's line */
 	size_t err_size;
@@ -47,8 +40,6 @@ int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
 /* Reads the file /proc/PID/NAME, NUL-terminates it, and cuts it to the buffer. Returns the length
  * or -errno. */
 ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size);
-/* Finds a line "KEY:\tVALUE" in the text of a status file. Returns its value, or NULL. */
-const char *attach_proc_value(const char *status, const char *key);
 /* The process ended, or executed another program, during the attach. Returns -ESRCH. */
 int attach_say_gone(struct attach_subject *s);
 /* Reads the target of the link /proc/PID/NAME. Returns 0 or -errno. */
@@ -63,5 +54,5 @@ int attach_maps_read(struct attach_subject *s);
 /* Whether the image that the process had when its memory was opened is gone: the process has ended,
  * or has executed another program. */
 bool attach_image_is_gone(const struct attach_subject *s);
-const struct attach_map *attach_map_at(const struct attach_subject *s, uint64_t addr);
+const struct record_map *attach_map_at(const struct attach_subject *s, uint64_t addr);
 #endif

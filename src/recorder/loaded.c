@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "recorder/loaded.h"
+#include "recorder/proc.h"
 
 #define MAX_HEADERS	64
 #define MAX_DYNAMIC	256
@@ -117,12 +118,9 @@ static bool each_in_list(int mem, uint64_t at, bool (*visit)(void *arg, const ch
 
 char *record_loaded_file(char *line)
 {
-	char *prot = strchr(line, ' '), *path = strchr(line, '/');
+	struct record_map m;
 
-	if (!path || !prot || prot > path || strlen(prot) < 4 || prot[3] != 'x')
-		return NULL;
-	path[strcspn(path, "\n")] = 0;
-	return path;
+	return record_map_parse(line, &m) && m.exec && *m.path == '/' ? m.path : NULL;
 }
 
 static void each_mapping(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg)

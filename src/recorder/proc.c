@@ -40,6 +40,22 @@ int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *
 	return ret;
 }
 
+ssize_t record_proc_read(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+	size_t at = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (at < size - 1 && (n = read(fd, buf + at, size - 1 - at)) > 0)
+		at += (size_t)n;
+	n = n < 0 ? -errno : (ssize_t)at;
+	close(fd);
+	buf[n < 0 ? 0 : n] = 0;
+	return n;
+}
+
 /* --- memory --------------------------------------------------------------- */
 
 struct maps_visit {
@@ -50,14 +66,28 @@ struct maps_visit {
 	char *path;		/* buffer for the directory of the thread, or NULL */
 };
 
-static bool is_ring(const struct record_ring *r, const char *line)
+bool record_map_parse(char *line, struct record_map *m)
 {
-	unsigned major, minor;
-	unsigned long ino;
+	char prot[8];
+	int at = 0;
 
-	return strstr(line, "/memfd:patchbay-ring") &&
-	       sscanf(line, "%*s %*s %*s %x:%x %lu", &major, &minor, &ino) == 3 &&
-	       ino == r->ino && makedev(major, minor) == r->dev;
+	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &m->start, &m->end, prot, &m->offset,
+		   &m->major, &m->minor, &m->ino, &at) < 7 || !at || m->end <= m->start)
+		return false;
+	m->read = prot[0] == 'r';
+	m->write = prot[1] == 'w';
+	m->exec = prot[2] == 'x';
+	m->path = line + at;
+	m->path[strcspn(m->path, "\n")] = 0;
+	return true;
+}
+
+static bool is_ring(const struct record_ring *r, char *line)
+{
+	struct record_map m;
+
+	return strstr(line, "/memfd:patchbay-ring") && record_map_parse(line, &m) &&
+	       m.ino == r->ino && makedev(m.major, m.minor) == r->dev;
 }
 
 /* Looks for the ring in a maps file. Sets *any to true if the thread has any memory. */
@@ -169,6 +199,25 @@ void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH])
 
 /* --- status, stat, name --------------------------------------------------- */
 
+const char *record_proc_value(const char *status, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = status; p; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (!strncmp(p, key, len) && p[len] == ':')
+			return p + len + 1 + strspn(p + len + 1, " \t");
+	}
+	return NULL;
+}
+
+bool record_proc_is_dead(const char *status)
+{
+	const char *state = record_proc_value(status, "State");
+
+	return state && (*state == 'Z' || *state == 'X');
+}
+
 static bool users_are_ours(const char *text)
 {
 	unsigned real, effective, saved;
@@ -179,7 +228,8 @@ static bool users_are_ours(const char *text)
 
 int record_proc_status(const char *path, struct record_status *s)
 {
-	char *line = NULL, *p, *end;
+	char *line = NULL, *end;
+	const char *p;
 	size_t cap = 0;
 	FILE *f = fopen(path, "re");
 
@@ -188,14 +238,13 @@ int record_proc_status(const char *path, struct record_status *s)
 		return errno == ESRCH ? -ENOENT : -errno;
 	errno = 0;
 	while (!s->nr && getline(&line, &cap, f) > 0) {
-		if (!strncmp(line, "State:\t", 7))
-			s->dead = line[7] == 'Z' || line[7] == 'X';
-		else if (!strncmp(line, "Tgid:\t", 6))
-			s->tgid = atoi(line + 6);
-		else if (!strncmp(line, "Uid:\t", 5))
-			s->same_user = users_are_ours(line + 5);
-		else if (!strncmp(line, "NSpid:", 6))
-			for (p = line + 6; s->nr < RECORD_PID_LEVELS; p = end) {
+		s->dead |= record_proc_is_dead(line);
+		if ((p = record_proc_value(line, "Tgid")))
+			s->tgid = atoi(p);
+		else if ((p = record_proc_value(line, "Uid")))
+			s->same_user = users_are_ours(p);
+		else if ((p = record_proc_value(line, "NSpid")))
+			for (; s->nr < RECORD_PID_LEVELS; p = end) {
 				long id = strtol(p, &end, 10);
 
 				if (end == p)
@@ -225,14 +274,9 @@ int record_proc_stat(const char *dir, struct record_stat *s)
 	char path[RECORD_PROC_PATH + 8], text[1200];
 
 	snprintf(path, sizeof(path), "%s/stat", dir);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-	int e = errno;
-	if (fd >= 0)
-		close(fd);
+	ssize_t n = record_proc_read(path, text, sizeof(text));
 	if (n <= 0)
-		return n ? -e : -ENOENT;
-	text[n] = 0;
+		return n ? (int)n : -ENOENT;
 	const char *p = strrchr(text, ')');
 	if (!p || !p[1])
 		return -EINVAL;
@@ -249,11 +293,7 @@ void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM])
 	char path[64], buf[RECORD_COMM + 1];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = read(fd, buf, RECORD_COMM);
-	close(fd);
+	ssize_t n = record_proc_read(path, buf, sizeof(buf));
 	if (n <= 1)
 		return;
 	buf[n - 1] = 0;		/* in place of the newline */

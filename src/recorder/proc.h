@@ -3,7 +3,7 @@
  * Reads what /proc shows of one process or thread. PIDs are the PIDs of the mounted /proc. The
  * mounted /proc may belong to another pid namespace than the recorder's (record_proc_is_ours()).
  * Processes start and end at any time, so each answer may already be out of date. Context: any
- * thread of the recorder.
+ * thread of the recorder, or the injector's thread.
  */
 #ifndef PB_RECORDER_PROC_H
 #define PB_RECORDER_PROC_H
@@ -58,6 +58,26 @@ struct record_stat {
 };
 /* Reads the stat file in the directory "/proc/PID" or "/proc/PID/task/TID". Returns 0 or -errno. */
 int record_proc_stat(const char *dir, struct record_stat *s);
+
+/* Reads a file, NUL-terminates its text, and cuts the text to the buffer. Returns its length or
+ * -errno. */
+#define RECORD_STATUS_MAX 8192	/* room for a status file */
+ssize_t record_proc_read(const char *path, char *buf, size_t size);
+/* Finds a line "KEY:\tVALUE" in the text of a status file. Returns its value, or NULL. */
+const char *record_proc_value(const char *status, const char *key);
+/* Whether a status file, or its line "State", is that of a thread that never runs again. */
+bool record_proc_is_dead(const char *status);
+
+/* A line of a maps file. */
+struct record_map {
+	uint64_t start, end, offset;
+	uint64_t ino;
+	unsigned major, minor;		/* of the device */
+	bool read, write, exec;
+	char *path;			/* "" if the mapping has no name */
+};
+/* Parses a line of a maps file. The path is a part of the line, whose newline is cut off. */
+bool record_map_parse(char *line, struct record_map *m);
 
 /* Reads a thread's name, without the newline. Leaves comm unchanged if the read fails. */
 void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM]);
