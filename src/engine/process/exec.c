@@ -23,6 +23,7 @@
 #include "base/base.h"
 #include "base/first_library.h"
 #include "base/mem.h"
+#include "base/pages.h"
 #include "base/sys.h"
 #include "ring/writer.h"
 
@@ -158,13 +159,13 @@ static void *area(size_t size)
 
 	if (t->tcb && t->exec_size >= size)
 		return t->exec_area;
-	p = pb_sys(SYS_mmap, 0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = pb_pages_map(0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pb_sys_failed(p))
 		return NULL;
 	if (t->tcb) {
 		if (t->exec_area)
-			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
+			pb_pages_unmap((uint64_t)t->exec_area, t->exec_size);
 		t->exec_area = (void *)p;
 		t->exec_size = pb_align_up(size, 4096ul);
 	}
