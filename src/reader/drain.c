@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -92,30 +93,42 @@ void pb_drain_fini(struct pb_drain *d)
 	pb_drain_dead_fini(d);
 }
 
+/* Returns 0 or an error number. After an error, none of the three threads runs. */
+static int start_threads(struct pb_drain *d)
+{
+	int ret = pthread_create(&d->heart, NULL, heart_main, d);
+
+	if (ret)
+		return ret;
+	ret = pb_drain_dead_start(d);
+	if (!ret && (ret = pthread_create(&d->thread, NULL, drain_main, d))) {
+		d->stop = true;
+		pb_drain_dead_stop(d);
+	}
+	if (ret) {
+		d->stop = true;
+		pthread_join(d->heart, NULL);
+	}
+	return ret;
+}
+
 int pb_drain_start(struct pb_drain *d)
 {
 	sigset_t all, old;
-	int ret;
+	int ret = pb_drain_init(d);
 
-	ret = pb_drain_init(d);
-	if (ret)
-		return ret;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&d->heart, NULL, heart_main, d);
 	if (!ret) {
-		ret = pb_drain_dead_start(d);
-		if (!ret && (ret = pthread_create(&d->thread, NULL, drain_main, d))) {
-			d->stop = true;
-			pb_drain_dead_stop(d);
-		}
-		if (ret) {
-			d->stop = true;
-			pthread_join(d->heart, NULL);
-		}
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		ret = -start_threads(d);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -ret;
+	if (ret) {
+		pb_drain_fini(d);
+		free(d->discarded);
+		d->discarded = NULL;
+	}
+	return ret;
 }
 
 void pb_drain_finish(struct pb_drain *d)

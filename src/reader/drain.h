@@ -102,7 +102,8 @@ struct pb_drain {
 	struct pb_drain_batch *batch;
 };
 
-int pb_drain_start(struct pb_drain *d);	/* returns 0 or -errno */
+int pb_drain_start(struct pb_drain *d);	/* returns 0 or -errno; after an error, nothing is left that
+					 * pb_drain_finish() would free */
 /* Ends the session: waiting engines give up, and all remaining chunks are written. */
 void pb_drain_finish(struct pb_drain *d);
 #endif

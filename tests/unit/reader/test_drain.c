@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -524,9 +526,42 @@ static void other_owner(void **state)
 	pb_drain_fini(&drain);
 }
 
+/* The number of threads that are still made before pthread_create() fails. -1: it never fails. */
+static int threads_left = -1;
+
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	if (!threads_left)
+		return EAGAIN;
+	threads_left -= threads_left > 0;
+	return __real_pthread_create(t, attr, fn, arg);
+}
+
+/* A start that fails frees all that it has allocated, whichever thread can't be made. */
+static void fails_to_start(void **state)
+{
+	pb_drain_fini(&drain);
+	free(drain.discarded);
+	drain.followed = true;
+	for (int threads = 0; threads < 3; threads++) {
+		threads_left = threads;
+		assert_int_equal(pb_drain_start(&drain), -EAGAIN);
+		threads_left = -1;
+		assert_null(drain.batch);
+		assert_null(drain.lasts);
+		assert_null(drain.heads);
+		assert_null(drain.dead);
+		assert_null(drain.discarded);
+		drain.stop = false;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(fails_to_start, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_thread, begin, end),
 		cmocka_unit_test_setup_teardown(used_is_not_believed, begin, end),
 		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
