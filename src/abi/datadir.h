@@ -55,6 +55,8 @@ enum pb_meta_type {
 				 * traced */
 	PB_META_END,		/* struct pb_meta_end; only written if the recorder ended
 				 * normally */
+	PB_META_DISCARDED,	/* struct pb_meta_discarded; follows the PB_META_THREAD of the same
+				 * thread, if the recorder discarded calls of the thread */
 };
 
 struct pb_meta {
@@ -84,6 +86,14 @@ struct pb_meta_module {
 
 struct pb_meta_refused {
 	uint32_t image, module, func, reason;
+};
+
+/* Calls that the program recorded, but the recorder couldn't keep. The thread's `lost` includes
+ * them. */
+struct pb_meta_discarded {
+	uint32_t serial;
+	uint32_t error;		/* errno of the write that failed; 0: --max-size was reached */
+	uint64_t calls;
 };
 
 struct pb_meta_exit {

@@ -39,6 +39,7 @@ struct pb_thread {
 				 * chunks, time of its first hit */
 	uint64_t born;		/* time of the thread's first hit; 0: unknown */
 	uint64_t lost, no_return, missed; /* the thread's own counts, as in struct pb_ring_thread */
+	uint64_t discarded;	/* number of the lost calls that the recorder couldn't keep */
 };
 
 struct pb_module_map {
@@ -90,6 +91,7 @@ struct pb_data {
 	struct pb_msg_ready ready;	/* sums of the READY records, of which there is one for each
 					 * image's start and for each later load of modules */
 	uint64_t refused_late;		/* number of PB_META_REFUSED records */
+	uint32_t discard_error;		/* why calls were discarded (struct pb_meta_discarded) */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
 	bool damaged;			/* something was cut off or unreadable */

@@ -202,7 +202,7 @@ static bool leave_out(const struct pb_data *d, struct pb_thread *t, bool meta, u
 {
 	if (!d->buffer || !meta)
 		return false;
-	t->lost = t->no_return = t->missed = 0;
+	t->lost = t->discarded = t->no_return = t->missed = 0;
 	return t->serial != serial;
 }
 

@@ -141,6 +141,19 @@ static void load_thread(struct loader *l, const char *body, size_t len)
 	free(comm);
 }
 
+/* The record follows its thread's. */
+static void load_discarded(struct pb_data *d, const char *body)
+{
+	struct pb_thread *t = d->nr_threads ? &d->threads[d->nr_threads - 1] : NULL;
+	struct pb_meta_discarded m;
+
+	memcpy(&m, body, sizeof(m));
+	if (!t || t->serial != m.serial)
+		return;
+	t->discarded = m.calls < t->lost ? m.calls : t->lost;
+	d->discard_error = m.error;
+}
+
 static void load_exit(struct loader *l, const char *body)
 {
 	struct pb_meta_exit m;
@@ -177,6 +190,8 @@ static void load_record(struct loader *l, uint32_t type, const char *body, size_
 		load_ready(d, body);
 	} else if (IS(THREAD, sizeof(struct pb_ring_thread))) {
 		load_thread(l, body, len);
+	} else if (IS(DISCARDED, sizeof(struct pb_meta_discarded))) {
+		load_discarded(d, body);
 	} else if (IS(EXIT, sizeof(struct pb_meta_exit))) {
 		load_exit(l, body);
 	} else if (IS(NOTE, 1)) {

@@ -202,13 +202,14 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 {
 	struct pb_stream_totals *t = &s->totals;
 
-	t->records = t->lost = t->no_return = t->missed = t->unwritten = t->chunks_missing =
-		t->read_errors = 0;
+	t->records = t->lost = t->discarded = t->no_return = t->missed = t->unwritten =
+		t->chunks_missing = t->read_errors = 0;
 	for (size_t i = 0; i < s->nr; i++) {
 		const struct pb_cursor *c = &s->cursors[i];
 
 		t->records += c->records;
 		t->lost += c->lost_seen > c->thread->lost ? c->lost_seen : c->thread->lost;
+		t->discarded += c->thread->discarded;
 		t->no_return += c->thread->no_return;
 		t->missed += c->thread->missed;
 		t->unwritten += c->unwritten;

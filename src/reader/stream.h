@@ -15,6 +15,7 @@
 
 struct pb_stream_totals {
 	uint64_t records, lost, no_return, missed, unwritten, chunks_missing, read_errors;
+	uint64_t discarded;	/* number of the lost calls that the recorder couldn't keep */
 	uint64_t bytes;		/* number of bytes of the chunks, with their headers */
 };
 

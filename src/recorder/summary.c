@@ -28,6 +28,13 @@
 #include "recorder/texts.h"
 #include "recorder/thread_names.h"
 
+/* Returns the number of the thread's calls that the drain thread discarded. */
+static uint32_t discarded_of(const struct record_server *s, const struct pb_drain *d,
+			     uint32_t serial)
+{
+	return serial <= s->ring->geometry.nr_threads ? d->discarded[serial - 1] : 0;
+}
+
 /* Writes the meta records of threads. Calls that the drain thread discarded count as lost. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
@@ -46,13 +53,19 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 		comm = t->comm && t->comm[i][0] ? t->comm[i] : im ? im->comm : "";
 		if (!copy.serial)
 			continue;
-		if (copy.serial <= s->ring->geometry.nr_threads)
-			copy.lost += d->discarded[copy.serial - 1];
+		struct pb_meta_discarded gone = {
+			.serial = copy.serial, .error = (uint32_t)-d->error,
+			.calls = discarded_of(s, d, copy.serial),
+		};
+		copy.lost += gone.calls;
 		end->lost += copy.lost;
 		end->no_return += copy.no_return;
 		end->threads++;
 		pb_datadir_meta(s->datadir, PB_META_THREAD, &copy, sizeof(copy), comm,
 				strlen(comm) + 1);
+		if (gone.calls)
+			pb_datadir_meta(s->datadir, PB_META_DISCARDED, &gone, sizeof(gone), NULL,
+					0);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes texts that several views print: names of threads, times, losses. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,14 +40,28 @@ const char *pb_view_time_left(char *buf, size_t len, uint64_t ns)
 	return buf + strspn(buf, " ");
 }
 
+/* Why the recorder discarded calls. */
+static const char *discard_cause(const struct pb_data *d, char *buf, size_t len)
+{
+	if (!d->discard_error)
+		return " lost: --max-size was reached";
+	if (d->discard_error == ENOSPC)
+		return " lost: the disk was full";
+	snprintf(buf, len, " lost: the data could not be written (%s)",
+		 strerror((int)d->discard_error));
+	return buf;
+}
+
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix)
 {
 	struct pb_out *o = v->out;
+	char cause[128];
 	const struct {
 		uint64_t nr;
 		const char *noun, *what;
 	} lines[] = {
-		{ t->lost, "call", " lost: the buffer was full" },
+		{ t->lost - t->discarded, "call", " lost: the buffer was full" },
+		{ t->discarded, "call", discard_cause(v->data, cause, sizeof(cause)) },
 		{ t->missed, "record", " of shown calls missing: the buffer was full, "
 				       "or a signal handler jumped" },
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
@@ -70,16 +85,18 @@ void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct p
 {
 	const struct pb_data *d = v->data;
 
-	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, \"missed\": %llu, "
-			   "\"jumps\": %llu, \"no_return\": %llu, \"chunks_missing\": %llu, "
+	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, "
+			   "\"discarded\": %llu, \"missed\": %llu, \"jumps\": %llu, "
+			   "\"no_return\": %llu, \"chunks_missing\": %llu, "
 			   "\"overwritten\": %llu, \"bytes\": %llu, \"threads\": %zu, \"sites\": "
 			   "%u, \"patched\": %u, \"refused\": %u, \"patch_ns\": %llu, "
 			   "\"start_ns\": %llu, \"max_stop_ns\": %llu, \"truncated\": %s, "
 			   "\"clock\": ",
-		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->missed, (ull)t->unwritten,
-		   (ull)t->no_return, (ull)t->chunks_missing, (ull)d->end.overwritten,
-		   (ull)t->bytes, d->nr_threads, d->ready.sites, d->ready.patched, d->ready.refused,
-		   (ull)d->ready.patch_ns, (ull)d->ready.start_ns, (ull)d->end.max_stop_ns,
+		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->discarded,
+		   (ull)t->missed, (ull)t->unwritten, (ull)t->no_return, (ull)t->chunks_missing,
+		   (ull)d->end.overwritten, (ull)t->bytes, d->nr_threads, d->ready.sites,
+		   d->ready.patched, d->ready.refused, (ull)d->ready.patch_ns,
+		   (ull)d->ready.start_ns, (ull)d->end.max_stop_ns,
 		   d->damaged || !d->ended ? "true" : "false");
 	pb_out_json(v->out, d->clock.name);
 }

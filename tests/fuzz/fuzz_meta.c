@@ -37,12 +37,13 @@ static const uint32_t body[] = {
 	[PB_META_THREAD] = sizeof(struct pb_ring_thread),
 	[PB_META_EXIT] = sizeof(struct pb_meta_exit),
 	[PB_META_END] = sizeof(struct pb_meta_end),
+	[PB_META_DISCARDED] = sizeof(struct pb_meta_discarded),
 };
 
 /* Inserts a new record of a random type. Most of its numbers are small. */
 static size_t add_record(struct fuzz_rng *r, uint8_t *data, size_t size, size_t max, size_t at)
 {
-	uint32_t type = (uint32_t)fuzz_random(r) % (PB_META_END + 2);
+	uint32_t type = (uint32_t)fuzz_random(r) % (PB_META_DISCARDED + 2);
 	uint32_t len = type < pb_array_size(body) ? body[type] : 0;
 	struct pb_meta m = { type, len + (uint32_t)fuzz_below(r, 40) };
 	size_t whole = sizeof(m) + pb_align_up((size_t)m.len, 8);
