@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "abi/ring.h"
+#include "base/base.h"
 #include "base/clean_text.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
@@ -93,9 +94,9 @@ static void attached(const struct record_options *o, const char *name, unsigned 
 
 	snprintf(clean, sizeof(clean), "%s", name);
 	pb_text_clean(clean, '?', 0);
-	printf("%s (%d) is attached: %u functions can be traced, after %llu ms; next: patchbay "
+	printf("%s (%d) is attached: %u function%s can be traced, after %llu ms; next: patchbay "
 	       "control -p %d current_tracer function_graph\n", clean, (int)o->pid, sites,
-	       (unsigned long long)(ns / 1000000), (int)o->pid);
+	       pb_plural(sites), (unsigned long long)(ns / 1000000), (int)o->pid);
 	fflush(stdout);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);

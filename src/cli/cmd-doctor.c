@@ -326,8 +326,8 @@ static void check_file(const char *path)
 	if (fd < 0)
 		return;
 	if (pread(fd, &a, sizeof(a), 0) == sizeof(a)) {
-		say(a.flags & PB_AN_STATIC ? BAD : OK, path, "%u functions, %u can be traced%s",
-		    a.nr_funcs, a.nr_sites,
+		say(a.flags & PB_AN_STATIC ? BAD : OK, path, "%u function%s, %u can be traced%s",
+		    a.nr_funcs, pb_plural(a.nr_funcs), a.nr_sites,
 		    a.flags & PB_AN_STATIC ? "; it is static: no agent can be loaded into it" : "");
 		for (unsigned i = 0; pb_runtime_name(i); i++)
 			if (a.runtimes >> i & 1)

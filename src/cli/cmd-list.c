@@ -224,7 +224,8 @@ static void print_totals(struct list *l)
 	if (l->unknown_kib)
 		print_total_line(l, "", "KiB of code in no function: neither unwind tables nor "
 				 "symbols describe it", l->unknown_kib);
-	print_total_line(l, "", "functions", all);
+	print_total_line(l, "", all == 1 && l->format == FORMAT_TEXT ? "function" : "functions",
+			 all);
 	print_total_line(l, "", "can be traced", l->count[PB_REFUSED_NOT]);
 	for (unsigned i = 1; i < PB_NR_REFUSED; i++)
 		if (l->count[i])

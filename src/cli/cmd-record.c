@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "attach/inject.h"
+#include "base/base.h"
 #include "cli/bpf/bpf_attach.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
@@ -54,8 +55,8 @@ static void let_go(pid_t pid, const char *agent, const char *session)
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	if (!o->quiet)
-		pb_say(NULL, "%s (%d) is attached: %u functions can be traced; ^C ends the "
-		       "recording", name, (int)o->pid, sites);
+		pb_say(NULL, "%s (%d) is attached: %u function%s can be traced; ^C ends the "
+		       "recording", name, (int)o->pid, sites, pb_plural(sites));
 }
 
 static int find_process(struct record_options *o, struct record_target *target)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "reader/data.h"
 #include "reader/site_names.h"
 
@@ -62,8 +63,8 @@ static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 		if (!d->buffer)
 			pb_data_note(d,
 				     "buffer %u has %llu more chunk%s; show them with --buffer=%u",
-				     b->id, (unsigned long long)b->chunks, b->chunks == 1 ? "" :
-				     "s", b->id);
+				     b->id, (unsigned long long)b->chunks, pb_plural(b->chunks),
+				     b->id);
 	}
 	if (!d->buffer || d->nr_chunks)
 		return 0;

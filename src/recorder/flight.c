@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/sys.h"
 #include "reader/data.h"
 #include "reader/datadir_writer.h"
@@ -106,8 +107,8 @@ static void take(struct record_flight *f, const char *why)
 	/* a snapshot that failed counts, too: a full disk must not cause an error line each
 	 * second */
 	if (f->full && !quiet)
-		pb_say(NULL, "that was the last of %u snapshots (--snapshots); the recording goes "
-		       "on", f->server->options->most_snapshots);
+		pb_say(NULL, "that was the last of %u snapshot%s (--snapshots); the recording goes "
+		       "on", f->taken, pb_plural(f->taken));
 }
 
 static void look(struct record_flight *f)

@@ -175,7 +175,8 @@ static void name_libraries(struct record_module **list, unsigned nr)
 	for (unsigned i = 0; i < nr && i < NAMED; i++) {
 		record_format_number(list[i]->map->nr_funcs, functions, sizeof(functions));
 		snprintf(names + strlen(names), sizeof(names) - strlen(names),
-			 "%s%.100s (%s functions)", i ? ", " : "", soname(list[i]), functions);
+			 "%s%.100s (%s function%s)", i ? ", " : "", soname(list[i]), functions,
+			 pb_plural(list[i]->map->nr_funcs));
 	}
 	pb_text_clean(names, '?', 0);
 	record_error("few calls in the program itself: its libraries weren't traced, %s%s; trace "

@@ -288,9 +288,9 @@ static void report_others(struct run *r, uint64_t since)
 			     "its name is hidden (another user's process, or not dumpable); ^C "
 			     "ends the recording");
 	else if (p.nr + p.hidden > 1)
-		record_error("the program ended, but %s (%d) and %u more processes continue and "
+		record_error("the program ended, but %s (%d) and %u more process%s continue and "
 			     "are recorded; ^C ends the recording", comm, (int)pid,
-			     p.nr + p.hidden - 1);
+			     p.nr + p.hidden - 1, p.nr + p.hidden == 2 ? "" : "es");
 	else
 		record_error("the program ended, but %s (%d) continues and is recorded; ^C ends "
 			     "the recording", comm, (int)pid);

@@ -3,6 +3,7 @@
  * because they changed while they were copied. */
 #include <stdio.h>
 
+#include "base/base.h"
 #include "reader/kept_calls.h"
 #include "reader/snapshot.h"
 #include "recorder/snapshot_text.h"
@@ -12,15 +13,15 @@ const char *record_snapshot_text(const struct pb_snapshot *s, const char *dir, c
 				 size_t len)
 {
 	char calls[32] = "?", bytes[32];
-	uint64_t kept;
+	uint64_t kept = 0;
 	int n;
 
 	if (!pb_kept_calls(dir, &kept))
 		record_format_number(kept, calls, sizeof(calls));
 	record_format_bytes(s->bytes, bytes, sizeof(bytes));
-	n = snprintf(buf, len, "%s calls, %s", calls, bytes);
+	n = snprintf(buf, len, "%s call%s, %s", calls, pb_plural(kept), bytes);
 	if (s->missed && n > 0 && (size_t)n < len)
-		snprintf(buf + n, len - (size_t)n, ", %llu chunks changed meanwhile",
-			 (unsigned long long)s->missed);
+		snprintf(buf + n, len - (size_t)n, ", %llu chunk%s changed meanwhile",
+			 (unsigned long long)s->missed, pb_plural(s->missed));
 	return buf;
 }

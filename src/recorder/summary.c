@@ -87,7 +87,7 @@ static void note_untraced(struct record_server *s, uint64_t nr, const char *what
 	if (!nr)
 		return;
 	record_format_number(nr, number, sizeof(number));
-	snprintf(text, sizeof(text), "%s %s%s %s not traced: %s", number, what, nr == 1 ? "" : "s",
+	snprintf(text, sizeof(text), "%s %s%s %s not traced: %s", number, what, pb_plural(nr),
 		 nr == 1 ? "is" : "are", why);
 	pb_datadir_note(s->datadir, text);
 	record_error("%s", text);
@@ -129,7 +129,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 		snprintf(text, sizeof(text),
 			 "calls are lost although --no-loss was given: %u time%s, the recorder was "
 			 "stopped or got no processor for 150 ms", ring.waits_in_vain,
-			 ring.waits_in_vain == 1 ? "" : "s");
+			 pb_plural(ring.waits_in_vain));
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 	}
@@ -212,9 +212,9 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	}
 	if (f)
 		fclose(f);
-	pb_say(NULL, "%s%s%s calls, %s lost%s, %s in %s; next: patchbay %s%s",
-	       killed, exact ? "" : "about ", calls, lost, more, bytes, s->datadir->dir,
-	       view, next ?: "");
+	pb_say(NULL, "%s%s%s call%s, %s lost%s, %s in %s; next: patchbay %s%s",
+	       killed, exact ? "" : "about ", calls, pb_plural(kept), lost, more, bytes,
+	       s->datadir->dir, view, next ?: "");
 	free(next);
 }
 

@@ -52,7 +52,7 @@ void record_format_number(uint64_t n, char *buf, size_t len)
 
 void record_format_bytes(uint64_t n, char *buf, size_t len)
 {
-	static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB", "PB", "EB" };
+	static const char *const units[] = { "", "kB", "MB", "GB", "TB", "PB", "EB" };
 	double v = (double)n;
 	unsigned u = 0;
 
@@ -60,7 +60,10 @@ void record_format_bytes(uint64_t n, char *buf, size_t len)
 		v /= 1000;
 		u++;
 	}
-	snprintf(buf, len, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+	if (u)
+		snprintf(buf, len, "%.1f %s", v, units[u]);
+	else
+		snprintf(buf, len, "%u byte%s", (unsigned)n, pb_plural(n));
 }
 
 void record_print_quoted(FILE *f, const char *arg)

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "view/view.h"
 
 typedef unsigned long long ull;
@@ -142,11 +143,12 @@ static void text_modules(const struct pb_view *v)
 	for (size_t i = 0; i < nr; i++) {
 		const struct pb_module_map *m = lines[i].map;
 
-		pb_out_fmt(v->out, "  %-40s %u functions%s", m->path ? m->path : "?", m->nr_funcs,
+		pb_out_fmt(v->out, "  %-40s %u function%s%s", m->path ? m->path : "?",
+			   m->nr_funcs, pb_plural(m->nr_funcs),
 			   lines[i].traced ? "" : ", not traced");
 		if (d->nr_images > 2)
 			pb_out_fmt(v->out, ", in %u image%s", lines[i].images,
-				   lines[i].images == 1 ? "" : "s");
+				   pb_plural(lines[i].images));
 		pb_out_char(v->out, '\n');
 	}
 	free(maps);

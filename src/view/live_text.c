@@ -2,6 +2,7 @@
 /* Prints events as they come, and counts the calls that exceed the limit of lines (live_text.h). */
 #include "view/live_text.h"
 
+#include "base/base.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static void print_left_out(struct pb_live_text *l)
 		return;
 	pb_out_str(l->out, "... ");
 	pb_out_commas(l->out, l->left_out);
-	pb_out_str(l->out, l->left_out == 1 ? " call left out ...\n" : " calls left out ...\n");
+	pb_out_fmt(l->out, " call%s left out ...\n", pb_plural(l->left_out));
 	l->left_out = 0;
 }
 
@@ -121,6 +122,7 @@ static uint64_t count_open(struct pb_stacks *stacks)
 void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f)
 {
 	struct pb_stream *s = pb_follow_stream(f);
+	uint64_t shown;
 
 	if (!l->view.data)
 		return;
@@ -130,9 +132,10 @@ void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f)
 	pb_view_losses(&l->view, pb_stream_totals(s), "# ");
 	if (!l->all_left_out)
 		return;
+	shown = l->all_shown + count_open(s->stacks);
 	pb_out_str(l->out, "# ");
-	pb_out_commas(l->out, l->all_shown + count_open(s->stacks));
-	pb_out_str(l->out, " calls shown, ");
+	pb_out_commas(l->out, shown);
+	pb_out_fmt(l->out, " call%s shown, ", pb_plural(shown));
 	pb_out_commas(l->out, l->all_left_out);
 	pb_out_str(l->out, " left out; --lines=0 shows all\n");
 }

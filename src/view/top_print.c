@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "view/distinct.h"
 #include "view/screen.h"
 #include "view/top_priv.h"
@@ -81,7 +82,7 @@ static void print_title(struct page *p, uint64_t from, uint64_t to, const char *
 	if (estimated)
 		pb_out_char(o, '~');
 	pb_out_commas(o, calls);
-	pb_out_str(o, calls == 1 ? " call" : " calls");
+	pb_out_fmt(o, " call%s", pb_plural(calls));
 	if (p->t->lost) {
 		pb_out_str(o, ", ");
 		pb_out_commas(o, p->t->lost);
@@ -142,7 +143,7 @@ static void print_group(struct page *p, const struct pb_top_group *g, unsigned s
 			   pb_view_comm(g->thread));
 		pb_out_str(p->t->out, mark);
 		pb_out_commas(p->t->out, r->calls);
-		pb_out_str(p->t->out, r->calls == 1 ? " call" : " calls");
+		pb_out_fmt(p->t->out, " call%s", pb_plural(r->calls));
 		end_line(p);
 	}
 	for (size_t i = 0; i < nr && fits(p); i++)

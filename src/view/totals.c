@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "view/select.h"
 
 typedef unsigned long long ull;
@@ -76,7 +77,7 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (lines[i].nr)
 			pb_out_fmt(o, "%s%llu %s%s%s\n", prefix, (ull)lines[i].nr, lines[i].noun,
-				   lines[i].nr == 1 ? "" : "s", lines[i].what);
+				   pb_plural(lines[i].nr), lines[i].what);
 	for (size_t i = 0; i < v->data->nr_notes; i++)
 		pb_out_fmt(o, "%s%s\n", prefix, v->data->notes[i]);
 }

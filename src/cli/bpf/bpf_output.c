@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "abi/progs.h"
+#include "base/base.h"
 #include "base/clean_text.h"
 #include "bpf/map/map_names.h"
 #include "bpf/map/map_ringbuf.h"
@@ -106,7 +107,7 @@ static int show_record(void *arg, const void *data, uint64_t size)
 {
 	struct named *n = arg;
 
-	fprintf(n->to, "== map: %s %lu bytes =====\n", n->name, size);
+	fprintf(n->to, "== map: %s %lu byte%s =====\n", n->name, size, pb_plural(size));
 	show_hex(n->to, data, size);
 	flush_whole(n->to);
 	return 0;
@@ -183,21 +184,22 @@ void bpf_output_end(struct bpf_attach *a)
 	a->printing = false;
 	pb_bpf_map_lookup_elem(&a->counts, &zero, &counts, 0);
 	if (counts.outputs)
-		pb_error(a->command, "%lu outputs of programs were lost: they came faster than "
-				     "they were printed",
-			 counts.outputs);
+		pb_error(a->command, "%lu output%s of programs lost: they came faster than they "
+				     "were printed", counts.outputs, pb_plural(counts.outputs));
 	if (counts.functions)
 		pb_error(a->command,
-			 "%lu functions lack a program: the table of functions is full, or 8 other "
-			 "programs are attached to them", counts.functions);
+			 "%lu function%s without a program: the table of functions is full, or 8 "
+			 "other programs are attached there", counts.functions,
+			 pb_plural(counts.functions));
 	if (counts.no_return)
 		pb_error(a->command,
-			 "%lu functions lack a program: their returns can't be hooked",
-			 counts.no_return);
+			 "%lu function%s without a program: returns can't be hooked there",
+			 counts.no_return, pb_plural(counts.no_return));
 	if (counts.runs)
-		pb_error(a->command, "programs missed %lu calls or returns: too little stack, too "
-				     "many open calls, or a tail call to a function whose return "
-				     "isn't hooked", counts.runs);
+		pb_error(a->command, "programs missed %lu call%s or return%s: too little stack, "
+				     "too many open calls, or a tail call to a function whose "
+				     "return isn't hooked", counts.runs, pb_plural(counts.runs),
+			 pb_plural(counts.runs));
 	show_stats(a, &counts);
 }
 

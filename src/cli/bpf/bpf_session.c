@@ -7,6 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "bpf/map/map_file.h"
 #include "bpf/run/fixup.h"
 #include "bpf/run/heap.h"
@@ -159,8 +160,9 @@ void bpf_session_show_log(const struct bpf_session *s)
 	size_t n = strlen(s->log);
 
 	if (s->log_gone)
-		fprintf(stderr, "(the log is cut: %lu bytes before this are missing)\n",
-			(unsigned long)s->log_gone);
+		fprintf(stderr, "(the log is cut: %lu byte%s before this %s missing)\n",
+			(unsigned long)s->log_gone, pb_plural(s->log_gone),
+			s->log_gone == 1 ? "is" : "are");
 	if (n)
 		fprintf(stderr, "%s%s", s->log, s->log[n - 1] == '\n' ? "" : "\n");
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_common.h"
 #include "cli/bpf/bpf_typed.h"
@@ -142,7 +143,7 @@ static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w
 
 static void show_number(uint32_t nr, uint32_t zeros)
 {
-	printf("Found %u element%s", nr, nr == 1 ? "" : "s");
+	printf("Found %u element%s", nr, pb_plural(nr));
 	if (zeros)
 		printf(", %u of them zero", zeros);
 	putchar('\n');
