@@ -10,6 +10,7 @@
 
 #include "abi/messages.h"
 #include "abi/ring.h"
+#include "abi/snapshot_word.h"
 #include "base/base.h"
 #include "cli/cli.h"
 #include "module/module.h"
@@ -233,13 +234,9 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 
 int record_options_snapshot_on(struct record_options *o, char *arg)
 {
-	char *time = NULL;
+	char *time = pb_snapshot_time(arg);
 	uint64_t ns = 0;
 
-	/* a function's name may contain a '>', too, but no digit follows that '>' */
-	for (char *p = arg; *p; p++)
-		if (*p == '>' && p[1] >= '0' && p[1] <= '9')
-			time = p;
 	if (time && (parse_time(time + 1, &ns) || !ns))
 		return EINVAL;
 	if (time)

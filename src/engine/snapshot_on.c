@@ -10,6 +10,7 @@
  */
 #include <asm/errno.h>
 #include "abi/ring.h"
+#include "abi/snapshot_word.h"
 #include "arch/arch.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -104,19 +105,19 @@ static const char *add_text(const char *words, const char *word)
 	return text;
 }
 
-/* Splits "FUNC>TIME" at the '>'. A function's name may contain a '>', too, but then no digit
- * follows the '>'. */
+/* Splits "FUNC>TIME" at the '>'. */
 static int split(char *word, uint64_t *ns)
 {
-	char *time = NULL;
+	char *time = pb_snapshot_time(word);
 
 	*ns = 0;
-	for (char *p = word; *p; p++)
-		if (*p == '>' && p[1] >= '0' && p[1] <= '9')
-			time = p;
 	if (!time)
 		return 0;
 	*time = 0;
+	if (!time[1]) {
+		pb_file_error = "no number of microseconds after >";
+		return -EINVAL;
+	}
 	return pb_parse_us(time + 1, ns);
 }
 
