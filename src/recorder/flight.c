@@ -38,7 +38,7 @@ struct record_flight {
 	record_name_fn *name;
 	void *arg;			/* for name() */
 	pthread_t thread;
-	_Atomic bool stop;
+	_Atomic bool begun, stop;
 	const char *_Atomic why;	/* the text of record_flight_ask(); NULL: no request */
 	uint32_t seen;			/* how many of the requests that the ring counts were
 					 * served */
@@ -116,7 +116,7 @@ static void look(struct record_flight *f)
 	uint32_t asked = __atomic_load_n(&f->server->ring->map->snapshots_asked, __ATOMIC_ACQUIRE);
 	const char *why;
 
-	if (f->full || (f->last && pb_now_ns() - f->last < PAUSE_NS && !f->stop))
+	if (!f->begun || f->full || (f->last && pb_now_ns() - f->last < PAUSE_NS && !f->stop))
 		return;
 	why = atomic_exchange(&f->why, NULL);
 	if (!why && asked == f->seen)
@@ -158,6 +158,12 @@ struct record_flight *record_flight_start(struct record_server *s, record_name_f
 		return NULL;
 	}
 	return f;
+}
+
+void record_flight_begin(struct record_flight *f)
+{
+	if (f)
+		f->begun = true;
 }
 
 void record_flight_last(struct record_flight *f, char *path, size_t len)

@@ -321,6 +321,7 @@ static void on_ready(struct run *r)
 	pb_datadir_commit(&r->datadir);
 	if (r->o->on_ready)
 		r->o->on_ready(r->o, r->out.name, r->server.sites, r->ready - r->begun);
+	record_flight_begin(r->server.flight);
 }
 
 /* Whether the recording of a process that outlives it is over: all agents have detached or died. If
@@ -560,6 +561,8 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary)
 		r->server.flight = record_flight_start(&r->server, thread_name,
 						       &r->threads);
+	if (!r->o->pid)
+		record_flight_begin(r->server.flight);
 	serve(r);
 	ret = finish(r);
 	report_left(r);

@@ -125,12 +125,12 @@ class Twin(Program):
 
 
 class Recorder:
-    """`record -p` in the background, with all output on a pipe."""
+    """`record -p`, or another command, in the background, with all output on a pipe."""
 
-    def __init__(self, p, program, *options, data="data", ready=True):
+    def __init__(self, p, program, *options, data="data", ready=True, command="record"):
         self.p, self.data = p, p.path(data)
         shutil.rmtree(self.data, ignore_errors=True)
-        self.process = subprocess.Popen([pbtest.PATCHBAY, "record", "-d", self.data, "-p", str(program.pid), *options],
+        self.process = subprocess.Popen([pbtest.PATCHBAY, command, "-d", self.data, "-p", str(program.pid), *options],
                                         cwd=p.dir, env=p.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, start_new_session=True)
         self.said = b""
