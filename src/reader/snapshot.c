@@ -243,7 +243,7 @@ static int take_session(struct writer *w, const char *text, size_t len)
 }
 
 /* Copies the complete records of a meta file, except those that are written at the end of a
- * recording (PB_META_THREAD, PB_META_END). */
+ * recording (PB_META_THREAD, PB_META_DISCARDED, PB_META_END). */
 static int take_records(struct writer *w, int modules, const char *at, const char *end)
 {
 	int ret = 0;
@@ -258,7 +258,8 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 			break;
 		if (m.type == PB_META_SESSION)
 			ret = take_session(w, at, m.len);
-		else if (m.type != PB_META_THREAD && m.type != PB_META_END)
+		else if (m.type != PB_META_THREAD && m.type != PB_META_DISCARDED &&
+			 m.type != PB_META_END)
 			ret = pb_datadir_meta(&w->dir, m.type, at, m.len, NULL, 0);
 		if (!ret && m.type == PB_META_MODULE && m.len >= sizeof(module)) {
 			memcpy(&module, at, sizeof(module));

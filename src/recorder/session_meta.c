@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The text has a line for each fact. `patchbay info` shows the text. If the process ran already,
- * the text has the working directory and the user of the process, not those of the recorder. Such a
- * process may belong to another user, so control characters in its paths are replaced: a newline
- * would begin another line.
+ * the text has the working directory and the user of the process, not those of the recorder. Paths
+ * and patterns may contain control characters. A newline would begin another line, and the other
+ * line could be a fact that isn't true. So control characters of all values are replaced.
  */
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,22 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
+/* Replaces control characters of the value by `with`. */
+__attribute__((format(printf, 4, 5)))
+static void put_fact(FILE *f, const char *key, char with, const char *fmt, ...)
+{
+	char *value;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&value, fmt, ap) >= 0) {
+		pb_text_clean(value, with, 0);
+		fprintf(f, "%s=%s\n", key, value);
+		free(value);
+	}
+	va_end(ap);
+}
+
 static void find_cwd(const struct record_target *t, char cwd[PATH_MAX])
 {
 	char link[40];
@@ -36,7 +53,6 @@ static void find_cwd(const struct record_target *t, char cwd[PATH_MAX])
 	snprintf(link, sizeof(link), "/proc/%d/cwd", (int)t->pid);
 	ssize_t n = readlink(link, cwd, PATH_MAX - 1);
 	cwd[n > 0 ? n : 0] = 0;
-	pb_text_clean(cwd, '?', 0);
 }
 
 static uid_t find_user(const struct record_target *t)
@@ -50,7 +66,7 @@ static uid_t find_user(const struct record_target *t)
 
 static void print_program(FILE *f, const struct record_options *o, const struct record_target *t)
 {
-	char cwd[PATH_MAX], exe[PATH_MAX];
+	char cwd[PATH_MAX];
 
 	fputs("cmdline=", f);
 	for (char **a = o->argv; *a; a++) {
@@ -58,11 +74,10 @@ static void print_program(FILE *f, const struct record_options *o, const struct 
 			putc(' ', f);
 		record_print_quoted(f, *a);
 	}
-	memcpy(exe, t->exe, sizeof(exe));
-	if (t->pid)
-		pb_text_clean(exe, '?', 0);
+	putc('\n', f);
 	find_cwd(t, cwd);
-	fprintf(f, "\nexe=%s\ncwd=%s\n", exe, cwd);
+	put_fact(f, "exe", '?', "%s", t->exe);
+	put_fact(f, "cwd", '?', "%s", cwd);
 }
 
 static void print_rest(FILE *f, const struct record_options *o, const struct record_target *t)
@@ -76,15 +91,17 @@ static void print_rest(FILE *f, const struct record_options *o, const struct rec
 	gethostname(host, sizeof(host) - 1);
 	uname(&u);
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z", localtime(&now));
-	fprintf(f, "host=%s\nkernel=%s %s\nuser=%s\ntracer=%s\nclock=%s\nmode=%s\n", host,
-		u.sysname, u.release, pw ? pw->pw_name : "", o->tracer,
-		o->clock ? o->clock : "x86-tsc", modes[o->mode]);
+	put_fact(f, "host", '?', "%s", host);
+	put_fact(f, "user", '?', "%s", pw ? pw->pw_name : "");
+	fprintf(f, "kernel=%s %s\ntracer=%s\nclock=%s\nmode=%s\n", u.sysname, u.release,
+		o->tracer, o->clock ? o->clock : "x86-tsc", modes[o->mode]);
 	fprintf(f, "version=%s\nstarted=%s\nbuffer=%llu\ncpus=%ld\n", PB_VERSION, when,
 		(unsigned long long)o->buffer, sysconf(_SC_NPROCESSORS_ONLN));
 	for (const char *p = o->writes.buf, *e = p + o->writes.len; p < e;) {
 		const char *op = p + strlen(p) + 1, *value = op + strlen(op) + 1;
 
-		fprintf(f, "option=%s %s %s\n", p, op, value);
+		/* in these files, a newline separates words as a blank does */
+		put_fact(f, "option", ' ', "%s %s %s", p, op, value);
 		p = value + strlen(value) + 1;
 	}
 }
