@@ -119,6 +119,25 @@ static int add_thread(struct scan *s, const struct pb_chunk *c)
 	return 0;
 }
 
+/* `at` is the end of the data that is shown. short_chunk: it is in the middle of the last chunk. */
+static void note_rest(struct pb_data *d, uint64_t at, bool short_chunk)
+{
+	unsigned long long from = at, size = d->chunks_size;
+
+	if (!short_chunk && size - at >= sizeof(struct pb_chunk)) {
+		d->damaged = true;
+		pb_data_note(d, "the file `chunks' is damaged at byte %llu of %llu: the rest isn't "
+				"shown", from, size);
+	} else if ((short_chunk || at < size) && d->ended) {
+		d->damaged = true;
+		pb_data_note(d, "the file `chunks' is cut off after byte %llu: the rest is missing",
+			     size);
+	}
+	/* Without PB_META_END, the recorder may have been killed in the middle of a write. Then the
+	 * file is as it was written, and nothing was cut off: one note says that the recorder was
+	 * killed (open.c). */
+}
+
 static int scan_file(struct scan *s)
 {
 	struct pb_data *d = s->d;
@@ -126,7 +145,7 @@ static int scan_file(struct scan *s)
 	struct pb_chunk c;
 	bool cut = false;
 
-	while (d->chunks_size - at >= sizeof(c)) {
+	while (!cut && d->chunks_size - at >= sizeof(c)) {
 		uint64_t room = d->chunks_size - at - sizeof(c);
 		uint32_t used;
 		int ret;
@@ -144,17 +163,8 @@ static int scan_file(struct scan *s)
 			return ret;
 		at += sizeof(c) + used;
 		cut = used < c.used;
-		if (cut)
-			break;
 	}
-	if (at < d->chunks_size || cut) {
-		/* If the recorder was killed, this is normal. Otherwise the file was damaged after
-		 * the recording. */
-		d->damaged |= d->ended;
-		pb_data_note(d, "the file `chunks' is cut off or damaged at byte %llu of %llu: "
-				"the rest isn't shown",
-			     (unsigned long long)at, (unsigned long long)d->chunks_size);
-	}
+	note_rest(d, at, cut);
 	return 0;
 }
 
