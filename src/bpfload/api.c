@@ -96,7 +96,8 @@ static int make(struct pb_bpf_machine *m, int err, struct pb_bpf_machine **machi
 	struct pb_bpf_make_size *sizes = calloc(m->opts.nr_sizes + 1, sizeof(*sizes));
 	struct pb_bpf_make_opts opts = {
 		.caps = m->opts.unprivileged ? 0 : PB_BPF_CAP_ALL, .cpu_slots = m->cpu_slots,
-		.adjust = adjust, .arg = m, .sizes = sizes, .nr_sizes = (uint32_t)m->opts.nr_sizes,
+		.interpret = m->opts.interpret, .adjust = adjust, .arg = m, .sizes = sizes,
+		.nr_sizes = (uint32_t)m->opts.nr_sizes,
 	};
 
 	if (!err)
@@ -206,8 +207,6 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 		return -EALREADY;
 	if (size)
 		log[0] = 0;
-	/* this setting is for the whole process; it applies to all programs made from now on */
-	pb_bpf_settings.jit_enable = !m->opts.interpret;
 	err = pb_bpf_make_chain(m->made, nr, size && level ? &text : NULL, level);
 	m->asked[nr] = !err;
 	return err;

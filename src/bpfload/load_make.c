@@ -291,6 +291,7 @@ static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uin
 		return err;
 	r.spec.name = m->made.object->progs[nr].name;
 	r.spec.id = nr + 1;
+	r.spec.interpret = m->opts.interpret;
 	err = pb_bpf_prog_make(&r.spec, &m->made.progs[nr].prog);
 	pb_bpf_resolved_free(&r);
 	return err;

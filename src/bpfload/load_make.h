@@ -43,6 +43,7 @@ struct pb_bpf_make_size {
 struct pb_bpf_make_opts {
 	uint32_t caps, flags;		/* enum pb_bpf_caps; the BPF_F_ flags for programs */
 	uint32_t cpu_slots;		/* number of per-CPU slots; 0: the number of processors */
+	bool interpret;			/* make programs without native code */
 	const struct pb_bpf_make_size *sizes;
 	uint32_t nr_sizes;
 	/* Called before a map is made. May change the number of entries in *spec. NULL: no

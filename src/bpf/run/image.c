@@ -258,7 +258,7 @@ static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft,
 {
 	uint32_t harden = pb_bpf_settings.jit_harden;
 
-	if (!pb_bpf_settings.jit_enable || !job->addr)
+	if (s->interpret || !pb_bpf_settings.jit_enable || !job->addr)
 		return false;
 	fill(draft, s);
 	job->prog = draft;

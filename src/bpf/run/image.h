@@ -42,6 +42,8 @@ struct pb_bpf_prog_spec {
 	const char *name;
 	struct pb_bpf_prog_stats *stats;	/* the counts of runs; NULL: they are in the
 						 * program's own mapping */
+	bool interpret;				/* the program gets no native code, whatever
+						 * jit_enable is */
 	bool privileged;			/* the loader is privileged: with jit_harden 1, the
 						 * JIT doesn't blind constants */
 };

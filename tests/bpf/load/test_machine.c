@@ -66,6 +66,47 @@ static void interpreted(void **state)
 	counted(true);
 }
 
+#define LOADS 200
+
+struct loads {
+	bool interpret;
+	unsigned right;		/* number of loads that have made a program of the right kind */
+};
+
+static void *load_often(void *arg)
+{
+	struct loads *l = arg;
+	struct pb_bpf_machine_opts opts = { .interpret = l->interpret };
+	struct pb_bpf_program_info info;
+	struct pb_bpf_machine *m;
+	char why[256];
+
+	for (int i = 0; i < LOADS && !pb_bpf_machine_open(REQUESTS, &opts, &m, why, sizeof(why));
+	     i++) {
+		uint32_t prog = (uint32_t)pb_bpf_machine_program(m, "on_request");
+
+		l->right += !pb_bpf_machine_load(m, prog, 0, NULL, 0) &&
+			    !pb_bpf_machine_program_info(m, prog, &info) &&
+			    info.native == !l->interpret;
+		pb_bpf_machine_close(m);
+	}
+	return NULL;
+}
+
+/* Each machine has its own setting that says whether its programs are interpreted. Two threads
+ * load programs into machines with different settings. */
+static void both_at_once(void **state)
+{
+	struct loads interpreted = { .interpret = true }, native = { .interpret = false };
+	pthread_t t;
+
+	assert_int_equal(pthread_create(&t, NULL, load_often, &interpreted), 0);
+	load_often(&native);
+	pthread_join(t, NULL);
+	assert_int_equal(interpreted.right, LOADS);
+	assert_int_equal(native.right, LOADS);
+}
+
 /* The caller sets map sizes. Errors in the sizes are reported. */
 static void sized(void **state)
 {
@@ -208,7 +249,8 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(native), cmocka_unit_test(interpreted), cmocka_unit_test(threads),
+		cmocka_unit_test(native), cmocka_unit_test(interpreted),
+		cmocka_unit_test(both_at_once), cmocka_unit_test(threads),
 		cmocka_unit_test(refused), cmocka_unit_test(sized), cmocka_unit_test(sections),
 		cmocka_unit_test(beside_libbpf),
 	};
