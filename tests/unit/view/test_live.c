@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tests the limit of lines of `live`. The clock is the test's own, so the time of the machine doesn't
+ * count. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../recordings/gen_data.h"
+#include "../test_dir.h"
+#include "reader/drain.h"
+#include "reader/open_chunks.h"
+#include "view/live_text.h"
+
+#define LINES		10
+#define ROUND_NS	100000000ull
+#define ROUNDS		40
+#define PER_CHUNK	100
+
+static struct gen g;
+static struct pb_drain drain;
+static struct pb_open_chunks chunks;
+static struct pb_follow *f;
+static struct pb_live_text live;
+static struct pb_out out;
+static char text[1 << 20];
+static uint64_t clock_ns;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	*ts = (struct timespec){ (time_t)(clock_ns / 1000000000), (long)(clock_ns % 1000000000) };
+	return 0;
+}
+
+static void start(uint32_t lines)
+{
+	char err[5000];
+
+	drain = (struct pb_drain){ .bytes = sizeof(struct pb_data_header) };
+	chunks = (struct pb_open_chunks){ .drain = &drain, .clock = GEN_START + (1ull << 40) };
+	clock_ns = 1000 * ROUND_NS;
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	assert_non_null(f);
+	out = (struct pb_out){ .fd = memfd_create("out", MFD_CLOEXEC) };
+	live = (struct pb_live_text){ .out = &out, .lines = lines };
+}
+
+static void write_chunk(void)
+{
+	struct stat st;
+
+	gen_chunk_write(&g);
+	assert_int_equal(fstat(g.chunks, &st), 0);
+	drain.bytes = (uint64_t)st.st_size;
+}
+
+static void make_round(const struct pb_open_chunks *o)
+{
+	assert_int_equal(pb_follow_update(f, o, true), 0);
+	assert_int_equal(pb_live_text_round(&live, f), 0);
+	clock_ns += ROUND_NS;
+}
+
+/* Reads what was printed. */
+static void end(void)
+{
+	ssize_t n;
+
+	pb_out_flush(&out);
+	n = pread(out.fd, text, sizeof(text) - 1, 0);
+	assert_true(n > 0);
+	text[n] = 0;
+	close(out.fd);
+	pb_live_text_free(&live);
+	pb_follow_close(f);
+	gen_close(&g);
+}
+
+/* Every other round finds calls. The other rounds have time for the line that says how many calls
+ * were left out. */
+static void limit_of_lines(void **state)
+{
+	unsigned lines = 0;
+
+	start(LINES);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t at = GEN_START + 100000 * i;
+
+		if (i % 2 == 0) {
+			gen_chunk(&g, 1, 100, i / 2, at);
+			for (unsigned n = 0; n < PER_CHUNK; n++)
+				gen_leaf(&g, 1, at + 10 * n + 1, at + 10 * n + 5);
+			write_chunk();
+		}
+		make_round(&chunks);
+	}
+	end();
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+		lines += *line != '#';
+	/* the limit, and the lines of the second that is saved at most */
+	assert_in_range(lines, LINES, LINES + LINES * (ROUNDS - 1) * ROUND_NS / 1000000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limit_of_lines),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
