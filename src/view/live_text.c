@@ -104,38 +104,44 @@ int pb_live_text_round(struct pb_live_text *l, struct pb_follow *f)
 	return 0;
 }
 
-/* Counts the open calls. All of them count as shown: pb_view_open_calls() also lists the calls
- * whose entries were left out. */
-static uint64_t count_open(struct pb_stacks *stacks)
+/* Counts the open calls. A call was shown if the line of its entry was printed, or if
+ * pb_view_open_calls() lists it. */
+static void count_open(struct pb_live_text *l, struct pb_stacks *stacks)
 {
 	const struct pb_call_stack *s;
-	uint64_t nr = 0;
 
 	for (size_t i = 0; (s = pb_stacks_nth(stacks, i)); i++) {
-		for (uint32_t n = 0; n < s->depth; n++)
-			nr += pb_open_call_counts(&s->calls[n]);
-		nr += s->leaf_site && !s->leaf_inherited;
+		for (uint32_t n = 0; n < s->depth; n++) {
+			const struct pb_open_call *call = &s->calls[n];
+
+			if (!pb_open_call_counts(call))
+				continue;
+			if (pb_graph_text_has(call) || pb_view_lists_call(s, n))
+				l->all_shown++;
+			else
+				l->all_left_out++;
+		}
+		l->all_shown += s->leaf_site && !s->leaf_inherited;
 	}
-	return nr;
 }
 
 void pb_live_text_end(struct pb_live_text *l, struct pb_follow *f)
 {
 	struct pb_stream *s = pb_follow_stream(f);
-	uint64_t shown;
 
 	if (!l->view.data)
 		return;
 	print_left_out(l);
-	if (l->graph)
+	if (l->graph) {
 		pb_view_open_calls(&l->view, s, "# ");
+		count_open(l, s->stacks);
+	}
 	pb_view_losses(&l->view, pb_stream_totals(s), "# ");
 	if (!l->all_left_out)
 		return;
-	shown = l->all_shown + count_open(s->stacks);
 	pb_out_str(l->out, "# ");
-	pb_out_commas(l->out, shown);
-	pb_out_fmt(l->out, " call%s shown, ", pb_plural(shown));
+	pb_out_commas(l->out, l->all_shown);
+	pb_out_fmt(l->out, " call%s shown, ", pb_plural(l->all_shown));
 	pb_out_commas(l->out, l->all_left_out);
 	pb_out_str(l->out, " left out; --lines=0 shows all\n");
 }

@@ -50,6 +50,11 @@ static bool any_wanted(const struct pb_view *v, const struct pb_call_stack *s)
 	return false;
 }
 
+bool pb_view_lists_call(const struct pb_call_stack *s, uint32_t i)
+{
+	return i < OPEN_LINES / 2 || i + OPEN_LINES / 2 >= s->depth;
+}
+
 static void open_stack(const struct pb_view *v, const struct pb_call_stack *s,
 		       const struct style *style)
 {
@@ -64,9 +69,10 @@ static void open_stack(const struct pb_view *v, const struct pb_call_stack *s,
 	if (s->leaf_site && wanted(v, s->leaf_select, s->leaf_start))
 		open_line(v, s, style, s->leaf_site, s->leaf_start);
 	for (uint32_t i = s->depth; i--;) {
-		if (left_out && i == s->depth - 1 - OPEN_LINES / 2) {
+		if (!pb_view_lists_call(s, i)) {
 			pb_out_fmt(v->out, "%s  (%u more)\n", style->prefix, left_out);
-			i -= left_out;
+			i = OPEN_LINES / 2;
+			continue;
 		}
 		if (wanted(v, s->calls[i].select, s->calls[i].start))
 			open_line(v, s, style, s->calls[i].site, s->calls[i].start);

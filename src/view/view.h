@@ -122,6 +122,9 @@ int pb_view_stacks(const struct pb_view *v);
 /* Prints how many calls, records and chunks were lost or are missing, one line for each kind of
  * loss. Each line begins with `prefix`. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
+/* Whether pb_view_open_calls() has a line for the i-th call of this stack. If a stack has too many
+ * calls, only the innermost and the outermost calls have one. */
+bool pb_view_lists_call(const struct pb_call_stack *s, uint32_t i);
 /* Prints the calls that were open when the data ended, by stack. Each line begins with `prefix`. */
 void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);
 void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct pb_stream_totals *t);

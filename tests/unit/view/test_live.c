@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the limit of lines of `live`. The clock is the test's own, so the time of the machine doesn't
- * count. */
+/* Tests the limit of lines of `live`, and its account of the calls that it shows. The clock is the
+ * test's own, so the time of the machine doesn't count. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -110,10 +111,33 @@ static void limit_of_lines(void **state)
 	assert_in_range(lines, LINES, LINES + LINES * (ROUNDS - 1) * ROUND_NS / 1000000000);
 }
 
+/* The entries of a deep stack are left out, and not all of its calls are listed at the end. */
+static void open_calls(void **state)
+{
+	unsigned listed = 0;
+	char wanted[80];
+
+	start(1);
+	gen_chunk(&g, 1, 100, 0, GEN_START);
+	for (unsigned i = 0; i < PER_CHUNK; i++)
+		gen_entry(&g, 1, GEN_START + i + 1);
+	write_chunk();
+	make_round(&chunks);
+	make_round(NULL);
+	pb_live_text_end(&live, f);
+	end();
+	for (const char *at = text; (at = strstr(at, "  since ")); at++)
+		listed++;
+	assert_in_range(listed, 1, PER_CHUNK - 1);
+	snprintf(wanted, sizeof(wanted), "# %u calls shown, %u left out;", listed,
+		 PER_CHUNK - listed);
+	assert_non_null(strstr(text, wanted));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limit_of_lines),
+		cmocka_unit_test(limit_of_lines), cmocka_unit_test(open_calls),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
