@@ -42,6 +42,7 @@ struct borrow {
 	struct attach_subject *s;
 	const struct attach_libc *l;
 	unsigned attempt;
+	bool last_resort;	/* a thread of the rank IDLE_IN_LOADER may be borrowed, too */
 };
 
 /* --- where a thread is ---------------------------------------------------- */
@@ -146,6 +147,8 @@ static bool compare(void *arg, pid_t tid)
 	struct place p;
 
 	read_place(c->b, tid, &p);
+	if (p.rank == IDLE_IN_LOADER && !c->b->last_resort)
+		p.rank = UNFIT;
 	c->computing += p.rank == COMPUTES;
 	if (p.rank < c->best->rank || (p.rank == c->best->rank && p.rank == COMPUTES &&
 	    c->b->attempt % c->computing == 0))
@@ -287,11 +290,10 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 	int err;
 
 	for (;; b.attempt++) {
-		err = choose(&b, &p);
 		/* A thread that seems to wait in the loader is the last resort. Old words on its
 		 * stack, of earlier calls, may only make it look so. */
-		if (!err && p.rank == IDLE_IN_LOADER && pb_now_ns() < deadline - TRY_NS / 2)
-			p.rank = UNFIT;
+		b.last_resort = pb_now_ns() >= deadline - TRY_NS / 2;
+		err = choose(&b, &p);
 		*stopped_ns = pb_now_ns();
 		if (!err)
 			err = p.rank == UNFIT || (waits(&p) && !lasts(&b, &p)) ? -EAGAIN : 0;
