@@ -208,9 +208,12 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 	at = pb_bisect(i, 0, w->nr, w->refs[i].seq < ref.seq);
 	if (at < w->nr && w->refs[at].seq == ref.seq) {
 		bool current = at + 1 == c->next_chunk && c->in_chunk;
+		bool left = at < c->next_chunk && !current;
+		uint32_t read = w->refs[at].used;
 
+		/* of a chunk that the cursor has left, the reference says how much was read */
 		if (!(w->refs[at].offset & PB_CHUNK_REF_OPEN) ||
-		    (open && ref.used < w->refs[at].used))
+		    (open && (left || ref.used < read)))
 			return 0;
 		if (open)
 			ref.offset |= w->refs[at].offset & PB_CHUNK_REF_LEFT;
@@ -218,6 +221,8 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
 		if (current)
 			pb_cursor_extend(c, &ref, open && !(ref.offset & PB_CHUNK_REF_LEFT));
+		if (left && ref.used > read)
+			return pb_follow_late_add(f, (size_t)index, &ref, read);
 		return 0;
 	}
 	if (at < w->ready || ref.seq < w->next_seq)
@@ -381,6 +386,7 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	uint64_t size;
 	int ret;
 
+	pb_follow_late_drop(f);
 	f->round++;
 	f->ended = !o;
 	f->modules = false;
@@ -481,6 +487,7 @@ void pb_follow_close(struct pb_follow *f)
 {
 	if (!f)
 		return;
+	pb_follow_late_drop(f);
 	for (size_t i = 0; i < f->stream.nr; i++) {
 		free(f->followers[i].thread);
 		free(f->followers[i].refs);

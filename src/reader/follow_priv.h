@@ -29,6 +29,13 @@ struct follower {
 	struct pb_open_chunk open;	/* the newest open chunk in that round */
 };
 
+/* A chunk whose last records came after the cursor had left it. */
+struct late_chunk {
+	struct pb_chunk_ref ref;
+	struct pb_thread *thread;
+	uint32_t read;			/* number of bytes of records that the cursor has read */
+};
+
 struct pb_follow {
 	struct pb_data *data;
 	struct pb_stream stream;
@@ -45,5 +52,18 @@ struct pb_follow {
 	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
 					 * value of `latest` when the round began */
 	bool modules;
+	/* for follow_late.c: the late chunks of this round */
+	struct late_chunk *late;
+	size_t nr_late, late_done;	/* late_done: number of chunks that were begun */
+	struct pb_cursor late_cursor;
+	struct pb_stacks *late_stacks;	/* NULL: no chunk is being read */
+	bool late_begun;		/* the cursor has come to the records that weren't read */
 };
+
+/* --- follow_late.c --- */
+
+/* Adds a complete chunk of the thread with this index. Returns 0 or -ENOMEM. */
+int pb_follow_late_add(struct pb_follow *f, size_t index, const struct pb_chunk_ref *ref,
+		       uint32_t read);
+void pb_follow_late_drop(struct pb_follow *f);
 #endif

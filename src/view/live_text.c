@@ -98,6 +98,8 @@ int pb_live_text_round(struct pb_live_text *l, struct pb_follow *f)
 	earn_lines(l);
 	while (pb_follow_next(f, &ev))
 		on_event(l, &ev);
+	while (pb_follow_late_next(f, &ev))
+		on_event(l, &ev);
 	if (l->left_out && may_print(l))
 		print_left_out(l);
 	pb_out_flush(l->out);

@@ -58,22 +58,9 @@ static void write_chunk(uint64_t seq)
 /* Writes a copy of the chunk with its first records to `open`. */
 static void copy_chunk(uint64_t seq, uint32_t records)
 {
-	struct pb_data_header h = { .magic = PB_DATA_MAGIC_OPEN, .version = PB_DATA_VERSION };
-	char path[100];
-	int fd;
-
 	fill(seq);
+	gen_chunk_copy(&g, records);
 	slot = (struct pb_open_chunk){ .head = g.head, .latest = g.last, .last = g.last };
-	slot.head.state = PB_CHUNK_HELD;
-	slot.head.used = records * 8;
-	snprintf(path, sizeof(path), "%s/open", dir);
-	fd = open(path, O_CREAT | O_WRONLY, 0666);
-	assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
-	assert_int_equal(pwrite(fd, &slot.head, sizeof(slot.head), PB_CHUNK_SIZE),
-			 sizeof(slot.head));
-	assert_int_equal(pwrite(fd, g.words, slot.head.used, PB_CHUNK_SIZE + sizeof(slot.head)),
-			 slot.head.used);
-	close(fd);
 	chunks.slots = &slot;
 	chunks.nr_slots = 1;
 }
@@ -167,6 +154,37 @@ static void test_held(void **state)
 	end();
 }
 
+/* Reads the late records. Returns how many calls of the function of the chunk `seq` they have. */
+static unsigned late(uint64_t seq)
+{
+	struct pb_event ev;
+	unsigned nr = 0;
+
+	while (pb_follow_late_next(f, &ev))
+		nr += ev.kind == PB_EV_LEAF && ev.site == seq + 1 && ev.flags & PB_EV_LATE;
+	return nr;
+}
+
+/* The held chunk is complete only after the reader has left it. */
+static void test_held_late(void **state)
+{
+	start();
+	copy_chunk(0, 3);
+	write_chunk(1);
+	drain.passes = 2;
+	assert_int_equal(rounds(0), 3);
+	drain.passes = 4;
+	assert_int_equal(rounds(1), PER_CHUNK);
+	chunks.nr_slots = 0;
+	write_chunk(0);
+	assert_int_equal(round_at(GEN_START + 1000000, 0), 0);
+	assert_int_equal(late(0), PER_CHUNK - 3);
+	write_chunk(2);
+	assert_int_equal(round_at(GEN_START + 1000000, 2), PER_CHUNK);
+	assert_int_equal(late(0), 0);
+	end();
+}
+
 /* The reader gives up waiting before the horizon lets it read the open chunk. */
 static void test_held_unread(void **state)
 {
@@ -188,7 +206,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_held), cmocka_unit_test(test_held_unread),
+		cmocka_unit_test(test_held), cmocka_unit_test(test_held_late),
+		cmocka_unit_test(test_held_unread),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -184,6 +184,23 @@ void gen_chunk_write(struct gen *g)
 	g->nr = 0;
 }
 
+void gen_chunk_copy(struct gen *g, uint32_t records)
+{
+	struct pb_data_header h = { .magic = PB_DATA_MAGIC_OPEN, .version = PB_DATA_VERSION };
+	char path[4200];
+	int fd;
+
+	g->head.state = PB_CHUNK_HELD;
+	g->head.used = records * 8;
+	snprintf(path, sizeof(path), "%s/open", g->dir);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+	if (fd < 0 || pwrite(fd, &h, sizeof(h), 0) != sizeof(h) ||
+	    pwrite(fd, &g->head, sizeof(g->head), PB_CHUNK_SIZE) != sizeof(g->head) ||
+	    pwrite(fd, g->words, g->head.used, PB_CHUNK_SIZE + sizeof(g->head)) != g->head.used)
+		err(1, "%s", path);
+	close(fd);
+}
+
 void gen_word(struct gen *g, uint64_t word)
 {
 	if (g->nr == pb_array_size(g->words))

@@ -48,6 +48,9 @@ void gen_born(struct gen *g, uint32_t serial, uint32_t pid, uint32_t tid, uint64
 /* Begins a chunk. Its head may be changed until gen_chunk_write(). */
 void gen_chunk(struct gen *g, uint32_t serial, uint32_t tid, uint64_t seq, uint64_t start);
 void gen_chunk_write(struct gen *g);
+/* Writes the chunk's first records to the file `open`, as the only copy of an open chunk. The chunk
+ * is HELD, and g->head is the copy's header. */
+void gen_chunk_copy(struct gen *g, uint32_t records);
 void gen_word(struct gen *g, uint64_t word);
 void gen_leaf(struct gen *g, uint32_t site, uint64_t start, uint64_t end);
 void gen_entry(struct gen *g, uint32_t site, uint64_t time);

@@ -49,6 +49,9 @@ static void start(uint32_t lines)
 	chunks = (struct pb_open_chunks){ .drain = &drain, .clock = GEN_START + (1ull << 40) };
 	clock_ns = 1000 * ROUND_NS;
 	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	/* the file `open` must be there when the recording is opened */
+	gen_chunk(&g, 1, 100, 0, GEN_START);
+	gen_chunk_copy(&g, 0);
 	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
 	assert_non_null(f);
 	out = (struct pb_out){ .fd = memfd_create("out", MFD_CLOEXEC) };
@@ -134,10 +137,56 @@ static void open_calls(void **state)
 	assert_non_null(strstr(text, wanted));
 }
 
+static void fill(uint64_t seq, uint32_t site)
+{
+	uint64_t at = GEN_START + 100000 * seq;
+
+	gen_chunk(&g, 1, 100, seq, at);
+	for (unsigned n = 0; n < PER_CHUNK; n++)
+		gen_leaf(&g, site, at + 10 * n + 1, at + 10 * n + 5);
+}
+
+/* An interrupted call holds back the last records of a chunk for so long that live goes on without
+ * them. When they come, they are shown. */
+static void late_records(void **state)
+{
+	struct pb_open_chunk slot;
+	unsigned shown = 0;
+
+	start(0);
+	fill(0, 1);
+	gen_chunk_copy(&g, PER_CHUNK / 2);
+	slot = (struct pb_open_chunk){ .head = g.head, .latest = g.last, .last = g.last };
+	chunks.slots = &slot;
+	chunks.nr_slots = 1;
+	make_round(&chunks);
+	fill(1, 2);
+	write_chunk();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		drain.passes++;
+		make_round(&chunks);
+	}
+	fill(0, 1);
+	write_chunk();
+	chunks.nr_slots = 0;
+	make_round(&chunks);
+	make_round(NULL);
+	pb_live_text_end(&live, f);
+	end();
+	for (const char *at = text; (at = strstr(at, "site:1();")); at++)
+		shown++;
+	assert_int_equal(shown, PER_CHUNK);
+	shown = 0;
+	for (const char *at = text; (at = strstr(at, "site:1(); /* shown late */")); at++)
+		shown++;
+	assert_int_equal(shown, PER_CHUNK / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limit_of_lines), cmocka_unit_test(open_calls),
+		cmocka_unit_test(late_records),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
