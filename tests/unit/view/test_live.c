@@ -89,6 +89,16 @@ static void end(void)
 	gen_close(&g);
 }
 
+/* Returns how often the text has `what`. */
+static unsigned occurrences(const char *what)
+{
+	unsigned nr = 0;
+
+	for (const char *at = text; (at = strstr(at, what)); at++)
+		nr++;
+	return nr;
+}
+
 /* Every other round finds calls. The other rounds have time for the line that says how many calls
  * were left out. */
 static void limit_of_lines(void **state)
@@ -117,7 +127,7 @@ static void limit_of_lines(void **state)
 /* The entries of a deep stack are left out, and not all of its calls are listed at the end. */
 static void open_calls(void **state)
 {
-	unsigned listed = 0;
+	unsigned listed;
 	char wanted[80];
 
 	start(1);
@@ -129,8 +139,7 @@ static void open_calls(void **state)
 	make_round(NULL);
 	pb_live_text_end(&live, f);
 	end();
-	for (const char *at = text; (at = strstr(at, "  since ")); at++)
-		listed++;
+	listed = occurrences("  since ");
 	assert_in_range(listed, 1, PER_CHUNK - 1);
 	snprintf(wanted, sizeof(wanted), "# %u calls shown, %u left out;", listed,
 		 PER_CHUNK - listed);
@@ -151,7 +160,6 @@ static void fill(uint64_t seq, uint32_t site)
 static void late_records(void **state)
 {
 	struct pb_open_chunk slot;
-	unsigned shown = 0;
 
 	start(0);
 	fill(0, 1);
@@ -173,13 +181,8 @@ static void late_records(void **state)
 	make_round(NULL);
 	pb_live_text_end(&live, f);
 	end();
-	for (const char *at = text; (at = strstr(at, "site:1();")); at++)
-		shown++;
-	assert_int_equal(shown, PER_CHUNK);
-	shown = 0;
-	for (const char *at = text; (at = strstr(at, "site:1(); /* shown late */")); at++)
-		shown++;
-	assert_int_equal(shown, PER_CHUNK / 2);
+	assert_int_equal(occurrences("site:1();"), PER_CHUNK);
+	assert_int_equal(occurrences("site:1(); /* shown late */"), PER_CHUNK / 2);
 }
 
 int main(void)
