@@ -84,7 +84,7 @@ void pb_threads_forget(void)
 
 	while ((t = pb_thread_next(t)))
 		if (t->exec_area)
-			pb_pages_unmap((uint64_t)t->exec_area, t->exec_size);
+			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
 	/* locked pages can't be dropped */
 	if (pb_sys(SYS_madvise, pb_process, WIPED, MADV_DONTNEED)) {
 		uint32_t nr = pb_process->nr_threads, stacks = pb_process->nr_stacks;

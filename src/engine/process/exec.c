@@ -23,7 +23,6 @@
 #include "base/base.h"
 #include "base/first_library.h"
 #include "base/mem.h"
-#include "base/pages.h"
 #include "base/sys.h"
 #include "ring/writer.h"
 
@@ -151,7 +150,9 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
-/* Returns memory for an environment. If the thread has a state, the memory is kept there. */
+/* Returns memory for an environment. If the thread has a state, the memory is kept there. It isn't
+ * mapped by pb_pages_map(), because other tracers of the process print the environment of an exec,
+ * and they can't read write-only memory. */
 static void *area(size_t size)
 {
 	struct pb_thread *t = pb_tls;
@@ -159,13 +160,13 @@ static void *area(size_t size)
 
 	if (t->tcb && t->exec_size >= size)
 		return t->exec_area;
-	p = pb_pages_map(0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = pb_sys(SYS_mmap, 0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pb_sys_failed(p))
 		return NULL;
 	if (t->tcb) {
 		if (t->exec_area)
-			pb_pages_unmap((uint64_t)t->exec_area, t->exec_size);
+			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
 		t->exec_area = (void *)p;
 		t->exec_size = pb_align_up(size, 4096ul);
 	}
