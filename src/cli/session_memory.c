@@ -84,6 +84,7 @@ int cli_session_snapshot(const char *command, struct pb_control *c, enum cli_sna
 		return pb_error(command, "%s", err);
 	*s = (struct pb_snapshot){
 		.from = data_fd, .newest = which == CLI_SNAPSHOT_OPEN, .thread_name = thread_name,
+		.why = "patchbay snapshot asked for it",
 	};
 	if (!geometry_ok(&ring, ring_fd))
 		ret = pb_error(command, "the recorder's answer is damaged");

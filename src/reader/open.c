@@ -76,6 +76,7 @@ static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen)
 {
 	struct pb_data *d = calloc(1, sizeof(*d));
+	char why[8];
 	int ret = -ENOMEM;
 
 	snprintf(err, errlen, "%s: out of memory", dir);
@@ -102,7 +103,9 @@ struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t
 		pb_data_note(d, "the clock was read only once: times are in TSC cycles, not "
 				"nanoseconds");
 	if (!d->ended && !d->damaged)
-		pb_data_note(d,
+		pb_data_note(d, pb_data_session(d, "snapshot", why, sizeof(why)) ?
+			     "this snapshot is unfinished (patchbay was killed while it wrote the "
+			     "snapshot, or still writes it): only the data that it wrote is shown" :
 			     "the recording didn't end normally (the recorder was killed, or still "
 			     "runs): only the data that it wrote is shown");
 	return d;

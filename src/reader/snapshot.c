@@ -42,6 +42,7 @@ struct writer {
 	struct pb_counts counts;
 	struct copy *batch;
 	unsigned nr;
+	uint64_t meta;			/* the recording's meta file was copied up to this offset */
 	uint8_t *done;			/* [nr_chunks] the chunk was copied, or has no records */
 	/* Used only if `newest` is set; the index is the serial minus 1. An element is the index of
 	 * the thread's newest FULL chunk, plus 1; or UINT32_MAX if a chunk of the thread has
@@ -235,17 +236,18 @@ static int take_module(struct writer *w, int modules, uint32_t number)
 
 static int take_session(struct writer *w, const char *text, size_t len)
 {
-	char why[300] = "";
+	char why[300];
 
-	if (w->s->why)
-		snprintf(why, sizeof(why), "snapshot=%s\n", w->s->why);
+	snprintf(why, sizeof(why), "snapshot=%s\n", w->s->why);
 	return pb_datadir_meta(&w->dir, PB_META_SESSION, text, len, why, strlen(why));
 }
 
 /* Copies the complete records of a meta file, except those that are written at the end of a
- * recording (PB_META_THREAD, PB_META_DISCARDED, PB_META_END). */
+ * recording (PB_META_THREAD, PB_META_DISCARDED, PB_META_END). Without `modules` (-1), stops at the
+ * first module. */
 static int take_records(struct writer *w, int modules, const char *at, const char *end)
 {
+	const char *begin = at;
 	int ret = 0;
 
 	while (!ret && (size_t)(end - at) >= sizeof(struct pb_meta)) {
@@ -253,9 +255,10 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 		struct pb_meta_module module;
 
 		memcpy(&m, at, sizeof(m));
-		at += sizeof(m);
-		if (pb_align_up((uint64_t)m.len, 8) > (uint64_t)(end - at))
+		if (pb_align_up((uint64_t)m.len, 8) > (uint64_t)(end - at) - sizeof(m) ||
+		    (modules < 0 && m.type == PB_META_MODULE))
 			break;
+		at += sizeof(m);
 		if (m.type == PB_META_SESSION)
 			ret = take_session(w, at, m.len);
 		else if (m.type != PB_META_THREAD && m.type != PB_META_DISCARDED &&
@@ -267,11 +270,13 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 		}
 		at += pb_align_up((uint64_t)m.len, 8);
 	}
+	w->meta += (uint64_t)(at - begin);
 	return ret;
 }
 
-/* Reads the whole meta file, even if it grows meanwhile. The caller frees *text. */
-static int read_meta(int from, char **text, size_t *len)
+/* Reads the meta file from this offset to its end, even if it grows meanwhile. The caller frees
+ * *text. */
+static int read_meta(int from, uint64_t offset, char **text, size_t *len)
 {
 	struct stat st;
 	ssize_t n = 0;
@@ -288,7 +293,7 @@ static int read_meta(int from, char **text, size_t *len)
 	else if (!(*text = malloc(META_MAX)))
 		ret = -ENOMEM;
 	while (!ret && *len < META_MAX &&
-	       (n = pread(fd, *text + *len, META_MAX - *len, (off_t)*len)) > 0)
+	       (n = pread(fd, *text + *len, META_MAX - *len, (off_t)(offset + *len))) > 0)
 		*len += (size_t)n;
 	if (!ret && n < 0)
 		ret = -errno;
@@ -296,18 +301,35 @@ static int read_meta(int from, char **text, size_t *len)
 	return ret;
 }
 
-/* Must be called after the chunks were copied. The meta file then has all images and modules that
- * the chunks refer to. */
-static int take_meta(struct writer *w)
+/* Copies the records that come after those which were copied by the last call. */
+static int take_meta(struct writer *w, int modules)
 {
-	int modules = openat(w->s->from, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char *text = NULL;
 	size_t len = 0;
-	int ret = modules < 0 ? -errno : read_meta(w->s->from, &text, &len);
+	int ret = read_meta(w->s->from, w->meta, &text, &len);
 
-	if (!ret && len > sizeof(struct pb_data_header))
-		ret = take_records(w, modules, text + sizeof(struct pb_data_header), text + len);
+	if (!ret)
+		ret = take_records(w, modules, text, text + len);
 	free(text);
+	return ret;
+}
+
+/* If this process is killed while it copies chunks, readers must know what the directory is. So
+ * first the session's text is copied, but not the analyses of modules, because they may be large,
+ * and the oldest chunks may be overwritten meanwhile. */
+static int take_start(struct writer *w)
+{
+	w->meta = sizeof(struct pb_data_header);
+	return take_meta(w, -1);
+}
+
+/* Must be called after the chunks were copied. The meta file then has all images and modules that
+ * the chunks refer to. */
+static int take_rest(struct writer *w)
+{
+	int modules = openat(w->s->from, "modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret = modules < 0 ? -errno : take_meta(w, modules);
+
 	if (modules >= 0)
 		close(modules);
 	return ret;
@@ -366,13 +388,15 @@ static int write_all(struct writer *w)
 	w->last = s->newest ? calloc(s->threads + 1ul, sizeof(*w->last)) : NULL;
 	if (!w->batch || !w->done || (s->newest && !w->last))
 		return -ENOMEM;
-	int ret = copy_chunks(w);
+	int ret = take_start(w);
+	if (!ret)
+		ret = copy_chunks(w);
 	s->missed = count_missed(w);
 	/* readers use the last reading of the clock as the time of the snapshot */
 	if (!ret)
 		ret = pb_datadir_clock(&w->dir);
 	if (!ret)
-		ret = take_meta(w);
+		ret = take_rest(w);
 	return ret ? ret : write_end(w);
 }
 

@@ -31,7 +31,7 @@ struct pb_snapshot {
 	void (*thread_name)(void *arg, uint32_t index, const struct pb_ring_thread *t,
 			    char comm[PB_SNAPSHOT_COMM]);
 	void *arg;
-	const char *why;		/* why the snapshot was taken, for `info'; or NULL */
+	const char *why;		/* why the snapshot was taken, for `info' */
 
 	/* The results. */
 	uint64_t chunks, bytes;		/* number and size of the chunks that were copied */
