@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay bpf trace`: runs a program with eBPF programs attached to its functions. */
+#include "base/base.h"
 #include "cli/bpf/bpf_attach.h"
 #include "cli/record_options.h"
+#include "reader/say.h"
 #include "recorder/texts.h"
 
 struct trace {
@@ -22,7 +24,8 @@ static const struct argp_option options[] = {
 		"CO-RE looks for types in FILE first, then among the kernel's. FILE is PROG "
 	  "itself, if it has BTF (gcc -gbtf), or a file of only BTF", 2 },
 	{ "hex", OPT_HEX, 0, 0, "Print the maps as bytes, not by their types", 4 },
-	{ "quiet", 'q', 0, 0, "Don't print the maps at the end", 4 },
+	{ "quiet", 'q', 0, 0, "Print neither the maps at the end nor, with -p, that the programs "
+	  "are attached", 4 },
 	{ 0 }
 };
 
@@ -73,9 +76,21 @@ static const struct argp argp = {
 	.children = children,
 };
 
+/* The recorder calls this function when the programs are attached to the process. It can't look at
+ * o->quiet, which is set because nothing is recorded. */
+static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
+{
+	const struct trace *t = pb_container_of(o, struct trace, record);
+
+	if (t->attach.show)
+		pb_say(NULL, "programs are attached to %s (%d); ^C ends the trace", name,
+		       (int)o->pid);
+}
+
 static int trace(struct trace *t)
 {
 	t->attach.show = !t->record.quiet;
+	t->record.on_ready = attached;
 	t->record.bpf = &t->attach;
 	return record_temporary(&t->record, t->attach.command, NULL, NULL);
 }
