@@ -16,13 +16,31 @@
 #include "control/control.h"
 #include "reader/snapshot.h"
 #include "recorder/proc.h"
+#include "recorder/ring_memory.h"
+#include "recorder/tasks.h"
 
-/* The pid and tid in the ring's table are numbers of the traced process's own pid namespace. */
+/* Finds the names of the threads. The numbers in the ring's table are those of the traced process's
+ * own pid namespace, where a thread of this namespace may have the same number. */
+struct namer {
+	struct record_ring ring;
+	struct record_names names;
+	bool further;			/* other pid namespaces were searched */
+};
+
 static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
 			char comm[PB_SNAPSHOT_COMM])
 {
-	_Static_assert(PB_SNAPSHOT_COMM == RECORD_COMM, "record_read_comm() fills the name");
-	record_read_comm((pid_t)t->pid, (pid_t)t->tid, comm);
+	struct namer *n = arg;
+
+	_Static_assert(PB_SNAPSHOT_COMM == RECORD_COMM, "record_names_get() fills the name");
+	/* The search takes time. If the process is in this namespace, a thread without a name has
+	 * ended. */
+	if (!n->further && record_proc_maps(&n->ring, (pid_t)t->pid) != RECORD_MAPS) {
+		record_names_end(&n->names);
+		record_names_begin(&n->names, &n->ring, true);
+		n->further = true;
+	}
+	record_names_get(&n->names, t->pid, t->tid, NULL, comm);
 }
 
 /* Checks that the ring's sizes agree with each other and with the size of the file. */
@@ -57,7 +75,9 @@ static int has_file(const char *command, int data_fd)
 static int copy(const char *command, const struct pb_msg_ring *r, int ring_fd, const char *dir,
 		struct pb_snapshot *s)
 {
+	struct namer n = { .ring.fd = ring_fd, .ring.foreign = true };
 	char err[PATH_MAX + 200];
+	struct stat st;
 	void *map = mmap(NULL, r->ring_size, PROT_READ, MAP_SHARED, ring_fd, 0);
 
 	if (map == MAP_FAILED)
@@ -68,7 +88,15 @@ static int copy(const char *command, const struct pb_msg_ring *r, int ring_fd, c
 		.nr_buffer = r->nr_buffer, .threads_offset = r->threads_offset,
 		.chunks_offset = r->chunks_offset, .size = r->ring_size,
 	};
+	if (!fstat(ring_fd, &st)) {
+		n.ring.dev = st.st_dev;
+		n.ring.ino = st.st_ino;
+	}
+	record_names_begin(&n.names, &n.ring, false);
+	s->arg = &n;
 	int ret = pb_snapshot_write(s, dir, err, sizeof(err));
+	s->arg = NULL;
+	record_names_end(&n.names);
 	munmap(map, r->ring_size);
 	return ret ? pb_error(command, "%s", err) : 0;
 }

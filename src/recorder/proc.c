@@ -125,7 +125,7 @@ static bool visit_maps(void *arg, pid_t tid)
 
 /* True for the recorder, for kernel threads, and for processes that are older than the recorder:
  * they are never traced. The one exception is the process that was attached: it is older than the
- * recorder, but traced. */
+ * recorder, but traced. A client of the recorder knows no ages. */
 static bool is_bystander(const struct record_ring *r, pid_t pid)
 {
 	static _Atomic uint64_t own_start;
@@ -145,7 +145,8 @@ static bool is_bystander(const struct record_ring *r, pid_t pid)
 	if (pid == r->attached)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return pid == own || (!record_proc_stat(path, &s) && (s.kernel || s.start < own_start));
+	return pid == own || (!record_proc_stat(path, &s) &&
+			      (s.kernel || (!r->foreign && s.start < own_start)));
 }
 
 /* All threads of a process share its memory. But if the main thread has exited, /proc/PID shows no

@@ -34,7 +34,8 @@ enum record_maps {
 };
 /* Finds out whether a process maps the ring. If its main thread has exited, another thread's
  * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for all processes
- * that are older than the recorder, except the process that was attached. */
+ * that are older than the recorder, except the process that was attached. If another process made
+ * the ring (`foreign`), ages don't count. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid);
 
 struct record_status {

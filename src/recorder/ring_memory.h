@@ -20,6 +20,8 @@ struct record_ring {
 				 * (record_procs_share()) */
 	pid_t attached;		/* the process that was attached, which is older than the recorder;
 				 * 0: none */
+	bool foreign;		/* another process made the ring, so traced processes may be older
+				 * than this one */
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536

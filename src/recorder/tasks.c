@@ -213,6 +213,8 @@ static bool runs(pid_t pid, pid_t tid, const char *exe)
 {
 	char link[64], path[PATH_MAX];
 
+	if (!exe)
+		return true;
 	snprintf(link, sizeof(link), "/proc/%d/task/%d/exe", (int)pid, (int)tid);
 	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = 0;

@@ -29,7 +29,8 @@ struct record_names {
  * too. */
 void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further);
 void record_names_end(struct record_names *n);
-/* Sets comm to the name of a traced thread that runs exe, or to "" if there is no such thread. */
+/* Sets comm to the name of a traced thread that runs exe, or to "" if there is no such thread. exe
+ * may be NULL: the thread may run any program. */
 void record_names_get(struct record_names *n, uint32_t pid, uint32_t tid, const char *exe,
 		      char comm[RECORD_COMM]);
 #endif
