@@ -244,7 +244,9 @@ NOPS = "-fpatchable-function-entry=5"
 
 # ---- interleaved rounds ----
 
-BUSY = 1.03     # a round is busy if a yardstick takes longer than BUSY times its fastest time
+# A yardstick is a measurement that depends only on how busy the machine is (Rounds). A round is busy if one of its
+# yardsticks took more than BUSY times the fastest time of this yardstick in all rounds.
+BUSY = 1.03
 PATIENCE = 4    # at most PATIENCE times the wanted number of rounds are run
 
 

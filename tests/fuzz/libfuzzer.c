@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The driver for libFuzzer. Implements libFuzzer's hooks with the functions of driver.h. */
+/* The driver for libFuzzer. Implements libFuzzer's hooks with the functions of driver.h and
+ * support.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -439,7 +439,7 @@ static void random_xdp_ctx(struct calls *c)
 
 	if (!rnd(8))
 		((uint32_t *)&md)[2 + rnd(4)] = 1 + rnd(2);
-	/* which device has an index above 1 depends on the machine */
+	/* only index 1, the loopback device, is the same on all machines */
 	if (md.ingress_ifindex > 1)
 		md.ingress_ifindex = 1;
 	memcpy(c->ctx, &md, sizeof(md));

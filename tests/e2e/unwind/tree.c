@@ -86,9 +86,9 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* calls clock_gettime() in place of main, because main must be in each chain of callers. A chain by
- * frame pointers leaves out the function that calls a libc function, since libc has no frame
- * pointers */
+/* Calls clock_gettime() in place of main, because main must be in each chain of callers. If a libc
+ * function is interrupted, rbp is still that of its caller. So a chain by frame pointers goes from
+ * the libc function to its caller's caller, and the caller is missing. */
 N void timed(long trees)
 {
 	double begin = now();

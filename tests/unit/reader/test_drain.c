@@ -274,9 +274,10 @@ static void listed_in_child(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* A handler interrupted the process's first call before the call's ENTRY was written. The handler
- * opened the first chunk, so the chunk lists this call. The call still counts as the process's
- * own. */
+/* A handler interrupted the process's first call before the call's ENTRY was written. A
+ * traced call of the handler opened the first chunk, so the chunk lists the interrupted call, which
+ * was open. This call began after the process began, so it is counted in this process, not in the
+ * parent process. */
 static void listed_first(void **state)
 {
 	const uint64_t words[] = {

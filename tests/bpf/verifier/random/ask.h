@@ -8,7 +8,8 @@
 #include "generate.h"
 
 extern char ask_log[1 << 20];		/* the log of the last load */
-extern int ask_seconds;			/* time limit of a load in seconds; a loop may take
+extern int ask_seconds;			/* time limit of a load in seconds. Without a limit,
+					 * the kernel may verify a program with loops for
 					 * minutes */
 
 /* Makes maps in the kernel. Returns 0, or -errno if the kernel can't be asked. */
@@ -42,9 +43,10 @@ const char *ask_last_line(void);
 bool ask_takes_delta_for_offset(void);
 
 /*
- * ask_run() runs the program in the kernel. Maps and packet have the contents that they have in the
- * world (world.h). If the run succeeds, returns 0, and *out gets r0 and a hash of the kernel's maps
- * and packet. Otherwise returns -errno. ask_sum() computes the same hash for the world.
+ * ask_run() copies the contents of the test's maps and packet (world.h) to the kernel's maps and
+ * packet, and runs the program in the kernel. If the run succeeds, returns 0, and *out gets r0 and
+ * a hash of the kernel's maps and packet. Otherwise returns -errno. ask_sum() computes the same
+ * hash of the test's maps and packet.
  */
 struct ask_result {
 	uint32_t r0;
