@@ -6,7 +6,7 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 
-/* A duration in clock units. PB_ENTRY_LAZY calls that are shorter are dropped. */
+/* PB_ENTRY_LAZY calls that take less than this time (in clock units) are dropped. */
 extern uint64_t pb_thresh;
 /* If set, PB_ENTRY_LAZY calls are dropped, with two exceptions: calls whose site has
  * FTRACE_FL_CALLER, and calls that lead to such a call. */
@@ -50,10 +50,12 @@ static inline struct pb_open_call *pb_call_outer(const struct pb_open_call *call
 bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c);
 /* Writes the record of a call that ended at `now`, by a return or a jump. */
 void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump);
-/* Handles a call that ended without a return, for example by a longjmp. context: the thread. */
+/* Records the end of a call that ended without a return, for example by a longjmp. context: the
+ * thread. */
 void pb_call_skipped(void *context, const struct pb_open_call *call);
-/* Handles a call whose exit stub was interrupted by a signal handler that then left by a jump. If
- * the exit has reserved a word for the call's record but not written it, the word stays empty. */
+/* Records the end of a call whose exit stub was interrupted by a signal handler that then left by a
+ * jump. If the exit has reserved a word for the call's record but not written it, the word stays
+ * empty. */
 void pb_call_cut(void *context, const struct pb_open_call *c);
 
 /* If it isn't NULL, it is called at the end of each call that C code ends, with the time that the
@@ -68,10 +70,12 @@ void pb_call_report(const struct pb_open_call *c, uint64_t now);
 /* Called when a signal handler has returned. The handler's calls had slots at or below `slot`.
  * Closes those of them that a jump inside the handler left open. */
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot);
-/* Called when a handler has interrupted the assembly of an exit. call: the address of the call that
- * ends. It comes from an interrupted register, so it may be any number, and is checked. slot: the
- * interrupted stack pointer. record: PB_OPEN_*, how much of the call's record is written. */
+/* Notes in an open call how much of its record is written (record: PB_OPEN_*). Called when a
+ * handler has interrupted the assembly of the call's exit. call: the call's address. It comes from
+ * a register of the interrupted code, so it may be any number, and this function checks it. slot:
+ * the interrupted stack pointer. */
 void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record);
-/* Writes END for those calls on s whose slots are at or below `slot`. No thread runs on s. */
+/* Closes those calls on s whose slots are at or below `slot`, by writing END for them. Does nothing
+ * if a thread runs on s. */
 void pb_calls_close_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 #endif

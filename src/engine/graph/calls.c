@@ -5,8 +5,9 @@
  * C: changes of the stack, calls that are skipped by a longjmp or an exception, limits of depth and
  * time, and records that need the parent's ENTRY. call_records.c writes the records.
  *
- * The idea is that a call is identified by its return slot and return address. All calls with slots
- * below the slot of a hit are over, because the stack pointer is above their slots.
+ * The idea is that a call is identified by its return slot and return address. At a hit, all calls
+ * of the same stack with slots below the hit's slot are over, because the stack pointer is above
+ * their slots.
  *
  * A signal handler may interrupt each function of this file at any instruction. The handler may
  * make calls of its own on the same stack, and then return or leave by a jump. So each change of a
@@ -120,10 +121,11 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* Called when a call begins in the slot of an open call. Control may leave some functions for
- * another function without passing a hooked exit (FTRACE_FL_GOES_ON). If the open call's function
- * is one of them, the open call ends here, by a tail call. If not, the open call was skipped by a
- * jump or an exception, and the new call has reused the slot. */
+/* Called when a call begins in the slot. If an open call has the same slot, that call is over.
+ * Control may leave some functions for another function without passing a hooked exit
+ * (FTRACE_FL_GOES_ON). If the open call's function is one of them, this function records that the
+ * open call has ended by a tail call. If not, a jump or an exception has skipped the open call, and
+ * the caller closes it. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
@@ -381,9 +383,9 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* `slot` holds the return address of the program's call, so it lies on the caller's stack. The
- * address of a frame of the agent would not identify this stack: the frame lies below the slot,
- * possibly in memory that still counts as part of a stack that is gone. */
+/* Finds the calling thread's stack by `slot`, which holds the return address of the program's call.
+ * The address of a frame of the agent isn't used instead: the frame lies below the slot, possibly
+ * in memory that still counts as part of a stack that is gone. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate)
 {
 	struct pb_stack *s = NULL;

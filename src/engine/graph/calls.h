@@ -37,7 +37,7 @@ void pb_hook_exit(struct pb_site *site, uint64_t at);
 
 /* Opens a call whose return has eBPF programs. watch: the ID of the struct prog_site with the
  * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
- * the recorded tree. False: the programs can't see the return. */
+ * the recorded tree. False: the programs won't run at the return. */
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
 /* Called after the programs at the return of c have run. Ends c. Returns the next call that
  * returns through the same slot and has programs at its return, or NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The memory for the open calls of each stack (open_calls.h), and how a forked child finds these
- * calls. See doc/design/open-calls.md.
- * Context: hit path, unless said otherwise.
+ * The memory for the open calls of each stack (open_calls.h). A forked child finds there the calls
+ * that were open at the fork. See doc/design/open-calls.md. Context: hit path, unless said
+ * otherwise.
  */
 #ifndef PB_ENGINE_GRAPH_CHAINS_H
 #define PB_ENGINE_GRAPH_CHAINS_H
@@ -20,9 +20,9 @@ void pb_chains_start(void);
 /* Gets memory for the first calls of a stack that has no open calls. If no memory is left, the
  * stack's calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
-/* Has an effect only in a forked child. s: new, for the machine stack on which the return slot
- * `slot` lies. If calls were open on that machine stack before the fork, s takes over these
- * calls. */
+/* In a forked child, lets the new stack s take over the calls that were open before the fork on the
+ * same machine stack. slot: a return slot on that machine stack. If there are no such calls, or in
+ * another process, does nothing. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);
@@ -43,8 +43,8 @@ void pb_chain_thread_begin(struct pb_thread *t, bool forked);
 /* Called when the thread t is gone. Gives back the memory for the calls of its own stack. */
 void pb_chain_thread_end(struct pb_thread *t);
 
-/* Clears the return addresses of all open calls, so that no exit finds any of these calls. Context:
- * the agent's thread. */
+/* Clears the return addresses of all open calls that have one, so that no exit finds these calls.
+ * Context: the agent's thread. */
 void pb_chain_forget_returns(void);
 /* Sets the period (period.h) to which the stack's open calls belong. Called after the stack's calls
  * of former periods were closed. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Programs built with -finstrument-functions report each call themselves, by two hooks. They report
- * inlined calls, too. The functions of these programs are not patched: the agent defines the hooks.
- * The agent is preloaded, so its hooks take precedence over libc's empty hooks. If the program has
+ * inlined calls, too. The functions of these programs are not patched. Instead, the agent defines
+ * the hooks. A preloaded agent's hooks take precedence over libc's empty hooks. If the program has
  * hooks of its own, the agent replaces them, and calls them afterwards.
  */
 #ifndef PB_ENGINE_GRAPH_CYG_H

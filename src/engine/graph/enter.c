@@ -35,7 +35,8 @@ void pb_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 		return;
 	}
 	mode = pb_ftrace_list(site, *slot);
-	/* the exit of a timed call must go to C code, as if a call below it had programs */
+	/* PB_WATCH_BELOW sends the exit of the call to C code, which reports how long the call
+	 * took */
 	if (site->flags & FTRACE_FL_TIMED)
 		pb_calls_watch(site, slot, mode, PB_WATCH_BELOW);
 	else if (mode != PB_ENTER_LIST)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The fast paths leave some calls to C. These functions pass them to the tracers. Context: hit
+/* Passes to the tracers those calls that the assembly's fast paths leave to C. Context: hit
  * path. */
 #ifndef PB_ENGINE_GRAPH_ENTER_H
 #define PB_ENGINE_GRAPH_ENTER_H

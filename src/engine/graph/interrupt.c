@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps a thread's state across a signal handler, for the frame that the agent puts around
- * handlers. Before the handler, the state is saved. After the handler, the state names the stack
- * again that the thread was on, and calls that the handler left open are closed. If the handler
+ * handlers. Before the handler, the state is saved. After the handler, the state is set back to the
+ * stack that the thread was on, and the calls that the handler left open are closed. If the handler
  * forked, the child has no saved state, and begins with a new state.
  */
 #include "engine/graph/interrupt.h"
@@ -72,9 +72,10 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 }
 
 /* A child that the handler forked goes on with the interrupted code. That code may hold the address
- * of the thread's state, which is zeros in the child. So this function fills the state again. If
- * the state can't be made, or if children aren't followed, the records that the code writes are
- * discarded. pb_own_resume() prevents the code from storing into the parent's chunks. */
+ * of the thread's state, but the fork has filled the child's copy of this state with zeros. So this
+ * function fills the state again. If the state can't be made, or if children aren't followed, the
+ * records that the code writes are discarded. pb_own_resume() prevents the code from storing into
+ * the parent's chunks. */
 static void be_again(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc)
 {
 	if (!is_child(i))

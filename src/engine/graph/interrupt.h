@@ -34,7 +34,7 @@ struct pb_interrupted {
 struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot);
 /* Called after the handler has returned. uc: the context in which the thread goes on. */
 void pb_interrupt_end(const struct pb_interrupted *i, uint64_t slot, ucontext_t *uc);
-/* The handler's return restores the mask in uc. Returns whether this mask blocks neither SIGSEGV
- * nor SIGBUS. */
+/* Returns whether the signal mask in uc, which the handler's return restores, blocks neither
+ * SIGSEGV nor SIGBUS. */
 bool pb_unblocked_in(const ucontext_t *uc);
 #endif

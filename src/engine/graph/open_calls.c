@@ -117,10 +117,10 @@ struct pb_open_call *pb_open_innermost(struct pb_open_call *c)
 }
 
 /* Entry c is in the middle of a change, because the code that changes it was interrupted. Returns
- * whether a jump has left that code, so that the code never resumes. The code ran for an earlier
- * hit. The present hit has the slot `slot`. If the earlier hit's slot is at or below it, the stack
- * was unwound past the interrupted code, so a jump has left the code. Otherwise the present hit may
- * be in a handler that interrupted the code, further down on the stack. */
+ * whether that code never resumes, because a jump has left it. slot: the slot of the present hit.
+ * The interrupted code ran for an earlier hit. If the earlier hit's slot is at or below `slot`, the
+ * stack was unwound past the interrupted code, so a jump has left this code. Otherwise the present
+ * hit may be in a handler that interrupted the code, further down on the stack. */
 static bool abandoned(const struct pb_open_call *c, int64_t word, uint64_t slot)
 {
 	if (state_of(word) == OPEN_CLOSING)

@@ -44,7 +44,7 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 }
 
 /* A handler may interrupt this function and leave by a jump. So until everything is stored, `lo`
- * has the value that unsettle() stores. */
+ * has the value that unsettle() stores, and t's next hit in C code searches for its stack. */
 static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 {
 	unsettle(t);
@@ -56,9 +56,9 @@ static void go_to(struct pb_thread *t, struct pb_stack *s, uint64_t id)
 	settle(t);
 }
 
-/* Stores t->top in s, the stack of t, as a hint. After an interruption t->top may still belong to
- * another stack. In this case it isn't stored. If t is dead and its state was freed, t->top is
- * NULL. */
+/* Stores t->top in s, the stack of t, as a hint. Doesn't store it in two cases. After an
+ * interruption, t->top may still belong to another stack. If t is dead and its state was freed,
+ * t->top is NULL. */
 static void keep_top(struct pb_thread *t, struct pb_stack *s)
 {
 	struct pb_open_call *top = __atomic_load_n(&t->top, __ATOMIC_RELAXED);
@@ -76,7 +76,7 @@ static void leave(struct pb_thread *t)
 }
 
 /* t has just taken s from the thread `last`. If `last` has come back to s meanwhile, gives s back
- * to `last`. */
+ * to `last`, and returns true. */
 static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_stack *s,
 		       uint64_t slot)
 {
@@ -202,7 +202,8 @@ void pb_stack_no_alternate(struct pb_thread *t)
 {
 	struct pb_stack *s = t->alternate;
 
-	/* meanwhile s, an element of the table of stacks, may be another thread's stack */
+	/* s is an entry of the table of stacks. Meanwhile the entry may have become another
+	 * thread's stack */
 	if (s && (!s->thread || s->thread == t))
 		s->alternate = false;
 	t->alternate = NULL;

@@ -28,9 +28,9 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 	return address - s->lo < s->hi - s->lo;
 }
 
-/* Returns the stack that holds `slot`; t must go to that stack. NULL: t is already on it, or
- * pb_thread_no_stack() was called. *gone gets NULL, or a stack that no longer exists. The caller
- * must close and drop that stack. */
+/* Returns the stack that holds `slot`. This function doesn't move t to that stack: the caller must
+ * call pb_thread_use_stack(). NULL: t is already on it, or pb_thread_no_stack() was called. *gone
+ * gets NULL, or a stack that no longer exists. The caller must close and drop that stack. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Returns the stack that holds `slot`, whichever stack t is on. If the table has no such stack,
  * adds one. NULL: the table is full. If the search meets a stack that no longer exists, *gone is
@@ -38,20 +38,23 @@ struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struc
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Empties the cache of pb_stack_find(). */
 void pb_stack_forget_found(void);
-/* Sets the state of t to stack s, on which t has a hit. slot: the hit's slot. False: s is being
- * closed or dropped, or another thread is on it. In this case t stays on its stack. */
+/* Notes in the state of t that t is on stack s, where t has a hit. slot: the hit's slot. False: s
+ * is being closed or dropped, or another thread is on it. In this case the state still names the
+ * stack that it named before. */
 bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 /* Called if the table of stacks has no free entry for the stack that holds the slot. Until t goes
  * to another stack, the calls of t are recorded without their returns. */
 void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
-/* Takes an entry of the table of stacks. exact: the bounds were reported, not guessed. The entry
- * counts as filled only after pb_stack_set_filled(). NULL: the table is full. */
+/* Takes an entry of the table of stacks. exact: the bounds were reported, not guessed. The caller
+ * must then call pb_stack_set_filled(): searches ignore the entry until then. NULL: the table is
+ * full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
 void pb_stack_set_filled(struct pb_stack *s);
-/* The slot of a hit of t lies in the bounds of s, or near them. `other` is the thread that was on s
- * last, or NULL. If the bounds of s are guessed, they may be wrong: then s belongs to `other`, and
- * the slot is on a neighbouring stack. Returns true if this must be assumed: `other` isn't t, and
- * nothing shows that the slot is on s. */
+/* Decides whether a hit of t is on s, or on a neighbour of s. slot: the hit's slot, in the bounds
+ * of s or near them. other: the thread that was on s last, or NULL. Guessed bounds may include a
+ * part of a neighbouring stack. Returns true if the slot must be taken to be on the neighbour, so
+ * that s stays with `other`. This is so if the bounds of s are guessed, another thread (`other`)
+ * runs on s or has left calls open there, and these calls don't show that the slot is on s. */
 bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 			 const struct pb_stack *s, uint64_t slot);
 static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s,
@@ -65,28 +68,28 @@ static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct 
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
 
-/* Sets the state of t back to the stack s, on which t was before a signal handler. False: another
- * thread has come to s since. */
+/* Sets the state of t back to the stack s, on which t was before a signal handler. False: since
+ * then another thread has come to s, or s is being closed or was dropped. */
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 
-/* Returns the next stack after `after` that overlaps [lo, hi); NULL: there is none. If `after` is
- * NULL, returns the first stack that overlaps. Threads' own stacks are left out. */
+/* Returns the next stack after `after` in the table that overlaps [lo, hi); NULL: there is none. If
+ * `after` is NULL, returns the first stack that overlaps. Threads' own stacks are left out. */
 struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi);
 /* Whether no thread is known to run on s. */
 bool pb_stack_is_idle(const struct pb_stack *s);
 /* Frees the entry of a stack whose memory is gone or belongs to another stack, unless a
  * thread has just come to it. */
 void pb_stack_drop(struct pb_stack *s);
-/* If there are many new stacks, finds and closes the stacks whose memory is gone or is used for
- * something else. See stack_gone.c. */
+/* If there are many new stacks, looks for stacks that are gone, closes their calls, and frees their
+ * entries. See stack_gone.c. */
 void pb_stacks_look(struct pb_thread *t);
 /* Called when a call of t has ended. A handler of which the agent doesn't know may have brought t
  * to its alternate stack. If no call is open there any more, sets the state of t back to the stack
- * that the handler interrupted. Without this, interrupted code of the hit path would continue with
- * the wrong stack. */
+ * that the handler interrupted. Otherwise code of the hit path that the handler interrupted would
+ * continue with the wrong stack. */
 void pb_stack_go_back(struct pb_thread *t, uint64_t slot);
-/* Adds a stack with exact bounds and without open calls. t: the calling thread. alternate: it is
- * the thread's alternate stack from now on. */
+/* Adds a stack with exact bounds and without open calls. t: the calling thread. alternate: the
+ * stack is t's alternate stack from now on. */
 void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi, bool alternate);
 /* Notes that t has no alternate stack any more. */
 void pb_stack_no_alternate(struct pb_thread *t);

@@ -83,7 +83,7 @@ static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 	return NULL;
 }
 
-/* Makes a stack around the address, with guessed bounds. */
+/* Adds a stack with the guessed bounds [lo, hi), which hold the slot. */
 static struct pb_stack *guess(uint64_t lo, uint64_t slot, uint64_t hi)
 {
 	struct pb_stack *s = pb_stack_take(lo, hi, false);

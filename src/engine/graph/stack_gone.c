@@ -4,12 +4,12 @@
  * long as a call is open, the call's slot holds the return address. pb_stacks_look() reads these
  * slots on all stacks on which no thread runs. It does this only when there are enough new stacks:
  * at least LOOK_AFTER, and at least as many as there were stacks in total after the last look. If a
- * slot holds another word, or can't be read, the slot's call is over. The calls that this call made
- * are over, too. A stack that has no open calls is dropped if its bounds were guessed, or if it is
- * unmapped.
+ * slot holds another word, or can't be read, the slot's call is over. Then the calls that this call
+ * made are over, too. A stack that has no open calls is dropped if its bounds were guessed, or if
+ * it is unmapped.
  *
  * The slots are read by a system call. If a seccomp filter may end the program because of this
- * call, nothing is done.
+ * system call, nothing is done.
  */
 #include <sys/uio.h>
 #include "base/base.h"

@@ -7,11 +7,12 @@
 #include "engine/graph/chains.h"
 
 #define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
-/* If a coroutine goes on in another thread, the slot of its next call is taken to be near the slot
- * of its innermost open call: at most this many bytes away. */
+/* A hit of another thread may be on a stack with open calls, if a coroutine goes on in that thread.
+ * This is assumed if the hit's slot is at most this many bytes below or above the slots of the
+ * stack's open calls. */
 #define CONTINUES	8192
-#define FULL		1024		/* when a search has found the table full, this number of
-					 * later requests fail without a search */
+#define FULL		1024		/* after a search has found the table full, this many
+					 * requests fail without a search */
 
 bool pb_stack_is_idle(const struct pb_stack *s)
 {

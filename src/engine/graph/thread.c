@@ -37,8 +37,8 @@
 #define TCB_WORDS	256
 #define BUSY		1ul
 #define RED_ZONE	128
-#define REFUSE		4096		/* number of calls without a state before the next search
-					 * for a state */
+#define REFUSE		4096		/* after a search has found no free state, this many calls
+					 * are lost before the next search */
 #define LOOK_AFTER	256		/* smallest number of new threads before free_dead() */
 
 bool pb_follow_fork = true;
@@ -252,7 +252,8 @@ static struct pb_thread *free_state(uint64_t tcb)
 	return NULL;
 }
 
-/* A state that isn't filled yet may still have the TID of a dead thread. */
+/* A state that isn't filled yet may still have the TID of a dead thread. So such a state doesn't
+ * count as dead. */
 static bool is_dead(const struct pb_thread *t)
 {
 	bool filled = __atomic_load_n(&t->top, __ATOMIC_ACQUIRE);
@@ -280,7 +281,7 @@ static void free_dead(const struct pb_thread *self, bool now)
 		if (tcb <= BUSY || t == self || !is_dead(t) || !change_tcb(i, tcb, BUSY))
 			continue;
 		/* Since the look at the thread, a new thread with the same TCB may have taken the
-		 * state over. Nobody can do so from now on. */
+		 * state over. From now on no thread can, because the state's word is BUSY. */
 		if (!is_dead(t)) {
 			__atomic_store_n(&tcbs[i], tcb, __ATOMIC_RELEASE);
 			continue;
@@ -400,7 +401,7 @@ static struct pb_thread *thread_start_masked(uint64_t slot)
 	uint64_t mask = ~FAULTS, old;
 	struct pb_thread *t;
 
-	/* after a detach the ring is gone */
+	/* after a detach there is no ring to write to */
 	if (!pb_ring_map.ring || (!pb_process->epoch && !pb_follow_fork))
 		return NULL;
 	if (pb_unlikely(pb_process->refuse)) {

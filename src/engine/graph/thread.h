@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Gives each thread its state (thread_state.h), at its first hit and again at its first hit in a
- * forked child. glibc reuses stacks, so a new thread may have the TCB address of a thread that has
- * ended. The equal addresses show that the former thread has ended, and the new thread takes its
- * state over.
+ * forked child. A thread is identified by the address of its TCB, glibc's control block for the
+ * thread. glibc reuses stacks together with their TCBs. So if a new thread has the TCB address of a
+ * known thread, the known thread has ended, and the new thread takes over that thread's state.
  */
 #ifndef PB_ENGINE_GRAPH_THREAD_H
 #define PB_ENGINE_GRAPH_THREAD_H
@@ -24,7 +24,8 @@ static inline bool pb_agent_holds(uint64_t pc)
 extern bool pb_follow_fork;
 extern uint32_t pb_image;
 
-/* A thread that libc made. */
+/* A thread that libc made, so that its TCB holds its TID. pb_threads_start() searches the TCB for
+ * the TID. */
 struct pb_known_thread {
 	uint64_t stack_top;	/* the upper end of the main thread's stack */
 	uint64_t tcb;

@@ -42,9 +42,10 @@ struct pb_stack {
 				 * stack, `back` is the stack on which the thread was interrupted.
 				 * Otherwise it is NULL. */
 	bool closing;		/* a thread closes the calls that were left on this stack */
-	/* For a stack that lies in a frame of a thread's own stack. `within` is the innermost open
-	 * call of the own stack with a slot above this stack. The other two members are that call's
-	 * start time and its return address. When that call is over, this stack is gone. */
+	/* Used to find out whether a stack that lies in a frame of a thread's own stack is gone.
+	 * `within` is the innermost open call of the own stack with a slot above this stack;
+	 * within_start and within_ret are that call's start time and return address. When that call
+	 * is over, this stack is gone. */
 	struct pb_open_call *within;
 	uint64_t within_start, within_ret;
 };
@@ -63,9 +64,9 @@ struct pb_thread {
 	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
 					 * stack; otherwise NULL */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
-	uint64_t expected;	/* if a handler that was installed through libc has begun, and has
-				 * made no traced call on an alternate stack yet: its return slot;
-				 * otherwise 0 */
+	uint64_t expected;	/* the return slot of the last signal handler that was installed
+				 * through libc, until its first traced call on an alternate stack;
+				 * 0: none */
 	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
 };
@@ -98,16 +99,17 @@ struct pb_process {
 				 * first hit */
 	bool forker_came;	/* the thread that forked has got its state again */
 	uint32_t nr_threads;	/* states with this number or a higher one are free */
-	uint32_t refuse;	/* number of calls without a state that are lost before the next
-				 * search for a state */
+	uint32_t refuse;	/* after a search has found no free state: number of calls that are
+				 * lost before the next search */
 	uint32_t nr_live, look_at;	/* nr_live: number of threads that have a state; look_at:
 					 * that number at the last free_dead() */
-	uint32_t nr_stacks;	/* entries with this index or a higher one were never used */
+	uint32_t nr_stacks;	/* entries of pb_stacks with this index or a higher one were never
+				 * used */
 	uint32_t stack_hint;	/* where to begin the search for a free entry */
 	uint32_t new_stacks;	/* number of new stacks since the last pb_stacks_look() */
 	uint32_t look_stacks;	/* number of new stacks that triggers the next pb_stacks_look() */
-	uint32_t no_stack;	/* number of requests for an entry that are refused before the next
-				 * search */
+	uint32_t no_stack;	/* after a search has found no free entry: number of requests that
+				 * are refused before the next search */
 	uint32_t readers;	/* number of loads under way that may fault (uaccess.c) */
 	bool holes;		/* a stack was reported that lies inside a thread's own stack */
 };
