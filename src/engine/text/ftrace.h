@@ -47,9 +47,9 @@ int register_ftrace_function(struct ftrace_ops *ops, bool live);
 int unregister_ftrace_function(struct ftrace_ops *ops, bool live);
 /* Replaces old (or NULL) by new (or NULL). Sites that both ops select keep their jump. */
 int pb_ftrace_exchange(struct ftrace_ops *old, struct ftrace_ops *new, bool live);
-/* A function of prog.c; NULL until a site needs it. Returns the handler of a site with
- * FTRACE_FL_REGS. next: the handler that the site would have without that flag. idle: the handler
- * that the site would have if it were disabled. Context: as in text.h. */
+/* Returns the handler of a site with eBPF programs (FTRACE_FL_REGS). A function of prog.c; NULL
+ * until a site needs it. next: the handler that the site would have without programs. idle: the
+ * handler that the site would have if it were disabled. Context: as in text.h. */
 extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 
 /* Called after hashes or options have changed, or a module has arrived. Updates text and handlers.

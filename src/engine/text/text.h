@@ -55,7 +55,8 @@ struct pb_module {
 /* The lock is held while text and modules change. Context: any but the hit path. */
 void pb_text_lock(void);
 void pb_text_unlock(void);
-/* Points to the PID of the process, which is 0 while it isn't known. Set at the start. */
+/* Points to the PID of the process; the PID is 0 while it isn't known. The pointer is set at the
+ * start. */
 extern const uint32_t *pb_text_pid;
 
 extern struct pb_module pb_modules[PB_MAX_MODULES];
@@ -115,8 +116,9 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
 	return on ? s->flags & FTRACE_FL_ENABLED :
 	       !(s->flags & (FTRACE_FL_ENABLED | FTRACE_FL_SLOT));
 }
-/* In a batch: turns the compiled-in calls of m into nops, or (on = false) back into calls. Calls
- * that already have the wanted form, or that a jump has overwritten, are left alone. */
+/* In a batch: replaces the compiled-in calls of m (of mcount and __fentry__) by nops, or (on =
+ * false) the nops by the calls. Calls that already have the wanted form, or that a jump has
+ * overwritten, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
 
@@ -142,9 +144,9 @@ bool pb_text_is_tail(uint64_t from);
 /* Whether the tail jump whose stub goes on at `from` leads to a function whose returns are all
  * hooked. Context: hit path. */
 bool pb_text_tail_returns_on(uint64_t from);
-/* Returns whether exits that are marked to be patched need the jump at the site's entry. They do if
- * they lie in the entry's window, or if their jump shares bytes with the entry's jump. In both
- * cases the site must be patched, too. */
+/* Returns whether the site's entry must be patched because of exits. This is so if exits in the
+ * entry's window are marked to be patched. It is also so if an exit's jump shares bytes with the
+ * entry's jump, and that exit is marked, or is patched already. */
 bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
 /* Called once all windows are marked (pb_text_want_returns()). Adds to the batch those windows
  * whose text differs from the marks. Begins with the window at index *from, and goes up to the
@@ -173,8 +175,8 @@ uint64_t pb_text_moved_pc(uint64_t pc);
 /* Like pb_text_moved_pc(), but for text that may not be patched: returns 0 if the jump isn't in the
  * text. */
 uint64_t pb_text_displaced_pc(uint64_t pc);
-/* For the first address of a window that is about to be patched, returns the address of the first
- * instruction's copy. Otherwise returns 0. */
+/* If pc is the first address of a window that has a stub, but isn't patched at present, returns the
+ * address of the first instruction's copy in the stub. Otherwise returns 0. */
 uint64_t pb_text_moved_fault(uint64_t pc);
 /* Whether pc is the first address of a window that is patched, or may be patched later. */
 bool pb_text_is_window(uint64_t pc);

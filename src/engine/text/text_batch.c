@@ -71,8 +71,9 @@ uint64_t pb_text_ns;
  *   SLOTS_ON	slots get their jump; no jump leads to these slots yet
  *   SHARED_OFF	windows with the first of two shared jumps get their bytes back; the second
  *		jump is still in place
- *   WINDOWS	all other windows are written, and the calls of hooks that the compiler inserted
- *		(struct pb_nop). A patch that contains two shared jumps is in this part
+ *   WINDOWS	all other windows are written, and so are the calls of mcount and __fentry__ that
+ *		the compiler inserted (struct pb_nop). A patch that contains two shared jumps is
+ *		in this part
  *   SHARED_ON	windows with the first of two shared jumps get that jump; the second jump
  *		is already in place
  *   SLOTS_OFF	slots get their bytes back; no jump leads to these slots any more

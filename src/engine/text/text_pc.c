@@ -6,7 +6,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* A place that has a jump, with the addresses of its stub and of the stub's body. */
+/* A place that can have a jump, with the addresses of its stub and of the stub's body. */
 struct found {
 	struct pb_place place;
 	uint64_t stub;		/* 0: there is none */
@@ -53,7 +53,7 @@ bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
 	return is;
 }
 
-/* Whether the jump of a slot is at pc. */
+/* Whether pc is at a slot whose jump is in place. *found gets the slot's place. */
 static bool at_slot(const struct pb_module *m, uint64_t pc, struct found *found)
 {
 	return m && m->sites && find_slot(m, pc - m->bias - 1, pc - m->bias, found) &&
@@ -157,8 +157,8 @@ static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *fo
 	       pb_place_in_code(&found->place);
 }
 
-/* Returns the address of the copy of the displaced instruction at pc, or 0. written: the jump must
- * be in the text. */
+/* Returns the address of the copy of the displaced instruction at pc, or 0. If `written` is set,
+ * returns 0 unless the jump is in the text. */
 static uint64_t copy_of(const struct pb_module *m, uint64_t pc, bool written)
 {
 	struct found found;

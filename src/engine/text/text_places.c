@@ -3,8 +3,8 @@
  * program has changed the bytes. */
 #include "engine/text/text_priv.h"
 
-/* Returns whether the text has the bytes that the recipe displaces: those of the file, or the same
- * bytes with nops in place of the compiler's calls of hooks. */
+/* Returns whether the text is unpatched: it has the bytes of the file, or these bytes with nops in
+ * place of the calls of mcount or __fentry__ that the compiler has inserted. */
 static bool displaces(const struct pb_recipe *r, uint64_t text)
 {
 	return !memcmp((const void *)text, pb_recipe_rest(r), r->window_len) ||

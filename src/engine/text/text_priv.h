@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations that the sources of this folder share. */
+/* Declarations that the sources of this folder share. A place is a site or a window of exits
+ * (text_batch.c). */
 #ifndef PB_ENGINE_TEXT_TEXT_PRIV_H
 #define PB_ENGINE_TEXT_TEXT_PRIV_H
 #include "abi/analysis_place.h"
@@ -32,9 +33,9 @@ static inline struct pb_exit_site *pb_exit_of(const struct pb_module *m,
 
 /* Makes the window's stub. False: the text differs from the file, or there is no room. */
 bool pb_exit_make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p);
-/* The jump of an exit right before the site's entry may share bytes with the entry's jump. This
- * function is called when the site's stub is made. It makes the exit's stub and the targets of the
- * two jumps. False: there is no such exit, or the exit is refused. */
+/* If the jump of the exit right before the site's entry shares bytes with the entry's jump, makes
+ * that exit's stub and the targets of the two jumps. Called once the site has its stub. False:
+ * there is no such exit, or the exit is refused. */
 bool pb_shared_first_make(struct pb_module *m, const struct pb_site *s);
 /* Whether the text has the jump of an exit that shares bytes with the entry's jump. */
 bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);

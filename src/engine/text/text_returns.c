@@ -7,8 +7,9 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* Returns whether the window can be patched. It can't if its bytes differ from the file, or if no
- * stub can be made. If an entry shares bytes with the window, the entry must be patchable, too. */
+/* Returns false if the agent has found that the window can't be patched: its bytes differ from the
+ * file, or no stub can be made. If the window is that of an entry, or shares bytes with an entry's
+ * jump, the entry must not be refused either. */
 static bool usable(const struct pb_module *m, uint32_t window)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
@@ -141,8 +142,8 @@ static bool next_is_on(struct pb_module *m, uint32_t window)
 		return true;
 	if (!pb_text_settled(s, true))
 		pb_text_change(m, s, true);
-	/* If no targets were found for both jumps, the call above has refused the exit. It has
-	 * given the next function a jump that isn't shared. */
+	/* If no targets were found for both jumps, the call above has refused the exit. In this
+	 * case the next function gets a jump that isn't shared. */
 	return pb_text_settled(s, true) && m->exits[window].stub &&
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }

@@ -11,9 +11,9 @@
  *
  * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. d2
  * is the highest byte of the first displacement, and d3 is the highest byte of the second. So these
- * two bytes give the targets' distances from the module. The targets lie below the module. Only the
- * loader maps memory there, so most of these addresses are free (abi/stubs.h). If there is no room
- * below the module, the targets lie far above it.
+ * two bytes determine how far the targets are from the module. The targets lie below the module.
+ * Only the loader maps memory there, so most of these addresses are free (abi/stubs.h). If there is
+ * no room below the module, the targets lie far above it.
  *
  * Areas. The targets of one module are as far apart as the module's functions. So each megabyte of
  * addresses that contains targets needs a mapping, which is called an area. An area costs address

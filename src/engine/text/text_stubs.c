@@ -126,9 +126,10 @@ static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 	return found ? found : map_from(r, at, least, SMALL_STEP, lo, hi);
 }
 
-/* If one page of a text mapping was written, core files would contain the whole mapping. Debuggers
- * don't need the mapping in core files, because they read the module's file. The first page of an
- * image isn't left out: core files have the first page of all images, for the build ID. */
+/* Leaves the module's text out of core files. The kernel would put the whole text mapping into a
+ * core file, because patching has written to it. Debuggers don't need it there, because they read
+ * the module's file. The image's first page stays in core files, for the build ID, as that of any
+ * other image. */
 static void keep_text_from_cores(const struct pb_analysis *a, uint64_t bias)
 {
 	uint64_t image = (bias + a->image_start) & ~(PAGE - 1);

@@ -54,8 +54,8 @@ static bool in_text(const struct pb_module *m, uint64_t address, size_t size)
 	return m && pb_module_at(address) == m && pb_module_at(address + size - 1) == m;
 }
 
-/* If `to` is a linker's stub, returns the function to which the stub leads at present. Otherwise
- * returns `to`. */
+/* A call of another module's function may go through code that the linker made (PLT). If `to` is
+ * such code, returns the address to which this code jumps at present. Otherwise returns `to`. */
 static uint64_t through_stub(uint64_t to)
 {
 	const struct pb_module *m = pb_module_at(to);
@@ -109,8 +109,8 @@ bool pb_text_tail_returns_on(uint64_t from)
 	return pb_site_exits_itself(s) ? pb_site_returns_on(m, s) : s->flags & FTRACE_FL_ENDS;
 }
 
-/* Marks the exits of s to be patched, and the exits of each function to which a tail jump of s
- * leads. */
+/* Marks the exits of s to be patched, and the exits of each function that s reaches by at most
+ * `depth` tail jumps in a row. */
 static void follow(struct pb_module *m, const struct pb_site *s, unsigned depth)
 {
 	const uint32_t *window;
