@@ -69,8 +69,9 @@ static bool is_child(const struct waiter *w)
 	       pb_sys(SYS_getpid) != w->pid;
 }
 
-/* Returns -EINTR in a child. Each wait in the kernel has a time limit. Without a limit, the kernel
- * would restart the wait after some handlers, and a child would wait forever. */
+/* Waits as long as the word has this value. Returns 0, or -EINTR in a forked child. Each wait in
+ * the kernel has a time limit. Without a limit, the kernel would restart the wait after some
+ * handlers, and a child would wait forever. */
 static int wait_while(uint32_t *word, uint32_t value, const struct waiter *w)
 {
 	const struct { long sec, nsec; } limit = { 0, FORK_CHECK_NS };

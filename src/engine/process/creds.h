@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * When the program changes its credentials, libc changes the credentials of all threads that it
- * knows. It doesn't know the agent's thread. So setuid and related functions are replaced: the
- * agent's thread makes the same system call. The program waits for it, but not for long.
+ * knows. libc doesn't know the agent's thread. So setuid and related functions are replaced. A
+ * replacement lets the agent's thread make the same system call, and waits for this thread, but not
+ * for long.
  */
 #ifndef PB_ENGINE_PROCESS_CREDS_H
 #define PB_ENGINE_PROCESS_CREDS_H
@@ -13,16 +14,17 @@ extern bool pb_creds_wanted;	/* the agent will have a thread; set before pb_cred
 void pb_creds_hook(struct pb_module *m);
 /* Called after prctl() with these arguments has succeeded. Context: the program's thread. */
 void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-/* Whether the agent's thread has the user, the groups and the capabilities of the main thread. In
- * an attach, it gets them from the thread that made it, and libc doesn't change them as long as
- * setuid and related functions aren't replaced yet. Context: the agent's thread. */
+/* Whether the agent's thread has the user, the groups and the capabilities of the main thread.
+ * After an attach they may differ: the agent's thread has those of the thread that made it, and
+ * changes that the program made before setuid and related functions were replaced haven't reached
+ * it. Context: the agent's thread. */
 bool pb_creds_are_those_of_main(void);
 /* From this call on, the agent's thread calls pb_creds_serve() every 20 ms while it waits for
  * messages. */
 void pb_creds_start(void);
 /* Called when the agent's thread is about to end. */
 void pb_creds_end(void);
-/* Called in a forked child: a request that is under way is the parent's. */
+/* Called in a forked child. Forgets a request that is under way, because it is the parent's. */
 void pb_creds_forget(void);
 /* Makes the system call that a thread has asked for. False: the agent's thread must detach, and end
  * (pb_creds_dismiss()). Context: the agent's thread. */

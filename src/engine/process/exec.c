@@ -315,7 +315,8 @@ struct exec {
 	uint32_t *counter;
 };
 
-/* Under a seccomp filter any system call of ours may end the program. */
+/* Prepares an exec, and returns the environment for it. Under a seccomp filter the exec isn't
+ * followed, because any system call of ours may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -251,10 +251,10 @@ static int hook_live(const char *session_path)
 
 /*
  * Other threads may load and unload modules meanwhile, and this thread can't take the loader's own
- * lock. The list up to the loader itself never changes. It is enough to place the hook: from then
- * on, a thread that unloads a module waits in the hook for the lock of the text, before it unmaps
- * anything. A thread that loads a module appends a finished link map to the list, and waits in the
- * hook before it relocates the module.
+ * lock. The list up to the loader itself never changes. This part of the list is enough to place
+ * the hook. From then on, a thread that unloads a module waits in the hook for the lock of the
+ * text, before it unmaps anything. A thread that loads a module appends a finished link map to the
+ * list, and waits in the hook before it relocates the module.
  */
 int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
 		     const char *session_path)
@@ -282,8 +282,8 @@ void pb_loader_attached(void)
 	attaching = false;
 }
 
-/* Patches new modules: turns the calls of the compiler's hooks (mcount, __fentry__) into nops,
- * replaces functions, and patches the sites that the tracer selects. */
+/* Patches new modules: writes nops in place of the calls of mcount and __fentry__, replaces
+ * functions, and patches the sites that the tracer selects. */
 static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 {
 	pb_text_begin();
@@ -412,8 +412,8 @@ static void report_changes(void *arg)
  * threads of the program may close and open any descriptor. So the conversation runs in a thread
  * with its own descriptor table. If there were seccomp filters at the start, clone() may be fatal;
  * in this case the conversation runs in the calling thread. If a signal handler forks meanwhile,
- * the child doesn't have that thread. So the child only updates its own tables, and doesn't trace
- * the modules that were being loaded. */
+ * the child doesn't have the thread that talks to the recorder. So the child only updates its own
+ * tables, and doesn't trace the modules that were being loaded. */
 static void look_for_changes(void)
 {
 	struct talk talk = { .open = false };
@@ -432,9 +432,9 @@ static void look_for_changes(void)
 		report_changes(&talk);
 }
 
-/* Runs in place of _dl_debug_state(). Context: inside dlopen or dlclose, with the
- * loader's lock. From RT_DELETE to RT_CONSISTENT a module is being unmapped, and no text may be
- * changed. */
+/* Runs in place of _dl_debug_state(). Context: inside dlopen or dlclose, with the loader's lock.
+ * From RT_DELETE to RT_CONSISTENT a module is being unmapped, and no text may be changed. So the
+ * lock of the text is held from one to the other. */
 static void debug_state(void)
 {
 	static bool deleting;

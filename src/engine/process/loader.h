@@ -15,8 +15,8 @@ int pb_loader_start(struct pb_session *s, const char *exe, uint64_t self_dynamic
  * the agent's thread, with the lock of the text. The function may release the lock for a while. */
 int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
 		     const char *session_path);
-/* Called when the replaced functions of these modules are in place, or after an error. From then on
- * the debug hook adds and removes modules. */
+/* Called when functions are replaced in all modules that pb_loader_attach() has added, or after an
+ * error. From then on the debug hook adds and removes modules. */
 void pb_loader_attached(void);
 /* Replaces the loader's debug hook, as a part of the open batch (text.h). */
 void pb_loader_hook(const char *session_path);

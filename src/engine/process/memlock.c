@@ -12,9 +12,9 @@
  * MCL_FUTURE is left to the kernel; pages.c unlocks the mappings that the agent makes
  * later.
  *
- * If the process has a seccomp filter, the opening of a file may be fatal. In this case everything
- * is locked on fault, also the agent's pages. The agent doesn't see an mlockall() that is made by a
- * raw system call.
+ * If the process has a seccomp filter, opening /proc/self/maps may be fatal. In this case
+ * everything is locked with MCL_ONFAULT, also the agent's pages. The agent doesn't see an
+ * mlockall() that is made by a raw system call.
  */
 #include <asm/errno.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
 /*
  * Replaces functions of the program and of libc, for the other files of this folder. A replaced
  * function keeps its site, and the site's handler runs as for each traced function. The handler
- * then jumps to site->body. In the site of another function, `body` is the copy of the displaced
- * instructions. In the site of a replaced function, `body` is a thunk of replaced.S. The thunk
- * calls the replacement, and then records the end of the call. (A replacement that ends by a jump
- * to the original needs no thunk.) A call of the original begins at the copy of the original's
- * displaced instructions.
+ * then jumps to site->body. In the site of a function that isn't replaced, `body` is the copy of
+ * the displaced instructions. In the site of a replaced function, `body` is a thunk of replaced.S.
+ * The thunk calls the replacement, and then records the end of the call. (A replacement that ends
+ * by a jump to the original needs no thunk.) A call of the original begins at the copy of the
+ * original's displaced instructions.
  */
 #include "engine/process/replace.h"
 #include "engine/text/ftrace.h"

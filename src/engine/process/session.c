@@ -46,7 +46,7 @@ static struct { uint64_t at, size; } reserved;
 
 /* How far the ring is below the agent. The stubs of a library are made for an address at most 2 GiB
  * below the library. If the ring took this address, the stubs would have to be made again for
- * another address. */
+ * another address. So the ring is farther away. */
 #define RING_BELOW	0x200000000ul
 
 /* Returns how many chunks of the reserve are mapped (abi/ring.h). If address space is limited, most
@@ -105,7 +105,7 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 			      r->threads_offset, r->chunks_offset, r->mode);
 }
 
-/* A process that maps the ring counts as traced. */
+/* Unmaps the ring, because a process that maps the ring counts as traced. */
 void pb_session_leave_ring(void)
 {
 	uint64_t size = reserved.size;

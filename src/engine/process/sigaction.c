@@ -136,10 +136,11 @@ static bool reports_pc(int sig)
 	return sig == SIGILL || sig == SIGFPE || sig == SIGTRAP;
 }
 
-/* Whether the handler of a fault may skip an instruction that is displaced. Usually a displaced
- * instruction faults in the stub. But the text may have changed after the fault and before the
- * signal was delivered, or it may change while the handler runs. After the beginning of a detach,
- * a window that has its own bytes keeps them. */
+/* The handler of a fault may skip the instruction that faulted, at pc. Returns whether the thread
+ * may then go on in the middle of a patch, because a window begins at pc. Usually a displaced
+ * instruction faults in the stub. But the window may have been patched after the fault and before
+ * the signal was delivered, or it may be patched while the handler runs. After the beginning of a
+ * detach, a window that isn't patched stays unpatched. */
 static bool may_skip(int sig, uint64_t pc)
 {
 	return (is_ours_first(sig) || reports_pc(sig)) && pb_text_is_window(pc) &&
