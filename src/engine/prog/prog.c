@@ -346,9 +346,10 @@ static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 	return slot - s->lo >= STACK_ROOM + s->guard;
 }
 
-/* Has an effect only at its first call in a forked child. Frees the per-CPU slots of threads that
- * exist only in the parent, and maps the memory of the eBPF maps again. Under a seccomp filter the
- * old mappings stay, because the filter may kill the program for opening files. */
+/* Does nothing except at its first call in a forked child. That call frees the per-CPU slots of
+ * threads that exist only in the parent, and maps the memory of the eBPF maps again. Under a
+ * seccomp filter the old mappings stay, because the filter may kill the program for opening
+ * files. */
 static void after_fork(void)
 {
 	uint32_t was = our_pid;

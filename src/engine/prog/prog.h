@@ -68,9 +68,9 @@ void pb_prog_no_return(void);
 
 /* prog_map.c: maps the file of an eBPF map that another process made. Returns 0 or -errno. */
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
-/* A forked child shares its parent's mapping, and so also the lock of the mapped file. But each
- * process needs a lock of its own, because the lock shows that its process lives. So this function
- * gives the child a mapping of its own, at the same addresses, if the file still exists. */
+/* Gives a forked child a mapping of its own, at the same addresses, if the map's file still exists.
+ * The child shares its parent's mapping, and so also the lock of the mapped file. But each process
+ * needs a lock of its own, because the lock shows that its process lives. */
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
 /* prog_host.c: returns the host of attached programs. output: a ring buffer, or NULL; counts: an
  * array of one struct pb_progs_counts, or NULL. */
