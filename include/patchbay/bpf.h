@@ -106,7 +106,7 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * Verifies a program and makes it ready to run. The object may put programs into prog arrays
  * (libbpf fills such arrays in the same way). If the program can reach other programs by tail calls
  * through these arrays, the other programs are loaded, too. If one of these programs can't be
- * loaded, none of them is loaded, and info.why names the program that can't be loaded.
+ * loaded, the call loads no program, and info.why names the program that can't be loaded.
  * -EACCES, -EINVAL, -EPERM, -E2BIG, -EFAULT, ...: the verifier's errors, the same as the kernel's.
  * -EBADF: the section name of a program in an array begins with ?, and no earlier call has loaded
  * that program. -EINVAL: a program in an array is of another type than the program that uses the
