@@ -13,10 +13,11 @@ bool pb_attach_claim(void);
  * recorder's socket. agent: path of the agent's file, for LD_PRELOAD at an exec. protocol:
  * PB_PROTOCOL of the recorder. Starts the agent's thread, and doesn't wait for it. Returns 0 or
  * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already, or threads may still be
- * in its code after a detach. -EALREADY: it was preloaded. Others: no thread or memory.
+ * in its code after a detach. -EALREADY: it was preloaded. Other errors: no thread could be made,
+ * or there was no memory.
  *
- * The result is also stored in *answer, where the injector then stores another value. The function
- * waits for this, but only for some seconds, since the injector may have been killed. Context: a
+ * The function also stores its result in *answer. Then it waits until the injector stores another
+ * value there, but only for some seconds, because the injector may have been killed. Context: a
  * thread that libc made, in which all signals but libc's SIGSETXID are blocked; one at a time. */
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer);
 

@@ -15,7 +15,7 @@ uint64_t pb_clock_ticks(void);	/* returns the TSC, even with --clock=none; 0: th
 /* Measures how many ticks a millisecond has. Takes 2 ms. Context: not on the hit path. */
 uint64_t pb_clock_per_ms(void);
 /* Sets trace_clock. If `none` is set at the start, records have no time. If `none` is set later
- * (live), all later records have the time of this moment, so that the records of a chunk stay
+ * (live), all later records have the time of this call, so that the records of a chunk stay
  * ordered. */
 void pb_clock_set(bool none, bool live);
 /* Called when reading the TSC is about to be forbidden (strict seccomp, PR_SET_TSC). */

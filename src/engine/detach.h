@@ -10,9 +10,9 @@ struct pb_session;
 
 /* Restores the text. Returns when every byte of it is as in the file, however long this takes. s:
  * the session whose recorder has asked for the detach. This recorder takes records until tracing
- * has stopped; then the connection is closed. NULL: the recorder is gone. Unmaps the ring, and
- * returns true. But if a thread may still be in our code, the ring stays mapped, and the result is
- * false. */
+ * has stopped; at the end the connection is closed. NULL: the recorder is gone. If no thread is in
+ * our code any more, unmaps the ring, and returns true. Otherwise the ring stays mapped, and the
+ * result is false. */
 bool pb_detach(struct pb_session *s);
 
 /* Like pb_detach(), but in a forked child, whose agent has no thread. False: some text couldn't be

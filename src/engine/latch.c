@@ -2,7 +2,7 @@
 /*
  * Ends tracing when the agent finds itself broken. To do this, it sets the limit of depth to 0. The
  * hit path compares this limit anyway, so it needs no further check. The reason is left in the
- * ring. Tracing is never turned on again.
+ * ring. Tracing stays off, unless the agent is detached and attached again (latched.h).
  */
 #include "base/base.h"
 #include "base/mem.h"

@@ -9,9 +9,9 @@
  * The relocated values of .data are copied before the agent runs for the first time. .bss becomes
  * zeros.
  *
- * The memory of threads' states lasts. Each thread's TLS word points there, and other threads' TLS
- * words can't be changed. The memory is wiped. So each thread's next hit is like the first hit in a
- * forked child (graph/thread.c).
+ * The memory of threads' states stays mapped, because each thread's TLS word points there, and
+ * other threads' TLS words can't be changed. But the memory is filled with zeros. So each thread's
+ * next hit is like the first hit in a forked child (graph/thread.c).
  */
 #include <elf.h>
 #include <sys/mman.h>

@@ -32,7 +32,7 @@ int pb_start_trace(const struct pb_start *s);
  * (PB_WELCOME_SERVE), or if the thread can't be started, closes the connection. Not for a live
  * program, where the calling thread serves the connection itself. */
 void pb_start_thread(const struct pb_start *s);
-/* Serves the connection until it ends, then detaches. Returns false if the text or the handlers
- * could not all be restored while no thread was in our code. */
+/* Serves the connection until it ends, then detaches. Returns what pb_detach() returns (detach.h):
+ * false if a thread may still be in our code. */
 bool pb_start_serve(void);
 #endif

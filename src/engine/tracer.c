@@ -282,8 +282,8 @@ static int write_graph_callers(char *text, bool append, bool live)
 	return write_hash(&graph_callers, text, append, live);
 }
 
-/* The handlers without a clock don't look at pb_max_depth. If there is a limit, or tracing is off,
- * sites need other handlers. */
+/* Called when the limit of depth has changed. With --clock=none and without a limit, sites have
+ * handlers that don't look at pb_max_depth. So a change of the limit may need other handlers. */
 static int change_handlers(bool live)
 {
 	return pb_no_clock == PB_CLOCK_NONE ? update_if_tracing(live) : 0;

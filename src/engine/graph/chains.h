@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The memory for the open calls of each stack (open_calls.h). A forked child finds there the calls
- * that were open at the fork. See doc/design/open-calls.md. Context: hit path, unless said
- * otherwise.
+ * that were open at the fork. See doc/design/open-calls.md.
+ * Context: hit path, unless said otherwise.
  */
 #ifndef PB_ENGINE_GRAPH_CHAINS_H
 #define PB_ENGINE_GRAPH_CHAINS_H
