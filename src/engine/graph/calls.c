@@ -121,11 +121,11 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
-/* Called when a call begins in the slot. If an open call has the same slot, that call is over.
- * Control may leave some functions for another function without passing a hooked exit
- * (FTRACE_FL_GOES_ON). If the open call's function is one of them, this function records that the
- * open call has ended by a tail call. If not, a jump or an exception has skipped the open call, and
- * the caller closes it. */
+/* Called when a call begins in the slot. If an open call has the same slot, that call is over. From
+ * some functions control may go on to their own entry, or to the next function's entry, without
+ * passing an exit (FTRACE_FL_GOES_ON). If the open call's function is one of them, close_tail()
+ * records that the open call has ended by a tail call. If not, a jump or an exception has skipped
+ * the open call, and the caller closes it. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));

@@ -11,13 +11,14 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* A handler may call functions, and jump out of these functions to a place inside the handler. The
- * calls of these functions stay open. If this happens at each instruction of the code that closes
- * calls, handlers leave calls open faster than the code closes them. It is also possible that each
+/* Limits of the loops that close calls and claim entries: signal handlers could make these loops
+ * endless. A handler may call functions, and jump out of these functions to a place inside the
+ * handler. Then the calls of these functions stay open. If handlers do this at each instruction of
+ * the code that closes calls, they leave calls open faster than the code closes them. Or each
  * handler closes just the entry that the code looks at. Then the code finds a free entry each time,
- * and more open calls after it. So the code gives up after it has looked at MOST_LEFT more entries
- * than were in use at first. A handler may also take the entry that the code is about to claim.
- * After MOST_TRIES attempts to claim an entry, the code gives up. */
+ * and goes on to further open calls. So the code gives up after it has looked at MOST_LEFT more
+ * entries than were in use at first. A handler may also take the entry that the code is about to
+ * claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 
