@@ -101,7 +101,7 @@ void pb_creds_dismiss(void)
 {
 	uint32_t pid = served_pid;
 
-	/* a child has no thread of the agent */
+	/* a child has no thread of the agent that could be dismissed */
 	if (!pid || !pb_calls_are_safe() || (uint32_t)pb_sys(SYS_getpid) != pid)
 		return;
 	__atomic_store_n(&dismissed, true, __ATOMIC_RELEASE);
@@ -142,7 +142,8 @@ static bool take_slot(struct patience *p)
 {
 	uint32_t state = FREE, pid = p->spin ? pb_process->pid : (uint32_t)pb_sys(SYS_getpid);
 
-	/* a child, also of vfork, has credentials of its own */
+	/* a child, also of vfork, has credentials of its own, so the agent's thread stays as it
+	 * is */
 	if (!served_pid || pid != served_pid)
 		return false;
 	while (!__atomic_compare_exchange_n(&request.state, &state, FILLED, false, __ATOMIC_ACQUIRE,

@@ -150,9 +150,9 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
-/* Returns memory for an environment. If the thread has a state, the memory is kept there. It isn't
- * mapped by pb_pages_map(), because other tracers of the process print the environment of an exec,
- * and they can't read write-only memory. */
+/* Returns memory for an environment. If the thread has a state, the state keeps the memory for the
+ * thread's next exec. The memory isn't mapped by pb_pages_map(), because other tracers of the
+ * process print the environment of an exec, and they can't read write-only memory. */
 static void *area(size_t size)
 {
 	struct pb_thread *t = pb_tls;
@@ -193,17 +193,18 @@ static char *put_var(char *at, const char *name, const char *const parts[3])
 	return at + used + 1;
 }
 
-/* The program's pointers may be invalid. It is the kernel that must report an invalid pointer
- * (EFAULT). `page` is the latest page that was found to be mapped. */
+/* Used to check the program's pointers before this file reads through them. An invalid pointer must
+ * not fault here, because the kernel must report it (EFAULT). `page` is the latest page that was
+ * found to be mapped. */
 struct look {
 	uint64_t page;
 };
 
 #define NO_SUCH_HOW 99
 
-/* Returns whether the memory at p can be read. It passes p to rt_sigprocmask() as the new mask,
- * with an invalid `how`. The kernel reads the mask before it looks at `how`, and changes nothing.
- * Hardly any seccomp filter forbids this system call. */
+/* Returns whether the memory at p can be read. Passes p to rt_sigprocmask() as the new mask, with
+ * an invalid `how`. The kernel reads the mask before it looks at `how`, and changes nothing. Hardly
+ * any seccomp filter forbids this system call. */
 static bool is_there(struct look *l, const void *p)
 {
 	uint64_t page = (uint64_t)p & ~4095ul;

@@ -152,7 +152,8 @@ void pb_session_missed(struct pb_session *s, const char *path)
 	pb_session_leave_ring();
 }
 
-/* The recorder sends the ring by itself, before it is asked for anything. */
+/* Receives the ring, which the recorder sends before it is asked for anything. Maps the ring if
+ * this is the first connection. */
 static int receive_ring(struct pb_session *s, bool first)
 {
 	const struct pb_msg_ring *r = body(s);

@@ -476,7 +476,8 @@ bool pb_in_sigaction(uint64_t pc)
 				   SYS_rt_sigaction));
 }
 
-/* libc's own handlers (SIGCANCEL, SIGSETXID) never pass through sigaction(). */
+/* libc's own handlers (SIGCANCEL, SIGSETXID) never pass through sigaction(), so they aren't taken
+ * over. */
 static bool is_of_libc(int sig)
 {
 	return sig == SIGRTMIN_KERNEL || sig == SIGRTMIN_KERNEL + 1;
@@ -491,7 +492,8 @@ static void take_over(int sig)
 		return;
 	adopted[sig] = a.handler;
 	shown[sig].flags = (int)a.flags;
-	/* if it isn't NULL, a thread is just setting another handler */
+	/* if it isn't NULL, a thread is just setting another handler, which must stay in the
+	 * table */
 	if (!handlers[sig])
 		handlers[sig] = a.handler;
 	a.handler = pb_signal_entry;

@@ -14,9 +14,10 @@
 bool pb_sigaction_hook(struct pb_module *m);
 /* Called once the functions that change masks are replaced, too (sigmask.h). */
 void pb_sigaction_masks_known(void);
-/* Makes SIGSEGV and SIGBUS come to us (doc/design/reads.md), if all functions that
- * this needs are replaced. True: this is done, and the caller must call pb_sigmask_ask(). Context:
- * start, after the batch was committed, while no thread can be inside libc's sigaction(). */
+/* Makes SIGSEGV and SIGBUS come to us (doc/design/reads.md), if all functions that this needs are
+ * replaced, both signals have SIG_DFL, and reads weren't turned off. True: this is done, and the
+ * caller must call pb_sigmask_ask(). Context: start, after the batch was committed, while no thread
+ * can be inside libc's sigaction(). */
 bool pb_sigaction_start(void);
 /* Stops the threads, takes over the handlers that a live program has installed, and calls
  * pb_sigaction_start(). *reads: its result. Returns 0 or -errno. Context: the agent's thread, after
