@@ -186,8 +186,8 @@ static int ns_pid_tgid(struct pb_bpf_run *run, uint64_t dev, uint64_t ino,
 }
 
 /* Keeps user, group and name of the task. If the program has a seccomp filter, makes only system
- * calls that the agent's start has made, too, and takes the IDs from the auxiliary vector: they are
- * those of the image's start. */
+ * calls that the agent's start has made, too, and takes the IDs from the auxiliary vector, which
+ * has those of the image's start. */
 static void remember_task(void)
 {
 	first_ids = pb_calls_are_safe() ?

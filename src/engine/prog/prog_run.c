@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps the runs of eBPF programs that are under way, by thread.
+ * Keeps a list of the runs of eBPF programs that are under way in each thread. The list shows
+ * whether a signal must be deferred, and what must be given back if a run never goes on.
  *
  * In the kernel no signal handler runs in the middle of a program. In the agent, a signal may
  * interrupt a run. If the signal isn't a fault, it is queued again, and all signals but faults are
