@@ -2,11 +2,12 @@
 /*
  * Starts the agent in a program that has long been running. The injection has loaded the agent by
  * dlopen, and calls patchbay_attach() in a new thread of libc's. That thread only starts the
- * agent's own thread, and ends. The agent's thread does everything else, and stays until it has
- * detached.
+ * agent's own thread, reports the result to the injector, and ends. The agent's thread does
+ * everything else, and stays until it has detached.
  *
- * The thread that starts the agent's thread ends, and its TCB goes with it. So the agent's thread
- * has a TLS block of its own, for the agent's few variables in TLS.
+ * The agent's thread begins with the TCB of the thread that started it, and this TCB is freed when
+ * that thread ends. So the agent's thread gets a TLS block of its own, for the agent's few
+ * variables in TLS.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -90,9 +91,9 @@ static int handed_descriptor(const char *session)
 	return fd;
 }
 
-/* Names the socket's file by its descriptor in the table of the agent's thread, where the program
- * can't close the descriptor. Other threads, which open later connections, can use this name,
- * too. */
+/* Sets start.session to a path that names the socket's file by its descriptor in the table of the
+ * agent's thread. The program can't close this descriptor. Other threads, which open later
+ * connections, can use this path, too. */
 static void name_session(void)
 {
 	static char path[64];

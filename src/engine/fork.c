@@ -8,7 +8,7 @@
  * _Fork is replaced, because fork calls it, and so does everything that libc makes by fork. A child
  * of vfork or posix_spawn shares its parent's memory, and doesn't come here.
  *
- * Some children keep the jumps, and each traced function costs them the slow path:
+ * A child keeps the jumps, and takes the slow path at each call of a traced function, if:
  *
  *   - a signal handler has interrupted the agent's code, and forks. In the child this code goes on,
  *     and may hold addresses in the ring, or be in the middle of a change of tables

@@ -203,7 +203,8 @@ static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, ui
 	return is_lasting_data(from, n);
 }
 
-/* Loads whole words: an aligned word lies in one page. */
+/* Loads whole aligned words. Such a word lies in one page, so no load touches a page that has none
+ * of the bytes. */
 static int copy_faulting(uint8_t *to, uint64_t from, size_t n)
 {
 	int err = 0;
