@@ -21,8 +21,8 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
  * the return slot of the reporting call. Calls that are still open on this stack belong to an
  * earlier use of the memory, and are closed. alternate: sigaltstack reported it. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate);
-/* Set when the first call with eBPF programs at its return is opened. While it isn't set, no live
- * call has the state PB_ENTRY_PROG. */
+/* Set by the first call of pb_calls_watch(). While it isn't set, no live call has the state
+ * PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
 /* Lists the calls that are open when a chunk begins, outermost first. The ring calls this function
  * through the pointer pb_ring_open_calls. ending: a call to list although its exit is under way, or
@@ -35,9 +35,10 @@ size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size
 void pb_hook_enter(struct pb_site *site, uint64_t at, unsigned mode);
 void pb_hook_exit(struct pb_site *site, uint64_t at);
 
-/* Opens a call whose return has eBPF programs. watch: the ID of the struct prog_site with the
- * programs, greater than 0 and less than PB_WATCH_BELOW. mode PB_ENTER_LIST: the call isn't part of
- * the recorded tree. False: the programs won't run at the return. */
+/* Opens a call whose exit must go to C code, because its return has eBPF programs, or because it is
+ * timed. watch: the ID of the struct prog_site with the programs, greater than 0 and less than
+ * PB_WATCH_BELOW; or PB_WATCH_BELOW if there are no programs. mode PB_ENTER_LIST: the call isn't
+ * part of the recorded tree. False: the programs won't run at the return. */
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch);
 /* Called after the programs at the return of c have run. Ends c. Returns the next call that
  * returns through the same slot and has programs at its return, or NULL. */

@@ -42,8 +42,8 @@ _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 /* The `ret` of a call whose slot doesn't hold a return address. Several calls without a return
  * address may have the same slot. */
 #define PB_OPEN_NO_RET	1u
-/* The call has no eBPF programs of its own. But a call before it in the array, with the same return
- * slot, has some. */
+/* The call has no eBPF programs of its own, but its exit must go to C code. Usually the reason is a
+ * call before it in the array, with the same return slot, that has programs. */
 #define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
