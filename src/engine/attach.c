@@ -5,9 +5,9 @@
  * agent's own thread, reports the result to the injector, and ends. The agent's thread does
  * everything else, and stays until it has detached.
  *
- * The agent's thread begins with the TCB of the thread that started it, and this TCB is freed when
- * that thread ends. So the agent's thread gets a TLS block of its own, for the agent's few
- * variables in TLS.
+ * The agent's thread begins with the TCB of the thread that started it, and this TCB may be freed
+ * or reused when that thread ends. So the agent's thread gets a TLS block of its own, for the
+ * agent's few variables in TLS.
  */
 #include <asm/errno.h>
 #include <elf.h>
