@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The analysis of one module (ELF file). For each function it says where and how the function can
- * be patched, or why it can't. The observer makes the analysis (src/module) and caches it by
- * build-id. The agent maps it read-only. Data directories have a copy of the analysis, as the
- * symbol table. An analysis is a pure function of the file.
+ * be patched, or why it can't. The observer makes the analysis (src/module) and caches it. The
+ * agent maps it read-only. A data directory has a copy, which serves readers as the symbol table.
+ * An analysis depends only on the module's file and path, on the separate debug file, and on the
+ * flags of module/module.h.
  *
  * A window is the code that a jump to a stub replaces. The stub runs a copy of this code. The agent
- * has no decoder: a window's recipe (struct pb_recipe) contains all that the agent needs to know of
- * the instructions.
+ * can't decode instructions. So a window's recipe (struct pb_recipe) contains all that the agent
+ * needs to know of them.
  *
  * The file is struct pb_analysis, followed by tables, whose offsets are in the structure. All
  * offsets are from the file's start. All addresses are link-time addresses, without the load bias.
@@ -125,8 +126,8 @@ enum pb_refused {
 #define PB_FUNC_ENDBR		8	/* an endbr64 is at addr, and the window begins after it */
 #define PB_FUNC_CODE_SLOT	16	/* the function's trampoline slot is in code (struct
 					 * pb_recipe) */
-#define PB_FUNC_SHARES		32	/* the function has one byte; its jump shares bytes with the
-					 * next function's jump (struct pb_recipe) */
+#define PB_FUNC_SHARES		32	/* the function is one byte long; its jump shares bytes
+					 * with the next function's jump (struct pb_recipe) */
 #define PB_FUNC_EXITS		64	/* the function's window also holds exits; a struct
 					 * pb_exit_window describes it too */
 /* The function is complete (see "Exits" below). But control may continue to the function's own
@@ -279,12 +280,12 @@ struct pb_window_exit {
  * bytes, but with nops in place of the calls in the table of nops. When the jump is taken out of
  * the window, the window gets rest[]. rest[] nearly always equals orig[].
  *
- * pairs[] maps program counters: an instruction that starts at window + .orig in the program starts
- * at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC from pairs[k].copy up to
- * pairs[k + 1].copy - 1 belongs to the instruction at pairs[k].orig. If one instruction became
- * several, a PC after the first of them has no exact counterpart in the program. But only the first
- * of them can fault. (There is one exception: a displaced call of a non-canonical address faults in
- * its last instruction.)
+ * pairs[] maps program counters. If an instruction starts at window + .orig in the program, its
+ * copy starts at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC from
+ * pairs[k].copy up to pairs[k + 1].copy - 1 belongs to the instruction at pairs[k].orig. If one
+ * instruction became several, a PC after the first of them has no exact counterpart in the program.
+ * But only the first of them can fault. (There is one exception: a displaced call of a
+ * non-canonical address faults in its last instruction.)
  *
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
  * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.
@@ -301,8 +302,8 @@ struct pb_window_exit {
  * The program never runs the slot's original bytes, and no symbol or reference points to them. A
  * slot serves one window. It overlaps no window and no other slot.
  *
- * If no padding is in reach, code is displaced to make room for the slot, which is then a code
- * slot. Whole instructions are displaced, as in a window, with at least PB_CODE_SLOT_LEN bytes:
+ * If no padding is in reach, the slot is made in code: it is a code slot. Whole instructions are
+ * displaced to make room for the slot, as in a window, with at least PB_CODE_SLOT_LEN bytes:
  *
  *   code     jmp rel32 copy	5 bytes; to the copy of the displaced instructions
  *   slot     jmp rel32 stub	5 bytes; any displaced bytes after the slot stay unchanged
@@ -311,8 +312,8 @@ struct pb_window_exit {
  * belongs to the slot's jump, never to the program's code. The displaced bytes overlap no window
  * and no other slot.
  *
- * If a function has one byte and the next function follows right after it, the two functions get
- * shared jumps (PB_FUNC_SHARES). The first jump's displacement is the first four bytes of the
+ * If a function is one byte long and the next function follows right after it, the two functions
+ * get shared jumps (PB_FUNC_SHARES). The first jump's displacement is the first four bytes of the
  * second jump. The second jump is in place whenever the first jump is. The next function's window
  * has a jump of five bytes, no via and no endbr64:
  *

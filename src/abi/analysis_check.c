@@ -48,7 +48,7 @@ static bool header_ok(const struct pb_analysis *a, uint64_t size)
 	CHECK(a->data_start <= a->data_end);
 	CHECK(a->data_start == a->data_end ||
 	      (a->data_start >= a->image_start && a->data_end <= a->image_end));
-	/* "" is at the start and a NUL at the end, so that there is a string at every offset */
+	/* the table begins with "" and ends with a NUL, so there is a string at every offset */
 	CHECK(a->strings_size && a->strings_size <= UINT32_MAX);
 	CHECK(!*pb_analysis_string(a, 0));
 	CHECK(!*pb_analysis_string(a, (uint32_t)(a->strings_size - 1)));

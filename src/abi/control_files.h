@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The control tree: every file with its owner, its mode and its meaning. Most names and meanings
- * are the kernel's: see Documentation/trace/ftrace.rst. (graph_callers and set_ftrace_size are
- * Patchbay's own. The names that contain bpf are those of the kernel's sysctls.) Paths are relative
- * to tracing/.
+ * are the kernel's: see Documentation/trace/ftrace.rst. (graph_callers, set_ftrace_size and
+ * snapshot_on are Patchbay's own. The names that contain bpf are those of the kernel's sysctls.)
+ * Paths are relative to tracing/.
  *
  * X(path, id, owner, mode, type, most, summary)
  *   owner  AGENT: the agent holds the state, and observers forward reads and writes.

@@ -10,9 +10,9 @@
  *   meta        struct pb_data_header, then struct pb_meta records in the order of
  *               their arrival: about the session, images, modules, threads and exits.
  *   open        only while a recording runs, or after the recorder was killed: struct
- *               pb_data_header, then slots of PB_CHUNK_SIZE bytes from offset PB_CHUNK_SIZE on,
- *               each with a chunk that wasn't full yet, or nothing. If `chunks` has a chunk with
- *               the same serial and seq, the chunk in `chunks` is newer.
+ *               pb_data_header, then places of PB_CHUNK_SIZE bytes from offset PB_CHUNK_SIZE on.
+ *               A place is empty, or holds a chunk that wasn't full yet. If `chunks` has a chunk
+ *               with the same serial and seq, the chunk in `chunks` is newer.
  *   modules/N   the analysis (abi/analysis.h) of module number N: its symbols.
  *
  * The recorder only appends to `chunks` and `meta`. If the recorder is killed, all that it wrote

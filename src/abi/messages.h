@@ -46,8 +46,8 @@
  * in the ring, so it adds a byte to this file. */
 #define PB_MISSED_FILE	"missed"
 
-/* A session of this name and a number isn't a path: the process was given a descriptor of the
- * socket's file (attach/hand_over.h). */
+/* If PATCHBAY_SESSION is this prefix and a number, the injector has given the process a descriptor
+ * of the socket's file. The number is that descriptor (attach/hand_over.h). */
 #define PB_HANDED "/proc/self/fd/"
 
 enum pb_msg_type {
@@ -148,8 +148,8 @@ struct pb_msg_ready {
 	uint64_t start_ns;	/* time from the first message to this message */
 };
 
-/* A control file's error, or the reason why a module is not traced. Body: this structure, then a
- * text ("set_ftrace_filter: nothing matches 'foo'"). */
+/* Says why a control file's read or write failed, or why a module is not traced. Body: this
+ * structure, then a text ("set_ftrace_filter: nothing matches 'foo'"). */
 struct pb_msg_error {
 	int32_t error;		/* -errno */
 	uint32_t of;		/* what failed: PB_ERROR_OF_* */
@@ -168,10 +168,11 @@ struct pb_msg_gone {
 	uint64_t clock;
 };
 
-/* DETACH has no body. The observer sends it to an agent. The agent removes its tracers while
- * records are still written, then restores the text and the signal handlers, unmaps the ring, and
- * closes the connection. A client sends DETACH to the recorder, which answers with a REPLY and a
- * line of text when the recording has ended. */
+/* DETACH has no body. The observer sends it to an agent. The agent first removes its tracers, while
+ * the recorder still takes records. Then it restores the text and the signal handlers, and unmaps
+ * the ring, unless a thread may still be in the agent's code. At last it closes the connection. A
+ * client may also send DETACH to the recorder. When the recording has ended, the recorder answers
+ * with a REPLY and a line of text. */
 
 /* A client sends RING and DATA without a body. The recorder answers RING with struct pb_msg_ring
  * and a descriptor of the ring, and DATA with a descriptor of the session's data directory. Both

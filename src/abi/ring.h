@@ -10,8 +10,8 @@
  *
  * One ring serves a whole session: every process that is traced, through fork and exec. The
  * observer creates the ring as a memfd, sets its size, and seals the size. The engine maps the
- * ring. The engine only trusts its own copy of the sizes. The recorder trusts nothing that it
- * reads.
+ * ring. The engine trusts no sizes but its own copy of them. The recorder trusts nothing that
+ * it reads.
  *
  * States of a chunk, and the side that makes each transition:
  *
@@ -49,10 +49,10 @@
  * engine was stopped before it took the chunk, or an engine gave the chunk back. The recorder takes
  * such a chunk (READING) and frees it.
  *
- * Chunks below nr_buffer are the buffer. Chunks from nr_buffer to nr_chunks are the reserve. An
- * engine uses the chunks below pb_ring_usable(). This number is nr_buffer, plus the number of
- * chunks that threads hold, plus the number of threads that started lately. So if an idle thread
- * holds a chunk, other threads still have the whole buffer.
+ * Chunks below nr_buffer are the buffer. Chunks from nr_buffer to nr_chunks are the reserve. The
+ * reserve makes up for chunks that idle threads hold, so that other threads still have the whole
+ * buffer. For this, an engine uses the chunks below pb_ring_usable(). This number is nr_buffer,
+ * plus the number of chunks that threads hold, plus the number of threads that started lately.
  */
 #ifndef PB_ABI_RING_H
 #define PB_ABI_RING_H
@@ -209,9 +209,9 @@ static inline uint64_t pb_ring_taken_words(uint32_t nr_chunks)
 	return ((uint64_t)nr_chunks + 63) / 64;
 }
 
-/* Returns how many chunks may be in use, at most nr. The low half of `usable` is the number without
- * the threads that started lately. Each thread adds one chunk if it got its serial after the
- * observer read the value in the high half. */
+/* Returns how many chunks may be in use, at most nr. The low half of `usable` is this number
+ * without the threads that started lately. The high half is an older value of next_serial. Each
+ * thread that got its serial after that value adds one chunk. */
 static inline uint32_t pb_ring_usable(const struct pb_ring *ring, uint32_t nr)
 {
 	uint64_t word = __atomic_load_n(&ring->usable, __ATOMIC_RELAXED);

@@ -40,8 +40,9 @@
  * If something else is mapped at `place`, the agent searches for a free place downwards, from
  * PB_STUBS_GAP bytes below the image. There is usually room there, because only the loader maps
  * memory right below an image. A program that has run for long may have filled this memory, so the
- * agent then searches above the image, downwards from the end of the reach. For an image below
- * PB_STUBS_LOW, it searches only there, from PB_STUBS_END bytes before the end of the reach.
+ * agent then searches above the image, downwards from the end of the reach. If the image is below
+ * PB_STUBS_LOW, the agent searches only above the image, from PB_STUBS_END bytes before the end of
+ * the reach.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, minus 1 MiB as a reserve */
 #define PB_STUBS_BELOW	0x20000000ul
