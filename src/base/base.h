@@ -26,13 +26,13 @@
 	} \
 	low_; \
 })
-/* The end of a noun after the number n: "1 call", "2 calls". */
+/* Returns the end of a noun after the number n: "1 call", "2 calls". */
 static inline const char *pb_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
 
-/* For a variable of the agent that keeps its value over a detach and the next attach
+/* Marks a variable of the agent that keeps its value over a detach and the next attach
  * (engine/renew.h). */
 #define PB_LASTING __attribute__((section("pb_lasting")))
 #define pb_barrier()	__asm__ volatile("" ::: "memory")

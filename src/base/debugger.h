@@ -3,8 +3,8 @@
  * gdb's JIT interface, for code that was made at run time. The agent has a function and a list of
  * ELF files in memory. gdb sets a breakpoint in the function, and reads the files when the program
  * stops there. The symbols of the function and of the list are local to the agent. So they don't
- * replace the program's symbols if the program uses the interface, too. gdb searches each ELF file
- * for the symbols, so it finds those of the program and those of the agent.
+ * replace the program's symbols if the program uses the interface, too. gdb searches the
+ * executable and each library for the symbols, so it finds both the program's and the agent's.
  *
  * Context: not on a hit. The caller ensures that only one thread at a time calls these functions.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory and strings for the agent, which may call nothing of libc. The compiler itself emits calls
- * of memcpy() and similar functions. mem.c defines these functions, with hidden visibility.
- * Context: any.
+ * Memory and strings for the agent, which may call nothing of libc. Even without a call in the
+ * source, the compiler emits calls of memcpy() and similar functions. So mem.c defines these
+ * functions, with hidden visibility. Context: any.
  */
 #ifndef PB_MEM_H
 #define PB_MEM_H
@@ -31,10 +31,11 @@ static inline bool pb_has_prefix(const char *s, const char *prefix)
 	return true;
 }
 
-/* Parses a decimal number, which must have only digits. -1: s is no such number, or the number is
- * near 2^63 or larger. */
+/* Parses a decimal number, which must have only digits. Returns -1 if s is something else, or if
+ * the number is near 2^63 or larger. */
 int64_t pb_parse_u64(const char *s, size_t len);
-/* Both functions append to buf at *at, but never beyond size - 1. They always NUL-terminate buf. */
+/* The next two functions append to buf at *at, but never beyond size - 1. They move *at, and always
+ * NUL-terminate buf. */
 void pb_put_str(char *buf, size_t size, size_t *at, const char *s);
 void pb_put_u64(char *buf, size_t size, size_t *at, uint64_t v);
 #endif

@@ -74,7 +74,8 @@ long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint6
 	p = pb_sys(SYS_mmap, at, size, future ? PROT_NONE : prot, flags, fd, offset);
 	if (pb_sys_failed(p))
 		return p;
-	/* with PROT_NONE, mmap has made no page present: unlock the mapping while it is empty */
+	/* with PROT_NONE, mmap has made no page present: the mapping is unlocked while it is
+	 * empty */
 	if (future) {
 		pb_sys(SYS_munlock, p, size);
 		pb_sys(SYS_mprotect, p, size, prot);

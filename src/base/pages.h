@@ -37,12 +37,12 @@ void pb_pages_dump(uint64_t at, uint64_t size);
  * *piece_end to its end. Returns false if there is no such piece. */
 bool pb_pages_foreign(uint64_t *from, uint64_t end, uint64_t *piece_end);
 /* Finds the mapping with this number; numbers begin at 0. Returns false if there are no more
- * mappings. The caller skips mappings of size 0. */
+ * mappings. The caller must skip mappings of size 0. */
 bool pb_pages_get(uint32_t number, uint64_t *at, uint64_t *size);
 
-/* If this isn't 0, mappings without a wanted address get one from here on. Without it, the kernel
- * might put such a mapping where the program has just unmapped something and expects that nothing
- * is mapped. */
+/* If this isn't 0, and the caller of pb_pages_map() gives no address, the mapping is placed from
+ * here on. The kernel itself might place it where the program has just unmapped something and
+ * expects that nothing is mapped. */
 extern uint64_t pb_pages_next;
 
 /* True if the program locks all mappings that it makes (MCL_FUTURE). The agent then unlocks its own
