@@ -28,7 +28,8 @@
 
 /* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for
  * events, time, or another thread's end. WAITS: it waits for a futex. MAIN: it is the main thread.
- * COMPUTES: it is in no system call. UNFIT: it must not be borrowed. */
+ * IN_LOADER: a call of the loader seems to be on its stack. COMPUTES: it runs, or is in no system
+ * call. UNFIT: it must not be borrowed. */
 enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
 
 struct place {
@@ -47,10 +48,11 @@ struct borrow {
 
 /* --- where a thread is ---------------------------------------------------- */
 
-/* Returns the number of the call that the kernel goes on with in restart_syscall(). After any stop
- * of a thread that sleeps, polls, or waits for a futex with a time-out, the kernel shows this call
- * instead of the original one, until the wait is over. The arguments are still the original ones.
- * If the code doesn't show the number, it remains SYS_restart_syscall. */
+/* Returns the number of the system call that the thread has made. After any stop of a thread that
+ * sleeps, polls, or waits for a futex with a time-out, the kernel shows SYS_restart_syscall as the
+ * number until the wait is over. The arguments are still those of the original call. The original
+ * number is then read from the code. If the code doesn't show it, the result is
+ * SYS_restart_syscall. */
 static long restarted_number(const struct borrow *b, long number, uint64_t pc)
 {
 	long real = number == SYS_restart_syscall ? attach_call_number(b->s, pc) : -1;
@@ -76,9 +78,9 @@ static bool is_futex_wait(long number, const uint64_t args[6])
 	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
 }
 
-/* Whether the thread waits in pthread_join() for another thread's end: for the moment when the
- * kernel clears the word that has the other thread's TID. libc's locks are waited for by
- * FUTEX_WAIT, never so. */
+/* Whether the thread waits in pthread_join() for another thread's end. It then waits until the
+ * kernel clears the word that has the other thread's TID. A wait for a lock of libc looks
+ * different: it is a FUTEX_WAIT. */
 static bool is_join(const struct borrow *b, long number, const uint64_t args[6])
 {
 	char name[64];
@@ -113,8 +115,8 @@ static enum rank rank_of(const struct borrow *b, const struct place *p)
 	return COMPUTES;
 }
 
-/* Reads where a thread waits. A thread that doesn't wait gets the rank COMPUTES: it is looked at
- * when it is stopped. */
+/* Reads where a thread waits. A thread that doesn't wait gets the rank COMPUTES. is_fit() looks at
+ * such a thread when it is stopped. */
 static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 {
 	char name[64], text[256];
@@ -157,7 +159,8 @@ static bool compare(void *arg, pid_t tid)
 }
 
 /* Finds the best thread. Among several threads of the rank COMPUTES, the number of the attempt
- * decides: the n-th of them is found at the n-th attempt, and at others. */
+ * decides, so that each of them gets its chance: the n-th of them is found at the n-th attempt, and
+ * at others. */
 static int choose(const struct borrow *b, struct place *best)
 {
 	struct choice c = { b, best, 0 };
@@ -182,8 +185,8 @@ static long switches(const struct borrow *b, pid_t tid)
 	return value ? atol(value) : -1;
 }
 
-/* Whether the thread's futex wait goes on for FUTEX_NS. A wait for a lock that is held only briefly
- * is over by then. */
+/* Whether the thread's futex wait goes on for FUTEX_NS. If it does, the thread probably doesn't
+ * wait for a lock that is held only briefly. */
 static bool lasts(const struct borrow *b, const struct place *p)
 {
 	long before = switches(b, p->tid);
@@ -203,9 +206,9 @@ static bool waits(const struct place *p)
 
 /* --- the stopped thread --------------------------------------------------- */
 
-/* Whether the thread is in a restartable sequence (rseq). The kernel aborts a sequence if it finds
- * the interrupted thread inside it. If the thread is borrowed, the kernel finds the thread
- * elsewhere, and doesn't abort the sequence. */
+/* Whether the thread is in a restartable sequence (rseq). Such a thread must not be borrowed. The
+ * kernel aborts a sequence only if it finds the interrupted thread inside the sequence, and it
+ * would find a borrowed thread elsewhere. */
 static bool in_sequence(const struct borrow *b, const struct attach_remote *t)
 {
 	uint64_t rseq = attach_remote_rseq(t), sequence = 0;
@@ -231,7 +234,8 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 		return false;
 	if (p.rank == UNFIT || (p.rank == IDLE_IN_LOADER && chosen->rank != IDLE_IN_LOADER))
 		return false;
-	/* a futex wait that began after the choice may be a wait for a lock of the allocator */
+	/* the wait must be the one that was chosen: a later futex wait may be for a lock of the
+	 * allocator */
 	return !waits(&p) || (waits(chosen) && p.sp == chosen->sp);
 }
 
@@ -290,8 +294,8 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 	int err;
 
 	for (;; b.attempt++) {
-		/* A thread that seems to wait in the loader is the last resort. Old words on its
-		 * stack, of earlier calls, may only make it look so. */
+		/* A thread that seems to wait in the loader is borrowed only as the last resort.
+		 * Perhaps it only seems so, because old words of earlier calls are on its stack. */
 		b.last_resort = pb_now_ns() >= deadline - TRY_NS / 2;
 		err = choose(&b, &p);
 		*stopped_ns = pb_now_ns();

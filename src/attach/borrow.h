@@ -14,7 +14,7 @@
  * stopping began. Returns 0, or -errno with the user's line; then no thread is stopped. */
 int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
 		  struct attach_state *state, uint64_t *stopped_ns);
-/* Lets a thread go from its first stop. The program doesn't see that its system call was
- * interrupted. Returns -ETIMEDOUT if it is still traced (attach_remote_release()). */
+/* Lets a thread go from its first stop. The program doesn't see that the thread's system call was
+ * interrupted. Returns -ETIMEDOUT if the thread is still traced (attach_remote_release()). */
 int attach_borrow_undo(struct attach_remote *t);
 #endif

@@ -94,7 +94,8 @@ static enum attach_verdict verdict(struct value ret)
 		return ATTACH_ALLOWED;
 	case SECCOMP_RET_ERRNO:
 		return (ret.v & SECCOMP_RET_DATA) == ENOSYS ? ATTACH_ABSENT : ATTACH_FAILS;
-	case SECCOMP_RET_TRACE:		/* the injector doesn't ask for these stops */
+	case SECCOMP_RET_TRACE:		/* the injector doesn't ask for these stops, so the kernel
+					 * fails the call with ENOSYS */
 		return ATTACH_ABSENT;
 	default:
 		return ATTACH_FATAL;

@@ -14,7 +14,7 @@ struct attach_call {
 	uint64_t args[6];
 };
 
-/* From harmless to fatal, so the worst of several is the largest. */
+/* The values rise from harmless to fatal, so the worst of several verdicts is the largest. */
 enum attach_verdict {
 	ATTACH_ALLOWED,
 	ATTACH_ABSENT,		/* fails with ENOSYS, as on an older kernel */
@@ -22,7 +22,8 @@ enum attach_verdict {
 	ATTACH_FATAL,		/* a signal, a decision of another process, or unknown */
 };
 
-/* Returns the worst that the filter may do. The filter may be hostile: the time is bounded. */
+/* Returns the worst that the filter may do. A hostile filter can't make this take long, because the
+ * number of steps is limited. */
 enum attach_verdict attach_filter_run(const struct sock_filter *filter, size_t nr,
 				      const struct attach_call *call);
 #endif

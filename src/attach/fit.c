@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds out whether the process can be attached. Each reason against it has its own line for the
- * user (fit.h). All answers come from /proc, and may be out of date when the injection begins. So
- * the later steps handle each failure again; the checks here only explain it better.
+ * Finds out whether Patchbay can attach to the process. Each reason against it has its own line for
+ * the user (fit.h). All answers come from /proc, and may be out of date when the injection begins.
+ * So the later steps must handle the same failures. The checks here only explain them better.
  */
 #include "attach/fit.h"
 #include <elf.h>
@@ -60,9 +60,10 @@ static bool is_kernel_thread(const struct attach_subject *s)
 	return !record_proc_stat(dir, &stat) && stat.kernel;
 }
 
-/* Reads the process's status. If another thread than the main thread executes a program, the main
- * thread is dead for a moment, and at last without any number of threads. So the status of a dead
- * main thread that isn't the only thread counts if it lasts for MAIN_THREAD_MS. */
+/* Reads the process's status. While a thread other than the main thread executes a program, the
+ * main thread is dead for a moment. At last the status doesn't even have the number of threads. So
+ * if the main thread is dead and the number isn't 1, reads the status again, for at most
+ * MAIN_THREAD_MS. */
 static bool read_status(const struct attach_subject *s, char status[RECORD_STATUS_MAX])
 {
 	for (unsigned ms = 0; ; ms++) {
@@ -104,7 +105,8 @@ static int check_stopped(struct attach_subject *s, const char *status)
 	return 0;
 }
 
-/* Whether the process's control group is frozen: then its threads can't be stopped. */
+/* Whether the process's control group is frozen. The threads of a frozen process can't be
+ * stopped. */
 static bool is_frozen(const struct attach_subject *s)
 {
 	char list[4096], path[ATTACH_PATH + 64], text[256] = "";

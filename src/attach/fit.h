@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whether a process can be attached, as far as this is known before the process is disturbed.
- * Context: the injector's thread. Functions return 0, or -errno with the user's line. */
+/* Whether Patchbay can attach to a process, as far as this is known before the process is
+ * disturbed. Context: the injector's thread. Functions return 0, or -errno with the user's line. */
 #ifndef PB_ATTACH_FIT_H
 #define PB_ATTACH_FIT_H
 #include "attach/subject.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A process may not find the agent and the socket under their paths: it runs in a container, or its
- * user may not search a directory. Such a process gets a descriptor of each file, and reaches both
- * files through /proc/self/fd. The descriptor leads to the same file as the path. So in a second
- * attach, the loader recognizes the agent that is loaded already.
+ * A process may not find the agent and the socket under their paths, because it runs in a
+ * container, or its user may not search a directory. Such a process gets a descriptor of each file,
+ * and reaches both files through /proc/self/fd. The descriptor leads to the same file as the path.
+ * So in a second attach, the loader recognizes the agent that is loaded already.
  *
  * Only the process itself can receive a descriptor. So the new thread makes a pair of sockets. The
  * injector takes one socket from the process (pidfd_getfd), and sends both files through it:
@@ -18,9 +18,9 @@
  * with it. At the connect, the kernel checks the file's mode, so the file must belong to the
  * process's user.
  *
- * All system calls of the new thread are made with the stack pointer of its start routine. So if
+ * The new thread makes all of these system calls with the stack pointer of its start routine. So if
  * the injector is killed, the thread returns from its start routine after the call, and ends. The
- * descriptors that it has made until then stay open.
+ * descriptors that the thread has made until then stay open.
  */
 #include "attach/hand_over.h"
 #include <errno.h>

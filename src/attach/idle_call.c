@@ -33,7 +33,7 @@ bool attach_call_is_idle(long number, const uint64_t args[6])
 		return true;
 	case SYS_fcntl:
 		return (int)args[1] == F_SETLKW || (int)args[1] == F_OFD_SETLKW;
-	/* a receive that waits for all bytes returns fewer if it is interrupted */
+	/* with MSG_WAITALL, an interrupted receive returns fewer bytes, so it isn't idle */
 	case SYS_recvfrom:
 		return !(args[3] & MSG_WAITALL);
 	case SYS_recvmsg:

@@ -14,6 +14,6 @@ bool attach_call_is_idle(long number, const uint64_t args[6]);
 /* Whether a syscall instruction precedes the address. */
 bool attach_call_precedes(const struct attach_subject *s, uint64_t pc);
 /* Returns the number of the system call that precedes the address, if the code loads this number
- * just before the call: mov $NUMBER, %eax; syscall. -1: it doesn't. */
+ * just before the call: mov $NUMBER, %eax; syscall. Otherwise returns -1. */
 long attach_call_number(const struct attach_subject *s, uint64_t pc);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The sequence of an injection (doc/design/attach.md): check the process, borrow a thread for one
- * pthread_create(), give it back, and let the new thread load the agent. After each step, the
- * process could go on even if the injector were killed.
+ * pthread_create(), give that thread back, and let the new thread load the agent. After each step,
+ * the process could go on even if the injector were killed.
  */
 #include "attach/inject.h"
 #include <dlfcn.h>
@@ -31,9 +31,9 @@
 #define EXEC_NS		(100 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
-/* The only signal that the borrowed thread and the new one don't block. setuid() and similar
- * functions send it to all threads. They wait for an answer, and meanwhile hold a lock that
- * pthread_create() takes. */
+/* The only signal that the borrowed thread and the new thread don't block. setuid() and similar
+ * functions send it to all threads, and wait until each thread has handled it. Meanwhile they hold
+ * a lock that pthread_create() takes. */
 #define SIGNAL_OF_SETXID (1ull << (33 - 1))
 #define ATTACH_NAME	40	/* room for the name of a descriptor */
 #define STRINGS_MAX	(2 * ATTACH_PATH + 32)
@@ -133,7 +133,8 @@ static int say_not_created(struct injection *j, int error)
 			  strerror(error ? error : EAGAIN));
 }
 
-/* Called after pthread_create() has failed or took too long, or couldn't be called. */
+/* Gives the borrowed thread back and writes the user's line, after pthread_create() has failed,
+ * took too long, or couldn't be called. */
 static int undo_create(struct injection *j, int err, uint64_t number)
 {
 	int64_t result;
@@ -286,7 +287,7 @@ static int set_function(struct injection *j, uint64_t function, uint64_t a, uint
 	return attach_remote_set_regs(&j->thread, &r);
 }
 
-/* Makes the new thread call a function of libc's, to its end. */
+/* Makes the new thread call a function of libc, and waits until the function has returned. */
 static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c,
 		uint64_t *result)
 {
@@ -304,9 +305,10 @@ static bool has_answered(const void *arg)
 	return !attach_mem_read(&j->s, j->answer, &answer, sizeof(answer)) && answer <= 0;
 }
 
-/* Makes the new thread call the agent's function, which makes many system calls. The thread doesn't
- * stop at each of them. When the agent has answered, the thread is stopped wherever it is, perhaps
- * in the handler of SIGSETXID. So it gets no new registers before it has returned. */
+/* Makes the new thread call the agent's function. The function makes many system calls, and the
+ * thread doesn't stop at each of them. When the agent has answered, the thread is stopped wherever
+ * it is, perhaps in the handler of SIGSETXID. So its registers must not be changed before the
+ * function has returned. */
 static int call_agent(struct injection *j, uint64_t function, int *answer)
 {
 	const int seen = PB_ANSWER_SEEN;
@@ -323,7 +325,7 @@ static int call_agent(struct injection *j, uint64_t function, int *answer)
 					     j->way.arrival_sp, j->deadline, &result);
 }
 
-/* Called after dlopen() or dlsym() has failed. */
+/* Writes the text of dlerror() to the user's line, after dlopen() or dlsym() has failed. */
 static int say_dlerror(struct injection *j)
 {
 	char text[512] = "";
@@ -344,7 +346,7 @@ static int say_dlerror(struct injection *j)
 			  text[0] ? text : "no reason is known");
 }
 
-/* Called after the agent has returned an error. */
+/* Writes to the user's line why the agent has returned an error. */
 static int say_refused(struct injection *j, int err)
 {
 	switch (err) {
@@ -469,8 +471,9 @@ static int inject(struct injection *j, struct pb_injected *out)
 	return end_thread(j, err, said);
 }
 
-/* Called after a failure. An exec first ends all other threads, which makes all kinds of things
- * fail. Only then does the process get its new image. So this waits for a moment. */
+/* Whether the process executes another program. Called after a failure, because an exec may be the
+ * reason: it first ends all other threads, so all kinds of things fail. Only then does the process
+ * get its new image. So this function waits for the new image, for at most EXEC_NS. */
 static bool is_executing(const struct attach_subject *s)
 {
 	uint64_t end = pb_now_ns() + EXEC_NS;
@@ -500,10 +503,11 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	j.s.children = in->children;
 	int ret = inject(&j, out);
 
-	/* after an error one of them may still be traced, for example because it was killed */
+	/* after an error one of the threads may still be traced, for example because it was
+	 * killed */
 	attach_remote_release(&j.borrowed, RELEASE_NS);
 	attach_remote_release(&j.thread, RELEASE_NS);
-	/* if the process has another image by now, this is the reason for whatever failure */
+	/* if the process has another image by now, the exec is the reason for the failure */
 	if (ret && is_executing(&j.s))
 		ret = attach_say_gone(&j.s);
 	attach_subject_free(&j.s);

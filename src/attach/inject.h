@@ -3,7 +3,7 @@
  * Brings the agent into a running process that was started without it. doc/design/attach.md
  * describes each step, and what the process sees of it.
  *
- * Context: any ordinary thread that traces no thread of the process. While the function runs, the
+ * Context: any ordinary thread that traces no thread of the process. While pb_inject() runs, the
  * calling thread traces two threads of the process. So no thread of the caller's own process may
  * wait for "any child" meanwhile, unless it uses __WNOTHREAD.
  */
@@ -20,10 +20,12 @@ struct pb_inject {
 	const char *session;	/* path of the recorder's socket */
 	bool leave;		/* a traced process has forked this process, and the inherited agent
 				 * must detach from it */
-	bool children;		/* children are traced, too, so both files must have paths */
+	bool children;		/* children are traced, too. They need the paths of the agent and of
+				 * the socket, so an attach that would have to pass descriptors in
+				 * place of these paths is refused */
 };
 
-/* No answer of the agent is positive. */
+/* Values of *answer that are not the agent's answer, which is never positive. */
 enum { PB_ANSWER_NONE = 1, PB_ANSWER_SEEN };
 
 struct pb_injected {
@@ -32,17 +34,18 @@ struct pb_injected {
 	pid_t borrowed;		/* the thread that called pthread_create() */
 };
 
-/* Makes the process load the agent, and call the first of these functions, or the second if
- * in->leave is set,
+/* Makes the process load the agent in a new thread, and then call one of these functions there: the
+ * second function if in->leave is set, else the first:
  *
  *	int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer)
  *	int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer)
  *
- * in a new thread, in which all signals but libc's SIGSETXID are blocked. protocol is PB_PROTOCOL.
- * The function stores 0 or -errno in *answer, waits until the injector stores PB_ANSWER_SEEN there,
- * and returns the same. If the injector was killed, the function returns after some seconds.
+ * The new thread blocks all signals but libc's SIGSETXID. protocol is PB_PROTOCOL. The function
+ * stores its result, 0 or -errno, in *answer. It waits until the injector stores PB_ANSWER_SEEN
+ * there, and then returns its result. If the injector was killed, it returns after some seconds.
  *
- * Returns 0 after the function has answered 0. Otherwise returns -errno and writes one line for the
- * user to err: what is wrong with the process, and what to do. The process runs on as before. */
+ * pb_inject() returns 0 if the function has answered 0. Otherwise it returns -errno and writes one
+ * line for the user to err: what is wrong with the process, and what to do. The process runs on as
+ * before. */
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size);
 #endif

@@ -60,7 +60,7 @@ static const struct record_map *find_first(const struct attach_subject *s,
 	return NULL;
 }
 
-/* musl's loader is its libc. */
+/* musl has one file for its loader and its libc. */
 static bool is_musl(const struct record_map *loader)
 {
 	const char *name = base_name(loader->path);
@@ -140,7 +140,7 @@ static int open_libc(struct attach_subject *s, const struct record_map *m, struc
 	char path[ATTACH_PATH + 64];
 	int fd;
 
-	/* works for deleted files, too, but only for root */
+	/* this path works for deleted files, too, but only for root */
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)s->pid, m->start, m->end);
 	fd = open_if_same(s, path, m->start, e);
 	if (fd >= 0)
@@ -247,8 +247,8 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 
 /* --- instructions --------------------------------------------------------- */
 
-/* Searches libc's text piece by piece, because all codes come early in it. Returns 0 if the code
- * isn't there. */
+/* Searches libc's text piece by piece, because each wanted code is near the text's start. Returns 0
+ * if the code isn't there. */
 static uint64_t find_code(const struct attach_subject *s, const struct attach_range *text,
 			  const uint8_t *code, size_t len)
 {
@@ -307,7 +307,7 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 	l->loader = text_of(s, loader);
 	if (vdso)
 		l->vdso = (struct attach_range) { vdso->start, vdso->end };
-	/* the loader may just be mapping libc */
+	/* the loader may still be mapping libc, so the caller may try again (EAGAIN) */
 	if (!l->text.end || !l->loader.end)
 		return attach_say(s, EAGAIN, "has an unknown layout of libc and loader; start the "
 				  "program with `patchbay record -- PROG' instead");

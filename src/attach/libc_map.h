@@ -35,8 +35,8 @@ struct attach_libc {
 /* The size of a syscall instruction. */
 #define ATTACH_SYSCALL_SIZE 2
 
-/* Finds all addresses. The mappings have been read, and mem is open. Returns 0, or -errno with the
- * user's line. */
+/* Finds all addresses. The caller must have read the mappings and opened mem. Returns 0, or -errno
+ * with the user's line. */
 int attach_libc_find(struct attach_subject *s, struct attach_libc *l);
 
 static inline bool attach_in(const struct attach_range *r, uint64_t addr)

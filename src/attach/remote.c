@@ -65,7 +65,8 @@ static bool has_ended(pid_t tid)
 
 /* --- waits ---------------------------------------------------------------- */
 
-/* Waits for the thread if it is traced and isn't the one in *arg, but not until it ends. */
+/* Takes the report of the thread's stop or end from the kernel, if there is one. Skips the thread
+ * in *arg. */
 static bool reap_other(void *arg, pid_t tid)
 {
 	int status;
@@ -86,8 +87,8 @@ static void reap_others(pid_t pid, pid_t tid)
 /*
  * Waits until the thread stops or ends. The kernel doesn't report the end of a main thread before
  * the other threads of its process are gone. If the main thread was killed just after it had
- * created a thread, that thread is traced and dead as well, and isn't gone before this process has
- * waited for it.
+ * created a thread, the created thread is traced and dead as well. It isn't gone before this
+ * process has waited for it, so reap_others() does that.
  */
 static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 {
@@ -196,10 +197,10 @@ static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
 /* --- stop and release ----------------------------------------------------- */
 
 /*
- * The kernel forbids tracing a thread that has ended, but is still listed. When another thread
- * executes a program, it ends the main thread and takes its number. So after the kernel has
- * forbidden it, the thread with this number may be another one that runs. A refusal of a running
- * thread counts only if it comes again.
+ * Seizes the thread. The kernel forbids this (EPERM) if the thread has ended, but is still listed.
+ * When another thread executes a program, it ends the main thread and takes that thread's number.
+ * So after the kernel has refused the old thread, the new one may run under the number. A refusal
+ * of a running thread counts only if it comes again.
  */
 static int seize(pid_t tid)
 {
@@ -254,7 +255,8 @@ int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t 
 
 	*t = (struct attach_remote) { .pid = pid, .tid = tid, .running = true };
 	err = wait_for_trap(t, deadline);
-	/* threads that this thread makes aren't traced, for example the agent's own thread */
+	/* from now on the kernel doesn't trace threads that this thread makes, for example the
+	 * agent's own thread */
 	return err ? err : (int)request(PTRACE_SETOPTIONS, tid, 0,
 					(void *)PTRACE_O_TRACESYSGOOD);
 }
@@ -277,7 +279,7 @@ static int detach(struct attach_remote *t, uint64_t deadline)
 	return err ? err : (int)request(PTRACE_DETACH, t->tid, 0, (void *)(long)t->signal);
 }
 
-/* Waits until a thread that dies has died. Then this process no longer traces it. */
+/* Waits until a dying thread has died. Then this process no longer traces it. */
 static int reap(pid_t pid, pid_t tid, uint64_t deadline)
 {
 	int status, err;
@@ -395,7 +397,7 @@ int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline
 	struct stop s;
 	int err;
 
-	/* before that, a signal handler may make calls of its own */
+	/* a signal handler may make other system calls first, which don't count */
 	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
 		begun |= s.kind == STOP_ENTRY && s.ip == ip;
 		if (begun && s.kind == STOP_EXIT) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One thread of another process, under ptrace: stopping it, its registers, and running it until it
- * arrives at a place. Only stops at system calls and PTRACE_INTERRUPT are used, never a breakpoint
- * or a single step, because their SIGTRAP resets the program's handler if the thread blocks
- * SIGTRAP.
+ * Controls one thread of another process by ptrace: stops it, changes its registers, and runs it
+ * until it arrives at a place. The thread stops only at system calls and by PTRACE_INTERRUPT.
+ * Breakpoints and single steps are never used: if the thread blocks SIGTRAP, the SIGTRAP of such a
+ * stop resets the program's handler.
  *
- * Context: the thread that seized the other thread. Functions return 0 or -errno; -ESRCH means that
- * the other thread has died, or has executed a new program.
+ * Context: the thread that seized the other thread. Functions return 0 or -errno. -ESRCH means that
+ * the seized thread has died, or has executed a new program.
  */
 #ifndef PB_ATTACH_REMOTE_H
 #define PB_ATTACH_REMOTE_H
@@ -41,18 +41,18 @@ struct attach_state {
  * time `deadline`, returns -ETIMEDOUT. After an error there is nothing to release. -ESRCH also
  * means that the thread is no longer traced, so another thread may be seized. */
 int attach_remote_stop(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
-/* From now on, threads that the stopped thread makes are traced, too. This isn't done at the first
- * stop. Otherwise, a thread that the program makes just before that stop would stay stopped for
- * good. */
+/* Makes the kernel trace the threads, too, that the stopped thread makes from now on. If
+ * attach_remote_stop() did this, a thread that the program makes just before that stop would stay
+ * stopped for good. */
 int attach_remote_follow(const struct attach_remote *t);
 /* Waits for the first stop of a thread that was attached because its creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
-/* Brings a stopped thread to a stop like the first one, in which the kernel restarts an interrupted
- * system call after the release. */
+/* Moves a stopped thread to another stop by PTRACE_INTERRUPT, like its first stop. After the
+ * release from such a stop, the kernel restarts an interrupted system call. */
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
 /* Lets the thread go, from any state; does nothing if no thread is traced. A running thread is
- * stopped first. If the thread has died, waits until this process no longer traces it. Returns
- * -ETIMEDOUT if the thread is still traced after `patience_ns`. */
+ * stopped first. If the thread has died, waits until the calling process no longer traces it.
+ * Returns -ETIMEDOUT if the thread is still traced after `patience_ns`. */
 int attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
 
 int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);

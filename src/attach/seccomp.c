@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The injector, the loader and the agent make system calls in the process. A seccomp filter may
- * forbid such a call, and may kill the process for it. So the code here reads each filter of each
- * thread (PTRACE_SECCOMP_GET_FILTER), and executes it for each of these calls (filter_run.h). All
- * threads count, since the agent's code runs in all of them.
+ * forbid such a call, and may kill the process for it. So this file reads each filter of each
+ * thread (PTRACE_SECCOMP_GET_FILTER), and runs the filter on each of these calls (filter_run.h).
+ * All threads count, since the agent's code runs in all of them.
  *
  * The lists must have each SYS_* of src/engine, src/ring, src/base and src/arch, and the calls that
  * glibc's dlopen() and pthread_create() make. tests/attach/run_filter compares them with the
@@ -62,9 +62,10 @@ static const struct attach_call replaced[] = {
 };
 
 /* May fail, but must not kill: the agent makes these calls only for some programs, or can do
- * without their result. Three entries have numbers that aren't system calls. The filter sees -1 if
- * the injector prevents a call. If the injector was killed, it sees the result of a function at the
- * end of a way back (way_back.h): for example the low half of an address, or -EINVAL. */
+ * without their result. Three entries have numbers that aren't system calls. If the injector
+ * prevents a call, the filter sees -1. If the injector was killed, the filter sees the result of a
+ * function at the end of a way back (way_back.h), for example the low half of an address, or
+ * -EINVAL. */
 static const struct attach_call optional[] = {
 	CALL(write), CALL(prlimit64), CALL(mlock), CALL(mlock2), CALL(mlockall), CALL(munlock),
 	CALL(munlockall), CALL(seccomp), CALL(setuid), CALL(setgid), CALL(setgroups),

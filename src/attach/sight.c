@@ -167,7 +167,8 @@ static bool has_proc(const struct attach_subject *s, const char *status)
 	return attach_proc_read(s, path, text, sizeof(text)) > 0 && own_number(text) == own;
 }
 
-/* The capabilities of a user namespace don't count for files outside of it. */
+/* Checks whether descriptors can replace the paths, and sets s->handed. `plain` has no
+ * capabilities, because those of a user namespace don't count for files outside of it. */
 static int check_handed(struct attach_subject *s, const struct user *u, const char *status)
 {
 	const struct user plain = { .uid = u->uid, .gid = u->gid, .groups = u->groups };

@@ -2,8 +2,8 @@
 /*
  * Scans a stack for return addresses (stack_scan.h). A word counts as a return address if it points
  * into the text of libc or of the loader, just after a call instruction. Other words that point
- * there are, for example, pointers to functions: each program has the address of the loader's exit
- * function on its stack.
+ * there don't count. For example, each program has the address of the loader's exit function on its
+ * stack.
  */
 #include "attach/stack_scan.h"
 #include <stddef.h>
@@ -85,18 +85,20 @@ static long interrupted_call(const struct attach_subject *s, const greg_t *r)
 	       attach_call_number(s, pc);
 }
 
-/* Whether the context is of a frame that exists. It has the code segment of the interrupted code, a
- * selector whose lowest two bits are the privilege level, 3 for each program. If there is something
- * else, the handler has returned, and other data was written over the rest of its frame. */
+/* Whether the context is of a signal frame that is still in use. Such a context has the code
+ * segment of the interrupted code. The lowest two bits of this selector are the privilege level, 3
+ * for each program. With another level, the handler has returned, and other data was written over
+ * its frame. */
 static bool is_context(const greg_t *r)
 {
 	return ((uint64_t)r[REG_CSGSFS] & USER_LEVEL) == USER_LEVEL;
 }
 
-/* Judges the signal frame whose first word, the restorer's address, has the index `at`. The
- * context of the interrupted code follows it. The handler does no harm if it interrupted an idle
- * system call: then only the calls on the interrupted stack matter. They are scanned if this stack
- * is above the frame. A handler that interrupted anything else may have interrupted malloc. */
+/* Judges the signal frame whose first word, the restorer's address, has the index `at`. The context
+ * of the interrupted code follows this word. The handler does no harm if it interrupted an idle
+ * system call. Then only the calls on the interrupted stack matter, and these are scanned if that
+ * stack is above the frame. A handler that interrupted anything else may have interrupted
+ * malloc. */
 static unsigned look_at_frame(const struct attach_subject *s, const struct attach_libc *l,
 			      const struct stack *stack, size_t at)
 {

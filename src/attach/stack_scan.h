@@ -13,7 +13,9 @@
 
 #define ATTACH_IN_LOADER	1	/* a call of the loader is on the stack */
 #define ATTACH_IN_HANDLER	2	/* a signal handler is on the stack. It may have interrupted
-					 * code that holds a lock */
+					 * code that holds a lock: it interrupted something other
+					 * than an idle system call (idle_call.h), or this isn't
+					 * known */
 #define ATTACH_IN_LIBC		4	/* a call inside libc is on the stack, other than libc's
 					 * calls of main(), start routines and callbacks */
 #define ATTACH_IN_LOCKING	8	/* a call of a function of attach_libc.locking is on the

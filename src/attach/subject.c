@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the process through /proc. Each file of /proc is opened, read and closed again. Only mem
- * stays open, because it is bound to one image of the process. Also writes the line that tells the
- * user what is wrong with the process.
+ * Reads the process through /proc, and writes the line that tells the user what is wrong with the
+ * process. Each file of /proc is opened, read and closed again. Only mem stays open, because it is
+ * bound to one image of the process.
  */
 #include "attach/subject.h"
 #include <errno.h>
