@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The interface that an architecture supplies to the agent and to the module analysis. The code of
- * both includes only this header, and no file of the architecture's own folder.
- * scripts/check-layers enforces this rule. The `static inline` functions are defined in that
- * folder's headers, which are included at the end. All other functions are defined in that folder's
- * sources. doc/design/porting.md explains what to write for another processor than x86-64.
+ * The interface that an architecture supplies to the agent and to the module analysis. Their code
+ * includes only this header, and no file of the architecture's own folder. scripts/check-layers
+ * enforces this rule. The `static inline` functions are defined in headers of that folder, which
+ * are included at the end of this one. All other functions are defined in that folder's sources.
+ * doc/design/porting.md explains what to write for another processor than x86-64.
  *
  * Context, unless a comment says otherwise: the hit path. It runs in any thread, also in a signal
  * handler, at any instruction of the program. So these functions take no lock, allocate nothing,
@@ -29,9 +29,9 @@ struct pt_regs;
 /* ---- words shared with signal handlers ----------------------------------- */
 
 /*
- * Each operation is atomic against signal handlers of the same thread: a handler finds it either
- * done or not begun. No other thread writes the word, but other threads may read it. The
- * operations are barriers for the compiler, not for the processor.
+ * Each operation is atomic against signal handlers of the same thread: a handler finds the
+ * operation either done or not begun. No other thread writes the word, but other threads may read
+ * it. The operations are barriers for the compiler, not for the processor.
  */
 
 /* Changes *p from `old` to `new`. False: *p has another value, and keeps it. */
@@ -70,9 +70,9 @@ bool pb_own_change(struct pb_owner o, uint64_t *at, uint64_t old, uint64_t new)
 void pb_own_count(struct pb_owner o, uint64_t *shared, uint64_t *own)
 	__attribute__((visibility("hidden")));
 
-/* Called in a child when a handler returns to code that it interrupted before the fork. If that
- * code belongs to the hit path or to a pb_own_*() function, it no longer stores into the ring. The
- * ring has `size` bytes from address `ring` on. */
+/* Must be called in a child when a handler returns to code that it interrupted before the fork. If
+ * that code belongs to the hit path or to a pb_own_*() function, it no longer stores into the ring.
+ * The ring has `size` bytes from address `ring` on. */
 void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 
 /* ---- writing text (doc/design/text.md) ----------------------------------- */
@@ -93,9 +93,9 @@ struct pb_patch {
  * /proc/self/mem. If that file can't be written, the function uses mprotect(2). Returns 0 or
  * -errno. After an error, none or some of the patches are written, each of them completely. */
 int pb_text_poke(const struct pb_patch *p, size_t nr);
-/* Gives the process copies of its own of the pages that pb_text_poke() is about to write, and
- * touches them. So a stop needs no page faults. Writes one byte of a patch with the value that it
- * has. Context: the text's lock is held; other threads run. */
+/* Gives the process private copies of the pages that pb_text_poke() is about to write, so that a
+ * stop needs no page faults. For this, the function writes one byte of a patch on each page, with
+ * the value that the byte has. Context: the text's lock is held; other threads run. */
 void pb_text_prepare(const struct pb_patch *p, size_t nr);
 /* Writes bytes to memory that no thread runs yet. The memory may already be executable. Returns 0
  * or -errno. */
@@ -130,23 +130,24 @@ struct pb_stop {
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
-	/* The same for a pc at the first of these bytes, at which an instruction has faulted, and
-	 * whose handler runs. */
+	/* Like moved(), but for a pc at the first of these bytes: the instruction there has
+	 * faulted, and the signal's handler runs. */
 	uint64_t (*moved_fault)(uint64_t pc);
-	/* During each stop, the thread that requested the stop calls stopped() with those stopped
-	 * PCs for which ours() is true. If stopped() returns -errno, nothing is written. */
+	/* If stopped() isn't NULL, the thread that requested the stop calls it during each stop,
+	 * with those stopped PCs for which ours() is true. If stopped() returns -errno, nothing is
+	 * written. */
 	bool (*ours)(uint64_t pc);
 	int (*stopped)(const struct pb_stopped *at, size_t nr);
 };
 
 /* Returns 0 or -errno. -EAGAIN: a thread could not be stopped in time, or another process shares
  * the memory. In this case the patches from p[done] on were not written, and the caller may try
- * again. With nr = 0 there is one stop, for stopped(). A system call that a stop interrupts is
- * restarted: the program sees no EINTR. */
+ * again. If nr is 0, there is one stop, which only serves stopped(). A system call that a stop
+ * interrupts is restarted: the program sees no EINTR. */
 int pb_stop_world(struct pb_stop *s);
 
 /* Sets the calling thread's thread pointer, and the word by which libc finds it. Context: a thread
- * of the agent, of which libc doesn't know. Returns 0 or -errno. */
+ * of the agent that libc doesn't know. Returns 0 or -errno. */
 int pb_thread_pointer_set(uint64_t tp);
 /* Returns whether the code loads nr as the number of a system call. */
 bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr);
@@ -190,15 +191,15 @@ uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
  * offset in the body, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
 
-/* The size of a site's stub, a multiple of 16. */
+/* Returns the size of a site's stub, a multiple of 16. */
 size_t pb_stub_size(const struct pb_place *p);
 #define PB_STUB_MAX	704	/* the largest size */
 /* Writes the stub. The stub's body is at PB_STUB_COPY. The handler of a disabled site is at
  * PB_STUB_IDLE. */
 int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* Returns the site of the stub that begins at `at`. If no stub begins at `at`, the result may be
- * any address. pb_stub_is() says whether the stub of `site` begins at `at`. */
+/* pb_stub_site() returns the site of the stub that begins at `at`. If no stub begins there, the
+ * result may be any address. pb_stub_is() returns whether the stub of `site` begins at `at`. */
 const struct pb_site *pb_stub_site(const uint8_t *at);
 int pb_stub_is(const uint8_t *at, const struct pb_site *site);
 
@@ -393,7 +394,8 @@ bool pb_fault_fixup(int sig, const siginfo_t *info, ucontext_t *uc);
 static inline uint64_t pb_regs_pc(const struct pt_regs *r);
 static inline uint64_t pb_regs_sp(const struct pt_regs *r);
 static inline uint64_t pb_regs_fp(const struct pt_regs *r);
-/* Sets what the assembly leaves to C: flags, pc, and the fields that are constant in user space. */
+/* Sets the fields that the assembly leaves to C: flags, pc, and the fields that are constant in
+ * user space. */
 static inline void pb_regs_finish(struct pt_regs *r, uint64_t pc);
 /* Pops the return address, so that the registers are those after the return. */
 static inline void pb_regs_return(struct pt_regs *r);

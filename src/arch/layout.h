@@ -32,7 +32,8 @@
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
-#define PB_MAX_WATCHED		6	/* largest number of calls that wait for the same return */
+#define PB_MAX_WATCHED		6	/* if so many open calls wait for one return already, eBPF
+					 * programs don't run there for a further call */
 
 /* struct pb_thread */
 #define T_LO			0

@@ -15,7 +15,7 @@ int pb_thread_pointer_set(uint64_t tp)
 	return (int)pb_sys(SYS_arch_prctl, ARCH_SET_FS, tp);
 }
 
-/* mov $nr, %eax */
+/* Looks for mov $nr, %eax at each byte of the code. */
 bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr)
 {
 	uint8_t load[5] = { 0xb8 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A signal handler may fork after it has interrupted code of the agent. In the child, it then
- * returns to that code. The ring is shared memory, and the addresses that the code holds are in the
- * parent's chunks. So the child must not go on unchanged. Code in own_store.S is sent back to the
- * comparison of serials, which now fails. Code on the hit path has the address in one register.
- * That register gets an address in memory that only the child has and that nobody reads.
+ * Keeps a forked child from writing to its parent's chunks. A signal handler may fork after it has
+ * interrupted code of the agent. In the child, the handler then returns to that code, which holds
+ * addresses in the parent's chunks. So the child must not go on unchanged. Code in own_store.S is
+ * sent back to the comparison of serials, which now fails. Code on the hit path has the address in
+ * one register. This register gets an address in memory that only the child has and that nobody
+ * reads.
  */
 #include "abi/ring.h"
 #include "arch/arch.h"

@@ -8,8 +8,8 @@
  *
  * In an executable, one instruction that contains the offset is enough. A traced call usually reads
  * the word two or three times. So when the agent starts, it replaces each of these pairs of loads
- * on the hit path by the one instruction. Two prefixes 66, which have no effect, fill the remaining
- * bytes:
+ * on the hit path by that one instruction. Two prefixes 66, which have no effect, fill the
+ * remaining bytes:
  *
  *     66 66 64 48 8b 0c 25 OFF	mov %fs:OFF,%rcx
  *

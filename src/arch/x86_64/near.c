@@ -22,12 +22,13 @@
 #define ALIGN		64u
 #define JMP_WORD_LEN	6
 
-/* Goes over the ranges. `at` is the offset of the range's copy in a head. */
+/* Goes over the ranges of code to copy. `at` is the offset of the range's copy in a head, that is,
+ * in the first PB_STUBS_HEAD bytes of a module's stubs. */
 #define each_range(r, at) \
 	(const struct pb_near_range *r = (at = 0, __start_pb_near_ranges); \
 	 r < __stop_pb_near_ranges; at = pb_align_up(at + r->length, ALIGN), r++)
 
-/* Replaces the jump at `jump` in a copy. */
+/* In a copy, replaces the original's jump at `jump` by a jump to the absolute address. */
 static void leave(uint8_t *copy, const uint8_t *jump)
 {
 	static const uint8_t jmp_word[JMP_WORD_LEN] = PB_JMP_WORD;

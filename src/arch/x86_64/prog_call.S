@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The call of an eBPF program's native code, and the pages for native code. These pages are part of
- * the agent, so unwinders find the agent's CFI for them. In all native code r12 points to the run.
- * The word before the run is the stack pointer with which pb_prog_call called the code. From this
- * word, an unwinder finds the frame of pb_prog_call. So one CFI rule is enough for all native code.
+ * the agent, so unwinders find the agent's CFI for them. In all native code r12 points to the run
+ * (struct pb_bpf_run). The word before the run holds the stack pointer with which pb_prog_call
+ * called the code. From this word, an unwinder finds the frame of pb_prog_call. So one CFI rule is
+ * enough for all native code.
  */
 #include "arch/x86_64/frame.h"
 

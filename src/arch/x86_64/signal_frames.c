@@ -5,8 +5,8 @@
  *
  * A signal frame is a word with the restorer's address, followed by a struct ucontext and a
  * siginfo. The restorer (sa_restorer) is the function to which a handler returns. If the thread is
- * in the restorer, the restorer's address is just below rsp. The stack is read by
- * process_vm_readv(2), because its end isn't known, and reading beyond the end would be a fault.
+ * in the restorer, the restorer's address is just below rsp. The end of the stack isn't known, and
+ * a load beyond it would fault. So the stack is read by process_vm_readv(2).
  *
  * While pb_signal_begin() calls a handler, the context in the signal frame may be one that the
  * agent shows to the handler, with a PC of the program. But the handler will return to the agent.

@@ -6,8 +6,9 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-/* Notes how the program's present handlers return. Must be called before each stop: the frame of a
- * handler is found only if the handler was installed at one of these calls. */
+/* Notes the functions to which the program's present signal handlers return. Must be called before
+ * each stop: the frame of a handler is found only if the handler was installed at one of these
+ * calls. */
 void pb_signal_frames_begin(void);
 struct pb_signal_frame {
 	uint64_t *rip;	/* points to the PC at which the thread goes on when the handler returns */
@@ -16,9 +17,9 @@ struct pb_signal_frame {
 };
 
 /* Calls visit() for each frame on the stack, from the innermost on, until visit() returns true.
- * visit() may change *f->rip. If the agent has called a handler, the call's return address, which
- * is in the agent, is visited as a frame, too. Returns whether visit() has returned true. Context:
- * the helper of a stop. */
+ * visit() may change *f->rip. If the agent has called a handler, visit() also gets that call's
+ * return address, which is in the agent, as a frame. Returns whether visit() has returned true.
+ * Context: the helper of a stop. */
 bool pb_signal_frames(const struct user_regs_struct *regs,
 		      bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg);
 #endif

@@ -300,10 +300,10 @@ static bool fix_frame(void *arg, const struct pb_signal_frame *frame)
 	return false;
 }
 
-/* A signal handler returns to the PC in its signal frame. If this PC is inside bytes to be
- * replaced, moves it. If `move` is false, only returns whether there is such a PC. If the signal is
- * one that an instruction raises, the first of these bytes counts, too: the handler may skip the
- * instruction that begins there. */
+/* Moves PCs in signal frames, to which handlers will return, if they are inside bytes to be
+ * replaced. If `move` is false, only returns whether there is such a PC. If an instruction has
+ * raised the signal, the first of these bytes counts, too: the handler may skip the instruction
+ * that begins there. */
 static bool fix_frames(const struct job *job, const struct user_regs_struct *regs, bool move)
 {
 	struct frames f = { job, move };
@@ -312,8 +312,9 @@ static bool fix_frames(const struct job *job, const struct user_regs_struct *reg
 }
 
 /* Returns whether a handler has interrupted bytes that are to be replaced. In this case it is
- * better to wait for the handler's end. The handler may read the PC in its frame, which the stop
- * would change. It may also set that PC to an address in text that has changed meanwhile. */
+ * better to wait for the handler's end. The handler may read the PC in its frame, and the stop
+ * would change that PC. The handler may also set the PC to an address in text that has changed
+ * meanwhile. */
 static bool handlers_inside(const struct job *job)
 {
 	struct user_regs_struct regs;
@@ -341,8 +342,9 @@ static void fix_thread(const struct job *job, const struct task *t)
 		regs.rip = pc;
 		changed = true;
 	}
-	/* epoll_wait and similar calls return EINTR after any wake-up. ERESTARTNOHAND, the kernel's
-	 * own error for "restart, unless a handler runs", hides the stop from the program. */
+	/* epoll_wait and similar calls return EINTR after any wake-up. With ERESTARTNOHAND, its own
+	 * error for "restart, unless a handler runs", the kernel restarts them. So the program
+	 * doesn't notice the stop. */
 	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR) {
 		regs.rax = (uint64_t)-ERESTARTNOHAND;
 		changed = true;
@@ -355,9 +357,9 @@ static void fix_thread(const struct job *job, const struct task *t)
 		fix_frames(job, &regs, true);
 }
 
-/* Looks after threads that had not stopped when the stop was given up. The helper's interrupt still
- * ends their epoll_wait and similar calls with EINTR. So the helper waits for each of these threads
- * alone, and restarts the thread's call. */
+/* Restarts system calls of threads that had not stopped when the stop was given up. The helper's
+ * interrupt still ends their epoll_wait and similar calls with EINTR. So the helper waits for each
+ * of these threads alone, and restarts the thread's call. */
 static void mend_late(const struct job *job)
 {
 	uint64_t start = pb_now_ns();
@@ -375,8 +377,8 @@ static void mend_late(const struct job *job)
 	}
 }
 
-/* Returns whether the process was killed or has ended while it was stopped. In this case no thread
- * answers the helper any more. */
+/* Returns whether the thread that requested the stop is gone, because the process was killed or has
+ * ended. In this case no thread answers the helper any more. */
 static bool caller_is_gone(const struct job *job)
 {
 	char dir[64], state;

@@ -93,8 +93,8 @@ size_t pb_body_size(const struct pb_place *p)
 	return pb_body_second(p) + (p->second ? p->second->len : 0u);
 }
 
-/* Two bytes of a window hold at most one conditional exit. The unconditional exit's code is
- * shorter than JCC_LEN. */
+/* A site's stub has at most PB_STUB_MAX bytes, because two bytes of a window hold at most one
+ * conditional exit. The unconditional exit's code is shorter than JCC_LEN. */
 _Static_assert(PB_STUB_COPY + 2 * PB_RECIPE_MAX + PB_WINDOW_MAX / 2 * JCC_LEN <= PB_STUB_MAX,
 	       "arch.h");
 

@@ -11,8 +11,8 @@
 
 /* Returns whether any process besides the caller and `pid` shares the caller's memory. */
 bool pb_vm_users(uint32_t pid);
-/* Like pb_vm_users(), but checks only PIDs that were assigned after the caller's. If these are too
- * many, or not known, checks all processes. To be called after pb_vm_users() has returned false and
- * all threads of `pid` were stopped. */
+/* Like pb_vm_users(), but checks only PIDs that were assigned after the caller's. If these PIDs are
+ * too many, or not known, checks all processes. Must be called after pb_vm_users() has returned
+ * false and all threads of `pid` were stopped. */
 bool pb_vm_users_new(uint32_t pid);
 #endif
