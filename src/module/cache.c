@@ -251,7 +251,7 @@ static void note_use(int fd, const struct stat *st)
 	static const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
 
 	if (time(NULL) - st->st_mtim.tv_sec > USED_AGAIN && futimens(fd, times)) {
-		/* harmless: at worst the file is removed too early */
+		/* harmless: at worst the cache removes the file too early */
 	}
 }
 

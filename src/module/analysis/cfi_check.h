@@ -5,8 +5,9 @@
  *
  * Some compilers write a row some instructions too late (clang, if it moves an `add` to rsp to
  * before a branch). Such rows *lag*. Rows that lag do no harm if no exit is among them, and if the
- * rows are right again wherever control goes from them. What can be seen only after the sweep is
- * noted in a list of struct pb_lag, which pb_lags_check() judges.
+ * rows are right again wherever control goes from them. Whether a branch leads to such rows is
+ * known only after the sweep. So the sweep notes these rows in a list of struct pb_lag, and
+ * pb_lags_check() judges them.
  *
  * Context: the sweep's threads, each with its own struct pb_cfi_check, except pb_lags_check().
  */
@@ -33,9 +34,9 @@ struct pb_cfi_check {
 
 /* Begins a unit. */
 void pb_cfi_check_begin(struct pb_cfi_check *c);
-/* Compares the row with what the instructions before this one have done, and notes what this
- * instruction does. Must be called for each instruction at c->at, and for all instructions that
- * may change rsp. False: the CFI contradicts the code. */
+/* Compares the row with the effect of the instructions before this one, and notes the effect of
+ * this instruction. Must be called for each instruction at c->at, and for all instructions that may
+ * change rsp. False: the CFI contradicts the code. */
 bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t addr,
 		       const struct pb_cfi_row *row, uint32_t unit);
 /* Ends straight-line code. False: the rows lag. */

@@ -11,9 +11,9 @@
  *
  *   - in a function that an FDE covers and that can be decoded completely. The displaced code lies
  *     between the function's entry and its first instruction that does not fall through;
- *   - in a function that has no computed jump. No call, lea or relocation refers to an instruction
- *     after the function's entry. Landing pads are marked as jump targets (lsda.c). So all targets
- *     are known, and only the first of the ten bytes may be a target;
+ *   - in a function that has no computed jump, and in which no call, lea or relocation refers to
+ *     an instruction after the entry. Landing pads are marked as jump targets (lsda.c). So all
+ *     targets are known, and only the first of the ten bytes may be a target;
  *   - outside of windows, slots, other displaced code and calls that become nops;
  *   - where there is no call, since a displaced call's return would be mispredicted each time.
  */

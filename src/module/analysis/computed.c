@@ -266,8 +266,8 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr)
 	return false;
 }
 
-/* Whether the data at ea is a table of offsets from ea to code, and one offset leads into the code
- * that the FDE `unit` covers. */
+/* Whether the data at ea is a table of offsets from ea to code, and one of these offsets leads into
+ * the code that the FDE `unit` covers. */
 static bool is_table(struct pb_an *an, uint64_t ea, const struct pb_fde *unit)
 {
 	for (unsigned i = 0; i < 64; i++) {

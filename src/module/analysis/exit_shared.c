@@ -58,8 +58,8 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
-/* Returns the index of a window of exits that has its own jump: the first such window that begins 0
- * to PB_WINDOW_MAX bytes after addr. Returns -1 if there is none. *last is the last exit in the
+/* Returns the index of the first window of exits that begins 0 to PB_WINDOW_MAX bytes after addr
+ * and has a jump of five bytes. Returns -1 if there is none. *last is the last exit in the
  * window. */
 static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_exit **last)
 {

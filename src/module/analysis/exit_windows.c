@@ -74,9 +74,8 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* The bytes after a window's recipe are the slot's bytes, or a second recipe. They must come after
- * w's new recipe, too, which is now the last in an->recipes. So this function copies them from w's
- * old recipe to the end of an->recipes. */
+/* Copies the bytes after w's old recipe, which are the slot's bytes or a second recipe, to the end
+ * of an->recipes. They must come after w's new recipe, too, which is now the last there. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
@@ -99,7 +98,7 @@ static const struct pb_fn *entry_before(const struct pb_an *an, uint64_t addr)
 }
 
 /* Returns the window of f's entry as a window of exits. Adds that window to the windows of exits,
- * unless the window that was added last is the same. */
+ * unless it was already the last to be added. */
 static struct pb_an_window *entry_window(struct pb_placer *p, const struct pb_fn *f)
 {
 	struct pb_an *an = p->an;

@@ -7,7 +7,8 @@
  *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
  *   an edge     control goes to another unit with the frame unchanged, by a jump or by falling
- *               through: to a part of the same function (foo.cold), or to code that functions share
+ *               through. The other unit is a part of the same function (foo.cold), or code that
+ *               functions share
  *   inside      a jump through a table all of whose targets lie in the unit
  *   a dead end  a jump to a unit that control never leaves
  *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
@@ -92,16 +93,15 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* True if a call leads to the address, or if code or data contains the address: a function begins
- * there, even if it has no symbol and no FDE (assembly in a stripped file). */
+/* True if a call leads to the address, or if code or data contains the address. Then a function
+ * begins there, even if it has no symbol and no FDE (assembly in a stripped file). */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
 }
 
-/* True if f is not a function, but a part of the unit: the compiler has moved this part away from
- * the rest. Such a part has no name, no call leads to it, and all jumps to it come from the
- * unit. */
+/* True if f is not a function, but a part of the unit that the compiler has moved away from the
+ * rest. Such a part has no name, no call leads to it, and all jumps to it come from the unit. */
 static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 {
 	const struct pb_range *r = pb_range_find(an, f->addr);
@@ -181,8 +181,8 @@ static bool is_dead_end(const struct pb_an *an, uint32_t unit)
 }
 
 /* A jump to another frame is allowed if it leads to a dead end: no exit follows the jump, whatever
- * the frame is. gcc emits such jumps for cases that can't happen: they lead to the place of an
- * empty cold part, where another function's cold part begins. */
+ * the frame is. gcc emits such jumps for cases that can't happen. Their target is a cold part that
+ * is empty, so another function's cold part begins at the same address. */
 static void judge_framed(struct search *s)
 {
 	for (size_t i = 0; i < s->framed.n; i++)
@@ -288,8 +288,8 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 
 static void classify(struct search *s, struct pb_fn_exit *e)
 {
-	/* if the unit can't be decoded, its bytes may not even be in the file, and is_live() must
-	 * not look for them */
+	/* If the unit can't be decoded, its bytes may not even be in the file. So is_live() must
+	 * not look for them. */
 	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
 	e->live = true;
@@ -499,7 +499,7 @@ static void find_reasons(struct search *s)
 		classify(s, &an->exits.v[i]);
 	judge_framed(s);
 	/* If a unit holds several functions, the sweep has not noted the jumps between these
-	 * functions. So assume that there are jumps to their entries. */
+	 * functions. So this loop assumes that there are jumps to their entries. */
 	for (size_t i = 0; i < an->fns.n; i++) {
 		long u = an->fns.v[i].fde < 0 ? pb_exits_unit(an, &an->fns.v[i]) : -1;
 

@@ -128,8 +128,8 @@ void pb_flow_undecoded(struct pb_flow *f, uint64_t addr)
 	f->last_what = PB_INSN_TRAP;
 }
 
-/* True if control does not continue after the last instruction of a unit: it is a call or a trap,
- * or it faults. */
+/* True if control does not continue after the last instruction of a unit, because the instruction
+ * is a call or a trap, or always faults. */
 static bool never_continues(const struct pb_flow *f)
 {
 	const struct pb_range *r = f->range;

@@ -82,9 +82,10 @@ static bool is_stub(const struct pb_range *r, uint64_t addr)
 
 /*
  * True if the code at addr is `nop; call`: the bottom of a stack that the program makes itself
- * (Go's goexit). No code calls this function. The runtime puts the address after the nop on the new
- * stack, as a return address. Unwinders look up the byte before a return address. The nop is that
- * byte, so they find the function. The runtime computes the address, so no instruction contains it.
+ * (Go's goexit). No code calls this function. The runtime computes the function's address, so no
+ * instruction contains it. The runtime puts the address after the nop on the new stack, as a return
+ * address. Unwinders look up the byte before a return address. This byte is the nop, so they find
+ * the function.
  */
 static bool is_stack_bottom(const struct pb_an *an, uint64_t addr)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, which code
- * has its address taken, which functions resolve IFUNCs, and which text the loader rewrites. They
- * also show which words the loader will write into the sections of the compiler's records
- * (__mcount_loc and similar; records.c). A program at a fixed address contains its pointers without
- * relocations. So in such a program, every aligned word that could be a pointer counts as a
+ * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, of which
+ * code the program takes the address, which functions resolve IFUNCs, and which text the loader
+ * rewrites. They also show which words the loader will write into the sections of the compiler's
+ * records (__mcount_loc and similar; records.c). A program at a fixed address contains its pointers
+ * without relocations. So in such a program, every aligned word that could be a pointer counts as a
  * pointer.
  */
 #include <errno.h>
@@ -31,7 +31,8 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* Notes that the loader will store the address `value` at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
-	/* a record has the address of a call or a nop; it doesn't show that a branch leads there */
+	/* a record has the address of a call or a nop, which doesn't show that a branch leads
+	 * there */
 	if (in_records(an, at))
 		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Marks landing pads as jump targets: an exception enters a function in its middle at a landing
- * pad. The personality routines of all compilers (C++, C's cleanups, Rust, Ada, ...) share one
- * format of table. If the bytes are not such a table, at worst a function is refused. Source of the
- * format: gcc's unwind-c++ (libsupc++/eh_personality.cc), and the Itanium C++ ABI, "Exception
+ * Marks landing pads as jump targets, because an exception enters a function in its middle at a
+ * landing pad. The personality routines of all compilers (C++, C's cleanups, Rust, Ada, ...) share
+ * one format of table. If the bytes are not such a table, at worst a function is refused. Source of
+ * the format: gcc's unwind-c++ (libsupc++/eh_personality.cc), and the Itanium C++ ABI, "Exception
  * Handling Tables".
  */
 #include "module/elf/dwarf_bytes.h"

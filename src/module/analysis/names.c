@@ -41,11 +41,11 @@ static const char *const start[] = {
 };
 
 /*
- * Memory tests fill all writable memory of a process with patterns, and then restore it. For
- * example, Redis runs one for its crash report. Functions of memory tests are not traced. While
- * such a test runs, the TLS word that leads to the thread's state may hold a pattern. A traced call
- * may then fault. This fault can't be caught: the thread's struct rseq may hold a pattern, too,
- * and the kernel then kills the process when it delivers a signal.
+ * Functions of memory tests are not traced. Memory tests fill all writable memory of a process with
+ * patterns, and then restore it. For example, Redis runs one for its crash report. While such a
+ * test runs, the TLS word that leads to the thread's state may hold a pattern, so a traced call may
+ * fault. This fault can't be caught: the thread's struct rseq may hold a pattern, too, and the
+ * kernel then kills the process when it delivers a signal.
  */
 static const char *const memtest[] = {
 	"memtest_*",

@@ -91,7 +91,8 @@ static uint64_t next_addr(const struct state *s)
 	return s->in->addr + s->off + s->insn.length;
 }
 
-/* Copies `bytes`: the instruction, or a variant of the same length. Fixes up the displacement. */
+/* Copies the instruction, or a variant of the same length, from `bytes`. Adds a fixup if the
+ * instruction is RIP-relative. */
 static enum pb_refused copy(struct state *s, const uint8_t *bytes, unsigned length)
 {
 	unsigned at = s->len;

@@ -3,8 +3,8 @@
  * Makes each function's entry a site: chooses its window and writes the recipe of the displaced
  * instructions, or refuses the function with a reason. If there is no room for a jump of five
  * bytes, the function gets a short jump to a trampoline slot. The slot lies in padding or in code.
- * A function of one byte shares the jump of the next function. Slots are given out after all
- * windows of long jumps are known.
+ * A function that is one byte long shares the jump of the next function. Slots are given out after
+ * all windows of long jumps are known.
  */
 #include <errno.h>
 #include <string.h>
@@ -112,8 +112,8 @@ static void make_short_sites(struct pb_an *an)
 	}
 }
 
-/* A function of one byte that lies directly before the next function shares that function's
- * jump. */
+/* Gives f the first of two shared jumps if f is one byte long and lies directly before `next`. The
+ * jump of `next` becomes the second. */
 static void share_jump(struct pb_an *an, struct pb_fn *f, const struct pb_fn *next)
 {
 	struct pb_window_out w;

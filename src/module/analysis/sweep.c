@@ -131,8 +131,8 @@ static void control_flow(struct worker *w, uint64_t addr)
 			pb_vec_push(&w->tables, ea);
 		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_slots, ea, addr);
-		/* the operand may be a constant between functions; the mark keeps slots away from
-		 * its bytes */
+		/* the operand may be a constant that lies between functions, so the mark keeps
+		 * slots away from its bytes */
 		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
 			mark(w, ea, false, true);
 	}

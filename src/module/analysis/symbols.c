@@ -48,7 +48,7 @@ static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 		pb_vec_push(&an->labels, s->st_value);
 		return;
 	}
-	/* a symbol's size that exceeds the section is ignored */
+	/* a size that reaches beyond the range of code is ignored */
 	if (s->st_size <= r->size - (s->st_value - r->addr))
 		c.size = s->st_size;
 	if (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE)

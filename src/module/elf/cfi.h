@@ -13,7 +13,7 @@
 #include "module/elf/elf_file.h"
 #include "module/elf/vec.h"
 
-#define PB_REG_RBP	5	/* numbers of registers as in instructions, not as in DWARF */
+#define PB_REG_RBP	5	/* the registers' numbers in instructions, not in DWARF */
 #define PB_REG_RSP	4
 #define PB_REG_NONE	255
 
