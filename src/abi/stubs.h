@@ -42,7 +42,7 @@
  * memory right below an image. A program that has run for long may have filled this memory, so the
  * agent then searches above the image, downwards from the end of the reach. If the image is below
  * PB_STUBS_LOW, the agent searches only above the image, from PB_STUBS_END bytes before the end of
- * the reach.
+ * the reach. At last the agent repeats its first search in smaller steps.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, minus 1 MiB as a reserve */
 #define PB_STUBS_BELOW	0x20000000ul

@@ -11,7 +11,9 @@
 #include "attach/subject.h"
 
 /* Stops a thread that can be borrowed, and saves its state. *stopped_ns is the time when the
- * stopping began. Returns 0, or -errno with the user's line; then no thread is stopped. */
+ * stopping began. Returns 0, or -errno with the user's line. After an error no thread is held,
+ * except after -ETIMEDOUT: then a thread may still be traced (attach_remote_stop(),
+ * attach_remote_release()). */
 int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
 		  struct attach_state *state, uint64_t *stopped_ns);
 /* Lets a thread go from its first stop. The program doesn't see that the thread's system call was

@@ -17,8 +17,8 @@ struct attach_hand {
 	int agent, session;			/* the descriptors in the process; -1: none */
 };
 
-/* Makes both descriptors. Returns 0, or -errno with the user's line; -ESRCH and -ETIMEDOUT have no
- * line. */
+/* Makes both descriptors in the process. Returns 0, or -errno with the user's line; -ESRCH and
+ * -ETIMEDOUT have no line. */
 int attach_hand_over(struct attach_hand *h);
 /* Closes both descriptors in the process. */
 void attach_hand_close(struct attach_hand *h);

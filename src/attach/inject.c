@@ -67,7 +67,7 @@ static void set_call(struct user_regs_struct *r, uint64_t rip, uint64_t a, uint6
 }
 
 /* Makes the borrowed thread call mmap() or munmap() for the scratch memory. before_call: the thread
- * is stopped just before a system call, which this call replaces. */
+ * is stopped just before a system call. mmap() or munmap() replaces this call. */
 static int scratch_call(struct injection *j, long number, bool before_call, int64_t *result)
 {
 	struct user_regs_struct r = j->state.regs;

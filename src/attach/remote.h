@@ -38,14 +38,16 @@ struct attach_state {
 };
 
 /* Seizes a running thread of the process `pid` and stops it. If the thread hasn't stopped by the
- * time `deadline`, returns -ETIMEDOUT. After an error there is nothing to release. -ESRCH also
- * means that the thread is no longer traced, so another thread may be seized. */
+ * time `deadline`, returns -ETIMEDOUT. The thread then stays traced until the calling thread ends.
+ * After an error the caller must release nothing. -ESRCH also means that the thread is no longer
+ * traced, so another thread may be seized. */
 int attach_remote_stop(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
 /* Makes the kernel trace the threads, too, that the stopped thread makes from now on. If
  * attach_remote_stop() did this, a thread that the program makes just before that stop would stay
  * stopped for good. */
 int attach_remote_follow(const struct attach_remote *t);
-/* Waits for the first stop of a thread that was attached because its creator is traced. */
+/* Waits for the first stop of a new thread, which the kernel has traced from its start, because its
+ * creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
 /* Moves a stopped thread to another stop by PTRACE_INTERRUPT, like its first stop. After the
  * release from such a stop, the kernel restarts an interrupted system call. */

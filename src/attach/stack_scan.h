@@ -3,7 +3,7 @@
  * Finds out in which code a thread may be. Looks at the words of the used part of the thread's
  * stack, without unwinding. Old words of earlier calls may remain in unused parts of frames. So the
  * answer may name code that the thread has left. But it never misses code that the thread is in, if
- * that code's return address is within 64 KiB above the stack pointer. Context: the injector's
+ * that code's return address is at most 64 KiB above the stack pointer. Context: the injector's
  * thread.
  */
 #ifndef PB_ATTACH_STACK_SCAN_H

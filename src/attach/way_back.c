@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the ways back (way_back.h). The signal frame has the layout that the kernel itself writes
- * for a handler. rt_sigreturn reads the frame from the stack pointer on. The frame's floating-point
- * state has the format of XSAVE, as ptrace returns it, with the kernel's marks at its beginning and
- * end.
+ * Writes the ways back (way_back.h). The way back of a borrowed thread ends in a signal frame, in
+ * the layout in which the kernel itself writes it for a handler. rt_sigreturn reads the frame from
+ * the stack pointer on. The frame's floating-point state has the format of XSAVE, as ptrace returns
+ * it, with the kernel's marks in its first 512 bytes and at its end.
  */
 #include "attach/way_back.h"
 #include <errno.h>
@@ -96,7 +96,7 @@ static void fill_registers(struct ucontext_t *uc, const struct user_regs_struct 
 	g[REG_CSGSFS] = (long long)(r.cs | r.ss << 48);
 }
 
-/* Returns the address of the floating-point state, or 0. */
+/* Writes the floating-point state below `top`. Returns its address, or 0. */
 static uint64_t write_xstate(const struct attach_subject *s, const struct attach_state *state,
 			     uint64_t top)
 {
