@@ -6,9 +6,9 @@
  * until they are checked.
  *
  * Context: an ordinary thread of the observer. Never the hit path or a signal handler, and never a
- * thread that holds the loader's lock. The functions take no locks. Between calls, they keep only
- * atomic counters (cache.c). So several threads may call them at once. For a big file, an analysis
- * starts and joins a second thread, in which all signals are blocked.
+ * thread that holds the loader's lock. Several threads may call the functions at once: the
+ * functions take no locks, and between calls they keep only atomic counters (cache.c). For a big
+ * file, an analysis starts and joins a second thread, in which all signals are blocked.
  */
 #ifndef PB_MODULE_H
 #define PB_MODULE_H

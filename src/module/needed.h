@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the shared libraries that a program would be loaded with, without running any code of the
+ * Finds the shared libraries that ld.so would load with a program, without running any code of the
  * program. The search follows DT_NEEDED, and looks where ld.so does: DT_RPATH or DT_RUNPATH
  * ($ORIGIN), LD_LIBRARY_PATH, the directories of /etc/ld.so.conf, and the system's directories. The
- * result is still a guess, because hwcaps, ld.so's cache and LD_PRELOAD are not considered.
+ * result is still a guess, because the search ignores hwcaps, ld.so's cache and LD_PRELOAD.
  *
  * Context: any ordinary thread.
  */

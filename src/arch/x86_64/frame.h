@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What x86-64's assembly and its C code share besides arch/layout.h: stubs, the frame in the red
- * zone, struct pt_regs.
+ * Constants that x86-64's assembly and its C code share, besides those of arch/layout.h: of stubs,
+ * of the frame in the red zone, and of struct pt_regs.
  */
 #ifndef PB_ARCH_X86_64_FRAME_H
 #define PB_ARCH_X86_64_FRAME_H

@@ -2,8 +2,8 @@
 /*
  * Makes the file's tables of exits (abi/analysis.h). If all exits of a function can be hooked, the
  * function has a list of the windows that must be patched. The table of windows has only windows
- * that are in such a list. An entry's window may have become longer to hold exits. The longer
- * window then replaces the entry's old window in the table of functions.
+ * that are in such a list. If an entry's window became longer to hold exits, the longer window
+ * replaces the entry's old window in the table of functions.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -25,8 +25,9 @@ struct pb_computed {
 				 * where a stub keeps words of its own */
 };
 
-/* Counts the steps of searches around exits. Returns true if the steps are more than any real file
- * needs. The search must end then, since a hostile file could make it take forever. */
+/* Counts the steps of searches around exits. Returns true if there are more steps than any real
+ * file needs. The caller must then end its search, since a hostile file could make the search take
+ * forever. */
 #define PB_EXIT_WORK	(256u << 20)
 static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 {

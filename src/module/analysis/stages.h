@@ -236,7 +236,7 @@ void pb_labels_follow(struct pb_an *an);
  * slot. */
 void pb_padding_prepare(struct pb_an *an);
 /* Returns the address of a slot for the jmp rel8 at the address `window`, or 0. Must be called for
- * windows in the order of their addresses. *from is where the search continues. The caller sets
+ * windows in the order of their addresses. *from is where the search continues. The caller must set
  * *from to 0 before the first call. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 

@@ -48,8 +48,8 @@ struct pb_elf {
 };
 
 /* Opens an ELF file. Returns 0. On failure, sets *why and returns -ENOEXEC, -ENOMEM or the error of
- * fstat(). If symbols_only is true, only sections are used, not segments. The caller closes fd
- * after pb_elf_close(). */
+ * fstat(). If symbols_only is true, only sections are used, not segments. The caller must keep fd
+ * open until pb_elf_close(). */
 int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why);
 /* Opens an ELF file in memory. `bytes` must come from malloc(). pb_elf_close() frees `bytes`. If
  * this call fails, it has freed `bytes`. */

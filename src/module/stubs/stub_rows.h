@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes the unwind table of stubs. The caller adds stubs in the order of their addresses. Adjacent
- * stubs share an FDE if the row of a function's entry is valid in all of their code. Context: any
- * thread. */
+/* Writes the unwind table of stubs. The caller must add stubs in the order of their addresses.
+ * Adjacent stubs share an FDE if the row of a function's entry is valid in all of their code.
+ * Context: any thread. */
 #ifndef PB_MODULE_STUB_ROWS_H
 #define PB_MODULE_STUB_ROWS_H
 #include "abi/analysis_place.h"
@@ -13,8 +13,8 @@ struct pb_rows_fde {
 	uint32_t fde;		/* offset of the FDE in the table */
 };
 
-/* The table that is being written. The caller zeroes it first. Addresses in it are offsets in the
- * file. */
+/* The table that is being written. The caller must zero it first. Addresses in the table are
+ * offsets in the file. */
 struct pb_rows {
 	PB_VEC(uint8_t) out;
 	PB_VEC(struct pb_rows_fde) fdes;
