@@ -226,8 +226,8 @@ enum pb_inexit {
  *                   next window, which begins right after this one. The next window has a jump of
  *                   five bytes, no via and no endbr64. It is a WINDOW or PADDED window of exits, or
  *                   the window of a function's entry. The second jump is in place whenever the
- *                   first jump is. If the next window holds exits, each function whose elements
- *                   of left_by[] name this window also has an element that names the next window
+ *                   first jump is. If the next window holds exits, each function that has this
+ *                   window in left_by[] also has the next window there
  *   ENTRY           the window of a function's entry. The function's window_len and recipe
  *                   include the exits
  *

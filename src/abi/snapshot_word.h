@@ -3,8 +3,8 @@
  * Splits "FUNC>TIME", a word of --snapshot-on and of the control file snapshot_on. Context: any.
  *
  * A function's name, or a pattern of names, may contain a '>', too: "operator>", "sum<int>",
- * "*int>". If only letters, digits and the characters _.$:~ are before the first '>', and these
- * don't end with "operator", this '>' can't belong to a name, and begins the time. So the time of
+ * "*int>". The first '>' can't belong to a name if only letters, digits and the characters _.$:~
+ * are before it, and these don't end with "operator". Such a '>' begins the time. So the time of
  * "parse>" is "", which is an error. Otherwise the last '>' that is followed by a digit begins the
  * time.
  */

@@ -78,8 +78,8 @@ static bool is_futex_wait(long number, const uint64_t args[6])
 	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
 }
 
-/* Whether the thread waits in pthread_join() for another thread's end. It then waits until the
- * kernel clears the word that has the other thread's TID. A wait for a lock of libc looks
+/* Whether the thread waits in pthread_join() for another thread's end. Such a thread waits until
+ * the kernel clears the word that has the other thread's TID. A wait for a lock of libc looks
  * different: it is a FUTEX_WAIT. */
 static bool is_join(const struct borrow *b, long number, const uint64_t args[6])
 {
@@ -158,9 +158,8 @@ static bool compare(void *arg, pid_t tid)
 	return c->best->rank != IDLE;
 }
 
-/* Finds the best thread. Among several threads of the rank COMPUTES, the number of the attempt
- * decides, so that each of them gets its chance: the n-th of them is found at the n-th attempt, and
- * at others. */
+/* Finds the best thread. Among several threads of the rank COMPUTES, attempt n chooses the last one
+ * whose number, from 1, divides n. So each of them gets its chance. */
 static int choose(const struct borrow *b, struct place *best)
 {
 	struct choice c = { b, best, 0 };
