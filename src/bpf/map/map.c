@@ -56,8 +56,7 @@ static bool types_fit(const struct pb_bpf_map_types *t, uint32_t value_size)
 	return true;
 }
 
-/* Checks the properties that all types have in common. Each type's size() checks the
- * properties that only this type has. */
+/* Checks the rules for maps of all types. Each type's size() checks the rules for its own type. */
 static int spec_check(const struct pb_bpf_map_spec *s)
 {
 	if (!pb_bpf_map_ops_of(s->attr.type))

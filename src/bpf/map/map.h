@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Maps. A map's memory is one block: a header, then tables. Processes may share the block.
- * References inside the block are indices, so each process can map the block at any address. If a
- * process dies, at whatever instruction, the block stays usable. doc/design/bpf.md explains how.
+ * References inside the block are indices, so each process can map the block at any address. The
+ * block stays usable even if a process dies in the middle of an operation. doc/design/bpf.md
+ * explains how.
  *
  * Operations return 0 or the kernel's -errno. In struct pb_bpf_map_ops, lookup, update, remove,
- * push, pop, peek, each and prog are for programs. These operations allocate nothing, and never
- * wait without bound. They make no system call themselves; only the callbacks alive, claim, unclaim
- * and wake of struct pb_bpf_map may make one. Context: any thread, and signal handlers. A handler
- * may interrupt an operation on the same map. Calls from *outside* are calls that don't come from a
- * program. For these calls, map_sys.h has the operations of bpf(2). map_file.h creates and opens
- * blocks.
+ * push, pop, peek, each and prog are for programs. These operations allocate nothing, and their
+ * waits are bounded. They make no system call themselves, but they may call alive, claim, unclaim
+ * and wake of struct pb_bpf_map. Only these callbacks may make system calls. Context: any thread,
+ * and signal handlers. A handler may call an operation while it interrupts another operation on the
+ * same map. Calls from *outside* are calls that don't come from a program. They use the operations
+ * of bpf(2) in map_sys.h. map_file.h creates and opens blocks.
  */
 #ifndef PB_BPF_MAP_MAP_H
 #define PB_BPF_MAP_MAP_H
@@ -23,8 +24,8 @@ struct pb_bpf_map_attr {
 	uint32_t type, key_size, value_size, max_entries, flags;
 };
 
-/* A pointer in a map's values. Programs may load the pointer. They change a referenced pointer only
- * by bpf_kptr_xchg, and any other pointer only by a store of 8 bytes. */
+/* A pointer in a map's values. Programs may load the pointer. If `referenced` is set, programs may
+ * change it only by bpf_kptr_xchg. Otherwise they may change it only by a store of 8 bytes. */
 struct pb_bpf_kptr {
 	uint32_t off, btf_id, size;	/* off: offset of the pointer in the value; btf_id and size
 					 * describe the structure to which the pointer points */
@@ -59,15 +60,16 @@ struct pb_bpf_map_spec {
 #define PB_BPF_MAX_OWNERS	1024	/* 1 + the number of processes that can have a map at the
 					 * same time */
 
-/* The header at the start of a block. The header is written before another process maps the block.
- * Later only frozen, next_owner and owners change. */
+/* The header at the start of a block. The process that makes the map writes the header before
+ * another process maps the block. Later only frozen, next_owner and owners change. */
 struct pb_bpf_map_head {
 	uint64_t magic, size;
 	struct pb_bpf_map_spec spec;
 	uint32_t version, id;
 	uint32_t frozen;		/* the map is no longer writable from outside */
-	uint32_t next_owner;		/* the number at which the search for a free owner number
-					 * begins; it rises, so that old numbers are reused late */
+	uint32_t next_owner;		/* the next search for a free owner number begins at this
+					 * number. Each search increments it, so that numbers are
+					 * reused late */
 	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* one bit for each process that has the
 							 * map */
 	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4];
@@ -123,9 +125,9 @@ struct pb_bpf_map_ops {
 	/* Reads an element and removes it. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 	/* Cleans up after processes that died during an operation. Asks the kernel which processes
-	 * live. dead: 0, or the owner number of this process. In the second case, the process that
-	 * had the number before has certainly died. The kernel can't report this death, because
-	 * this process now has the number. If `repair` is NULL, the type needs no repair */
+	 * live. dead: 0, or the owner number of this process. If `dead` isn't 0, the process that
+	 * had this number before has died. The kernel can't report that death, because this process
+	 * now has the number. If `repair` is NULL, the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */
@@ -140,8 +142,9 @@ enum pb_bpf_object_kind {
 };
 
 /*
- * The objects of this process to which maps of objects refer. Such a map holds ids of objects. Each
- * process has only some of the objects. `get` may make system calls; `find` may not.
+ * Finds the objects of this process. Maps of objects (prog_array, for example) hold ids of objects.
+ * A process may have only some of the objects whose ids a map holds. `get` may make system calls;
+ * `find` may not.
  */
 struct pb_bpf_objects {
 	/* Context: any. NULL: this process doesn't have the object */
@@ -179,16 +182,18 @@ struct pb_bpf_map {
 	 * trace isn't released, or a full map refuses a key or a record. In the last case,
 	 * operations call `alive` at most a few hundred times a second. `alive` is NULL if this
 	 * process can't find out which processes live, or if its runs may make no system calls.
-	 * Then other processes, or `repair`, clean up after a dead process.
+	 * Then another process cleans up after a dead process, or `repair` does when a process gets
+	 * the dead process's number.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
-	/* Returns true if the process is dead. In this case no process can get the dead process's
-	 * number until unclaim(). If claim is NULL, operations use `alive` instead. */
+	/* Returns true if the process is dead. In this case claim() also reserves the dead
+	 * process's number: no process can get the number until unclaim(). If claim is NULL,
+	 * operations use `alive` instead. */
 	bool (*claim)(const struct pb_bpf_map *map, uint32_t owner);
 	void (*unclaim)(const struct pb_bpf_map *map, uint32_t owner);
-	uint64_t asked;			/* pb_cpu_counter() when an operation last asked which
-					 * processes live */
+	uint64_t asked;			/* the value that pb_cpu_counter() had when an operation
+					 * last asked which processes live */
 	const struct pb_bpf_objects *objects;
 	/* Wakes consumers of a ring buffer. NULL: the consumers poll */
 	void (*wake)(struct pb_bpf_map *map);
@@ -229,10 +234,10 @@ int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t 
 
 /*
  * Opens a view of a block of `size` bytes, which is mapped with the size that pb_bpf_map_span()
- * returns. Another process may have made the block, and may change it at any time. So each
- * reference in the block is checked before it is used. -EINVAL: the block is no map. After the
- * call, the caller sets owner, alive, claim, unclaim, objects, wake and fd. Context: any, but no
- * other thread may use `map` during the call.
+ * returns. Another process may have made the block, and may change it at any time. So operations
+ * check each reference in the block before they use it. -EINVAL: the block is no map. After the
+ * call, the caller must set owner, alive, claim, unclaim, objects, wake and fd. Context: any, but
+ * no other thread may use `map` during the call.
  */
 int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
 /* Returns the size of a block, at most `size`, and sets *span to pb_bpf_map_span(). Returns 0 if

@@ -4,7 +4,7 @@
  *
  *   head | padding to the end of a page | values (per-CPU: of slot 0, of slot 1, ...)
  *
- * The values begin at a page boundary, so that another process can map the values alone.
+ * The values begin at a page boundary, so that another process can map them without the head.
  */
 #include "bpf/map/map_priv.h"
 

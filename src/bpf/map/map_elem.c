@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Manages the elements of a hash that are in no list. Allocates and frees elements, and finds the
- * elements that dead processes have left behind. */
+/* Manages the elements of a hash that are in no bucket's list. Allocates and frees elements, and
+ * frees the elements that dead processes have left behind. */
 #include "bpf/map/map_hash.h"
 
 /* ---- stacks of free elements (only hints: a scan also finds free elements) ------- */
@@ -72,8 +72,9 @@ static uint32_t scan(struct pb_bpf_map *m)
 	return 0;
 }
 
-/* Takes elements that were never used, two at a time. Two neighbours stay in one shard, because
- * processors fetch cache lines in pairs. */
+/* Takes two neighbouring elements that were never used. Returns the first, and puts the second on
+ * the shard's stack: neighbours stay in one shard, because processors fetch cache lines in
+ * pairs. */
 static uint32_t take_new(struct pb_bpf_map *m, uint32_t shard)
 {
 	struct hash_top *t = hash_top(m);
@@ -118,8 +119,9 @@ struct lives {
 };
 
 /* Returns whether the process with this number has died. Asks the kernel only once for each number.
- * Until end_lives(), no other process gets the number of a dead process. An agent can't ask the
- * kernel (`alive` is NULL). It only knows that the previous owner of its own number has died. */
+ * Until end_lives(), no other process gets the number of a dead process. If `alive` is NULL, this
+ * process can't ask the kernel. Then it only knows that the previous owner of its own number has
+ * died. */
 static bool died(struct lives *l, uint32_t owner)
 {
 	uint32_t bit = 1u << owner % 32, i = owner / 32;
@@ -178,8 +180,8 @@ uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link)
 	return NULL;
 }
 
-/* If a repair has mistaken this process for dead, the word may belong to another thread by now. So
- * the word is freed only if it still has this announcement. */
+/* Frees the word only if it still has this announcement. If a repair has mistaken this process for
+ * dead, another thread may use the word by now. */
 void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word)
 {
 	uint64_t mine = announcement(m, link);
@@ -221,8 +223,9 @@ static void forget_changes(struct pb_bpf_map *m, struct lives *l)
 		forget_change(m, l, &hash_top(m)->changing[i]);
 }
 
-/* If a change of a free element is announced, sets the element aside and takes another one. The
- * elements set aside go to another shard, so that the next call doesn't find them again. */
+/* If a change of a free element is announced, sets the element aside and takes another one. At the
+ * end, frees the elements set aside to another shard, so that the next call doesn't find them
+ * again. */
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 {
 	uint32_t aside[CHANGING], nr = 0, link;
@@ -331,10 +334,10 @@ static bool repair_elem(struct pb_bpf_map *m, struct lives *l, uint32_t link)
 }
 
 /*
- * Counts the elements that hold room, or may hold room. These are the elements in lists, deleted
- * elements that aren't free yet, and new elements that aren't in a list yet. *sum: a checksum of
- * the `next` words of all elements. *quiet: set if each element is free, or is in a list and not
- * deleted.
+ * Counts the elements that hold room for a key, or may hold it. These are the elements in lists,
+ * deleted elements that aren't free yet, and new elements that aren't in a list yet. *sum: a
+ * checksum of the `next` words of all elements. *quiet: set if each element is free, or is in a
+ * list and not deleted.
  */
 static uint32_t count_held(struct pb_bpf_map *m, uint64_t *sum, bool *quiet)
 {
@@ -379,12 +382,12 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * Counts the room that elements hold, and computes the free room from this count. The free room can
- * be wrong only if processes died while they held room. A count is valid if a second count finds
- * the same number, and neither the words nor the free room have changed. If a count is valid, no
- * operation is under way, or the operations under way make no progress. An operation without
- * progress counts as holding room, so the free room is never too large. If the free room is too
- * small, the room is counted again when the free room runs out.
+ * Counts the room that elements hold, and computes the free room from this count. Needed because
+ * the free room becomes wrong if processes die while they hold room. A count is valid if a second
+ * count finds the same number, and neither the words nor the free room have changed. Then the
+ * operations that are under way, if any, made no progress between the counts. Such an operation
+ * counts as holding room, so the free room is never too large. The free room may be too small. In
+ * this case it is counted again when it runs out.
  */
 static void recount(struct pb_bpf_map *m)
 {
@@ -426,8 +429,8 @@ void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)
 	end_lives(&l);
 }
 
-/* The dead processes' numbers stay claimed until the repair is over. So no new process has one of
- * these numbers during the repair. */
+/* The dead processes' numbers stay claimed until the repair is over, so that no new process gets
+ * one of these numbers during the repair. */
 bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);

@@ -12,8 +12,9 @@
 
 /* ---- which processes live -------------------------------------------------------------- */
 
-/* Returns whether the descriptor still refers to the map's file. The program may have closed the
- * descriptor and opened another file. In this case no process counts as dead. */
+/* Returns whether the descriptor still refers to the map's file. If it doesn't, the locks can't be
+ * tested, so no process counts as dead. The program may have closed the descriptor and opened
+ * another file. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;
@@ -85,8 +86,8 @@ static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void *
 	return 0;
 }
 
-/* Opens the mapped block. Checks that the map has the mapped size, because the file may have
- * changed since it was mapped. */
+/* Opens the mapped block. Checks that the map still has the size that was mapped, because another
+ * process may have changed the block meanwhile. */
 static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint64_t span)
 {
 	struct pb_bpf_map_spec spec = { 0 };

@@ -2,11 +2,10 @@
 /*
  * Maps in files: memory that processes share. Uses libc.
  *
- * Each process that has a map holds a lock on one byte after the end of the map's file. The number
- * of the byte is the process's `owner` number. The lock belongs to the open file description. This
- * description lives as long as the mapping, even if the program closes the descriptor. So the lock
- * shows other processes, in any PID namespace, that this process lives. The lock ends with the
- * process.
+ * A process that has a map shows other processes, in any PID namespace, that it lives: it holds a
+ * lock on one byte after the end of the map's file. The number of the byte is the process's `owner`
+ * number. The lock belongs to the open file description, which lives as long as the mapping. So the
+ * program may close the descriptor without losing the lock. The lock ends with the process.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */
@@ -23,9 +22,9 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
 
 /*
  * Opens a view of a map in a file that another process made. The map keeps fd until
- * pb_bpf_map_close(). fd must come from an open() of this process: if it were inherited or
- * received, two processes would share one lock. access: the rights of the view (enum
- * pb_bpf_map_access). -EINVAL: the file has no map. -EUSERS: no more processes can have the map.
+ * pb_bpf_map_close(). fd must come from an open() of this process. With an inherited or received
+ * fd, two processes would share one lock. access: the rights of the view (enum pb_bpf_map_access).
+ * -EINVAL: the file has no map. -EUSERS: no more processes can have the map.
  */
 int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
 

@@ -6,13 +6,13 @@
  * Words. A bucket is a list. The list's head is a word {tag, link}. Each element's `next` is a word
  * {tag, state, link}. A link is an element's number plus one. At the end of a list, the link is END
  * and the bucket's number. Every change of a list is one cmpxchg of one of these words. Elements
- * are reused at once. So a word may hold the same link again, but with another tag.
+ * are reused at once, so a word may get a link again that it had before. But it then has another
+ * tag, so a cmpxchg from the older word fails.
  *
  * Lookup (find). During a walk, an element may be freed and reused in another list. So a walk reads
- * an element's word and key, and then rereads the word that led to the element. If the reread word
- * has no mark and hasn't changed, the element was in the list when the walk read the element. A
- * walk that sees a changed word starts again. If a walk meets a deleted element, it first unlinks
- * the element (sweep).
+ * an element's word and key, and then rereads the word that led to the element. If that word hasn't
+ * changed, the element was in the list when the walk read the element. A walk that sees a changed
+ * word starts again. If a walk meets a deleted element, it first unlinks the element (sweep).
  *
  * Update, if the key is absent:
  *   1. read the bucket's word; search the whole list; the key isn't found
@@ -30,16 +30,16 @@
  * to `next`. One cmpxchg of 16 bytes changes such a value in place, and checks that the element
  * isn't deleted.
  *
- * Removal marks the element's word. The thread that unlinks the element owns it. This thread gives
- * the element's room back unless the word has KEPT, and puts the element on a stack of free
- * elements.
+ * Removal marks the element's word. The thread that unlinks the element owns it. This thread puts
+ * the element on a stack of free elements. It also gives the element's room back, unless the word
+ * has KEPT.
  *
  * Barriers. The cmpxchg in step 3 is a release, which publishes the filled element. pb_load() is an
  * acquire. A signal handler may run any operation between any two instructions. To the interrupted
- * operation the handler is like another thread. Only an operation with BPF_F_LOCK waits, for the
- * lock of a value. An operation gives up after MAX_WALKS walks that other operations have
- * disturbed. In this case an update or removal returns -EBUSY, and a lookup acts as if the key were
- * absent.
+ * operation the handler is like another thread. Operations don't wait for each other, with one
+ * exception: an operation with BPF_F_LOCK waits for the lock of a value. An operation gives up
+ * after MAX_WALKS walks that other operations have disturbed. In this case an update or removal
+ * returns -EBUSY, and a lookup acts as if the key were absent.
  */
 #include "bpf/map/map_hash.h"
 
@@ -128,8 +128,8 @@ find(const struct pb_bpf_map *m, uint32_t bucket, uint64_t word, uint32_t hash, 
 	return (struct pb_bpf_found){ .lost = LINK(word) == (END | bucket) ? 0 : LOST };
 }
 
-/* Repeats the walk until a walk isn't disturbed, at most MAX_WALKS times. *word: the bucket's
- * word. */
+/* Repeats the walk until no other operation disturbs it, at most MAX_WALKS times. *word: the
+ * bucket's word. */
 static __attribute__((noinline)) struct pb_bpf_found
 find_disturbed(struct pb_bpf_map *m, uint32_t hash, const void *key, uint64_t *word, uint32_t shard)
 {
@@ -164,8 +164,8 @@ struct pb_bpf_found pb_bpf_hash_find(struct pb_bpf_map *m, uint32_t hash, const 
 	return find_again(m, hash, key, &word, shard_of(m, NULL));
 }
 
-/* Frees an element that this thread has unlinked. If this process dies in this function, e->room
- * shows a repair whether the element still counts as a key. */
+/* Frees an element that this thread has unlinked. If this process dies in this function, a repair
+ * sees by e->room whether the element still holds room. */
 static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard)
 {
 	struct elem *e = elem(m, link);
@@ -174,7 +174,8 @@ static void put_away(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_
 
 	__atomic_store_n(&e->room, room, __ATOMIC_RELAXED);
 	if (!pb_replace(&e->next, &word, owned))
-		return;		/* a repair took this process for dead, and has taken the element */
+		return;		/* a repair has mistaken this process for dead, and has taken the
+				 * element */
 	if (room)
 		pb_bpf_hash_give_room(m, shard);
 	__atomic_store_n(&e->room, 0, __ATOMIC_RELEASE);
@@ -434,7 +435,7 @@ static int allowed(struct pb_bpf_found old, uint64_t flags)
 	return (flags & ~(uint64_t)BPF_F_LOCK) == BPF_EXIST ? -ENOENT : 0;
 }
 
-/* Takes an element, unless an earlier try has taken one. Stores its link in *new. For a new key,
+/* Takes an element and stores its link in *new, unless an earlier try has done so. For a new key,
  * also takes room, unless an earlier try has taken room. *counted: whether room is taken. */
 static int prepare(struct pb_bpf_map *m, struct change *c, bool key_more, uint32_t *new,
 		   bool *counted)

@@ -5,8 +5,9 @@
  *
  *   head | struct hash_top | buckets u64[] | elements | per-CPU types: values of slot 0, 1 ...
  *
- * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. This word alone has the element's
- * state, so a process may die between any two instructions. The words and their states:
+ * An element's `next` is one word, {tag, KEPT, OUT, MARK, link}. This word alone holds the
+ * element's state, so the state is valid even if a process dies between two instructions. KEPT and
+ * the tag are explained below. The words and their states:
  *
  *   0                     never used
  *   MARK OUT link         free; link: the next element of its stack, as a hint
@@ -20,20 +21,20 @@
  *        (new tag)
  *
  * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
- * the word that leads to the element. The tag changes when a thread or a repair takes the element,
- * and when a thread unlinks the element's successor in the list. Stacks of free elements are only
- * hints. A thread may take an element off a stack, but owns the element only once it has changed
- * the element's word to `owned`. The word and e->owner show which elements a dead process has left
- * behind (map_elem.c).
+ * the word that leads to the element. The tag tells a reused element from the former one. It
+ * changes when a thread or a repair takes the element, and when a thread unlinks the element's
+ * successor in the list. Free elements are on stacks, which are only hints: a thread that takes an
+ * element off a stack doesn't own the element until the thread has changed the element's word to
+ * `owned`. A repair (map_elem.c) finds the elements of a dead process by the word and by e->owner.
  *
  * Values that are changed in place. Between the search for a key and the change of its value, the
  * element may be deleted and reused for another key. So the changing thread first announces the
  * change: it writes {number of its process, link} to a word, and then checks that the element still
- * has the tag that the search found. If a thread takes a free element and finds an announced change
- * of this element, the thread sets the element aside. The announcement's word is the element's
- * `small`, if `small` has neither a value nor another announcement. Otherwise the word is one of
- * hash_top.changing. Values that are changed by change_small() need no announcement, because its
- * cmpxchg checks the element's word.
+ * has the tag that the search found. A thread that takes a free element looks for announced changes
+ * of this element. If there is one, the thread gives the element back and takes another one. The
+ * announcement's word is the element's `small`, if `small` has neither a value nor another
+ * announcement. Otherwise the word is one of hash_top.changing. Values that are changed by
+ * change_small() need no announcement, because its cmpxchg checks the element's word.
  *
  * Circle: these files call each other. map_hash.c has the map type's operations, and the walk
  * along a bucket's list. To make room, map_hash.c calls map_elem.c and map_lru.c. These use the
@@ -99,7 +100,7 @@ struct elem {
 	uint8_t ref;		/* LRU: set if the element was updated, or a program has looked it
 				 * up, since the hand passed it */
 	uint8_t room;		/* while a thread owns the element: the thread has taken room for a
-				 * key, or is about to take it */
+				 * key, or is about to take room */
 	char key[];		/* the key, rounded up to 8 bytes. A value of more than SMALL bytes
 				 * follows, but not in per-CPU types */
 } __attribute__((aligned(16)));
@@ -161,14 +162,15 @@ static inline uint64_t owned_by(const struct pb_bpf_map *m, uint64_t tag)
 }
 
 /* map_elem.c */
-/* Takes a free element, and gives it a new tag. 0: no free element is left. */
+/* Takes a free element, and gives it a new tag. Returns the element's link. 0: the call found no
+ * free element without an announced change. */
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard);
 /* Frees an element that the caller owns. word: the element's current word. */
 void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, uint32_t shard);
 /* Announces that the caller is about to change the element's value in place. After this call, the
- * caller must check that the element still has its tag. If it has, the element isn't reused before
- * pb_bpf_hash_end_change(). Returns the word that pb_bpf_hash_end_change() needs. NULL: all words
- * are in use, and the change isn't announced. */
+ * caller must check that the element still has its tag. If the element still has its tag, it isn't
+ * reused before pb_bpf_hash_end_change(). Returns the word that pb_bpf_hash_end_change() needs.
+ * NULL: all words are in use, and the change isn't announced. */
 uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link);
 /* Ends the announcement, with a full barrier. If word is NULL, does nothing. */
 void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word);
@@ -202,7 +204,8 @@ bool pb_bpf_hash_sweep(struct pb_bpf_map *m, uint32_t bucket, uint32_t shard);
 /* Returns 1 if the element is in its bucket's list, else 0. -1: not known. */
 int pb_bpf_hash_in_list(struct pb_bpf_map *m, uint32_t bucket, uint32_t link);
 /* Marks the element as deleted if it still has this tag. False: another thread has deleted the
- * element. The thread that frees the element also gives its room back. */
+ * element, or the tag has changed. This function doesn't give back the element's room: the thread
+ * that frees the element does. */
 bool pb_bpf_hash_mark(struct pb_bpf_map *m, uint32_t link, uint64_t tag);
 
 /* Returns whether the element is in its list and has the tag. An element gets another tag when it

@@ -7,7 +7,7 @@
 			 * bucket has at most one element */
 
 struct seen {
-	uint64_t all;	/* number of elements that were seen so far; it limits the walk if a damaged
+	uint64_t all;	/* number of elements that were seen so far. Limits the walk if a damaged
 			 * list is circular */
 	uint32_t nr;
 	bool more;
@@ -152,7 +152,7 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 
 /* Copies all keys and values of a bucket to arrays with `room` elements. Returns the number of
  * elements that were copied. Sets *full if there is no room for all. If *full is set and `take`
- * isn't, returns 0: the caller reads the whole bucket again later. */
+ * isn't, returns 0, and a later batch reads the whole bucket again. */
 static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
 			     uint32_t room, uint64_t flags, bool take, bool *full)
 {

@@ -5,11 +5,12 @@
  *
  *   head | struct lpm_top | nodes
  *
- * A lock serialises writers. A slot is `root`, or a `child` of a node. A change takes effect by one
- * store, into a slot or into a node's flags. So the tree is consistent at every instruction. If a
- * writer dies, the next owner of the lock frees the nodes that aren't in the tree, and counts the
- * entries (mend()). Readers take no lock. After a node has left the tree, `gone` changes before the
- * node can be reused. If `gone` has changed during a reader's walk, the reader restarts.
+ * A lock serialises writers. A slot is a word that refers to a node: `root`, or a `child` of a
+ * node. A change takes effect by one store, into a slot or into a node's flags. So the tree is
+ * consistent at every instruction. If a writer dies, the next owner of the lock frees the nodes
+ * that aren't in the tree, and counts the entries (mend()). Readers take no lock. A reader that
+ * sees a reused node must restart. So a writer that removes a node changes `gone` before the node
+ * can be reused, and a reader restarts if `gone` has changed during its walk.
  */
 #include "bpf/map/map_priv.h"
 
@@ -169,8 +170,8 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return found;
 }
 
-/* Returns the first node with a value in the subtree of `link`. In the order of nodes, a node's
- * descendants come before the node. */
+/* Returns the first node with a value in the subtree of `link`. The order is that of next_key(): a
+ * node's descendants come before the node. */
 static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
 {
 	struct node *n, *last = NULL;
@@ -351,8 +352,9 @@ static int may_add(struct pb_bpf_map *m, uint64_t flags)
 	return flags == BPF_EXIST ? -ENOENT : top(m)->entries >= m->attr.max_entries ? -ENOSPC : 0;
 }
 
-/* Inserts node `new` above the node in the slot. If that node's prefix begins with the new prefix,
- * `new` becomes its parent. Otherwise both nodes become children of a new intermediate node. */
+/* Inserts node `new` at a slot that already has a node. If the old node's prefix begins with the
+ * new prefix, `new` becomes the old node's parent. Otherwise both nodes become children of a new
+ * intermediate node. */
 static int split(struct pb_bpf_map *m, struct place p, struct key k, uint32_t new)
 {
 	struct node *old = node(m, p.link), *n = node(m, new), *im;

@@ -2,10 +2,10 @@
 /*
  * Evicts a key from a full LRU map, by the clock algorithm. An element's `ref` is set when a
  * program looks up the element, and when the element is updated. A hand moves over all elements. It
- * clears each `ref` that is set, and evicts the first element whose `ref` isn't set. While the map
- * fills up, elements are taken in order. Later, the evicted element is usually the next element to
- * be filled. So the hand meets the elements in the order of their age: if keys are never looked up
- * or updated, the oldest key is evicted first.
+ * clears each `ref` that is set, and evicts the first element whose `ref` isn't set. If keys are
+ * never looked up or updated, the oldest key is evicted first, because the hand meets the elements
+ * in the order of their age. While the map fills up, elements are taken in this order. Later, the
+ * evicted element is usually the next element to be filled.
  */
 #include "bpf/map/map_hash.h"
 
@@ -30,7 +30,7 @@ bool pb_bpf_lru_evict(struct pb_bpf_map *m, uint32_t shard)
 			e->ref = 0;
 			continue;
 		}
-		/* as long as a new element is in no list, it belongs to the thread that fills it */
+		/* a new element that is in no list yet belongs to the thread that fills it */
 		bucket = e->hash & m->mask;
 		if (pb_bpf_hash_in_list(m, bucket, link) != 1 ||
 		    !pb_bpf_hash_mark(m, link, word & TAGS))

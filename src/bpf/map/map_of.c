@@ -4,10 +4,10 @@
  *
  *   head | ids u32[]			(a hash_of_maps is a hash of ids)
  *
- * The block holds ids of objects; 0: none. struct pb_bpf_objects finds this process's object by its
- * id. A process that puts an id into a map takes a reference to the object. A process that removes
- * an id drops a reference to the object. If this process doesn't have the object, a lookup finds
- * nothing, as if the entry were empty.
+ * The block holds ids of objects; an id of 0 means no object. struct pb_bpf_objects finds this
+ * process's object by its id. A process that puts an id into a map takes a reference to the object.
+ * A process that removes an id drops a reference to the object. If a process doesn't have the
+ * object, its lookup finds nothing, as if the entry were empty.
  */
 #include "bpf/map/map_hash.h"
 
@@ -205,8 +205,8 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 	return 0;
 }
 
-/* Writers are serialised, so that each writer drops the reference to the map whose id it has
- * replaced. */
+/* Takes a lock, so that no other writer changes the entry meanwhile: this writer must drop the
+ * reference to the map whose id it has replaced. */
 static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
 	int64_t id = get(m, value);

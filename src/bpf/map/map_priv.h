@@ -63,8 +63,8 @@ static inline void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, 
 		       m->value_room);
 }
 
-/* Returns false if both BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG are set, because these flags
- * exclude each other. */
+/* Returns whether the flags are valid: BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG exclude each
+ * other. */
 static inline bool pb_bpf_access_ok(uint32_t flags)
 {
 	return (flags & (BPF_F_RDONLY_PROG | BPF_F_WRONLY_PROG)) != (
@@ -115,9 +115,9 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
 #define PB_BPF_NO_QUEUE .push = pb_bpf_no_push, .pop = pb_bpf_no_pop, .peek = pb_bpf_no_pop
 
 /*
- * A lock for the writers of some types. A thread can take the lock from a holder that died. Returns
- * 0 if the lock was free. Returns 1 if the caller took the lock from a dead holder. -EBUSY: the
- * caller is a handler that has interrupted the holder, or the holder makes no progress.
+ * Takes the lock that serialises the writers of some map types. Returns 0 if the lock was free.
+ * Returns 1 if the caller took the lock from a holder that died, perhaps during a change. -EBUSY:
+ * the caller is a handler that has interrupted the holder, or the holder makes no progress.
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);
@@ -126,7 +126,8 @@ extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb
 	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops,
 	pb_bpf_hash_of_maps_ops, pb_bpf_queue_ops, pb_bpf_lpm_ops, pb_bpf_stack_trace_ops,
 	pb_bpf_ringbuf_ops;
-/* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash. *batch: the next bucket. */
+/* BPF_MAP_LOOKUP_BATCH and LOOKUP_AND_DELETE_BATCH of a hash. *batch: on call, the bucket at which
+ * to begin; on return, the bucket at which to continue. */
 int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *values,
 		      uint32_t *count, uint64_t flags, bool take);
 int pb_bpf_array_next_key(struct pb_bpf_map *m, const void *key, void *next);

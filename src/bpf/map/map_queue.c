@@ -4,12 +4,12 @@
  *
  *   head | struct queue_top | values
  *
- * Values lie in a ring. One word, `ends`, has the slot of the oldest value and the number of
- * values. So each change takes effect by one store. If a process dies before this store, it has
- * changed nothing. The ring has one slot more than the map can have values. In a full map, this
- * slot receives the value that replaces the oldest one. A lock serialises operations. A thread can
- * take the lock from a process that died. A signal handler that interrupted the lock's holder gets
- * -EBUSY.
+ * Values lie in a ring of slots. One word, `ends`, has the slot of the oldest value and the number
+ * of values. So each change takes effect by one store of `ends`. If a process dies before this
+ * store, it has changed nothing. The ring has one slot more than the map can have values. If the
+ * map is full, the value that replaces the oldest one is written to this slot. A lock serialises
+ * operations. A thread can take the lock from a process that died. A signal handler that
+ * interrupted the lock's holder gets -EBUSY.
  */
 #include "bpf/map/map_priv.h"
 
@@ -57,7 +57,7 @@ static bool queue_open(struct pb_bpf_map *m)
 	return true;
 }
 
-/* Reads `ends`. Another process may have written anything into `ends`, so ends() limits both
+/* Reads `ends`. Another process may have written anything into `ends`, so this function limits both
  * numbers. */
 static void ends(const struct pb_bpf_map *m, uint32_t *first, uint32_t *count)
 {

@@ -3,21 +3,21 @@
  * BPF_MAP_TYPE_RINGBUF: many producers, in several processes, and one consumer. map_ringbuf.h
  * describes the layout, which is the kernel's. The layout requires that a header is BUSY before the
  * producers' position passes the header. The kernel takes a lock to meet this rule. In this file no
- * producer waits for another producer. If a producer finds a half-done reservation, it can finish
- * the reservation, even one of a dead process.
+ * producer waits for another producer: if a producer finds a half-done reservation of another
+ * producer, even of a dead process, it finishes that reservation itself.
  *
  * A reservation has three steps:
  *
- *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. The previous claim must
- *      be finished by then: the producers' position is no longer that claim's position
+ *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before the cmpxchg, the
+ *      previous claim must be finished, so that the producers' position is no longer its position
  *   2. the record's header becomes BUSY if the producers' position is still the claim's position
  *   3. the producers' position moves to the end of the record
  *
  * finish() does steps 2 and 3, for the thread's own claim and for the claims of other threads. A
- * thread may be late: when it does step 2, the record may already have been submitted, and its
- * bytes may be reused. So finish() reads the header, then checks the position, and then does step 2
- * by a cmpxchg from the header that it read. Each reservation increments a generation in the
- * header's second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
+ * thread may do step 2 late, when the record was already submitted and its bytes are used for
+ * another record. So finish() reads the header, then checks the position, and then does step 2 by a
+ * cmpxchg from the header that it read. Each reservation increments a generation in the header's
+ * second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
  *
  *   header     BUSY, length │ owner, generation      reserved: owned by its producer
  *              length                                submitted: owned by the consumer
@@ -26,10 +26,10 @@
  * A record's header has its owner's number. If the owner dies before it submits the record, a
  * repair discards the record. A repair runs when a producer finds the buffer full, when the
  * consumer waits for the record, or when a process gets the number of a dead process. A submission
- * writes the length with a full barrier. So either the consumer sees the submitted record, or the
- * producer sees that the consumer's position is at the record, and wakes the consumer. A signal
- * handler may reserve a record between any two steps. The handler finishes the interrupted claim
- * first.
+ * writes the length with a full barrier, so that no wakeup is lost. Either the consumer sees the
+ * submitted record, or the producer sees that the consumer's position is at the record, and wakes
+ * the consumer. A signal handler may reserve a record between any two steps. The handler finishes
+ * the interrupted claim first.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_ringbuf.h"
@@ -123,10 +123,10 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
 	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
-	/* This check comes after the read of the header. The position only rises. So if it is still
-	 * the claim's, no thread has done step 3 when `old` was read, and `old` is the word before
-	 * step 2, or the header that another thread wrote in step 2. If this function replaces that
-	 * header, only the generation changes. */
+	/* This check must come after the read of the header. The producers' position only rises. So
+	 * if it is still the claim's position, no thread had done step 3 when `old` was read. Then
+	 * `old` is the word before step 2, or the header that another thread wrote in step 2. If
+	 * this function replaces the latter, only the generation changes. */
 	if (pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
@@ -135,8 +135,9 @@ static void finish(struct pb_bpf_map *m, struct claim c)
 	pb_replace(&producer(m)->pos, &pos, c.pos + room_of(c.len));
 }
 
-/* Called when the buffer is full. If the oldest record isn't submitted, its producer may have died.
- * In this case repairs the buffer, but not at each call, because a repair makes system calls. */
+/* Called when the buffer is full. If the oldest record isn't submitted, its producer may have died,
+ * so this function repairs the buffer. It doesn't do this at each call, because a repair makes
+ * system calls. */
 static void mend(struct pb_bpf_map *m)
 {
 	uint64_t now = pb_cpu_counter(), asked = __atomic_load_n(&m->asked, __ATOMIC_RELAXED);

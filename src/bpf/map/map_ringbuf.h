@@ -4,19 +4,19 @@
  *
  * From page 1 of the block on, the layout is the kernel's: a page with the consumer's position, a
  * page with the producers' position, and the data. The data is mapped a second time right after its
- * end, so that each record is contiguous. A record begins with a header of 8 bytes. The header has
- * the record's length, with BPF_RINGBUF_BUSY_BIT and DISCARD_BIT, and a word that only Patchbay
- * uses. The record's data follow, padded to a multiple of 8.
+ * end, so that each record is contiguous. A record begins with a header of two 4-byte words. The
+ * first word has the record's length, BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT. Only
+ * Patchbay uses the second word. The record's data follow, padded to a multiple of 8.
  */
 #ifndef PB_BPF_MAP_MAP_RINGBUF_H
 #define PB_BPF_MAP_MAP_RINGBUF_H
 #include "bpf/map/map.h"
 
-/* Reserves `size` bytes, aligned to 8. The caller fills and submits them. NULL: there is no room,
- * or `size` is too large. flags must be 0. Context: any. */
+/* Reserves `size` bytes, aligned to 8. The caller must fill and submit them. NULL: there is no
+ * room, or `size` is too large. flags must be 0. Context: any. */
 void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *map, uint64_t size, uint64_t flags);
-/* Submits the record. If `discard` is set, the consumer will skip the record. If map is NULL, no
- * consumer is woken. flags: BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP. Context: any. */
+/* Submits the record. If `discard` is set, the consumer will skip the record. If map is NULL, wakes
+ * no consumer. flags: BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP. Context: any. */
 void pb_bpf_ringbuf_submit(struct pb_bpf_map *map, void *sample, uint64_t flags, bool discard);
 /* Reserves, copies and submits. Returns 0, -EAGAIN if there is no room, or -EINVAL. Context:
  * any. */
@@ -30,10 +30,11 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 				     const void *sample);
 
 /*
- * Calls fn for each record that the buffer holds when this call begins, up to the first record that
- * isn't submitted. Stops if fn returns a negative value, and returns this value. Otherwise returns
- * the number of records. -EINVAL: a process has corrupted the buffer. Skips records that dead
- * producers had reserved. Context: not inside a run; only one thread of all processes at a time.
+ * Calls fn for each record that the buffer holds when this call begins, but stops at the first
+ * record that isn't submitted. If fn returns a negative value, stops and returns this value.
+ * Otherwise returns the number of records. -EINVAL: a process has corrupted the buffer. Skips
+ * records that dead producers had reserved. Context: not inside a run; only one thread of all
+ * processes at a time.
  */
 typedef int pb_bpf_ringbuf_fn(void *arg, const void *data, uint64_t size);
 int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *map, pb_bpf_ringbuf_fn *fn, void *arg);

@@ -7,9 +7,9 @@
  *
  * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
  * fills the bucket. If the word has changed during a read, the reader discards what it has read. A
- * thread may find a bucket BUSY with the hash of its own stack. It then only returns the id,
- * because most likely another thread is storing the same stack. If the owner of a BUSY bucket has
- * died, the bucket is filled again.
+ * thread may find that its stack's bucket is BUSY and has the hash of its stack. Then the thread
+ * only returns the id, because most likely another thread is storing the same stack. If the owner
+ * of a BUSY bucket has died, the bucket is filled again.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
@@ -104,7 +104,7 @@ static bool same(const struct bucket *b, uint64_t word, uint32_t hash, const uin
 {
 	if (STATE(word) == EMPTY || HASH(word) != hash)
 		return false;
-	/* while a bucket is being filled, its addresses can't be compared: the hash decides */
+	/* while a thread fills the bucket, its addresses can't be compared, so the hash decides */
 	if (STATE(word) == BUSY || flags & BPF_F_FAST_STACK_CMP)
 		return true;
 	return b->nr == nr && !memcmp(b->ip, ips, nr * 8ull);

@@ -9,7 +9,7 @@
 /*
  * Puts a stack of nr addresses, innermost first, into the map. If a value has room for fewer
  * addresses, stores only the innermost ones. Returns the stack's id. flags: the flags of
- * bpf_get_stackid. The number of frames to skip in these flags is ignored, because the caller has
+ * bpf_get_stackid. The flags' number of frames to skip is ignored: the caller must already have
  * left these frames out of ips. -EEXIST: another stack has the bucket. -EBUSY: a thread is filling
  * the bucket. Context: any.
  */

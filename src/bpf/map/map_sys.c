@@ -193,9 +193,9 @@ static int walk_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)
 		prev = key;
 		err = m->ops->read(m, key, (char *)b->values + done * value_size, b->elem_flags);
 		if (err == -ENOENT) {
-			/* The key isn't counted, so the next key may take its place in `keys`. The
-			 * next call of next_key() reads the key through `prev`, and then
-			 * overwrites it. */
+			/* The key isn't counted, so the next key will overwrite it in `keys`.
+			 * next_key() reads the old key through `prev` before it writes the next
+			 * key. */
 			err = ++missed < most_missed ? 0 : -EINTR;
 			if (!err)
 				continue;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Access to maps from outside of programs: the operations of bpf(2), with its rights, flags and
- * errors. A value of a per-CPU map is an array with a value for each per-CPU slot. The size of
- * these values is rounded up to 8 bytes. In a map of objects (map_of.c), callers write handles and
- * read ids.
+ * errors. In calls from outside, a value of a per-CPU map is an array: it has one value for each
+ * per-CPU slot, each rounded up to a multiple of 8 bytes. In a map of objects (map_of.c), callers
+ * write handles and read ids.
  *
  * Context: any thread, but not inside a run. The functions may make system calls. They return 0 or
- * -errno. They return -524 (PB_BPF_ENOTSUPP) and -EPERM in the same cases as the kernel.
+ * -errno. They return -PB_BPF_ENOTSUPP (-524) and -EPERM in the same cases as the kernel.
  */
 #ifndef PB_BPF_MAP_MAP_SYS_H
 #define PB_BPF_MAP_MAP_SYS_H

@@ -50,8 +50,8 @@ void pb_bpf_value_copy_special(const struct pb_bpf_map *m, void *dst, const void
 	}
 }
 
-/* Doesn't change the lock, because a program may still hold it: the program may have a pointer to
- * the value from the time before the element was deleted and reused. */
+/* Doesn't change the lock, because a program may hold it. The program may have got its pointer to
+ * the value before the element was deleted and reused. */
 void pb_bpf_value_clear(const struct pb_bpf_map *m, void *value)
 {
 	int32_t lock = m->types.spin_lock_off;
@@ -77,8 +77,8 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 
 /* ---- locks ---------------------------------------------------------------- */
 
-/* A lock's word: 0, or the owner number of the holder's process (map.h) and the holder's thread id.
- * The kernel's thread ids have at most 22 bits. */
+/* A lock's word is 0 if the lock is free. Otherwise it has the owner number of the holder's process
+ * (map.h), and the holder's thread id. The kernel's thread ids have at most 22 bits. */
 #define THREAD_BITS	22
 #define THREADS		((1u << THREAD_BITS) - 1)
 #define SPINS		(1 << 10)	/* number of attempts between two checks whether the holder

@@ -219,8 +219,9 @@ static int link_fd(int fd, int dir, const char *name)
 	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* Maps of maps and of programs hold ids, so a new object must not get the id of an earlier object.
- * The file .last has the id of the newest object. Ids are reused only after INT32_MAX. */
+/* A new object must not get the id of an earlier object, because maps of maps and of programs may
+ * still hold that id. The file .last has the id of the newest object. Ids are reused only after
+ * INT32_MAX. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -323,7 +324,8 @@ int pb_bpf_obj_get(struct pb_bpf_pins *p, struct pb_bpf_map *map, const char *pa
 	if (err)
 		return err == -EEXIST ? -EACCES : err;
 	close(at.dir);
-	/* open from the root, so that symbolic links may lead upwards within the tree */
+	/* open from the root, not from the path's directory: a symbolic link may lead upwards as
+	 * long as it stays in the tree */
 	if (at.name != at.path)
 		at.name[-1] = '/';
 	fd = open_beneath(p->root, at.path, O_RDWR | O_NONBLOCK);

@@ -48,10 +48,10 @@ int pb_bpf_obj_pin(struct pb_bpf_pins *pins, const struct pb_bpf_map *map, const
 int pb_bpf_obj_get(struct pb_bpf_pins *pins, struct pb_bpf_map *map, const char *path,
 		   uint32_t flags);
 
-/* The functions from here on act as in the kernel's file system, with one difference. Here all
- * names of a map are links to one file. So a rename from one name of a map to another name of the
- * same map does nothing: both names stay. In the kernel both names stay only if link() has made
- * them links to one file. */
+/* The functions from here on act as in the kernel's file system, with one difference. Here all pins
+ * of a map are links to one file. So a rename of one pin to another pin of the same map does
+ * nothing, and both pins stay. In the kernel both pins stay only if link() has made one from the
+ * other. */
 int pb_bpf_pins_link(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_rename(struct pb_bpf_pins *pins, const char *from, const char *to);
 int pb_bpf_pins_unlink(struct pb_bpf_pins *pins, const char *path);
