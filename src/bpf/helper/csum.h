@@ -45,8 +45,9 @@ static inline uint32_t pb_csum_partial(const void *data, uint32_t len, uint32_t 
 	return (uint32_t)((total & 0xffffffff) + (total >> 32));
 }
 
-/* sum: the sum of some bytes that begin at `offset` of a packet. Returns the amount that these
- * bytes add to the packet's sum. If the offset is odd, the amount is `sum` rotated by a byte. */
+/* Returns the amount that some bytes of a packet add to the packet's sum. offset: the offset of
+ * these bytes in the packet. sum: the sum of these bytes alone. If the offset is odd, the amount is
+ * `sum` rotated by a byte. */
 static inline uint32_t pb_csum_shift(uint32_t sum, size_t offset)
 {
 	return offset & 1 ? sum >> 8 | sum << 24 : sum;

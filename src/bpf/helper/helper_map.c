@@ -100,7 +100,7 @@ PB_BPF_HELPER(loop)
 	return nr;
 }
 
-/* Returns the map that has the lock at `at` in one of its values, or NULL. */
+/* Returns the map whose block contains the lock at address `at`, or NULL. */
 static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 {
 	for (uint32_t i = 0; i < run->prog->nr_maps; i++) {
@@ -113,9 +113,9 @@ static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 }
 
 /*
- * r1 the lock's address. Sometimes the helper can't take the lock, for example in a handler that
- * has interrupted the lock's holder. The helper returns nothing, so it can't report this failure.
- * In this case the program continues without the lock, and spin_unlock does nothing.
+ * r1 the lock's address. Sometimes the helper can't take the lock, for example in a signal handler
+ * that has interrupted the lock's holder. It can't report this, because it returns nothing. So the
+ * program continues without the lock, and spin_unlock does nothing.
  */
 PB_BPF_HELPER(spin_lock)
 {

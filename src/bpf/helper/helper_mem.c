@@ -80,7 +80,8 @@ PB_BPF_HELPER(strncmp)
 	return 0;
 }
 
-#define DIGITS	63		/* at most this many characters of a number are read */
+#define DIGITS	63		/* strtol and strtoul read at most this many characters of a
+				 * number */
 
 static int digit(char c)
 {

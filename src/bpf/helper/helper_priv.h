@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Macros for the helpers' functions. PB_BPF_HELPER(name) begins a function; its body has r1 ... r5
- * and run. If the arguments aren't obvious, a comment lists them. The comment is before the
- * function, or before the first of several similar functions. If the comment doesn't name r1, r1 is
- * the map or the context. The verifier has checked the arguments, so comments don't mention these
- * checks. Errors are those of the kernel.
+ * Macros for the helpers' functions. PB_BPF_HELPER(name) begins the definition of a helper's
+ * function, with the parameters r1 ... r5 and run. If the arguments aren't obvious, a comment lists
+ * them, before the function or before the first of several similar functions. If the comment
+ * doesn't name r1, r1 is the map or the context. The functions rely on the verifier, which has
+ * checked the arguments. Errors are those of the kernel.
  */
 #ifndef PB_BPF_HELPER_HELPER_PRIV_H
 #define PB_BPF_HELPER_HELPER_PRIV_H

@@ -25,8 +25,8 @@ PB_BPF_HELPER(ringbuf_reserve)
 	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
 }
 
-/* Submits or discards a record. The program passes only the record, so this function looks for the
- * ring buffer among the program's maps. */
+/* Submits or discards a record. The program passes only the record, so this function must find the
+ * record's ring buffer among the program's maps. */
 static void submit(struct pb_bpf_run *run, void *sample, uint64_t flags, bool discard)
 {
 	struct pb_bpf_map *map = pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample);

@@ -142,8 +142,9 @@ PB_BPF_HELPER(l3_csum_replace)
 	return PB_BPF_ERR(EINVAL);
 }
 
-/* Updates the packet's sum after the checksum field was changed to match a new pseudo header. The
- * packet's sum includes the checksum field, but not the bytes of the pseudo header. */
+/* Updates the packet's sum (skb->csum) after the packet's checksum field was changed to match a new
+ * pseudo header. The packet's sum includes the checksum field, but not the bytes of the pseudo
+ * header. */
 static void sum_of_pseudo(struct pb_bpf_skb *skb, uint32_t from, uint32_t to)
 {
 	if (skb->has_csum)

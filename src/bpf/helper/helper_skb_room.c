@@ -288,8 +288,8 @@ PB_BPF_HELPER(skb_vlan_push)
 	return (uint64_t)(int64_t)err;
 }
 
-/* Returns the protocol that a frame's type field means. A type of less than 1536 is a length; such
- * a frame's protocol is 802.2 or Novell's raw 802.3. */
+/* Returns the protocol that a frame's type field means. If the field is less than 1536, it is a
+ * length, and the frame's protocol is 802.2 or Novell's raw 802.3. */
 static uint16_t inner_protocol(const struct pb_bpf_skb *skb, uint16_t type)
 {
 	const uint8_t *rest = skb->pkt.data + 12 + VLAN_HEADER + 2;
@@ -416,8 +416,8 @@ PB_BPF_HELPER(redirect)
 	return XDP_REDIRECT;
 }
 
-/* Internal flags for the redirections by redirect_neigh and redirect_peer. The kernel has such
- * flags, too. */
+/* Internal flags in redirect_flags: redirect_neigh or redirect_peer has chosen the destination. The
+ * kernel has such flags, too. */
 #define TO_NEIGH	(1u << 16)
 #define TO_PEER		(1u << 17)
 

@@ -26,8 +26,8 @@ PB_BPF_HELPER(get_listener_sock)
 	return sk->s.state == TCP_LISTEN ? r1 : (uint64_t)sk->listener;
 }
 
-/* There is no table of sockets. A lookup never finds a socket, so a program never has a socket to
- * release. */
+/* Patchbay has no table of sockets. So a lookup never finds a socket, and a program never has a
+ * socket to release. */
 PB_BPF_HELPER(sk_lookup_tcp)
 {
 	return 0;
@@ -106,8 +106,8 @@ PB_BPF_HELPER(skb_get_tunnel_key)
 #define TUN_NO_CACHE	0x0020
 #define TUN_OPTIONS	0x00d8	/* options of any kind */
 
-/* As in the kernel, a program that has set a tunnel key reads this key back later, with local and
- * remote addresses exchanged. */
+/* Called after a program has set a tunnel key. As in the kernel, later reads get this key, with
+ * local and remote addresses exchanged. */
 static void take_key(struct pb_bpf_skb *skb, const struct bpf_tunnel_key *key, uint64_t flags)
 {
 	struct pb_bpf_tunnel *t = &skb->rx;

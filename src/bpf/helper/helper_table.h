@@ -7,7 +7,7 @@
  * DO: src/bpf has a function for the helper. NO: src/bpf has no function for it. Either
  * pb_bpf_resolve() replaces the call (tail_call), or only the kernel can do the helper's work.
  * Programs that call such a kernel-only helper can be verified, but not run. If a row's sets are 0,
- * no program may call the helper, and only the helper's name is known. Prototypes and sets are
+ * no program may call the helper, and the table has only the helper's name. Prototypes and sets are
  * those of Linux 6.1. helper.c defines the words that the rows use.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
@@ -330,9 +330,8 @@
 	X(user_ringbuf_drain, NO, CAP_BPF, 0, INTEGER, \
 		A(CONST_MAP_PTR, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING))
 
-/* Some helpers have another prototype for some program types. Each row here has such a prototype.
- * For program types that have one of the row's sets, the row replaces the helper's row in
- * PB_BPF_HELPERS. */
+/* Prototypes that only some program types use. For a program type that has one of the row's sets,
+ * the row replaces the helper's row in PB_BPF_HELPERS. */
 #define PB_BPF_HELPER_VARIANTS(X) \
 	X(get_stackid, DO, PERF_EVENT, 0, INTEGER, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(get_stack, DO, RAW_TRACEPOINT, GPL, INTEGER, \

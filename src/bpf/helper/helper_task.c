@@ -28,8 +28,9 @@ PB_BPF_HELPER(jiffies64)
 	return run->host->clock(run, PB_BPF_MONOTONIC) / (1000000000 / PB_BPF_HZ);
 }
 
-/* SplitMix64: adds an odd constant to the state, and mixes the bits of the former state. All
- * threads share the state. The addition is atomic, so no two calls mix the same state. */
+/* SplitMix64: adds an odd constant to the state, and returns the mixed bits of the former state.
+ * All threads share the state. The addition is atomic, so that two calls don't return the bits of
+ * the same state. */
 PB_BPF_HELPER(get_prandom_u32)
 {
 	static uint64_t state;

@@ -113,8 +113,8 @@ PB_BPF_HELPER(get_stack)
 	uint64_t ips[PB_BPF_MAX_STACK];
 	int nr = -EINVAL;
 
-	/* build ids aren't supported, because they are in the files of the traced program; a tool
-	 * that gets the addresses can find the build ids */
+	/* Build ids aren't supported: to find them, the helper would have to read the traced
+	 * program's files. A tool can find the build ids from the addresses. */
 	if (!(r4 & ~(uint64_t)(BPF_F_SKIP_FIELD_MASK | BPF_F_USER_STACK)) && !(size % each))
 		nr = walk(run, ips, depth(size / each, skip));
 	if (nr >= 0 && (uint32_t)nr < skip)
@@ -188,8 +188,8 @@ static bool has_packet(uint32_t type)
 	       type == BPF_PROG_TYPE_CGROUP_SKB;
 }
 
-/* r2 map, r3 flags, r4 data, r5 its size. If the context is a packet, the flags say how many bytes
- * of the packet to append. */
+/* r2 map, r3 flags, r4 data, r5 its size. If the context is a packet, r3 also has the number of the
+ * packet's bytes to append. */
 PB_BPF_HELPER(perf_event_output)
 {
 	uint32_t type = run->prog->type->type, index;

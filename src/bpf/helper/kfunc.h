@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kfuncs: functions of the kernel that programs may call besides helpers. Patchbay has only
- * iterators over numbers, because these kfuncs need no object of the kernel. An object file names a
- * kfunc as an extern. The loader finds the kfunc in this table by its name. In a call instruction,
- * imm is the kfunc's pb_bpf_kfunc_id. (In the kernel, imm is a BTF type id.)
+ * Kfuncs: functions of the kernel that programs may call besides helpers. Patchbay has only the
+ * kfuncs of iterators over numbers (bpf_iter_num_*), because these kfuncs need no object of the
+ * kernel. An object file names a kfunc as an extern. The loader looks the name up in Patchbay's
+ * table, and sets imm of the call instruction to the kfunc's pb_bpf_kfunc_id. (In the kernel, imm
+ * is a BTF type id.)
  *
  * Context: any; no state.
  */

@@ -174,9 +174,9 @@ static int field_access(const struct pb_bpf_field *f, int off, int size, bool wr
 		.field_size = (uint8_t)(part ? each(f) : 0), .below = write ? f->below : 0,
 	};
 	if (f->kind == PB_BPF_FIELD_SCALAR) {
-		/* The kernel may keep a field in fewer bytes than programs see (f->width). If a
-		 * narrow read has at least f->width bytes, it gets the kept bytes, even if the read
-		 * doesn't begin at the field's start. The kernel does the same. */
+		/* The kernel may keep a field in fewer bytes (f->width) than programs see. As in
+		 * the kernel, a narrow read of at least f->width bytes gets the kept bytes, even if
+		 * the read doesn't begin at the field's start. */
 		if (write || size < f->width || size == each(f) || !part)
 			out->at = (uint16_t)(f->at + off - f->off);
 		out->width = (uint8_t)(write && size > f->width ? f->width : size);

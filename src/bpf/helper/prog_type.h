@@ -5,9 +5,9 @@
  *
  * A program is written for a context with the kernel's layout (linux/bpf.h). This layout is called
  * the context's *shape*. The structure that a program actually gets is Patchbay's. pb_bpf_resolve()
- * rewrites each access to a field of the shape into one access to the field of the structure. So a
- * __u32 of the shape can be a pointer in the structure, at another place. All other fields are at
- * the same place in shape and structure.
+ * rewrites each access to a field of the shape into an access to the structure. So the fields data,
+ * data_end and data_meta, which are __u32 in the shape, can be pointers at other places of the
+ * structure. All other fields are at the same place in shape and structure.
  */
 #ifndef PB_BPF_HELPER_PROG_TYPE_H
 #define PB_BPF_HELPER_PROG_TYPE_H
@@ -26,7 +26,8 @@ enum pb_bpf_caps {
 	PB_BPF_CAP_ALL = 7,
 };
 
-/* Sets of helpers. A program type allows whole sets. A helper is in one or more sets. */
+/* Sets of helpers. A helper is in one or more sets, and a program type allows all helpers of some
+ * sets. */
 enum pb_bpf_helper_set {
 	PB_BPF_SET_BASE = 1u << 0,	/* for every type, without any privilege */
 	PB_BPF_SET_CAP_BPF = 1u << 1,	/* for every type, with CAP_BPF */
@@ -77,8 +78,8 @@ struct pb_bpf_field {
 	const char *name;
 	uint16_t off, size;		/* place and size in the shape */
 	uint16_t each;			/* for an array, or a row of fields of one size: the size of
-					 * an element. Programs access a whole element, or with
-					 * NARROW a part of one. For other fields: 0 */
+					 * an element. A program may access only a whole element, or
+					 * with NARROW a part of an element. For other fields: 0 */
 	uint16_t at, width;		/* at: place in Patchbay's structure; width: bytes in which
 					 * the kernel keeps the field */
 	uint16_t flags, kind;
@@ -97,8 +98,8 @@ struct pb_bpf_type {
 	bool packet_writable;
 	bool ld_abs;			/* programs may use LD_ABS and LD_IND */
 	uint16_t ctx_size;		/* bytes of the shape */
-	/* If the shape has no fields (registers, records): programs may read any aligned bytes from
-	 * offset any_from on. The result is a scalar. */
+	/* Used if `fields` is NULL, because the context is registers or a record. Then programs may
+	 * read any aligned bytes from offset any_from on. The loaded value is a scalar. */
 	uint16_t any_from;
 	const struct pb_bpf_field *fields;
 	uint32_t nr_fields;
@@ -125,7 +126,8 @@ struct pb_bpf_ctx_access {
 
 /*
  * Checks whether a program may read or write `size` bytes at `off` of the context's shape, like the
- * kernel's is_valid_access. Returns 0 or -EACCES. caps: enum pb_bpf_caps.
+ * kernel's is_valid_access. If it may, returns 0 and describes in *out the access that replaces it.
+ * Otherwise returns -EACCES. caps: enum pb_bpf_caps.
  */
 int pb_bpf_ctx_access(const struct pb_bpf_type *type, uint32_t caps, uint32_t attach_type, int off,
 		      int size, bool write, struct pb_bpf_ctx_access *out);
