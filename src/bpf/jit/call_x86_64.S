@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Calls a callback in native code with the run in r12. In the agent, unwinders find the caller of
- * native code by r12 (prog_call.S). The caller of this function is a helper. It is C code, which
- * may use r12 for a value of its own. So r12 must be set again before the callback's first
- * instruction.
+ * native code by r12 (prog_call.S). A helper calls this function. The helper is C code, which may
+ * have changed r12. So this function sets r12 again before the callback's first instruction.
  *
  * u64 pb_bpf_call_native(r1, r2, r3, r4, r5, run, fn)
  */

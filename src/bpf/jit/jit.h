@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compiles a program to native code. image.c maps the code to the address at which it runs. */
+/* Compiles a program to native code. image.c maps the memory in which the code runs. */
 #ifndef PB_BPF_JIT_JIT_H
 #define PB_BPF_JIT_JIT_H
 #include "bpf/core/program.h"
@@ -7,13 +7,14 @@
 #define PB_BPF_JIT_MOST	128	/* the largest number of bytes of native code for one eBPF
 				 * instruction */
 
-/* A load that may fault, and the place at which to continue after the fault. Both are offsets in
- * the code. */
+/* at: a load that may fault; to: the code at which to continue after the fault. Both are offsets in
+ * the native code. */
 struct pb_bpf_jit_fault {
 	uint32_t at, to;
 };
 
-/* A function of the native code, for unwinding. All places are offsets in the code. */
+/* Describes a function of the native code, for unwinding. entry, body and end are offsets in the
+ * code. */
 struct pb_bpf_jit_frame {
 	uint32_t entry, body, end;	/* body: the first instruction after the prologue */
 	uint16_t room;			/* bytes between rbp and the saved registers */
@@ -35,9 +36,10 @@ struct pb_bpf_jit {
 						 * order of `at` */
 	struct pb_bpf_jit_frame *frames;	/* if `out` isn't NULL: room for two elements for
 						 * each subprogram */
-	uint64_t seed;		/* for blinding; must be the same when lengths are computed and when
-				 * code is written */
-	bool blind;		/* the code must not contain constants of the program */
+	uint64_t seed;		/* for random numbers, if `blind` is set; must be the same when
+				 * lengths are computed and when code is written */
+	bool blind;		/* blind constants: the code must not contain constants that the
+				 * program chooses */
 	bool bmi2;		/* pb_bpf_jit_has_bmi2() */
 	/* results. If `out` isn't NULL, nr_faults is also an input */
 	uint32_t len, nr_faults, nr_frames, passes;
@@ -46,8 +48,8 @@ struct pb_bpf_jit {
 /*
  * Returns 0. -E2BIG: the program has too many instructions or subprograms, or `out` or `faults` has
  * too little room. -EINVAL: an instruction isn't supported, or addresses still move after many
- * passes. The function that runs the program is at the start of the code. The field `jited` of
- * struct pb_bpf_prog must point to this function. The same base and seed give the same length.
+ * passes. The function that runs the program is at the start of the code. The caller must set
+ * `jited` of struct pb_bpf_prog to this function. The same base and seed give the same length.
  * Context: not on a hit. Writes only to the results and to `addr`, `notes`, `out`, `faults` and
  * `frames`.
  */

@@ -2,8 +2,8 @@
 /* Arithmetic in native code. */
 #include "bpf/jit/jit_priv.h"
 
-/* Returns the register with the operand. For a constant, writes code that loads the constant into
- * r11. */
+/* Returns the register that has the second operand. If the operand is a constant, writes code that
+ * loads it into r11. */
 static int operand(struct pb_jit *j, const struct bpf_insn *i, bool wide, bool by_reg)
 {
 	uint64_t v = wide ? (uint64_t)(int64_t)i->imm : (uint32_t)i->imm;

@@ -8,9 +8,9 @@
  *	saved values of the registers that the function changes
  *
  * If the program contains a call, the main program also saves the caller's r12, and sets r12 to the
- * run. If a subprogram's address is taken, the subprogram has a second entry, for calls from C. The
- * second entry saves r12 and sets it, too. C code passes the run to the main program in rsi, and to
- * a second entry in r9.
+ * run. If the program takes a subprogram's address, the subprogram has a second entry, for calls
+ * from C. The code at the second entry also saves r12 and sets it to the run. C code passes the run
+ * to the main program in rsi, and to a second entry in r9.
  */
 #include "bpf/jit/jit_priv.h"
 
@@ -67,8 +67,8 @@ static int count(unsigned bits)
 	return n;
 }
 
-/* Returns the number of bytes between rbp and the saved registers. The number is chosen so that rsp
- * becomes a multiple of 16. */
+/* Returns the number of bytes between rbp and the saved registers. They hold the subprogram's
+ * stack, padded so that rsp becomes a multiple of 16. */
 static int32_t room(const struct pb_jit *j)
 {
 	int32_t stack = (int32_t)pb_align_up((uint32_t)j->prog->subs[j->sub].stack, 8u);
@@ -152,7 +152,8 @@ static void call_c(struct pb_jit *j, const void *fn)
 {
 	int64_t rel = (int64_t)((uint64_t)fn - (j->job->base + j->at + 5));
 
-	/* the check has a margin, because the code may move between passes */
+	/* use a relative call if the helper is near. The check has a margin, because the code may
+	 * move between passes */
 	if (j->job->base && rel > INT32_MIN + (1 << 26) && rel < INT32_MAX - (1 << 26)) {
 		pb_jit_bytes(j, 0xe8, 1);
 		pb_jit_bytes(j, (uint64_t)rel, 4);
@@ -174,16 +175,16 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 
 	pb_jit_bytes(j, 0xe8, 1);
 	pb_jit_bytes(j, j->subs[s].entry - (j->at + 4), 4);
-	/* a tail call in the callee may have changed run->prog */
+	/* set run->prog again, because a tail call in the callee may have changed it */
 	if (j->tail_calls) {
 		pb_jit_mov_imm(j, R11, (uint64_t)j->prog);
 		pb_jit_rm(j, true, 0x89, R11, R12, offsetof(struct pb_bpf_run, prog), false);
 	}
 }
 
-/* If there is a target program, leaves the frame as on exit, and jumps to the target. The target
- * then runs as if this function's caller had called it. If there is no target program, continues
- * with the next instruction. */
+/* Writes code that does this: if there is a target program, it leaves the frame as on exit, and
+ * jumps to the target. The target then runs as if this function's caller had called it. Otherwise
+ * it continues with the next instruction. */
 void pb_jit_tail_call(struct pb_jit *j)
 {
 	uint32_t stay;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Fuses instructions. A copy or a shift, together with additions to its result, becomes one lea. A
- * comparison with 0 uses the flags of the instruction that computed the value. Only the first of
- * the fused instructions may be the target of a jump.
+ * comparison with 0 uses the flags of the instruction that computed the value. Instructions are
+ * fused only if no jump leads to the second or third of them.
  */
 #include "bpf/jit/jit_priv.h"
 

@@ -2,7 +2,7 @@
 /*
  * The JIT's parts. jit_emit.c writes instructions of the processor. jit_alu.c, jit_mem.c and
  * jit_call.c use jit_emit.c to translate eBPF instructions. jit_fuse.c translates several eBPF
- * instructions into one. jit_x86_64.c lays out the code.
+ * instructions into one instruction of the processor. jit_x86_64.c lays out the code.
  *
  * Registers are assigned as in the kernel, so that a helper's arguments are already in the
  * registers where C code expects them:
@@ -10,9 +10,9 @@
  *   r0 rax   r1 rdi   r2 rsi   r3 rdx   r4 rcx   r5 r8   r6 rbx   r7 r13   r8 r14
  *   r9 r15   r10 rbp   AX r10
  *
- * The processor's r12 holds the run. The processor's r9 and r11 are scratch. A blinded constant
- * that is an operand is loaded into r11. The 128 bytes below rsp (the ABI's red zone) are scratch,
- * too.
+ * The processor's r12 holds the run. The processor's r9 and r11 are scratch, and so are the 128
+ * bytes below rsp (the ABI's red zone). If an operand is a blinded constant, the code computes it
+ * in r11.
  */
 #ifndef PB_BPF_JIT_JIT_PRIV_H
 #define PB_BPF_JIT_JIT_PRIV_H
@@ -90,7 +90,8 @@ void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
 /* Sets *place to the current offset. Notes whether this offset differs from that of the previous
  * pass. */
 void pb_jit_place(struct pb_jit *j, uint32_t *place);
-/* reg = v. The value is blinded, so that the code doesn't contain v. Changes the flags. */
+/* reg = v. The value is blinded: the code computes v from two other constants, so that it doesn't
+ * contain v. Changes the flags. */
 void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
 
 /* ---- jit_fuse.c: several instructions as one --------------------------------- */

@@ -4,9 +4,9 @@
  * registers and the JIT's parts. jit_call.c describes the frames. bpf/run/image.c maps the code.
  *
  * Layout. A short jump has 2 bytes. A long jump has 5 bytes, or 6 if it is a jcc. The form of a
- * jump depends on its distance. The distance depends on the form of the jumps in between. So code
- * is laid out in passes. For instructions that a pass hasn't reached yet, the pass uses the
- * addresses of the previous pass:
+ * jump depends on its distance, and the distance depends on the form of the jumps in between. So
+ * the JIT lays out the code in passes. For instructions that a pass hasn't reached yet, the pass
+ * uses the addresses of the previous pass:
  *
  *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so forward jumps are long
  *   next passes  code only shrinks, so a jump that is short stays short
@@ -17,17 +17,18 @@
  * A pass without a buffer lays out the same code, so a caller can learn the code's size before it
  * provides a buffer.
  *
- * Faults. A load that may fault has an entry in the table of faults. The entry has the load's
- * place, and the place at which to continue. The code at which to continue sets the destination to
- * 0, and jumps to the instruction after the load. This code is after the last instruction
- * (pb_jit_fixups), and not in the usual path.
+ * Faults. If a load faults, its destination becomes 0. For each load that may fault, the table of
+ * faults has the load's address, and the address of code at which to continue after a fault. That
+ * code sets the destination to 0, and jumps to the instruction after the load. It is placed after
+ * the program's last instruction (pb_jit_fixups), outside of the usual path.
  *
- * Fusion (jit_fuse.c). Two or three eBPF instructions may become one instruction of the processor.
- * A comparison with 0 may use the flags that the instruction before it has set. The JIT uses these
- * two shortcuts only if no jump leads into the sequence, to its second or third instruction.
+ * Fusion (jit_fuse.c). The JIT has two shortcuts. Two or three eBPF instructions may become one
+ * instruction of the processor. A comparison with 0 may use the flags that the previous instruction
+ * has set. The JIT takes a shortcut only if no jump leads to the second or third of the
+ * instructions.
  *
- * Blinding. If constants are blinded, executable memory contains no immediate operand that the
- * program chooses.
+ * Blinding. Blinding keeps immediate operands that the program chooses out of executable memory:
+ * the code computes them from other constants (pb_jit_hide_imm).
  */
 #include <cpuid.h>
 #include <errno.h>
