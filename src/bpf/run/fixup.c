@@ -65,8 +65,9 @@ static int32_t call_index(struct out *o, pb_bpf_fn *fn)
 	return (int32_t)o->nr_calls++;
 }
 
-/* If the map is a known array and the index needs no mask, emits the lookup without a call. The
- * emitted code sets r0 to the address of element *r2, or to NULL. False: nothing was emitted. */
+/* Emits a lookup without a call, if the call gets the same array on all paths and the index needs
+ * no mask. The emitted code sets r0 to the address of element *r2, or to NULL. False: nothing was
+ * emitted. */
 static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map && !f->poisoned ? o->v->maps[f->map - 1] : NULL;
@@ -90,8 +91,8 @@ static bool inline_lookup(struct out *o, const struct pb_bpf_fact *f)
 	return true;
 }
 
-/* Without CAP_PERFMON the emitted code masks the index, so that the index stays within the map
- * under speculation, too. */
+/* Without CAP_PERFMON the emitted code masks the index, so that it stays within the map even if the
+ * processor mispredicts a branch. */
 static void emit_tail_call(struct out *o, const struct bpf_insn *insn, const struct pb_bpf_fact *f)
 {
 	const struct pb_bpf_map *m = f->map ? o->v->maps[f->map - 1] : NULL;
@@ -167,8 +168,9 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 		return -EINVAL;
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
-	/* a.below: if it isn't 0, a store of a value >= a.below has no effect. A negative constant
-	 * is less than a.below, so it is stored, cut to a.width bytes, as in the kernel */
+	/* If a.below isn't 0, a store of a value >= a.below has no effect. As in the kernel, the
+	 * comparison of a constant is signed: a negative constant is stored, cut to a.width
+	 * bytes. */
 	if (write && a.below && info->form == PB_BPF_ST && insn->imm >= (int64_t)a.below)
 		i = INSN(BPF_JMP | BPF_JA, 0, 0, 0, 0);
 	else if (write && a.below && info->form != PB_BPF_ST)
@@ -257,7 +259,8 @@ static void emit_load64(struct out *o, const struct bpf_insn *insn, const struct
 /*
  * The instruction adds a number n to a pointer, or subtracts n. Emits code that sets AX to n if n
  * is in 0 ... limit, and to 0 otherwise. Then emits the instruction, with AX in place of n. The
- * code has no branch. It tests the sign bit of (limit - n) | n, which is set if n is out of range.
+ * code has no branch that the processor could mispredict. It uses the sign bit of (limit - n) | n,
+ * which is set if n is out of range.
  *
  * If f->mask says that n is negative, the code negates n first, and the instruction becomes a
  * subtraction instead of an addition, or the reverse. If n is a known constant, the limit is its
@@ -317,9 +320,9 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 }
 
 /*
- * A frame with may_gotos has a counter below its stack. The counter has the number of iterations
- * that the may_gotos still allow. The emitted code sets the counter before the subprogram's first
- * instruction. A jump to that first instruction doesn't set the counter again.
+ * A frame with may_gotos has a counter in its lowest 8 bytes: the number of iterations that the
+ * may_gotos still allow. The emitted code sets the counter. It is placed before the subprogram's
+ * first instruction, so that a jump to that instruction doesn't set the counter again.
  */
 static void emit_counter(struct out *o)
 {
@@ -414,8 +417,8 @@ static int emit_all(struct out *o)
 			if (err)
 				return err;
 		} else if (sub) {
-			/* no path calls the subprogram, but the program may take its address. So
-			 * the subprogram stays, and only returns 0 */
+			/* No path reaches the subprogram, but the program may take its address. So
+			 * the subprogram stays, with code that returns 0. */
 			ALU64(BPF_MOV, BPF_K, 0, 0, 0);
 			emit(o, INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 		}
@@ -426,7 +429,7 @@ static int emit_all(struct out *o)
 	return 0;
 }
 
-/* Sets the distance of each jump and call, which follows from the place of its target. */
+/* Sets the distance of each jump and call to its target. */
 static int aim(struct out *o)
 {
 	for (uint32_t i = 0; i < o->nr; i++) {

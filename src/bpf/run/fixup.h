@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Resolves a verified program. From the result, image.h makes a program that can run. References to
- * maps become addresses. Accesses to the context use the real places of its fields. Instructions
- * that no path reaches are dropped. Masks against speculation are added.
+ * Resolves a verified program: replaces each instruction with instructions that can run. References
+ * to maps become addresses. Accesses to the context become accesses to Patchbay's structure.
+ * Instructions that no path reaches are dropped. Masks against speculation are added. image.h makes
+ * a program that can run from the result.
  *
  * Context: the same as for pb_bpf_verify().
  */
@@ -12,7 +13,7 @@
 #include "bpf/verifier/verify.h"
 
 struct pb_bpf_resolved {
-	struct pb_bpf_prog_spec spec;	/* the caller sets id and name */
+	struct pb_bpf_prog_spec spec;	/* the caller must set id and name */
 	uint32_t *origin;		/* for each resolved instruction, the verified instruction
 					 * from which it comes */
 	struct pb_bpf_mem *mem;

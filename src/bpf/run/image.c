@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lays out a program in one mapping. After a fault in native code, finds the address at which to
- * continue. */
+/* Lays out a program in one mapping. After a fault in the native code of a program, finds the
+ * address at which to continue. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "base/base.h"
@@ -24,8 +24,8 @@ struct image {
 	_Alignas(64) uint8_t debug[PB_BPF_DEBUG_SIZE];
 };
 
-/* The list of images. Threads change the list under the lock. Signal handlers read the list without
- * the lock, and are counted in `readers`. */
+/* The list of images. A thread changes the list under the lock. A signal handler reads the list
+ * without the lock, but increments `readers` meanwhile. */
 static struct image *images;
 static uint32_t lock, readers;
 
@@ -93,8 +93,8 @@ uint64_t pb_bpf_fault(uint64_t ip)
 
 /* ---- pages ---------------------------------------------------------------- */
 
-/* If there is room, maps memory a short distance below Patchbay's own code, so that native code can
- * call helpers by relative calls. */
+/* Maps memory a short distance below Patchbay's own code, so that native code can call helpers by
+ * relative calls. If there is no room, maps memory anywhere. */
 static void *map_near(size_t size)
 {
 	static uint64_t below = 1ull << 28;

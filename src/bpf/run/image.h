@@ -14,8 +14,8 @@
 #include "bpf/core/program.h"
 
 /* Functions that supply mappings. The default functions map memory near Patchbay's own code if
- * there is room. The agent has functions of its own, and sets pb_bpf_pages before it makes the
- * first program. */
+ * there is room. The agent replaces them: it sets pb_bpf_pages before it makes the first
+ * program. */
 struct pb_bpf_pages {
 	void *(*map)(size_t size);		/* returns zeroed and writable memory; NULL: there
 						 * is no memory */

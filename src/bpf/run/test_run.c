@@ -73,8 +73,8 @@ static bool is_zero(const void *p, size_t from, size_t to)
 	return true;
 }
 
-/* Copies the caller's context, at most `size` bytes. If the caller's context is larger than `size`,
- * the other bytes must be zero. */
+/* Copies the caller's context, at most `size` bytes. If the context is larger than `size`, the
+ * bytes after the first `size` must be zero. */
 static int read_ctx(const struct pb_bpf_test_run *t, void *ctx, uint32_t size)
 {
 	if (!t->ctx_in)
@@ -378,8 +378,8 @@ static int run_raw_tp(struct pb_bpf_test_run *t)
 	return 0;
 }
 
-/* Runs a program on registers or a record from the caller, and returns the registers or the record.
- * The kernel can't do this. */
+/* Runs a program on registers or a record from the caller, and returns them as the run has left
+ * them. The kernel can't do this. */
 static int run_ctx(struct pb_bpf_test_run *t)
 {
 	uint64_t ctx[8192 / 8] = { 0 };

@@ -7,7 +7,8 @@
  *     error is -524 (ENOTSUPP), as in the kernel
  *   - an xdp packet is always in one piece
  *   - cgroup_skb programs find the packet's end in data_end, which older kernels leave unset
- * A packet's buffer is between two inaccessible pages.
+ * A packet's buffer is between two inaccessible pages, so that an access outside of the buffer
+ * faults.
  *
  * Context: not in a run, not in a signal handler.
  */
@@ -36,7 +37,8 @@ struct pb_bpf_test_run {
 	 * as in the kernel
 	 */
 	bool tight, begin_tight;
-	/* facts about the packet, for helpers of programs that run on an sk_buff. May be NULL */
+	/* facts about the packet, which helpers return to programs that run on an sk_buff. May be
+	 * NULL */
 	const struct pb_bpf_skb *about;
 	uint64_t cookie;
 	/* results; the buffers may be NULL. data_size_out, ctx_size_out: on call, the size of the
