@@ -10,11 +10,11 @@
 struct pb_bpf_names {
 	const char *(*helper)(void *arg, int32_t id);	/* returns NULL: the helper is unknown */
 	const char *(*kfunc)(void *arg, int32_t id);
-	/* Writes the name of the object that a 64-bit load refers to, and returns true. False: the
-	 * operand is a plain number. */
+	/* Writes the name of the object that a 64-bit load refers to, and returns true. Returns
+	 * false if the operand is a plain number. */
 	bool (*imm64)(void *arg, struct pb_bpf_text *t, const struct bpf_insn *insn, uint64_t imm);
 	void *arg;
-	bool hide;		/* show pointers as 0 */
+	bool hide;		/* show addresses as 0, for a loader that may not see addresses */
 };
 
 /* Writes the instruction as bpftool does, for example "(b7) r0 = 1". Writes no newline. Reads

@@ -117,7 +117,7 @@ static const char *read_spec(const char *f, struct spec *s)
 }
 
 /* Returns whether a format may contain c. Of the control characters, only white space is allowed.
- * Bytes from 0x80 on are allowed. */
+ * Bytes from 0x80 on are allowed, too. */
 static bool may_stand(char c)
 {
 	return (uint8_t)c >= ' ' ? c != 0x7f : is_space(c);
@@ -282,7 +282,8 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 	char text[256];
 	uint32_t n = 0;
 
-	/* for %pB, v is a return address; v - 1 is in the call before it */
+	/* For %pB, v is a return address. The symbol must be that of the call before v, so look up
+	 * v - 1. */
 	if (run->host->symbol)
 		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'),
 				      s->how[0] != 's');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Formats of bpf_trace_printk, bpf_trace_vprintk and bpf_snprintf. Conversions and output are those
- * of the kernel, except that addresses are shown unhashed.
+ * Format strings of bpf_trace_printk, bpf_trace_vprintk and bpf_snprintf. Conversions and output
+ * are those of the kernel, with one difference: addresses are shown as they are, and not hashed.
  */
 #ifndef PB_BPF_CORE_FORMAT_H
 #define PB_BPF_CORE_FORMAT_H

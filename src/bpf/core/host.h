@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The environment of a run: functions that are supplied by the process that runs programs.
+ * The environment of a run: functions that the process that runs programs supplies to helpers.
  * host_linux.c has a host that uses the kernel. Programs run in signal handlers, nested, and on
  * several threads at once. Helpers call the host's functions in all these contexts, so the
  * functions allocate nothing and never wait. Some members may be NULL. The comment at such a member
@@ -50,8 +50,9 @@ struct pb_bpf_host {
 			   struct bpf_pidns_info *info);
 	/* Sends a signal to the thread, or to the process. Returns 0 or -errno. NULL: -EPERM */
 	int (*signal)(struct pb_bpf_run *run, uint32_t sig, bool thread);
-	/* If level is ~0, returns the id of the thread's cgroup. Otherwise returns the id of that
-	 * cgroup's ancestor which is `level` levels below the root. 0: there is none. NULL: 0 */
+	/* If level is ~0, returns the id of the thread's cgroup. Otherwise returns the id of an
+	 * ancestor of the thread's cgroup: the ancestor that is `level` levels below the root. 0:
+	 * there is none. NULL: 0 */
 	uint64_t (*cgroup)(struct pb_bpf_run *run, uint32_t level);
 	/* Outputs `len` bytes of text from bpf_trace_printk or bpf_trace_vprintk. NULL: output is
 	 * discarded */
@@ -97,8 +98,8 @@ struct pb_bpf_host {
 	/*
 	 * `takes` is called when the run acquires an object that the run must release. `gives` is
 	 * called when the run releases the object. Such an object is a reserved record of a ring
-	 * buffer, or a value whose lock the run holds. A run that ends by a jump (longjmp) releases
-	 * nothing. NULL: not called
+	 * buffer, or a value whose lock the run holds. The host needs these calls because a run
+	 * that ends by a jump (longjmp) releases nothing. NULL: not called
 	 */
 	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 	void (*gives)(struct pb_bpf_run *run, void *what);

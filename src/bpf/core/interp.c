@@ -2,14 +2,14 @@
 /*
  * The interpreter. Each operation has a label. Some pairs of instructions run as one operation
  * (PAIRS below), and each such pair has a label, too. The code of a label ends with a jump through
- * the table of labels. The interpreter checks nothing, because the verifier has checked the
+ * the table of labels. The interpreter itself checks nothing, because the verifier has checked the
  * program.
  *
  * In the interpreter a subprogram's address is a token: a number that is no valid address. Each
- * callback runs in its own call of interpret(). If a subprogram makes a tail call, the target is
- * called like a function, because the subprogram's caller continues afterwards. If the main program
- * makes a tail call to a program without native code, the target replaces the program in the same
- * call of interpret().
+ * callback runs in its own call of interpret(). If a subprogram makes a tail call, interpret()
+ * calls the target like a function, because the subprogram's caller continues afterwards. If the
+ * main program makes a tail call to a program without native code, the target replaces the program
+ * in the same call of interpret().
  */
 #include "base/base.h"
 #include "bpf/core/probe.h"
@@ -136,8 +136,8 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
  *
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  *
- * The first instruction doesn't use its imm, so this imm gets the factor by which the index is
- * multiplied: 1 << S for the shift, S for the product.
+ * The first instruction doesn't use its imm. So the interpreter keeps there the factor by which the
+ * index is multiplied: 1 << S for the shift, S for the product.
  */
 #define LOOKUP_LENGTH	8
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)

@@ -4,9 +4,9 @@
 #include "bpf/core/packet.h"
 #include "bpf/core/program.h"
 
-/* Returns the base address for the offset *off, and makes *off relative to the base. A negative
- * offset refers to a header, as in classic filters (linux/filter.h). NULL: there is no such
- * header. */
+/* Returns the address to which the offset *off is relative (the base), and changes *off to the
+ * distance from this base. A negative offset refers to a header, as in classic filters
+ * (linux/filter.h). NULL: there is no such header. */
 static const uint8_t *origin(const struct pb_bpf_skb *skb, int64_t *off)
 {
 	const uint8_t *mac = skb->mac;

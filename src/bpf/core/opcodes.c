@@ -62,7 +62,8 @@ bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op)
 	const struct pb_bpf_opinfo *o = &pb_bpf_ops[op];
 	unsigned has = named[o->form];
 
-	/* the field that selecting() returns holds the operation's value, so it counts as used */
+	/* the field that selecting() returns holds the operation's `value`, so it counts as used
+	 * and need not be 0 */
 	switch (BPF_CLASS(o->code)) {
 	case BPF_ALU: case BPF_ALU64:
 		has |= BPF_OP(o->code) == BPF_END ? IMM : OFF;

@@ -29,8 +29,8 @@
 #define PB_BPF_MAX_ITERATIONS	(8 << 20)	/* the most iterations of one iterator of numbers,
 						 * or of all may_gotos of one frame together */
 
-/* What an operation does with its fields. dst and src are registers. In a valid instruction, the
- * fields that the member's comment doesn't name are 0, with two exceptions. The field that
+/* What an operation does with its fields. dst and src are registers. In a valid instruction, a
+ * field that the form's comment doesn't name is 0, with two exceptions. The field that
  * distinguishes operations of the same opcode has the value of the table's row. In an exit, `off`
  * may have any value, because the kernel ignores it. */
 enum pb_bpf_form {

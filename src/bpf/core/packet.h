@@ -7,9 +7,9 @@
  *   head ... data_meta ... data ........ data_end ... end
  *        room          meta      packet           room
  *
- * A run allocates nothing. Where the kernel would allocate a larger buffer, helpers use the room,
- * and return -ENOMEM if there is no room left. Each word has the same byte order as in the kernel.
- * For some words this is network byte order.
+ * A run allocates nothing. If a packet grows, helpers use the room around it, where the kernel
+ * would allocate a larger buffer. If there is no room left, they return -ENOMEM. Each field has the
+ * same byte order as in the kernel, which for some fields is network byte order.
  */
 #ifndef PB_BPF_CORE_PACKET_H
 #define PB_BPF_CORE_PACKET_H

@@ -2,8 +2,8 @@
 /* Loads that may fault. They are in assembly, so that the address of each load is known. */
 #include "bpf/core/probe.h"
 
-/* Each function sets rax to 0 and then loads. A fault leaves rax at 0; execution continues after
- * the load. */
+/* Each function sets rax to 0 and then loads. If the load faults, rax stays 0, and the thread
+ * continues after the load. */
 __asm__(
 "	.text\n"
 "	.macro	pb_probe name, load\n"

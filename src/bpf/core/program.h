@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program in its runnable form. This form is made from the resolved instructions of a verified
- * program, and never changes. A program runs on any thread, inside signal handlers, and nested in
+ * A program that can run. It is made from the resolved instructions of a verified program
+ * (fixup.h), and never changes. A program runs on any thread, inside signal handlers, and nested in
  * itself. A run allocates nothing. It takes a lock only for bpf_spin_lock, for BPF_F_LOCK, and for
  * operations on maps that have a lock (pb_bpf_guard_take() in map_priv.h).
  *
- * After verification, some fields of instructions have no use. Resolving gives them a new meaning:
+ * After verification, some fields of instructions are free. pb_bpf_resolve() gives them a new
+ * meaning:
  *   LD_IMM64   the imm fields of its two halves: the value itself (the address of a map or a
  *              variable); src: 0. If the value is a subprogram's address, src is BPF_PSEUDO_FUNC,
  *              and imm is still the distance from the next instruction to the subprogram
@@ -31,7 +32,8 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 
 #define PB_BPF_MAX_FRAMES	8
 #define PB_BPF_STACK		512	/* bytes of stack for all frames together */
-#define PB_BPF_COUNTER		8	/* bytes below a frame for the counter of its may_gotos */
+#define PB_BPF_COUNTER		8	/* bytes of a frame for the counter of its may_gotos; these
+					 * bytes don't count as stack */
 #define PB_BPF_SAVED		40	/* bytes of a frame to save r1 ... r5 around fast calls
 					 * (verifier/fastcall.c); these bytes don't count as
 					 * stack */
@@ -132,8 +134,7 @@ struct pb_bpf_run {
 };
 
 /* Settings of the process. If the kernel has the same setting, the member's comment begins with the
- * name of the setting's file in /proc/sys. The member's values mean the same as the file's
- * values. */
+ * name of the kernel's file in /proc/sys, and the member's values mean the same as in this file. */
 struct pb_bpf_settings {
 	uint32_t jit_enable;		/* bpf_jit_enable: 0: off; 1: on; 2: on, and code is passed
 					 * to `show` */
@@ -177,9 +178,9 @@ uint64_t pb_bpf_call_native(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, 
 			    struct pb_bpf_run *run, pb_bpf_fn *fn);
 
 /*
- * Calls the subprogram at func. func comes from an LD_IMM64 with BPF_PSEUDO_FUNC; the program has
- * passed it to a helper. Works with the interpreter and with native code. Context: inside a helper
- * of `run`.
+ * Calls the subprogram at func. func is a value that the program got from an LD_IMM64 with
+ * BPF_PSEUDO_FUNC and passed to a helper. Works with the interpreter and with native code. Context:
+ * inside a helper of `run`.
  */
 uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
 			  uint64_t r3, uint64_t r4, uint64_t r5);

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 
-/* Drops the oldest half of the text, up to the end of a line. False: nothing was dropped, because
- * `tail` isn't set (the oldest lines must stay), or because the buffer is tiny. */
+/* Drops the oldest half of the text, up to the end of a line. Returns false if nothing was dropped:
+ * `tail` isn't set, so the oldest lines must stay, or the buffer is tiny. */
 static bool forget_oldest(struct pb_bpf_text *t)
 {
 	uint32_t from = t->len / 2 + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Formats text without libc, because the agent, too, writes the verifier's log and the disassembly.
- * The agent must not call libc.
+ * Formats text without libc: the agent, which must not call libc, also writes the verifier's log
+ * and the disassembly.
  *
  * Conversions: %s %c %d %u %x %%. A number may have the flags 0, + (a sign) and # (0x), a width,
  * and l or ll. No other conversions or flags are supported.
@@ -16,8 +16,8 @@ struct pb_bpf_text {
 	char *buf;		/* `size` bytes, always terminated by 0; NULL: no text is kept */
 	uint32_t size, len;	/* len < size */
 	bool cut;		/* some text is missing, because there was no room */
-	bool tail;		/* if the buffer is full, drop the oldest lines, about half of the
-				 * text */
+	bool tail;		/* if the buffer is full, drop the oldest lines (about half of the
+				 * text) in place of the newest */
 	uint64_t gone;		/* bytes that were dropped */
 };
 

@@ -2,8 +2,8 @@
 /* Ranges and products as tnums. */
 #include "bpf/core/tnum.h"
 
-/* min and max have some leading bits in common. Returns the tnum of all numbers with these leading
- * bits. These numbers include min ... max. */
+/* Returns a tnum that includes all numbers in min ... max: its known bits are the leading bits that
+ * min and max have in common. */
 struct tnum tnum_range(uint64_t min, uint64_t max)
 {
 	uint64_t differ = min ^ max;
@@ -15,8 +15,9 @@ struct tnum tnum_range(uint64_t min, uint64_t max)
 }
 
 /*
- * Long multiplication. The product of the known bits is exact. Each bit of a that is 1 adds b's
- * unknown bits, shifted. Each unknown bit of a adds all bits of b that may be 1, as unknown bits.
+ * Long multiplication. The product of the known bits is exact. To the unknown part, each bit of a
+ * that is 1 adds b's unknown bits, shifted. Each unknown bit of a adds all bits of b that may be 1,
+ * shifted.
  */
 struct tnum tnum_mul(struct tnum a, struct tnum b)
 {

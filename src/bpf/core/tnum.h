@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A tnum (tristate number): what is known of a value's bits. Each bit is 0, 1 or unknown. `mask`
- * has the unknown bits. `value` has the known bits that are 1. Sums follow Vishwanathan et al.,
- * "Sound, Precise, and Fast Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
+ * A tnum (tristate number) describes what is known of a value: each of its bits is 0, 1 or unknown.
+ * `mask` has the unknown bits. `value` has the known bits that are 1. Sums follow Vishwanathan et
+ * al., "Sound, Precise, and Fast Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
  */
 #ifndef PB_BPF_CORE_TNUM_H
 #define PB_BPF_CORE_TNUM_H
@@ -118,7 +118,7 @@ static inline struct tnum tnum_sub(struct tnum a, struct tnum b)
 	return (struct tnum){ d & ~unknown, unknown };
 }
 
-/* a and b describe the same value. Combines what is known from both. */
+/* a and b describe the same value. Returns a tnum that has the known bits of both. */
 static inline struct tnum tnum_both(struct tnum a, struct tnum b)
 {
 	uint64_t unknown = a.mask & b.mask;
