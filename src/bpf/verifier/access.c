@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Checks loads and stores. A table has one check for each pointer type that allows accesses. The
- * check decides which memory the pointer may access. After a load, the check also sets what is
- * known of the loaded value.
+ * check decides whether the access is allowed. For a load, it also sets what the verifier knows of
+ * the loaded value.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"
@@ -337,7 +337,7 @@ static int access_map_value(struct env *env, const struct reg *r, const struct a
 	k = tnum_is_const(r->var) ? kptr_at(m, (uint64_t)(int64_t)a->off + r->var.value) : NULL;
 	if (k)
 		return access_kptr(env, k, a);
-	/* if the map is constant, its values are known */
+	/* if the map is constant, a load gives a known number */
 	values = !a->write && a->value >= 0 && tnum_is_const(r->var) && pbv_map_is_constant(m) &&
 		 m->ops && m->ops->direct ? m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
 	if (values)

@@ -16,8 +16,8 @@
 
 /* ---- ids ------------------------------------------------------------------------------- */
 
-/* Registers with the same id hold the same value. Registers that share an id in the kept state must
- * share an id in the current state. */
+/* Returns whether the ids correspond. Registers with the same id hold the same value. So registers
+ * that share an id in the kept state must share an id in the current state. */
 static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 {
 	struct ref_pair *p = env->idmap.pair;
@@ -41,9 +41,9 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
  * Returns whether c has all links of o: if another scalar of the kept state is linked to o, the
  * scalar in the same place of the current state must be linked to c. Linked scalars have the same
  * id. Each of them is one common number plus a constant (delta), which may differ between them. If
- * a branch narrows the bounds of one of them, the bounds of the others are computed with the
- * constants. So o and c must have the same constant. If c has further links, the current state is
- * only more precise.
+ * a branch narrows the bounds of one of them, the verifier computes the bounds of the others with
+ * the constants. So o and c must have the same constant. c may have further links: they only make
+ * the current state more precise.
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {
@@ -96,8 +96,8 @@ static bool memory_safe(struct env *env, const struct reg *old, const struct reg
 	       value_in(env, old, cur);
 }
 
-/* Returns whether the registers are equal. Ids needn't have the same numbers: they are equal if
- * same_id() pairs them. */
+/* Returns whether the registers are equal. Their ids needn't have the same number, but same_id()
+ * must pair them. */
 static bool reg_same(struct env *env, const struct reg *old, const struct reg *cur)
 {
 	return !memcmp(old, cur, REG_KIND) &&
@@ -146,9 +146,9 @@ static bool same_object(struct env *env, const struct slot *old, const struct sl
 }
 
 /*
- * Returns the number that a load of the whole slot gives, in two cases: the spilled number if all
- * 8 bytes were spilled, or an unknown number if all bytes are S_MISC. Uninitialised bytes count as
- * S_MISC if the program may read them. In all other cases returns NULL.
+ * Returns the number that a load of the whole slot gives. If all 8 bytes of a number were spilled,
+ * it is the spilled number. If all bytes are S_MISC, it is an unknown number. Uninitialised bytes
+ * count as S_MISC if the program may read them. In all other cases returns NULL.
  */
 static const struct reg *number_in(const struct env *env, const struct slot *s, struct reg *any)
 {
@@ -165,8 +165,8 @@ static const struct reg *number_in(const struct env *env, const struct slot *s, 
 static bool bytes_safe(const struct env *env, const struct slot *old, const struct slot *cur)
 {
 	/* A program must not read a part of a pointer or of an object, but may read S_MISC bytes.
-	 * If S_MISC of the kept state covered such a part of the current state, it would depend on
-	 * the order of the two paths whether a program that reads the part is accepted. */
+	 * If S_MISC of the kept state covered a part of a pointer in the current state, the verdict
+	 * on a program that reads this part would depend on the order of the two paths. */
 	bool pointer = (slot_spilled(cur) && cur->reg.type != SCALAR) || slot_has_object(cur);
 
 	for (int b = 0; b < SLOT; b++) {
@@ -207,9 +207,9 @@ static bool frame_safe(struct env *env, const struct frame *old, const struct ma
 	uint64_t slots = env->whole ? ~0ull : m->read_slots;
 	uint32_t regs = env->whole ? ~0u : m->read;
 
-	/* cur must not have more iterations left than old. The limit of iterations
-	 * (most_iterations) was r1 of the frame that called bpf_loop. No register of the callback
-	 * depends on the limit, so no other check compares it. */
+	/* cur must not have more iterations left than old. This needs its own check: the limit
+	 * (most_iterations) came from r1 of the frame that called bpf_loop, and no register of the
+	 * callback depends on it. */
 	if ((int64_t)old->most_iterations - old->iterations < (int64_t)cur->most_iterations -
 	    cur->iterations)
 		return false;

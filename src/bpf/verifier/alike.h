@@ -7,10 +7,10 @@
 /* Returns whether `old` covers `cur`: everything that is safe after `old` is safe after `cur`. If
  * `whole` is set, compares all parts of the states, even parts that `old` doesn't need. */
 bool pbv_state_safe(struct env *env, const struct state *old, const struct state *cur, bool whole);
-/* Returns whether the states are equal. Ids needn't have the same numbers, but they must link the
- * same registers and slots in both states. */
+/* Returns whether the states are equal. An id needn't have the same number in both states, but it
+ * must link the same registers and slots. */
 bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur);
-/* Returns whether the registers of the innermost frame are equal. A quick check before
- * pbv_state_same(). */
+/* Returns whether the registers of the innermost frame are equal. This is a quick check before
+ * pbv_state_same(): if the result is false, the states aren't equal. */
 bool pbv_maybe_looping(const struct state *old, const struct state *cur);
 #endif

@@ -46,8 +46,8 @@ static int refuse_type(struct env *env, unsigned n, const struct reg *r, const s
 	log(env, "R%d type=%s expected=", n, type_name(r));
 	for (int i = 0; a[i].type; i++)
 		log(env, "%s%s", i ? ", " : "", pbv_log_type_name(a[i].type, a[i].flags).s);
-	/* the kernel's message also lists trusted pointers to its structures, so this message does,
-	 * too; Patchbay doesn't accept such pointers here */
+	/* the kernel's message also lists trusted pointers, so this message does, too. But Patchbay
+	 * doesn't accept trusted pointers here */
 	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" :
 		      "");
 }
@@ -451,8 +451,8 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 	}
 }
 
-/* For some types of maps, the value argument isn't a value. For example, a sockmap takes a socket.
- * Changes *arg to the actual kind of the argument. */
+/* Changes *arg, the kind of a value argument, if the map's values are set from another kind of
+ * argument. For example, a sockmap takes a socket. */
 static int arg_of_map(struct env *env, const struct helper_call *call, unsigned *arg)
 {
 	if (!call->map)

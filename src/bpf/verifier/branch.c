@@ -81,7 +81,7 @@ static int decide_insn(const struct reg *dst, const struct reg *src, unsigned op
 
 /* ---- what a branch implies ----------------------------------------------------------------- */
 
-/* r becomes a copy of `known`, plus the difference of the deltas of r and `known`. */
+/* Sets r to the value of `known` plus the difference between the deltas of r and `known`. */
 static void propagate_to_copy(struct reg *r, const struct reg *known)
 {
 	int64_t delta = (int64_t)r->delta - known->delta;
@@ -109,8 +109,8 @@ static void propagate_to_copies(struct state *st, const struct reg *known)
 			propagate_to_copy(r, known);
 }
 
-/* Records in the step the registers and slots that are copies with this id, for the backward walk
- * (precise.c). The copies in the innermost frame come first. If the step has no room for a copy,
+/* Records in the step, for backward walks (precise.c), the registers and slots that are copies with
+ * this id. The copies in the innermost frame come first. If the step has no room for a copy,
  * unlinks the copy. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
@@ -153,9 +153,10 @@ static int note_copies(struct env *env, const struct reg *dst, const struct reg 
 
 /*
  * Narrows the two scalars of a comparison: dst and src on the path that falls through, dst2 and
- * src2 on the path that takes the jump. That path is the newest waiting branch. When it begins, the
- * log may be cut back to the branch's log_at. log_at is set after the messages about dst2 and src2,
- * so these messages stay: they may explain why the path is refused.
+ * src2 on the path that takes the jump. The path that takes the jump is the newest waiting branch.
+ * When this branch begins, the log may be cut back to the branch's log_at. The messages about dst2
+ * and src2 must stay, because they may explain why this path is refused. So log_at is set after
+ * these messages.
  */
 static int learn_scalars(struct env *env, struct reg *dst, struct reg *src, struct reg *dst2,
 			 struct reg *src2, unsigned op, int bits)
@@ -293,8 +294,8 @@ static bool learn_packet(const struct bpf_insn *insn, const struct reg *dst, con
 		n = insn->src_reg;
 		op = pbv_compare_flip(op);
 	}
-	/* `there` is the path that takes the jump, `here` is the path that falls through. If the
-	 * jump tests p > end or p >= end, p is inside the packet on `here` */
+	/* `there` is the path that takes the jump, `here` is the path that falls through. A jump
+	 * that tests p > end or p >= end isn't taken if p is inside the packet */
 	inside_here = op == BPF_JGT || op == BPF_JGE;
 	/* p > end: `there` has p > end, `here` has p <= end. p >= end: `there` has p >= end, `here`
 	 * has p < end. For p < end and p <= end, the two paths change places */

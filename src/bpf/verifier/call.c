@@ -337,8 +337,8 @@ static void refine_result(const struct helper_call *c, struct reg *r0)
 	pbv_reg_sync(r0);
 }
 
-/* After a tail call in a subprogram, the target program returns to the subprogram's caller, with
- * any value. */
+/* Follows a tail call in a subprogram as two paths. If there is a target program, it returns to the
+ * subprogram's caller, with any value. Otherwise the subprogram continues after the call. */
 static int return_of_other(struct env *env)
 {
 	struct frame *f = cur_frame(env);

@@ -2,8 +2,8 @@
 /*
  * The program's control-flow graph. Finds the subprograms. Checks jump targets and the depth of the
  * stack, and that each instruction is reachable. Marks prune points: instructions at which paths
- * may meet. Also marks jump points, for the backward walk of precise.c: at a jump point, the path
- * may come from an instruction other than the previous one.
+ * may meet. Also marks jump points, which are instructions that a path may reach from an
+ * instruction other than the previous one. The backward walk of precise.c needs a record there.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/cfg.h"
@@ -89,7 +89,7 @@ int pbv_find_subprogs(struct env *env)
 	return err;
 }
 
-/* Looks only at class and operation. Later checks report an instruction that is invalid. */
+/* Looks only at class and operation, because later checks report invalid instructions. */
 static bool jumps(const struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code), op = BPF_OP(insn->code);
@@ -352,7 +352,7 @@ static uint32_t frame_size(const struct subprog *s)
 }
 
 /* Returns the subprogram that the instruction calls, or whose address it loads for a helper. -1:
- * there is no such subprogram. */
+ * the instruction does neither, or the subprogram doesn't run on this stack. */
 static int callee_at(const struct env *env, uint32_t i)
 {
 	bool call = form_at(env, i) == PB_BPF_CALL_PC;
@@ -393,8 +393,8 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 {
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
-	/* a subprogram that makes a tail call leaves the frames of its callers on the stack. In a
-	 * chain of tail calls, each program may leave such frames. So their size is limited */
+	/* A subprogram that makes a tail call leaves its callers' frames on the stack, and so may
+	 * each program in a chain of tail calls. So the size of these frames is limited. */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

@@ -59,8 +59,8 @@ static int refuse_fields(struct env *env, const struct bpf_insn *insn)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Returns whether the kernel rewrites accesses through pointers of this type. For such an access,
- * the pointer must have the same type on all paths. */
+/* Returns whether the kernel rewrites accesses through pointers of this type. If so, the pointer of
+ * an access must have the same type on all paths. */
 static bool rewritten(unsigned type)
 {
 	return type == TO_CTX || (type >= TO_SOCKET && type <= TO_XDP_SOCK) || type == TO_BTF;

@@ -2,8 +2,8 @@
 /*
  * Comparisons of two scalars. Decides which branch a jump takes, if that is known. Narrows the two
  * scalars to the values that are possible on each branch. A constant is a scalar with one value.
- * `bits` is 64 or 32. If bits is 32, the jump compares only the low halves. In this case only the
- * bounds and known bits of the low halves are narrowed directly.
+ * `bits` is 64 or 32. If bits is 32, the jump compares only the low halves, and this file narrows
+ * only the bounds and known bits of the low halves.
  */
 #include "bpf/verifier/compare.h"
 #include "bpf/verifier/env.h"
@@ -162,7 +162,8 @@ static void is_not(struct reg *r, uint64_t v, int bits)
 }
 
 /* Narrows a and b to values with a < b, or with a <= b if or_equal is set. If a new bound wraps
- * around, it narrows nothing. This does no harm, because then no value is possible anyway. */
+ * around, it narrows nothing. This does no harm: if a bound wraps around, no pair of values
+ * satisfies the comparison. */
 static void is_below(struct reg *a, struct reg *b, bool or_equal, int bits)
 {
 	struct range *g = range_in_bits(a, bits), *h = range_in_bits(b, bits);

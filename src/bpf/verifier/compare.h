@@ -14,9 +14,9 @@ int pbv_compare_decide(const struct reg *a, const struct reg *b, unsigned op, in
  * may be the same register. */
 void pbv_compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits);
 /*
- * If bounds and bits of a scalar contradict each other, the path can't be taken. In this case the
- * scalar's ranges are reset to unbounded, so that later code never sees a range without values. If
- * BPF_F_TEST_REG_INVARIANTS is set, a contradiction is an error, -EFAULT.
+ * If bounds and bits of a scalar contradict each other, the path can't be taken. In this case this
+ * function resets the scalar's ranges to unbounded, so that later code never sees a range without
+ * values. If BPF_F_TEST_REG_INVARIANTS is set, it returns the error -EFAULT instead.
  */
 int pbv_check_consistent(struct env *env, struct reg *r, const char *where);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Checks whether a helper may take a map, by the map's type. Each row allows one helper for one map
- * type. M in a row: only helpers with a row for this map type may take such maps. H in a row: this
- * helper may take only map types for which it has a row. A row may have M and H.
+ * type. M in a row: a map of this type may be passed only to helpers that have a row for this type.
+ * H in a row: this helper may take only map types for which it has a row. A row may have M and H.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"

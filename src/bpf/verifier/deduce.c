@@ -10,8 +10,8 @@
  */
 #include "bpf/verifier/reg.h"
 
-/* Limit of rounds, because the sharpening of some scalars would take very long. If the limit ends
- * the sharpening early, the bounds are wider than necessary, but still right. */
+/* Limit of rounds, because the sharpening of some scalars would take very long. After MAX_ROUNDS
+ * rounds, the bounds may be wider than necessary, but they are still right. */
 #define MAX_ROUNDS	8
 
 /* Moves the bound to v if this narrows the range. Returns whether the bound was moved. */
@@ -59,8 +59,9 @@ static bool narrow_u(struct range *r, uint64_t min, uint64_t max)
 
 /* ---- one range ---------------------------------------------------------------------------- */
 
-/* In the least signed number, the sign bit is 1 if it can be, and all other unknown bits are 0. In
- * the greatest signed number, the sign bit is 0 if it can be, and all other unknown bits are 1. */
+/* The least signed number has the sign bit 1 if the known bits allow this, and 0 in all other
+ * unknown bits. The greatest signed number has the sign bit 0 if the known bits allow this, and 1
+ * in all other unknown bits. */
 bool pbv_range_learn_bits(struct range *r, struct tnum t, int bits)
 {
 	uint64_t sign = 1ull << (bits - 1);

@@ -2,19 +2,21 @@
 /*
  * The verifier's internal data structures, which its files share.
  *
- * A state is everything that is known before an instruction on one path: a frame for each active
- * call, and a few more facts. `cur` is the state of the path that is being followed. At a branch, a
- * copy of the state is pushed on a stack (struct waiting), for the side that isn't followed yet. At
- * prune points, which are instructions where paths may meet, a copy of the state is kept (struct
- * explored). If a path arrives at a prune point and a kept state covers the path's state, the path
- * need not be followed. Kept states form a tree by `parent`. The ancestors of the path's state are
- * the kept states that lie on the path. If a path reads a register or slot, or needs its precise
- * value, the register or slot is marked in these ancestors. The marked values of a kept state are
- * its *needs*: the values that a later state must match.
+ * A state is everything that the verifier knows before an instruction on one path: a frame for each
+ * active call, and a few more facts. `cur` is the state of the path that is being followed. At a
+ * branch, a copy of the state is pushed on a stack (struct waiting), for the side that isn't
+ * followed yet. At prune points, which are instructions where paths may meet, a copy of the state
+ * is kept (struct explored). A kept state *covers* a later state if everything that is safe after
+ * the kept state is safe after the later state. If a path arrives at a prune point with a state
+ * that a kept state covers, the path need not be followed. Kept states form a tree by `parent`. The
+ * ancestors of the path's state are the kept states that lie on the path. If a path reads a
+ * register or slot, or its safety depends on the exact value, the register or slot is marked in
+ * these ancestors. The marked values of a kept state are its *needs*: the values that a later state
+ * must match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
- * changed in place. All other states are at rest (kept.c): their frames point to values, and states
- * share these values.
+ * changed in place. All other states are at rest (kept.c), to save memory: their frames point to
+ * values, and states share these values.
  *
  * Errors are negative. Usually the function that finds an error also logs the reason. It doesn't
  * log -ENOMEM.
@@ -91,7 +93,7 @@ struct frame {
 				 * the call, but not when the callback returns to the call */
 	uint32_t iterations;		/* number of calls of the callback that have consumed a part
 					 * of the budget `series` so far */
-	uint32_t most_iterations;	/* while the callback runs: the limit of its calls;
+	uint32_t most_iterations;	/* while the callback runs: the limit on its calls;
 					 * otherwise 0 */
 	bool in_callback, in_async;
 	uint32_t most_ret;	/* for a callback: the return value must be in 0 ... most_ret */
@@ -104,8 +106,8 @@ struct frame {
 #define MAIN (-1)
 
 /* A record of an instruction of the path, for a backward walk (precise.c). The walk needs a record
- * in two cases: the path didn't reach the instruction from the previous instruction of the program,
- * or the instruction's encoding doesn't show all of its effects. */
+ * in two cases: the path reached the instruction from another instruction than the previous one (by
+ * a jump, for example), or the instruction's encoding doesn't show all of its effects. */
 struct step {
 	uint32_t insn, from;
 	bool stack;		/* the instruction filled a register from a stack slot, or stored to
@@ -117,8 +119,8 @@ struct step {
 	uint16_t linked[MAX_LINKED];
 };
 
-/* The parts of a frame at rest that states don't share. In the masks, bit i is for register
- * i or slot i. */
+/* The parts of a frame at rest that states don't share: each state has its own marks. In the masks,
+ * bit i is for register i or slot i. */
 struct marks {
 	uint64_t read_slots, written_slots;	/* enum liveness */
 	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled into the slot */
@@ -132,8 +134,8 @@ struct marks {
 struct state {
 	struct frame *frames[PB_BPF_MAX_FRAMES];
 	struct marks *marks;	/* for a state at rest: one element for each frame */
-	/* the members from here to `outer_head` are facts: copies of the state have the same
-	 * values */
+	/* the members from here to `outer_head` are facts: pbv_state_copy_facts() copies them with
+	 * the state */
 	struct state *parent;
 	uint32_t lock;		/* id of the value whose spin lock is held */
 	uint32_t branches;	/* number of paths from this state that haven't ended */
@@ -173,8 +175,8 @@ struct waiting {
 	struct state st;	/* at rest, except in the newest waiting branch */
 	uint32_t insn;		/* the instruction at which the branch continues */
 	int32_t from;		/* the instruction that pushed the branch */
-	uint64_t log_at;	/* the log is cut back to this position when the branch begins, but
-				 * not at level 2 */
+	uint64_t log_at;	/* when the branch begins, the log is cut back to this position,
+				 * except at level 2 */
 	struct waiting *next;
 };
 
@@ -182,7 +184,8 @@ struct explored {
 	struct state st;	/* must be first; at rest */
 	struct explored *next;
 	uint16_t hits, misses;	/* these saturate */
-	bool unlisted;		/* no longer compared, but still part of the tree */
+	bool unlisted;		/* this state is no longer compared with other states, but is still
+				 * part of the tree */
 };
 
 /* The verifier's notes on an instruction. */
@@ -282,7 +285,7 @@ struct env {
 					 * states; report_facts() doesn't need this memory */
 	size_t short_at;		/* pool.used after the last attempt to make room, if the
 					 * attempt freed too little; otherwise 0 */
-	uint32_t keep_again;		/* no state is kept until `processed` reaches this */
+	uint32_t keep_again;		/* no state is kept until `processed` reaches this number */
 	/* the log */
 	uint32_t touched_regs;
 	uint64_t touched_slots;

@@ -12,9 +12,9 @@
  *	r2 = *(u64 *)(r10 - 8)
  *
  * Linux 6.12 drops these loads and stores if nothing else accesses their slots, and doesn't count
- * the slots as part of the frame. In Patchbay, helpers are C functions. A C function may change r1
- * to r5, so the loads and stores stay. But the size of a frame is counted as in the kernel.
- * Interpreter and JIT reserve additional room for the slots.
+ * the slots as part of the frame. In Patchbay the loads and stores stay, because helpers are C
+ * functions, which may change r1 to r5. But Patchbay counts the size of a frame as the kernel does,
+ * and reserves additional room for the slots.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"

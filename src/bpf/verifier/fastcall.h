@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the stores and loads by which compilers save and restore registers around fast calls. */
+/* Fast calls (fastcall.c) are calls of helpers that newer kernels inline. Finds the stores and
+ * loads by which compilers save and restore registers around such calls. */
 #ifndef PB_BPF_VERIFIER_FASTCALL_H
 #define PB_BPF_VERIFIER_FASTCALL_H
 #include "bpf/verifier/env.h"
 
 int pbv_find_fast_calls(struct env *env);
-/* Notes an access to the frame's stack. The lowest byte of the access is at fp + off. */
+/* Must be called for each access to a frame's stack: notes whether other instructions use the save
+ * slots. The lowest byte of the access is at fp + off. */
 void pbv_touch_saved(struct env *env, const struct frame *f, int64_t off);
 /* Returns the size of a frame in bytes, counted as in the kernel. */
 uint32_t pbv_counted_stack(const struct subprog *s);

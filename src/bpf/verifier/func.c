@@ -240,7 +240,8 @@ static int check_async(struct env *env, const struct helper_call *call)
 	st = pbv_branch_push(env, start, env->insn, false);
 	if (!st)
 		return -EFAULT;
-	/* the new state gets no parent below: undo what pbv_branch_push() did to its parent */
+	/* the new state will have no parent (see below), so undo pbv_branch_push(), which has
+	 * counted the branch in the parent */
 	if (st->parent)
 		st->parent->branches--;
 	pbv_state_clear(env, st);
@@ -262,8 +263,8 @@ static int check_async(struct env *env, const struct helper_call *call)
 /*
  * A helper may call its callback any number of times. So the path forks: one branch continues after
  * the call, the other branch enters the callback. The callback returns to the call itself, and the
- * path forks again. The path is pruned there if the state of an earlier iteration covers the path's
- * state (prune.c). The first argument of bpf_loop limits the number of iterations.
+ * path forks again. But if the state of an earlier iteration covers the path's state, the path is
+ * pruned at the call (prune.c). The first argument of bpf_loop limits the number of iterations.
  */
 int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struct helper_call *call)
 {

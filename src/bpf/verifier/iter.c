@@ -127,8 +127,8 @@ static void give_element(struct reg *r0, const struct slot *s)
 	r0->ref = s->reg.ref;
 }
 
-/* On the current path `next` returns NULL, and then the iterator is drained. If the iterator wasn't
- * drained before, the path forks: on the pushed path `next` returns an element. */
+/* If the iterator isn't drained yet, the path forks: on the pushed path `next` returns an element.
+ * On the current path `next` returns NULL, and the iterator becomes drained. */
 static int next(struct env *env, struct slot *s)
 {
 	const struct state *kept = env->cur->parent;
@@ -147,8 +147,8 @@ static int next(struct env *env, struct slot *s)
 	st->frames[frame]->slots[n].reg.depth++;
 	st->iterations++;
 	give_element(&st->frames[st->cur]->regs[0], s);
-	/* if `kept` is a state at this very call, the current iteration began in `kept`. So the
-	 * previous iteration began in an ancestor of `kept` */
+	/* if `kept` was kept at this call, the current iteration began in `kept`. So the previous
+	 * iteration began in an ancestor of `kept` */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);
 	s->reg.drained = true;
@@ -183,7 +183,7 @@ static int check_iter(struct env *env, int32_t id)
 
 int pbv_check_kfunc(struct env *env, const struct bpf_insn *insn)
 {
-	/* the loader sets imm and off of a call to a missing kfunc to 0; no path may reach the
+	/* the loader sets imm and off to 0 if the kfunc is missing; no path may reach such a
 	 * call */
 	if (!insn->imm && !insn->off)
 		return refuse(env, EINVAL,

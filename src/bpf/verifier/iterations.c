@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loops whose number of iterations is bounded at run time. If the state in which an earlier
- * iteration of such a loop began covers the current state (alike.c), the verifier doesn't follow
- * the new iteration. The bound is a budget: each iteration consumes a part of a budget, and a
- * budget is never refilled. Three things have a budget:
+ * Loops whose number of iterations is bounded at run time. The verifier doesn't follow a new
+ * iteration of such a loop if the state in which an earlier iteration began covers the current
+ * state (alike.c). The bound is a budget: each iteration consumes a part of a budget, and a budget
+ * is never refilled. Three things have a budget:
  *
  *   a frame                          for all iterations of its may_gotos together
  *   a call of bpf_loop or another
@@ -108,9 +108,9 @@ bool iteration_taken(const struct env *env, const struct state *old)
 /*
  * Compares the budgets up to `newest`. Returns whether, in lexicographic order, the remainders in
  * the current state are no greater than in `old`. If the result is true, it is true for any smaller
- * `newest`, too. Reason: if a budget is lost, the oldest used budget has a smaller number than the
- * oldest lost budget. So if a smaller `newest` includes the lost budget, it includes the used
- * budget, too.
+ * `newest`, too. The reason: if the result is true and a budget is lost, the oldest used budget has
+ * a smaller number than the oldest lost budget. So a smaller `newest` that includes the lost budget
+ * also includes the used budget.
  */
 static bool used_no_less(const struct env *env, const struct state *old, uint32_t newest)
 {
@@ -143,8 +143,9 @@ bool iterations_no_fewer(const struct env *env, const struct state *old)
 	for (; top; top = top->outer_head) {
 		if (!top->head)
 			continue;
-		/* if this is true for top's budgets, it is true for the budgets of all ancestors of
-		 * top: an ancestor's budgets are the oldest of top's budgets */
+		/* if used_no_less() is true for top's budgets, it is true for the budgets of all
+		 * ancestors of top, because an ancestor's budgets are the oldest of top's
+		 * budgets */
 		if (used_no_less(env, old, top->budgets))
 			return true;
 		if (!top->frames[0] || !is_iteration_too(env, old, top))
@@ -164,8 +165,8 @@ int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn)
 		return -ENOMEM;
 	st->frames[st->cur]->passed++;
 	st->iterations++;
-	/* if `kept` is a state at this very instruction, the previous iteration began in an
-	 * ancestor of `kept` */
+	/* if `kept` was kept at this instruction, the current iteration began in `kept`. So the
+	 * previous iteration began in an ancestor of `kept` */
 	if (kept && kept->insn == env->insn)
 		pbv_prune_widen(env, kept->parent, st);
 	env->insn += (uint32_t)(int32_t)insn->off;

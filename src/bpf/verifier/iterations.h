@@ -7,8 +7,8 @@
 /* Returns whether the path from the kept state `old` to the current state has taken an iteration of
  * a bounded loop. The two states have the same call chain. */
 bool iteration_taken(const struct env *env, const struct state *old);
-/* Returns whether the current path may be pruned in favour of `old`, a state from which all paths
- * have ended. If the result is true, this pruning can't hide an endless loop. */
+/* Returns true if the current path may be pruned in favour of `old`, a state from which all paths
+ * have ended: then this pruning can't hide an endless loop. */
 bool iterations_no_fewer(const struct env *env, const struct state *old);
 int pbv_check_may_goto(struct env *env, const struct bpf_insn *insn);
 bool pbv_has_may_goto(const struct env *env, uint32_t sub);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States at rest: kept states and waiting branches. There may be a hundred thousand such states. An
- * unpacked state may take 77 KB, but little changes from one state to the next. So a frame at rest
- * is a list of pointers to values. A value describes a register or a stack slot (8 bytes). Equal
- * values are stored once. If nothing changed in a frame, states share the frame.
+ * States at rest: kept states and waiting branches. There may be a hundred thousand such states,
+ * and an unpacked state may take 77 KB. But little changes from one state to the next, so states at
+ * rest share what didn't change. A frame at rest is a list of pointers to values. A value describes
+ * a register or a stack slot (8 bytes). Equal values are stored once. If nothing changed in a
+ * frame, states share the frame.
  *
  * Values and frames at rest have reference counts, and don't change while they are shared. For each
  * frame, each state has its own struct marks of 72 bytes. This structure says which values are read
@@ -103,8 +104,8 @@ static struct value *new_value(struct env *env, const struct reg *r, uint64_t ty
 	return v;
 }
 
-/* Returns the value, with one more reference, or NULL if there is no memory. `hint` is the value in
- * the parent state, which is often the same value. */
+/* Returns the stored value that is equal to r and types, and takes a reference to it. NULL: there
+ * is no memory. `hint` is the value in the parent state, which is often the same value. */
 static struct value *value_get(struct env *env, const struct reg *r, uint64_t types,
 			       struct value *hint)
 {
@@ -178,9 +179,9 @@ static bool only_bytes(const struct slot *s)
 	return !s->reg.type;
 }
 
-/* Returns what is known of register n (n < 11), or of a register that was spilled to slot n - 11.
- * Sets *types to the types of the slot's bytes. For a register, and for a slot that the frame
- * doesn't have, sets *types to 0. */
+/* Returns register n (n < 11), or the register or object that slot n - 11 holds. Sets *types to the
+ * types of the slot's bytes. For a register, and for a slot that the frame doesn't have, sets
+ * *types to 0. */
 static const struct reg *stored(const struct frame *f, uint32_t n, uint64_t *types)
 {
 	static const struct reg none;
@@ -437,9 +438,9 @@ void pbv_state_only_marks(struct env *env, struct state *rest)
 	forget_frames(env, rest);
 }
 
-/* Drops the values of a piece that no path has read. If other frames share the piece, its values
- * must stay. But if no path has read any of them, the frame gets the empty piece in place of this
- * piece. Only one state uses the frame. */
+/* Drops those values of a piece that no path has read. If other frames share the piece, its values
+ * must stay. But if no path has read any of its values, the frame gets the empty piece in place of
+ * this piece. The caller has checked that only one state uses the frame. */
 static void trim_piece(struct env *env, struct values_piece **piece, const struct marks *m,
 		       uint32_t first)
 {

@@ -5,14 +5,15 @@
 #define PB_BPF_VERIFIER_KEPT_H
 #include "bpf/verifier/env.h"
 
-/* Stores a packed copy of st in *rest. If `kept` is set, no path will continue from this copy.
- * Returns 0 or -ENOMEM. */
+/* Stores a packed copy of st in *rest. kept: the copy is for comparisons, and no path will continue
+ * from it. Returns 0 or -ENOMEM. */
 int pbv_state_rest(struct env *env, struct state *rest, const struct state *st, bool kept);
 /* Unpacks rest into st. The former contents of st are lost. */
 int pbv_state_wake(struct env *env, struct state *st, const struct state *rest);
 /* Frees the state's memory. */
 void pbv_state_forget(struct env *env, struct state *rest);
-/* Called for a state that is never compared again. Frees its values. Its marks and steps stay. */
+/* Called for a state that is never compared again. Frees its values, but not its marks and
+ * steps. */
 void pbv_state_only_marks(struct env *env, struct state *rest);
 /* Called when all paths from the state have ended. Frees the steps, and the values that comparisons
  * don't need. */

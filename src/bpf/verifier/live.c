@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Liveness. A read marks the register as read in the parent state and in earlier ancestors. The
- * marking stops where the path wrote the register, since older values don't matter. It also stops
- * at a state in which the register was marked before, since that state's ancestors were marked at
- * the same time. A write marks only the current state.
+ * Liveness. If a path reads a register, the register is marked as read in the parent state and in
+ * earlier ancestors. The marking stops where the path wrote the register, since older values don't
+ * matter. It also stops at a state in which the register was marked before, since the ancestors of
+ * that state were marked at the same time. A write marks the register only in the current state.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/live.h"

@@ -4,7 +4,7 @@
 #define PB_BPF_VERIFIER_LIVE_H
 #include "bpf/verifier/env.h"
 
-/* WRITE makes the register unknown. With WRITE_KEEP the caller sets the register. */
+/* WRITE makes the register's value unknown. WRITE_KEEP leaves the value: the caller must set it. */
 enum use { READ, WRITE, WRITE_KEEP };
 
 int pbv_reg_use(struct env *env, unsigned n, enum use use);
@@ -20,7 +20,7 @@ void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
 /* Invalidates r0 ... r5, as a call does. */
 void pbv_regs_clobber(struct env *env, struct reg *regs);
-/* Called when the object that the register pointed to is gone. With CAP_PERFMON the register
- * becomes an unknown scalar. Otherwise the program can't read the register any more. */
+/* Called for a pointer to an object that is gone. With CAP_PERFMON the register becomes an unknown
+ * scalar. Otherwise the program can't read the register any more. */
 void pbv_reg_lost(struct env *env, struct reg *r);
 #endif

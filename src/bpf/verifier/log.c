@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The log's text. Words and format are the kernel's, since users and tools know them. Level 1 shows
- * the instructions of the refused path. Level 2 shows all paths, and how values are marked as
- * precise (precise.c).
+ * The log's text. Words and format are the kernel's, since users and tools know them. If a program
+ * is refused, level 1 shows the instructions of the refused path. Level 2 shows all paths, and how
+ * values are marked as precise (precise.c).
  */
 #include "bpf/core/disasm.h"
 #include "bpf/helper/kfunc.h"
@@ -206,8 +206,8 @@ static void say_slot(struct env *env, const struct frame *f, const struct slot *
 	char types[SLOT + 1] = { 0 };
 	bool any = false, spilled = slot_spilled(s);
 
-	/* if a spilled number has fewer than 8 bytes, the types of the slot's other bytes precede
-	 * it */
+	/* if fewer than 8 bytes were spilled, write the types of the slot's other bytes before the
+	 * number */
 	for (int i = 0; i < SLOT && !(spilled && s->type[i] == S_SPILL); i++)
 		types[i] = letters[s->type[i]];
 	for (int i = 0; i < SLOT; i++)

@@ -2,9 +2,10 @@
 /*
  * The needs of loops. A state's needs are the registers and slots that the paths from it read, and
  * the exact values of some of them. A path that jumps back to a kept state has the kept state's
- * needs too. But these needs are known only when all paths from the kept state are done, and the
- * path that jumps back is one of these paths. Until all are done, the states from the kept state to
- * the jump are pending (`whole`): later states are compared with all values of a pending state.
+ * needs, too. But the kept state's needs are known only when all paths from it are done, and the
+ * path that jumps back is one of these paths. Until all these paths are done, the states from the
+ * kept state to the jump are pending (`whole`): later states are compared with all values of a
+ * pending state.
  *
  * So each jump back is recorded, with the state that jumped. When all paths from the jump's target
  * are done, and the target depends on no older state, the target's needs are propagated to each
@@ -12,8 +13,8 @@
  * states are no longer pending: only the needed values are compared.
  *
  * A pending state may depend on several kept states, since the paths from it may jump to different
- * states. `until` is the number of the oldest of them. The state is pending until the needs of that
- * oldest state are known.
+ * states. `until` is the number of the oldest of these kept states. The pending state stays pending
+ * until the needs of state `until` are known.
  *
  * The rounds would end by themselves, since marks are only added. But the verifier gives up after
  * MAX_ROUNDS rounds, at more than MAX_JUMPS jumps, or if memory is short. Then all registers and
@@ -144,8 +145,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 /* ---- the end of the wait ---------------------------------------------------------------- */
 
-/* Visits once each recorded jump that a path from `top` made. The state that jumped takes over the
- * needs of the jump's target. */
+/* One round: at each recorded jump that a path from `top` made, the state that jumped takes over
+ * the needs of the jump's target. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {
 	int err = 0;

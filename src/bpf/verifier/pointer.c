@@ -158,8 +158,8 @@ static int move(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 	}
 }
 
-/* Checks that the result is within bounds. Masks rely on this check to keep speculative accesses
- * within bounds. */
+/* Checks that the result of pointer arithmetic is within bounds. Masks (speculate.c) keep
+ * speculative accesses within bounds only if the result has passed this check. */
 static int within(struct env *env, unsigned n, const struct reg *r)
 {
 	int64_t off = r->off + (int64_t)r->var.value;

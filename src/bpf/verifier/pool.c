@@ -132,8 +132,8 @@ static bool more(struct pool *p)
 	return true;
 }
 
-/* Called if the newest slab has no room, and no new slab can be taken. Takes a larger free block,
- * and frees the bytes that aren't needed. */
+/* Called if the newest slab has no room, and no new slab can be taken. Takes a larger block from a
+ * free list, and frees the bytes of it that aren't needed. */
 static void *cut(struct pool *p, unsigned class, size_t bytes)
 {
 	for (unsigned c = class + 1; c < POOL_CLASSES; c++) {

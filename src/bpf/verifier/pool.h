@@ -3,8 +3,8 @@
  * The memory of one verification. Blocks come in size classes. The classes are the multiples of 16
  * up to 256 bytes. The next classes are 320, 384, 448, 512, 640, 768 and so on, four for each power
  * of two. A freed block goes to the free list of its class. A freed large block goes back to the
- * allocator `mem`. At the end all slabs are freed at once. A program that needs more than MAX_POOL
- * isn't verified. When memory gets short (pool_is_short), the verifier drops kept states.
+ * allocator `mem`. At the end all slabs are freed at once. When memory gets short (pool_is_short),
+ * the verifier drops kept states. A program that still needs more than MAX_POOL is refused.
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H

@@ -2,9 +2,9 @@
 /*
  * Precision: finds the scalars whose exact values matter. Pruning treats any two scalars as alike
  * (alike.c), unless the program's safety depends on the value. For example, the safety depends on a
- * scalar that is used as a length or an offset. It also depends on a scalar that decides a branch
- * of which only one side was followed. When the verifier finds such a use, it walks the path
- * backwards, instruction by instruction. It marks the scalars from which the value was computed.
+ * scalar that is used as a length or an offset, and on a scalar that decides a branch of which only
+ * one side was followed. When the verifier finds such a use, it walks the path backwards,
+ * instruction by instruction. It marks the scalars from which the value was computed.
  *
  * The set `wanted` holds registers and stack slots of each frame. When the walk crosses an
  * instruction that computes a wanted register, the instruction's inputs become wanted in place of
@@ -23,9 +23,9 @@
  *
  * At each kept state on the path, the wanted registers and slots are marked as precise. From then
  * on, a path that comes to this point with other values isn't pruned. The walk ends when nothing is
- * wanted any more. It also ends at a kept state in which everything wanted was marked before: the
- * walk that made those marks also marked the earlier states of the path. The state that is being
- * verified gets no marks: it isn't kept yet, so no path is compared with it.
+ * wanted any more. It also ends at a kept state in which everything wanted was marked before,
+ * because the walk that made those marks also marked the earlier states of the path. The current
+ * state gets no marks: it isn't kept, so no path is compared with it.
  *
  * If an instruction can't be followed backwards (GAVE_UP), all scalars of all earlier states of the
  * path are marked. These marks are always safe: they only prevent some pruning.
@@ -111,7 +111,8 @@ static int back_store(const struct bpf_insn *i, const struct pb_bpf_opinfo *o,
 	uint32_t *regs = &w->regs[w->frame], frame = w->frame, slot;
 
 	/* The store's base register is wanted, but holds a pointer here. So the wanted scalar was
-	 * computed later, by a subtraction of pointers. The walk can't follow that. */
+	 * computed later, by a subtraction of pointers. The walk can't follow such a
+	 * subtraction. */
 	if (*regs >> i->dst_reg & 1)
 		return GAVE_UP;
 	if (i->dst_reg == FP) {
@@ -196,9 +197,9 @@ static int back_return(const struct env *env, uint32_t next, struct wanted *w)
 			pbv_helper_calls_back(env->insns[next].imm);
 	bool call = next && env->ops[next - 1] == PB_BPF_OP_CALL_PC;
 
-	/* A callback returns to the call of its helper. So `next` is this call, and r1-r5 are its
-	 * arguments. This walk needn't follow them: another walk did so when the helper was
-	 * called. */
+	/* A callback returns to the call of its helper. So `next` is this call, and r1-r5 are the
+	 * call's arguments. This walk needn't follow the arguments, because another walk did so
+	 * when the helper was called. */
 	if (callback)
 		*regs &= ~ARGS;
 	return *regs & ARGS ? GAVE_UP : back_in(w, call);
@@ -323,7 +324,8 @@ static void log_marks(struct env *env, const struct state *st, const struct want
 
 	if (!(env->v->log_level & 2))
 		return;
-	/* a state that is never compared again may have lost its values */
+	/* a state that is never compared again may have lost its values, so that the log can't show
+	 * them */
 	known = st->frames[0] && !pbv_state_wake(env, &seen, st);
 	for (int n = (int)w->frame; n >= 0; n--) {
 		log_wanted(env, "parent state ", (uint32_t)n, w);

@@ -12,9 +12,9 @@ struct wanted {
 	uint64_t slots[PB_BPF_MAX_FRAMES];
 };
 
-/* Called when the program's safety depends on the value of register n, or on all values in *w. All
- * of them are scalars of the current state. Both functions mark the values from which these scalars
- * were computed. */
+/* Called when the program's safety depends on the value of register n, or on all values in *w.
+ * These are scalars of the current state. Both functions mark, in the state's ancestors, the values
+ * from which these scalars were computed. */
 int pbv_precise_reg(struct env *env, unsigned n);
 int pbv_precise_wanted(struct env *env, struct wanted *w);
 /* Clears the marks of precise values in the state's own registers and slots. */

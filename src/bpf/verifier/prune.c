@@ -104,8 +104,8 @@ static uint64_t slots_spilled(const struct frame *f)
 	return bits;
 }
 
-/* Takes over the marks of precise values. In the current state, only a slot with a spilled register
- * can have such a mark. */
+/* Takes over the marks of precise values. In the current state, a slot can have such a mark only if
+ * a register is spilled in it. */
 static int take_over_precision(struct env *env, const struct state *old)
 {
 	struct wanted w = { 0 };
@@ -158,9 +158,9 @@ static void drop(struct env *env, struct explored *e)
 			pbv_state_only_marks(env, &e->st);
 		return;
 	}
-	/* As in the kernel, peak_states no longer counts the freed state. There are three
-	 * exceptions, which are still counted: a state that was unlisted, a state whose `whole` is
-	 * set, and a state whose call chain differs from that of the current state. */
+	/* As in the kernel, peak_states no longer counts a freed state, with three exceptions: a
+	 * state that was unlisted, a state whose `whole` is set, and a state whose call chain
+	 * differs from that of the current state. */
 	if (!e->unlisted && !e->st.whole && same_calls(&e->st, env->cur))
 		env->v->stats.peak_states--;
 	pbv_state_forget(env, &e->st);
@@ -172,7 +172,7 @@ static void drop(struct env *env, struct explored *e)
 _Static_assert(sizeof(struct explored) <= 160,
 	       "lists of values have blocks of 160 bytes, too");
 
-/* Whether other states wait for this state's needs, or its own needs are not complete. */
+/* Whether other states wait for this state's needs, or this state's own needs are not complete. */
 static bool pending(const struct state *st)
 {
 	return st->awaited || (st->whole && st->until);
@@ -200,9 +200,9 @@ static void give_up(struct env *env, uint32_t before, bool all)
 }
 
 /*
- * Kept states only save work, so they may be dropped. The oldest states are dropped first. Since
- * the verifier works depth first, the oldest states could prune only the paths that it follows
- * last. If paths from a dropped state are still followed, the state keeps its marks.
+ * Kept states only save work, so they may be dropped. The oldest states are dropped first. The
+ * verifier works depth first, so the paths that the oldest states could prune are those that it
+ * follows last. If paths from a dropped state are still followed, the state keeps its marks.
  */
 bool pbv_prune_make_room(struct env *env)
 {
@@ -286,7 +286,8 @@ static struct explored *take_state(struct env *env)
 /*
  * Called when memory is too short to keep the current state. If the path since the last kept state
  * is long, backward walks over it would become slow. So all scalars in all kept states of the path
- * are marked as precise. Later walks have nothing left to mark there, so they may end here.
+ * are marked as precise. Then later walks may end at this instruction, because they have nothing
+ * left to mark before it.
  */
 static int go_on_without(struct env *env)
 {
@@ -306,8 +307,8 @@ static int keep(struct env *env, bool compare)
 	struct explored *e, **list = kept_at(env);
 	struct state *cur = env->cur;
 
-	/* whenever a state is kept, the current state begins again without marks of precise
-	 * values */
+	/* begin again without marks of precise values, because later uses of the values will mark
+	 * them if necessary */
 	if (env->capable)
 		pbv_precise_forget(cur);
 	e = take_state(env);
@@ -402,7 +403,8 @@ static enum verdict compare(struct env *env, struct explored *e, bool *add)
 	    e->st.iterations == env->cur->iterations && pbv_maybe_looping(&e->st, env->cur) &&
 	    pbv_state_same(env, &e->st, env->cur))
 		return LOOP;
-	/* a state that is kept in each iteration of a loop would rarely prune another path */
+	/* don't keep a state in each iteration of a loop: such states would rarely prune another
+	 * path */
 	if (!must_keep(env) && env->jumps_processed - env->prev_jumps < 20 &&
 	    env->processed - env->prev_processed < 100)
 		*add = false;
@@ -416,8 +418,8 @@ static int found(struct env *env, struct explored *e)
 	e->hits += e->hits < UINT16_MAX;
 	if (!err)
 		err = pbv_prune_take_over(env, &e->st);
-	/* The path has taken over those needs of e that are known so far. When e is done, the path
-	 * takes over e's other needs. */
+	/* The path has taken over those needs of e that are known so far. It must take over e's
+	 * other needs when e is done. */
 	if (!err && (e->st.branches || e->st.whole))
 		err = pbv_pending_jump(env, &e->st);
 	return err ? err : 1;

@@ -96,8 +96,8 @@ void pbv_reg_cut(struct reg *r, int bytes)
 	pbv_reg_sync(r);
 }
 
-/* The bounds can be truncated in two cases. Either truncation changes no number of the range, or
- * all numbers have the same upper bits and the same sign after truncation. */
+/* The bounds stay valid in two cases: if sign extension changes no number of the range, or if all
+ * numbers of the range have the same upper bits, and have the same sign after truncation. */
 void pbv_reg_sign_extend(struct reg *r, int bytes)
 {
 	int bits = bytes * 8, up = 64 - bits;

@@ -56,18 +56,18 @@ struct range {
 
 enum liveness {
 	LIVE_READ = 1,		/* in a kept state: a path from this state reads the value */
-	LIVE_WRITTEN = 2,	/* written since the last kept state: later reads don't see the
-				 * parent's value */
+	LIVE_WRITTEN = 2,	/* the path has written the value since the last kept state, so
+				 * later reads don't see the parent's value */
 };
 
-/* The place of a value in the parent state: no place, the same place, or, for PLACE(frame, n),
+/* Where the parent state has a value: nowhere, in the same place, or, for PLACE(frame, n), in
  * register n of the frame. */
 enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 #define PLACE(frame, n)	((uint16_t)(PLACE_OF + (frame) * 16u + (n)))
 
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
-/* Values of `range`, for a packet pointer that an earlier comparison has found at or after the
+/* Negative values of `range`: an earlier comparison has found the packet pointer at or after the
  * packet's end (AT_END), or after the end (AFTER_END). */
 enum { AT_END = -1, AFTER_END = -2 };
 
@@ -81,8 +81,9 @@ struct reg {
 			uint32_t map_uid;	/* identifies an inner map that has a timer;
 						 * otherwise 0 */
 		};
-		int32_t range;			/* for a packet pointer: this many bytes after its
-						 * variable part are surely in the packet */
+		int32_t range;			/* for a packet pointer: this many bytes, counted
+						 * from the pointer without `off`, are surely in the
+						 * packet */
 		struct {
 			uint32_t mem_size;
 			uint32_t slice_of;	/* for a pointer from bpf_dynptr_data: the dynptr's

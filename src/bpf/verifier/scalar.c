@@ -153,8 +153,9 @@ static void lsh64(struct reg *d, unsigned by)
 
 	range_lsh(&d->wide, by, 64);
 	if (by == 32) {
-		/* Sets the signed bounds to the shifted bounds of the low half, as the kernel does:
-		 * a shift by 32 is often the first step of a sign extension of the low half. */
+		/* As the kernel does, sets the signed bounds to the shifted bounds of the low half,
+		 * because a shift by 32 is often the first step of a sign extension of the low
+		 * half. */
 		d->wide.smin = (int64_t)((uint64_t)smin << 32);
 		d->wide.smax = (int64_t)((uint64_t)smax << 32);
 	}

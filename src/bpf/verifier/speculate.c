@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Speculative execution (Spectre v1). A program without CAP_PERFMON shares the address space with
- * code that it must not spy on. So a number that is added to a pointer, or subtracted from it, is
- * masked: a number beyond the limit becomes 0, even after a mispredicted branch. This file finds
- * each mask's kind and limit. pb_bpf_resolve() emits the masks. The processor may also guess a
- * branch that can't be taken, so the verifier follows such branches, too, as speculative paths.
+ * code that it must not spy on. So pointers must stay within bounds even after a mispredicted
+ * branch. For this, a number that is added to a pointer, or subtracted from it, is masked: a number
+ * beyond the limit becomes 0. This file finds each mask's kind and limit. pb_bpf_resolve() emits
+ * the masks. The processor may also mispredict a branch whose outcome is certain. So the verifier
+ * follows the other side, too, as a speculative path.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/log.h"
@@ -132,8 +133,8 @@ static enum reason plan(struct env *env, const struct bpf_insn *insn, const stru
 	return 0;
 }
 
-/* Called after the operation; ptr is the result. Sets the final limit: the distance by which the
- * operation moves the pointer at most. */
+/* Called after the operation; ptr is the result. Sets the final limit, which is the greatest
+ * distance by which the operation may move the pointer. */
 static enum reason commit_plan(struct env *env, const struct reg *ptr, const struct mask_window *w)
 {
 	uint32_t limit;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stack, in slots of eight bytes. If a register is spilled in a slot, the slot keeps all that
- * is known of the register. A dynptr takes two slots, an iterator one. Each other byte of the stack
- * is in one of three states: never written, written, or zero. The address of slot n is
- * fp - 8(n + 1). type[7] describes the byte at this address, type[0] the slot's last byte.
+ * The stack, in slots of eight bytes. If a register is spilled to a slot, the slot keeps all that
+ * the verifier knows of the register. A dynptr takes two slots, an iterator one. Each other byte of
+ * the stack is in one of three states: never written, written, or zero. The address of slot n is fp
+ * - 8(n + 1). type[7] describes the byte at this address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/fastcall.h"
@@ -60,9 +60,10 @@ int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper
 /* ---- writing --------------------------------------------------------------------------- */
 
 /*
- * If fewer than 8 bytes are spilled, the slot still describes the whole register. A fill truncates
- * the number to the bytes that the fill reads. If the slot's other bytes are zero or were never
- * written, they keep their types: these types don't depend on the number.
+ * Spills r to the slot's lowest `size` bytes. Even if size is less than 8, the slot describes the
+ * whole register; a fill truncates the number to the bytes that the fill reads. Bytes of the slot
+ * that aren't spilled keep their types if they are zero or were never written. Otherwise they
+ * become plain bytes.
  */
 static void spill(struct slot *s, const struct reg *r, int size)
 {
@@ -114,7 +115,7 @@ static int write_plain(struct env *env, struct slot *s, int off, int size, const
 	if (size == SLOT)
 		s->reg.live |= LIVE_WRITTEN;
 	if (zero && value) {
-		/* marks the number as precise now, since no later walk can go from a zero byte back
+		/* mark the number as precise now, since no later walk can go from a zero byte back
 		 * to the number */
 		err = pbv_precise_reg(env, (unsigned)n);
 		if (err)
@@ -159,7 +160,7 @@ static int overwrite_dynptr(struct env *env, struct frame *f, uint32_t slot)
 }
 
 /* Spills the number to the slot's lowest bytes. If the number may be too large for these bytes, the
- * slot isn't a copy of the register, so the slot is not linked to it. */
+ * slot isn't a copy of the register, so the two aren't linked. */
 static void spill_number(struct env *env, struct slot *s, struct reg *value, int size)
 {
 	bool fits = !wider_than(value, size);
@@ -288,8 +289,8 @@ static void load_bytes(struct env *env, struct frame *f, int least, int most, in
 		slot_at(f, i, &type);
 		zero = *type == S_ZERO;
 	}
-	/* the store that wrote the zeros has marked its operand as precise, so this load needs no
-	 * walk */
+	/* this load needs no walk: the store that wrote the zeros has already marked its operand as
+	 * precise */
 	load_known(env, value, zero);
 }
 
@@ -354,7 +355,7 @@ static int read_part(struct env *env, struct frame *f, struct slot *s, int off, 
 		return read_mixed(env, f, s, off, size, value);
 	pbv_reg_copy(value, &s->reg);
 	value->live |= LIVE_WRITTEN;
-	/* the caller truncates the value to the bytes that are read, so the value may differ from
+	/* if the caller's truncation to `size` bytes may change the value, the value is no copy of
 	 * the spilled number */
 	if (wider_than(value, size))
 		reg_unlink(value);
@@ -416,8 +417,8 @@ int pbv_stack_read(struct env *env, unsigned n, int off, int size, int value)
 
 /* ---- many bytes at once -------------------------------------------------------------------- */
 
-/* Whether the byte may be read. If `clobber` is set, a helper may also overwrite the byte: then
- * nothing is known of its value any more. */
+/* Whether the byte may be read. If `clobber` is set, a helper may overwrite the byte, so the byte's
+ * value becomes unknown. */
 static bool byte_initialized(struct env *env, struct slot *s, uint8_t *type, bool clobber)
 {
 	if (*type == S_MISC)

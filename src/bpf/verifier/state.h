@@ -24,8 +24,8 @@ static inline struct reg *cur_regs(const struct env *env)
 }
 
 /*
- * Called before a scalar is copied. Gives the scalar an id, so that what is learned of one copy
- * holds for all copies. A constant needs no id, since its value is known.
+ * Called before a scalar is copied. Gives the scalar an id, so that bounds that a branch finds for
+ * one copy hold for all copies. A constant needs no id, since its value is known.
  */
 static inline void reg_name(struct env *env, struct reg *src)
 {
@@ -69,13 +69,13 @@ int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
 /* Pushes a copy of the current state, to continue at insn. Returns NULL if there is no memory, or
- * if too many branches wait. Only the second error is in the log. */
+ * if too many branches wait. Logs only that too many branches wait. */
 struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
 /* Makes the newest waiting branch the current path. Returns 0, -ENOENT if no branch waits, or
  * -ENOMEM. */
 int pbv_branch_pop(struct env *env, bool shorten_log);
-/* Called when the current path has ended. Finishes each state from which no other path is still
- * followed. */
+/* Called when the current path has ended. Finishes each state of the path from which no other path
+ * remains to be followed. */
 void pbv_branches_end(struct env *env);
 
 /* Loops over all registers and spilled registers of a frame, or of a state. */

@@ -30,8 +30,8 @@ enum pb_bpf_func_arg_kind {
 struct pb_bpf_func {
 	uint32_t insn;			/* its first instruction */
 	const char *name;
-	bool global;			/* verified on its own, for all arguments of the declared
-					 * types */
+	bool global;			/* the function is verified on its own, for all arguments of
+					 * the declared types */
 	bool returns_void;
 	uint32_t nr_args;
 	struct { uint8_t kind; uint32_t size; } args[5];
@@ -69,8 +69,8 @@ struct pb_bpf_verify {
 	struct pb_bpf_text *log;	/* a full log drops its oldest lines */
 	uint32_t log_level;		/* the kernel's log level (0, 1 or 2, plus 4 for
 					 * statistics), or PB_BPF_LOG_REFUSAL */
-#define PB_BPF_LOG_REFUSAL	8	/* no log at first; a refused program is verified again, at
-					 * level 1 */
+#define PB_BPF_LOG_REFUSAL	8	/* writes no log at first. If the program is refused,
+					 * verifies it again, with log level 1 */
 	struct pb_bpf_mem *mem;
 	/* A hook for tests that check what the verifier deduces. env.h describes env. The hook is
 	 * called before each instruction of each path that isn't speculative. If the hook returns
