@@ -212,8 +212,8 @@ int pb_bpf_machine_load(struct pb_bpf_machine *m, uint32_t nr, uint32_t level, c
 	return err;
 }
 
-/* Takes a free per-CPU slot: sets its bit in `busy`. UINT32_MAX: no slot is free, and the run
- * shares the last slot. */
+/* Takes a free per-CPU slot: sets its bit in `busy`. UINT32_MAX: no slot is free, so the run must
+ * share the last slot with another run. */
 static uint32_t cpu_slot_take(struct pb_bpf_machine *m, uint32_t first)
 {
 	for (uint32_t i = 0; i < m->cpu_slots; i++) {

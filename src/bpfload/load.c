@@ -64,8 +64,9 @@ static int name_object(struct load *l, const char *path)
 	return l->object.name ? 0 : -ENOMEM;
 }
 
-/* A relocation of .BTF has a variable as its symbol, and a word of .BTF as its place. Adds the
- * variable's offset in its section to the word, because the compiler leaves this to the linker. */
+/* A relocation of .BTF has a variable as its symbol, and a word of .BTF as its place. The word must
+ * have the variable's offset in its section, but the compiler leaves this to the linker. So this
+ * function adds the offset to the word. */
 static int relocate_btf(struct load *l, uint32_t section, const Elf64_Rel *rel)
 {
 	uint64_t off = l->elf.sh[section].sh_offset, size = l->elf.sh[section].sh_size;

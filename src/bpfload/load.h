@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Turns a compiled .bpf.o into programs that are fully relocated, apart from the addresses of maps.
- * A reference to a map or variable becomes the number of one of the object's maps. Subprograms are
- * placed after the program that calls them. CO-RE relocations are resolved against the types of a
- * target.
+ * Turns a compiled .bpf.o (an object) into programs that are fully relocated, apart from the
+ * addresses of maps. A reference to a map or variable becomes the number of one of the object's
+ * maps. Subprograms are placed after the program that calls them. CO-RE relocations are resolved
+ * against the types of a target.
  *
- * An object can be opened if its file is consistent. If a program or a map can't be used, its
- * `why` has the reason. All other programs and maps stay usable.
+ * An object can be opened if its file is consistent, even if some of its programs or maps can't be
+ * used. The `why` of such a program or map has the reason. All other programs and maps stay usable.
  *
- * Context: any thread, libc. Only one thread at a time may use an object. The bytes are not
- * trusted. All strings are printable, and live as long as the object.
+ * Context: any thread, libc. Only one thread at a time may use an object. The file's bytes are not
+ * trusted. All strings that the object has are printable, and live as long as the object.
  */
 #ifndef PB_BPFLOAD_LOAD_H
 #define PB_BPFLOAD_LOAD_H
@@ -37,7 +37,8 @@ struct pb_bpf_object_slot {
 };
 
 struct pb_bpf_object_map {
-	const char *name;		/* the map's name in libbpf, for example "object.rodata" */
+	const char *name;		/* the name that libbpf gives the map, for example
+					 * "object.rodata" */
 	const char *section;
 	uint8_t kind;			/* enum pb_bpf_object_map_kind */
 	bool pin_by_name;
@@ -55,8 +56,8 @@ struct pb_bpf_object_map {
 	const char *why;		/* NULL, or the reason why the map can't be made */
 };
 
-/* A CO-RE relocation that found nothing in the target. Its instruction becomes a call that any
- * verifier rejects. */
+/* A CO-RE relocation that found nothing in the target. The loader replaces its instruction by a
+ * call that any verifier rejects. */
 #define PB_BPF_POISON	0xbad2310
 struct pb_bpf_object_poison {
 	uint32_t insn;
@@ -78,8 +79,8 @@ struct pb_bpf_object_prog {
 					 * runs at both ends of a call */
 	bool special;			/* true for ksyscall, kretsyscall and usdt: the target isn't
 					 * a function */
-	bool guessed;			/* the type is guessed from the beginning of the section's
-					 * name, as in libbpf before 1.0 */
+	bool guessed;			/* the loader has guessed the type from the beginning of the
+					 * section's name, as libbpf did before 1.0 */
 	bool autoload;			/* false: SEC("?...") */
 	const char *why;		/* NULL, or the reason why the program can't be loaded */
 	int err;			/* if `why` is set: the kernel's -errno; 0 means -EINVAL */
@@ -96,7 +97,7 @@ struct pb_bpf_object_prog {
 };
 
 /* The place where a program is to be attached. path and func point into the program's `target`.
- * Because no 0 ends path and func, their lengths are given. */
+ * They may not end with a 0, so use their lengths. */
 struct pb_bpf_target {
 	const char *path, *func;	/* path NULL: the target has no path. If the program's
 					 * `multi` is set, func is a pattern */
@@ -120,10 +121,11 @@ struct pb_bpf_object_opts {
 	const char *name;		/* NULL: the name is the file's name, up to the first dot */
 	const char *target;		/* file with the target's BTF; NULL:
 					 * /sys/kernel/btf/vmlinux */
-	const struct pb_bpf_btf *target_btf;	/* used instead of `target`; the loader adds an
-						 * index to it */
-	const char *types;		/* file with BTF, usually the traced program. Its BTF is
-					 * searched before the target's BTF. NULL: no file */
+	const struct pb_bpf_btf *target_btf;	/* used instead of `target`. The loader adds an
+						 * index to this BTF (pb_bpf_btf_index()) */
+	const char *types;		/* file with BTF, usually the traced program. The loader
+					 * searches its BTF before the target's BTF. NULL: no
+					 * file */
 	const char *kconfig;		/* lines CONFIG_X=value, for variables in .kconfig */
 	uint32_t kernel_version;	/* value of LINUX_KERNEL_VERSION; 0: the running kernel's */
 	uint32_t type;			/* type of programs whose section names no type */
@@ -166,8 +168,8 @@ int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_ta
 
 /*
  * If the verifier rejected the program because a CO-RE relocation had failed, returns the text of
- * this relocation. Finds it by the log's line with a call of function PB_BPF_POISON, for example
- * "12: (85) call unknown#195896080". NULL: the log has no such line.
+ * this relocation. Finds the relocation by the line of the log that shows a call of function
+ * PB_BPF_POISON, for example "12: (85) call unknown#195896080". NULL: the log has no such line.
  */
 const char *pb_bpf_object_explain(const struct pb_bpf_object_prog *prog, const char *log);
 

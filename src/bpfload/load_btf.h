@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads BTF from bytes that are not trusted. If pb_bpf_btf_open() accepts BTF, every record is
+ * Reads BTF from bytes that are not trusted. pb_bpf_btf_open() accepts BTF only if every record is
  * inside the bytes, and every type number is below `nr`. A name outside of the bytes is read as an
  * empty name. Chains of types may form circles, so code that follows a chain must count its steps,
- * as the functions of this file do.
- * Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
+ * as the functions of this file do. Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
  */
@@ -109,7 +108,8 @@ const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 size_t pb_bpf_btf_essential(const char *name);
 /*
  * Indexes types by name without flavour, in lists: first[hash & mask], then next[id]; 0 ends a
- * list. Returns 0 or -ENOMEM. Two threads must not call this function at once on the same BTF.
+ * list. Returns 0 or -ENOMEM. During the call, no other thread may call this function for the same
+ * BTF, or use its index.
  */
 int pb_bpf_btf_index(struct pb_bpf_btf *btf);
 uint32_t pb_bpf_btf_hash(const char *name, size_t n);

@@ -33,9 +33,10 @@ void *load_alloc(struct load *l, size_t size)
 		if (!c)
 			return NULL;
 		c->size = room;
-		if (room != CHUNK && l->chunks) {	/* this chunk is full at once. It becomes
-							 * the second of the list, because only
-							 * the first chunk is searched for room */
+		if (room != CHUNK && l->chunks) {	/* this chunk is full at once. Put it second
+							 * in the list: only the first chunk is
+							 * searched for room, and the present first
+							 * chunk may still have some */
 			c->next = l->chunks->next;
 			l->chunks->next = c;
 		} else {

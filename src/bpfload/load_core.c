@@ -22,8 +22,8 @@ static void core_error(struct core *c, const char *what)
 		   core_path_text(c->l, &c->from), c->insn, what);
 }
 
-/* Takes the value of a candidate that matches. Returns false if the value can't be computed, or if
- * it differs from an earlier candidate's value. */
+/* Takes the value that a matching candidate gives. Returns false if the value can't be computed, or
+ * if it differs from an earlier candidate's value. */
 static bool take(struct core *c, const struct core_path *to)
 {
 	struct core_value v;
@@ -70,10 +70,11 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 }
 
 /*
- * Lists the candidates for the relocation's type. First searches the types of the traced program.
- * If they have no type with this name, searches the types from load_target(), usually the kernel's.
- * struct pt_regs is an exception: it is the eBPF program's context, which has the kernel's layout.
- * So its candidates are always from load_target(). Returns NULL after an error; f->why is set.
+ * Lists the candidates for the relocation's type. First searches the types of opts.types, usually
+ * the traced program's. If there is no type with this name and kind, searches the types from
+ * load_target(), usually the kernel's. struct pt_regs is an exception: it is the eBPF program's
+ * context, which has the kernel's layout. So its candidates are always from load_target(). Returns
+ * NULL after an error; f->why is set.
  */
 static struct core_candidates *list_candidates(struct core *c)
 {
@@ -101,9 +102,9 @@ static struct core_candidates *list_candidates(struct core *c)
 
 /*
  * Looks the path up in all candidates. A candidate without the path is dropped for later
- * relocations too, since all relocations of one type must be found in the same candidates. If no
- * candidate has the path, none is dropped: perhaps the relocation only asks whether the path
- * exists.
+ * relocations of this type, too, since all relocations of one type must be resolved by the same
+ * candidates. But if no candidate has the path, none is dropped, because the relocation may only
+ * ask whether the path exists.
  */
 static bool look_up(struct core *c)
 {

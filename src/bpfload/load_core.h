@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * CO-RE: "compile once, run everywhere". An instruction's constant may depend on a member of a
- * type. For such a constant, the compiler writes a relocation that names the type and the member.
- * The loader looks the member up in the target's types, which the eBPF program will use when it
- * runs. The rules of compatibility are libbpf's.
+ * CO-RE: "compile once, run everywhere". An instruction's constant, for example an offset, may
+ * depend on a type that differs between targets. For such a constant, the compiler writes a
+ * relocation that names the type and the path to a member. The loader looks the path up in the
+ * target's types, whose layout is valid where the eBPF program runs, and changes the constant. The
+ * rules of compatibility are libbpf's.
  *
  *   load_core.c       lists the candidates: the types with the right name. All candidates
  *                     that match must give the same value
@@ -43,7 +44,7 @@ struct core_value {
 					 * old value */
 	bool poison;			/* replace the instruction by a call that verifiers reject.
 					 * Set if no candidate has the path (unless the relocation
-					 * asks just for that), or if the types don't
+					 * only asks whether the path exists), or if the types don't
 					 * allow the width that a load or store would need */
 	uint32_t size, type;		/* if `value` is the offset of a member or element: the size
 					 * in bytes and the type of that member or element. size 0:
@@ -73,7 +74,7 @@ const char *core_path_text(struct load *l, const struct core_path *path);
 
 /* The next four functions return 1 (yes) or 0 (no). All but core_same_kind() return -EINVAL if a
  * chain of types is too long. core_compatible() and core_matches() also return -EINVAL if
- * load_work() has no steps left. `depth` is the largest number of types in a chain. */
+ * load_work() has no steps left. depth: the limit on the number of types in a chain. */
 int core_same_kind(const struct btf_type *a, const struct btf_type *b);
 int core_compatible(struct load *l, const struct pb_bpf_btf *a, uint32_t x,
 		    const struct pb_bpf_btf *b, uint32_t y, int depth);

@@ -69,8 +69,8 @@ static int member_value(const struct core_path *p, uint32_t kind, struct core_va
 		at = (struct place){ p->bits / 8, (uint32_t)size, (uint32_t)size * 8 };
 		ret = size < 0 ? -EINVAL : 0;
 	}
-	/* for a bit field, the compiler may have chosen another word than bitfield_place(), so only
-	 * values that don't depend on the word are checked */
+	/* for a bit field, the compiler may have chosen another word than bitfield_place() does. So
+	 * core_patch() may check only values that don't depend on the word */
 	v->checked = !bitfield || kind == BPF_CORE_FIELD_SIGNED ||
 		     kind == BPF_CORE_FIELD_RSHIFT_U64;
 	switch (kind) {
@@ -152,7 +152,7 @@ static void poison(struct load_func *f, uint32_t at)
 		f->insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_CALL, .imm = PB_BPF_POISON };
 }
 
-/* Whether a load of the old width may become a load of the new width. */
+/* Whether a load or store of the old width may get the new width. */
 static bool width_may_change(const struct core_path *from, const struct core_value *old,
 			     const struct core_path *to, const struct core_value *v)
 {

@@ -8,8 +8,8 @@
 
 #include "bpfload/load_core.h"
 
-/* Whether the array has length 0 and is a structure's last member. If so, the array may have any
- * number of elements. */
+/* Whether the array is a flexible array, which may have any number of elements: it has length 0 and
+ * is a structure's last member. */
 static bool flexible(const struct core_path *p, const struct btf_type *array)
 {
 	const struct core_step *last = p->nr ? &p->steps[p->nr - 1] : NULL;
@@ -119,7 +119,7 @@ int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, c
 
 /* --- in a candidate ------------------------------------------------------------ */
 
-/* Finds the member with the step's name, also inside anonymous members. *id becomes the member's
+/* Finds the member with the step's name, also inside anonymous members. Sets *id to the member's
  * type. */
 static int find_member(struct load *l, const struct core_path *from, const struct core_step *step,
 		       struct core_path *to, uint32_t *id)

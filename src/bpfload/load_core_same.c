@@ -204,8 +204,8 @@ static int ints_match(const struct btf_type *s, const struct btf_type *t)
 	       !((BTF_INT_ENCODING(x) ^ BTF_INT_ENCODING(y)) & BTF_INT_SIGNED);
 }
 
-/* Like core_matches(), but for one step. Returns 2 if the types that s and t refer to must match
- * too. */
+/* Does one step of core_matches(). Returns 2 if s and t match so far, but the types that they refer
+ * to must match, too. */
 static int match_once(struct load *l, const struct pb_bpf_btf *a, const struct btf_type *s,
 		      const struct pb_bpf_btf *b, const struct btf_type *t, bool past_pointer,
 		      int depth)

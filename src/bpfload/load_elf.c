@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads sections and symbols of an ELF file. Each section and each symbol is checked before a
- * function returns it. */
+/* Reads sections and symbols of an ELF file. The functions check each section and each symbol
+ * before they return it. */
 #include "bpfload/load_elf.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads the sections, names and symbols of an ELF file. The bytes are not trusted. All data and
- * names that these functions return lie inside the bytes; a name outside is read as "".
+ * names that these functions return lie inside the bytes. If a name doesn't, the functions return
+ * "".
  *
  * Context: any thread, libc. The caller must keep the bytes until pb_bpf_elf_close().
  */

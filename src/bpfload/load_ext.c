@@ -83,7 +83,8 @@ static int func_record(struct load *l, struct load_func *f, uint32_t insn, const
 	return 0;
 }
 
-/* First count_line() counts the lines of a function, then line_record() stores them. */
+/* The table of lines is read twice: count_line() counts the lines of each function, then
+ * line_record() stores them. */
 static int count_line(struct load *l, struct load_func *f, uint32_t insn, const uint8_t *p)
 {
 	f->nr_lines++;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Handles symbols that an object doesn't define. Variables in .kconfig become a map. If a
- * variable's value is unknown and the variable isn't weak, functions that use the variable are
- * rejected. The kernel's variables and most of its functions (.ksyms) don't exist in user space.
- * kfunc.h has the functions that do exist. If a missing symbol is weak, its value is 0. If it isn't
- * weak, functions that use it are rejected. The reason names the variable or the symbol.
+ * Handles symbols that an object doesn't define. Variables in .kconfig become a map. Symbols in
+ * .ksyms are the kernel's variables and functions. Of these, only the functions of kfunc.h exist in
+ * user space. If a variable's value is unknown, or a symbol doesn't exist, there are two cases. If
+ * it is weak, its value is 0. Otherwise functions that use it are rejected, for a reason that names
+ * it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ static bool store_text(const struct load *l, const struct load_extern *e, const 
 
 static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at)
 {
-	static const char *const machine[] = {	/* the value of these variables is y, because
+	static const char *const machine[] = {	/* these variables have the value y, because
 						 * Patchbay can run eBPF programs */
 		"CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT",
 	};

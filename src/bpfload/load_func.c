@@ -79,7 +79,7 @@ static int copy_insns(struct load *l, struct load_func *f)
 	if (!f->insns)
 		return -ENOMEM;
 	memcpy(f->insns, p + f->start * 8ull, f->nr * 8ull);
-	/* in .text a function is a program only if the object has no other function */
+	/* a global function is a program, but in .text only if the object has no other function */
 	f->entry = f->global &&
 		   (l->nr_funcs == 1 || strcmp(pb_bpf_elf_name(&l->elf, f->section), ".text"));
 	return 0;

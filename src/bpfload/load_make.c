@@ -26,8 +26,8 @@ struct making {
 	struct pb_bpf_make_opts opts;
 	struct pb_bpf_map *map, **map_of;	/* indexed by the map's number; map_of[i] is NULL if
 						 * map i wasn't made */
-	bool *found;			/* indexed by the map's number: the map existed before, and
-					 * keeps its contents */
+	bool *found;			/* indexed by the map's number. Set if opts.find() has
+					 * returned 0, so that the map keeps its contents */
 	struct pb_bpf_objects objects;
 };
 
@@ -92,8 +92,8 @@ static int make_map(struct making *m, uint32_t nr)
 		.cpu_slots = m->opts.cpu_slots };
 	int err = -ENOENT;
 
-	/* The object's types describe keys and values of the declared sizes. If the caller gave
-	 * other sizes, the map has no types, as with libbpf. */
+	/* If the caller gave other sizes, drop the map's types, as libbpf does: they describe keys
+	 * and values of the declared sizes. */
 	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
 		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
 	if (o->inner)
@@ -116,8 +116,8 @@ static int make_map(struct making *m, uint32_t nr)
 	return 0;
 }
 
-/* Fills a map of variables, which has one element. If the element's value has another size than the
- * contents, the contents are cut, or padded with zeros. */
+/* Fills a map of variables, which has one element. If the caller has chosen another value size than
+ * that of the contents, cuts the contents or pads them with zeros. */
 static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map *o)
 {
 	uint32_t zero = 0, size = map->attr.value_size, has = o->attr.value_size;
@@ -132,7 +132,8 @@ static int fill_variables(struct pb_bpf_map *map, const struct pb_bpf_object_map
 	return err;
 }
 
-/* Stores the map's initial elements. Programs are stored when they are made. */
+/* Stores the map's initial elements, except programs, which fill_slots() stores when they are
+ * made. */
 static int fill_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
@@ -352,8 +353,9 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 	free(own.buf);
 }
 
-/* Puts the program into each map element that the object reserves for it (a slot). Ignores errors:
- * fill_slot() reports them when pb_bpf_make_chain() makes a program that uses the map. */
+/* Puts the program into its slots: the map elements that the object reserves for it. Ignores
+ * errors, because fill_slot() reports them when pb_bpf_make_chain() makes a program that uses the
+ * map. */
 static void fill_slots(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object *o = m->made.object;
@@ -524,8 +526,8 @@ int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t nr, struct pb_bpf_text 
 		return -ENOMEM;
 	batch_add(&b, nr);
 	err = make_batch(&b, log, level);
-	/* After an error, the new programs are freed. A slot may keep the number of a freed
-	 * program. Such a slot acts as an empty slot. */
+	/* After an error, free the new programs. A slot may keep the number of a freed program, but
+	 * then acts as an empty slot. */
 	for (uint32_t i = 0; err && i < b.nr; i++) {
 		if (b.list[i].was_made)
 			continue;

@@ -33,7 +33,8 @@ struct pb_bpf_made {
 	struct pb_bpf_made_prog *progs;
 };
 
-/* Sizes of a map. They replace the object's sizes, or set sizes that the object leaves open. */
+/* Sizes that the caller chooses for a map. They replace the object's sizes, or set sizes that the
+ * object leaves open. */
 struct pb_bpf_make_size {
 	const char *map;		/* the map's name in the object */
 	uint32_t key_size, value_size, max_entries;	/* 0: the object's value */
@@ -51,12 +52,11 @@ struct pb_bpf_make_opts {
 	void (*adjust)(void *arg, const struct pb_bpf_object_map *map,
 		       struct pb_bpf_map_spec *spec);
 	/*
-	 * Looks for an existing map, pinned by name or shared with another object. Fills *found as
-	 * pb_bpf_map_attach() does. If find() returns 0, the map keeps its contents. If find()
-	 * returns PB_BPF_MAP_IS_NEW, the map gets its initial contents. In both cases,
-	 * pb_bpf_made_free() closes the map with all other maps.
-	 * -ENOENT means that no map exists, so a map is made. After any other error the map can't
-	 * be used. NULL: no callback.
+	 * Looks for an existing map, pinned by name or shared with another object. If there is one,
+	 * must fill *found as pb_bpf_map_attach() does. If find() returns 0, the map keeps its
+	 * contents. If find() returns PB_BPF_MAP_IS_NEW, the map gets its initial contents. In both
+	 * cases, pb_bpf_made_free() closes the map with all other maps. -ENOENT means that no map
+	 * exists, so a map is made. After any other error the map can't be used. NULL: no callback.
 	 */
 	int (*find)(void *arg, const struct pb_bpf_object_map *map,
 		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found);
@@ -74,19 +74,18 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
  * Makes a program, and puts it into the maps that have a slot for it. Returns 0, the verifier's
  * -errno (-EACCES, -EINVAL, -E2BIG, ...) or -ENOMEM. After an error, progs[number].why has the
  * reason. `log` receives the verifier's log of this `level`. If `log` is NULL, a log is made only
- * after a rejection, to find the reason. A program that was made before isn't made again. But if
- * `log` isn't NULL, the program is verified again, so that `log` receives the verifier's log.
+ * after a rejection, to find the reason. If the program was made before, this function doesn't make
+ * it again. But if `log` isn't NULL, it verifies the program again, to write the log.
  */
 int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		     uint32_t level);
 
 /*
- * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls.
- * These are the programs that the object puts into arrays that the program uses, and the programs
- * that these programs may reach in turn. Either all programs are made, or none. If one of them
- * can't be made or put into its slot, progs[number].why has the reason.
- * -EBADF: a program in an array isn't loaded automatically (autoload). -EINVAL: a program in an
- * array has another type.
+ * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls. A
+ * program may reach the programs that the object puts into the program arrays that it uses, and all
+ * programs that those may reach. Either all these programs are made, or none. If one of them can't
+ * be made or put into its slot, progs[number].why has the reason. -EBADF: a program in an array
+ * isn't loaded automatically (autoload). -EINVAL: a program in an array has another type.
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);

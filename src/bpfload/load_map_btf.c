@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the maps in section .maps. A map is declared by a variable. The variable's type is a
- * structure, whose members are the map's attributes. If an attribute is a number, the member is a
- * pointer to an array of that length (__uint). If an attribute is a type, the member is a pointer
- * to that type (__type). __array(values, ...) has the type of the maps or programs that the map
- * holds, and the map's initial elements.
+ * Reads the maps in section .maps. Each variable in the section declares a map. The variable's type
+ * is a structure, whose members are the map's attributes. If an attribute is a number, the member
+ * is a pointer to an array of that length (__uint). If an attribute is a type, the member is a
+ * pointer to that type (__type). __array(values, ...) has the type of the maps or programs that the
+ * map holds, and the map's initial elements.
  */
 #include <errno.h>
 #include <string.h>
@@ -161,8 +161,8 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 }
 
 /* Returns the map's offset in the section, from the map's symbol. If the map has no symbol, returns
- * `off`, which is from BTF. The symbol takes precedence, because bpftool's linker may write offset
- * 0 to BTF. */
+ * `off`, which is from BTF. The symbol's offset takes precedence, because bpftool's linker may
+ * write a wrong offset, 0, to BTF. */
 static uint64_t offset_of(const struct load *l, uint32_t section, const char *name, uint64_t off)
 {
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
@@ -285,8 +285,8 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 		return 0;
 	}
 	slot.index = (uint32_t)((at - values) / 8);
-	/* The map doesn't store how many slots there is room for. load_grow() begins with room for
-	 * 4 elements and doubles the room, so the room follows from nr_slots. */
+	/* Compute the room that the array `slots` has, because the map doesn't store it:
+	 * load_grow() begins with room for 4 elements, and doubles it. */
 	for (room = 4; room < map->nr_slots; room *= 2)
 		;
 	room = map->nr_slots ? room : 0;

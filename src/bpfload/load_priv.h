@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by the files of the loader. An object is opened in these steps. A step uses the results of
- * earlier steps.
+ * Declarations that the loader's files share. load.c opens an object in these steps. Each step uses
+ * the results of earlier steps.
  *
  *   load.c        the file, licence, version, and BTF with its relocations applied
  *   load_func.c   all functions of the file: programs and subprograms
@@ -63,8 +63,8 @@ struct load_extern {
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };
 
-/* CO-RE's candidates for a type of the object: the types of the same name and kind in `btf`.
- * `btf` is the BTF of the target or of the traced program. */
+/* CO-RE's candidates for a type of the object: the types of the same name and kind in `btf`. `btf`
+ * is the target's BTF, or the BTF of the file opts.types. */
 struct core_candidates {
 	const struct pb_bpf_btf *btf;
 	uint32_t *types, nr;		/* types NULL: the search hasn't been made yet */
@@ -127,8 +127,9 @@ void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t
 void load_error(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Counts n steps of work. The steps for one object are limited, since a file's parts may refer to
- * each other without end. If too few steps are left, sets *why and returns false. */
+/* Bounds the loader's work, since a file's parts may refer to each other without end. Subtracts n
+ * from the steps that may still be spent on the object. If too few steps are left, sets *why and
+ * returns false. */
 bool load_work(struct load *l, uint64_t n, const char **why);
 
 /* Sets those fields of prog that follow from the name of its section. After an error, sets

@@ -66,8 +66,8 @@ static void collect(struct chain *c, struct load_func *f)
 /* --- types of arguments ---------------------------------------------------------- */
 
 /* Returns the name of the structure that programs of this type get as their context. NULL: the
- * context has no such structure, so only the tag __arg_ctx shows that an argument is the
- * context. */
+ * context has no such structure, so the loader recognises an argument as the context only by its
+ * tag __arg_ctx. */
 static const char *context_name(uint32_t type)
 {
 	switch (type) {
@@ -253,7 +253,8 @@ static int make_prog(struct chain *c, struct load_func *f)
 	load_section_name(c->l, p, c->l->opts.type);
 	c->nr = c->depth = 0;
 	collect(c, f);
-	if (c->depth) {		/* the program is too large: nothing of it is kept */
+	if (c->depth) {		/* collect() has stopped early, because the program is too large:
+				 * keep nothing of it */
 		p->nr = p->nr_funcs = p->nr_lines = p->nr_poison = 0;
 		return 0;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Resolves the references of instructions to maps, variables and functions. Maps and variables have
- * the same numbers in all programs, so the numbers are put into the instructions now. A reference
- * to a function is a distance in instructions, which differs between programs. So load_func.refs
- * keeps these references until load_prog.c makes the programs.
+ * the same numbers in all programs, so this step puts the numbers into the instructions. A
+ * reference to a function is a distance in instructions, which differs between programs. So this
+ * step only records such references in load_func.refs, and load_prog.c resolves them in each
+ * program.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,8 +46,8 @@ static int relocate_call(struct load *l, struct load_func *f, uint32_t at, const
 	}
 	if (!e)
 		return add_ref(l, f, at, s->st_shndx, s->st_value / 8 + (uint64_t)insn->imm + 1);
-	/* A call of a missing weak function stays in the program. If a path reaches the call, the
-	 * verifier rejects the program. */
+	/* A call of a missing weak function stays in the program. The verifier rejects the program
+	 * only if a path reaches the call. */
 	if (!e->weak && !e->kfunc)
 		load_error(l, &f->why, e->kind == LOAD_KFUNC ?
 			   "%s calls %s, a kernel function that Patchbay doesn't have" :
@@ -73,8 +74,8 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 		load_error(l, &f->why, e->kind == LOAD_UNKNOWN ? "%s uses %s, which isn't defined" :
 			   "%s uses %s, a kernel symbol that Patchbay doesn't have", f->name,
 			   e->name);
-	/* Patchbay's kernel functions have no addresses. The loaded value only shows whether the
-	 * function exists: if not, the value is 0. */
+	/* Patchbay's kernel functions have no addresses that programs could use. So the loaded
+	 * value only shows whether the function exists: it is 0 if the function doesn't. */
 	insn[0].src_reg = 0;
 	insn[0].imm = e->kfunc;
 	insn[1].imm = 0;
@@ -196,9 +197,9 @@ static int near_calls(struct load *l, struct load_func *f)
 }
 
 /*
- * Rejects an instruction that loads a map but has no relocation. Its operand is a descriptor, or an
- * index into an array of descriptors, from the program's source. The loader has no descriptors, and
- * must not take the operand for a map's number. The messages are the kernel's.
+ * Rejects an instruction that loads a map but has no relocation. Such an operand was written in the
+ * program's source: a descriptor, or an index into an array of descriptors. The loader has no
+ * descriptors, and must not mistake the operand for a map's number. The messages are the kernel's.
  */
 static void own_descriptors(struct load *l, struct load_func *f)
 {

@@ -7,7 +7,8 @@
 #include "bpfload/load_priv.h"
 
 /* Flags of section names. A flag without a comment sets the member of struct pb_bpf_object_prog
- * (load.h) with a similar name; SLEEPS and FRAGS set bits of its member `flags`. */
+ * (load.h) that has a similar name. SLEEPS and FRAGS set bits of that structure's member
+ * `flags`. */
 enum {
 	OURS = 1,		/* a type that Patchbay runs */
 	TARGET = 2,		/* "/..." may follow the name */

@@ -51,8 +51,8 @@ static bool is_text(const struct pb_bpf_btf *b, const struct btf_type *t)
 	return e && pb_btf_kind(e) == BTF_KIND_INT && e->size == 1;
 }
 
-/* Whether the number fits into `size` bytes, read as signed or as unsigned. It doesn't matter
- * whether the variable's type is signed: -1 and 255 both fit into one byte. */
+/* Whether the number fits into `size` bytes, as a signed or as an unsigned number. Whether the
+ * variable's type is signed doesn't matter: for example, -1 and 255 both fit into one byte. */
 static bool fits(uint64_t n, uint32_t size)
 {
 	int64_t s = (int64_t)n;
