@@ -10,7 +10,8 @@ bool pbv_state_safe(struct env *env, const struct state *old, const struct state
 /* Returns whether the states are equal. An id needn't have the same number in both states, but it
  * must link the same registers and slots. */
 bool pbv_state_same(struct env *env, const struct state *old, const struct state *cur);
-/* Returns whether the registers of the innermost frame are equal. This is a quick check before
- * pbv_state_same(): if the result is false, the states aren't equal. */
+/* Returns whether the registers of the innermost frame are equal. This is a quick check that saves
+ * most calls of pbv_state_same(). In contrast to that function, it requires that ids have the same
+ * numbers. */
 bool pbv_maybe_looping(const struct state *old, const struct state *cur);
 #endif
