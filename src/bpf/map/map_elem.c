@@ -382,10 +382,10 @@ static void set_room(struct pb_bpf_map *m, uint32_t room, uint32_t is)
 }
 
 /*
- * Counts the room that elements hold, and computes the free room from this count. Needed because
- * the free room becomes wrong if processes die while they hold room. A count is valid if a second
- * count finds the same number, and neither the words nor the free room have changed. Then the
- * operations that are under way, if any, made no progress between the counts. Such an operation
+ * Counts the room that elements hold, and computes the free room from this count. This is necessary
+ * because the free room becomes wrong if processes die while they hold room. A count is valid if a
+ * second count finds the same number, and neither the words nor the free room have changed. Then
+ * the operations that are under way, if any, made no progress between the counts. Such an operation
  * counts as holding room, so the free room is never too large. The free room may be too small. In
  * this case it is counted again when it runs out.
  */

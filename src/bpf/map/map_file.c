@@ -12,9 +12,9 @@
 
 /* ---- which processes live -------------------------------------------------------------- */
 
-/* Returns whether the descriptor still refers to the map's file. If it doesn't, the locks can't be
- * tested, so no process counts as dead. The program may have closed the descriptor and opened
- * another file. */
+/* Returns whether the descriptor still refers to the map's file. The program may have closed the
+ * descriptor and opened another file. Then the locks can't be tested, so no process counts as
+ * dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;

@@ -4,8 +4,8 @@
  * program looks up the element, and when the element is updated. A hand moves over all elements. It
  * clears each `ref` that is set, and evicts the first element whose `ref` isn't set. If keys are
  * never looked up or updated, the oldest key is evicted first, because the hand meets the elements
- * in the order of their age. While the map fills up, elements are taken in this order. Later, the
- * evicted element is usually the next element to be filled.
+ * in the order of their age. While the map fills up, elements are taken in the hand's order. Later,
+ * the evicted element is usually the next element to be filled.
  */
 #include "bpf/map/map_hash.h"
 
