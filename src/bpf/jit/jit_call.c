@@ -67,8 +67,8 @@ static int count(unsigned bits)
 	return n;
 }
 
-/* Returns the number of bytes between rbp and the saved registers. They hold the subprogram's
- * stack, padded so that rsp becomes a multiple of 16. */
+/* Returns the number of bytes between rbp and the saved registers. These bytes hold the
+ * subprogram's stack, padded so that rsp becomes a multiple of 16. */
 static int32_t room(const struct pb_jit *j)
 {
 	int32_t stack = (int32_t)pb_align_up((uint32_t)j->prog->subs[j->sub].stack, 8u);

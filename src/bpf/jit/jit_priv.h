@@ -90,8 +90,8 @@ void pb_jit_jump_far(struct pb_jit *j, int cc, uint32_t to);
 /* Sets *place to the current offset. Notes whether this offset differs from that of the previous
  * pass. */
 void pb_jit_place(struct pb_jit *j, uint32_t *place);
-/* reg = v. The value is blinded: the code computes v from two other constants, so that it doesn't
- * contain v. Changes the flags. */
+/* reg = v. The value is blinded: the code computes v from two other constants, and doesn't contain
+ * v itself. Changes the flags. */
 void pb_jit_hide_imm(struct pb_jit *j, bool wide, int reg, uint64_t v);
 
 /* ---- jit_fuse.c: several instructions as one --------------------------------- */
