@@ -321,7 +321,7 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 
 /*
  * A frame with may_gotos has a counter in its lowest 8 bytes: the number of iterations that the
- * may_gotos still allow. The emitted code sets the counter. It is placed before the subprogram's
+ * may_gotos still allow. The emitted code sets the counter. The code is before the subprogram's
  * first instruction, so that a jump to that instruction doesn't set the counter again.
  */
 static void emit_counter(struct out *o)
