@@ -136,8 +136,8 @@ static uint8_t pair_of(uint8_t first, uint8_t second)
  *
  *	a = *(u32 *)(k)  if a >= N goto z  b = ELEMS ll  a <<= S (a *= S)  a += b  goto +1  z: a = 0
  *
- * The first instruction doesn't use its imm. So the interpreter keeps there the factor by which the
- * index is multiplied: 1 << S for the shift, S for the product.
+ * The first instruction doesn't use its imm. So pb_bpf_encode() stores in this imm the factor by
+ * which the index is multiplied: 1 << S for the shift, S for the product.
  */
 #define LOOKUP_LENGTH	8
 static bool is_lookup(const struct bpf_insn *i, const uint8_t *ops)
