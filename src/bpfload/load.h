@@ -97,7 +97,7 @@ struct pb_bpf_object_prog {
 };
 
 /* The place where a program is to be attached. path and func point into the program's `target`.
- * They may not end with a 0, so use their lengths. */
+ * They need not end with a 0, so use their lengths. */
 struct pb_bpf_target {
 	const char *path, *func;	/* path NULL: the target has no path. If the program's
 					 * `multi` is set, func is a pattern */

@@ -2,9 +2,8 @@
 /*
  * Handles symbols that an object doesn't define. Variables in .kconfig become a map. Symbols in
  * .ksyms are the kernel's variables and functions. Of these, only the functions of kfunc.h exist in
- * user space. If a variable's value is unknown, or a symbol doesn't exist, there are two cases. If
- * it is weak, its value is 0. Otherwise functions that use it are rejected, for a reason that names
- * it.
+ * user space. A weak variable or symbol has the value 0 if its value is unknown or if it doesn't
+ * exist. If it isn't weak, functions that use it are rejected, and the reason names it.
  */
 #include <errno.h>
 #include <stdio.h>

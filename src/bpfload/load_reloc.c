@@ -197,9 +197,10 @@ static int near_calls(struct load *l, struct load_func *f)
 }
 
 /*
- * Rejects an instruction that loads a map but has no relocation. Such an operand was written in the
- * program's source: a descriptor, or an index into an array of descriptors. The loader has no
- * descriptors, and must not mistake the operand for a map's number. The messages are the kernel's.
+ * Rejects an instruction that loads a map but has no relocation. The instruction's operand is from
+ * the program's source: it is a descriptor, or an index into an array of descriptors. The loader
+ * has no descriptors, and must not mistake the operand for a map's number. The messages are the
+ * kernel's.
  */
 static void own_descriptors(struct load *l, struct load_func *f)
 {
