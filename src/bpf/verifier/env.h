@@ -10,9 +10,9 @@
  * the kept state is safe after the later state. If a path arrives at a prune point with a state
  * that a kept state covers, the path need not be followed. Kept states form a tree by `parent`. The
  * ancestors of the path's state are the kept states that lie on the path. If a path reads a
- * register or slot, or its safety depends on the exact value, the register or slot is marked in
- * these ancestors. The marked values of a kept state are its *needs*: the values that a later state
- * must match.
+ * register or slot, or the program's safety depends on the exact value of a register or slot, it is
+ * marked in these ancestors. The marked values of a kept state are its *needs*: the values that a
+ * later state must match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
  * changed in place. All other states are at rest (kept.c), to save memory: their frames point to

@@ -144,8 +144,8 @@ struct pb_bpf_subprog {
 	uint32_t start, stack;		/* start: first instruction; stack: size of the frame in
 					 * bytes, a multiple of 8 */
 	bool has_tail_call, is_callback;
-	bool counts;			/* has a may_goto: the lowest 8 bytes of the frame count the
-					 * iterations */
+	bool counts;			/* has a may_goto: the lowest 8 bytes of the frame have the
+					 * number of iterations that are left */
 };
 
 struct pb_bpf_facts {
