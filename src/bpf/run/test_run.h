@@ -31,10 +31,10 @@ struct pb_bpf_test_run {
 	uint32_t repeat;		/* 0: once */
 	uint32_t flags, cpu, batch_size;
 	/*
-	 * tight: there is no room around the packet, which ends directly before an inaccessible
-	 * page. With begin_tight, the packet begins directly after an inaccessible page instead.
-	 * If tight isn't set, programs can make the packet longer: there is at least as much room
-	 * as in the kernel
+	 * tight: find accesses outside of the packet: there is no room around the packet, which
+	 * ends directly before an inaccessible page. With begin_tight, it begins directly after an
+	 * inaccessible page instead. If tight isn't set, programs can make the packet longer: there
+	 * is at least as much room as in the kernel
 	 */
 	bool tight, begin_tight;
 	/* facts about the packet, which helpers return to programs that run on an sk_buff. May be
