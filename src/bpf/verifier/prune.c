@@ -32,8 +32,8 @@
  *
  * The choice of kept states decides how fast the verifier is, but not its verdict. So a state may
  * be dropped if no other state waits for it. A state is dropped if it was compared too often
- * without pruning a path (patience()). If memory runs short, the oldest states are dropped. Some
- * states are not kept at all: at a prune point soon after the last kept state, and in most
+ * without pruning a path (patience()). If memory runs short, the oldest states are dropped. The
+ * verifier keeps no state at a prune point soon after the last kept state, and none in most
  * iterations of a loop without a budget (iterations.c).
  *
  * Three rules keep backward walks short. If a path has more than LONG_PATH instructions since its
