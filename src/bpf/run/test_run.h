@@ -7,8 +7,9 @@
  *     error is -524 (ENOTSUPP), as in the kernel
  *   - an xdp packet is always in one piece
  *   - cgroup_skb programs find the packet's end in data_end, which older kernels leave unset
- * A packet's buffer is between two inaccessible pages, so that an access outside of the buffer
- * faults.
+ * A packet's buffer is between two inaccessible pages, so that accesses outside of the buffer
+ * fault. On one side there may be less than a page of slack between the buffer and the inaccessible
+ * page.
  *
  * Context: not in a run, not in a signal handler.
  */
@@ -31,10 +32,11 @@ struct pb_bpf_test_run {
 	uint32_t repeat;		/* 0: once */
 	uint32_t flags, cpu, batch_size;
 	/*
-	 * tight: find accesses outside of the packet: there is no room around the packet, which
-	 * ends directly before an inaccessible page. With begin_tight, it begins directly after an
-	 * inaccessible page instead. If tight isn't set, programs can make the packet longer: there
-	 * is at least as much room as in the kernel
+	 * tight: makes accesses after the packet's end fault. There is no room around the packet,
+	 * which ends directly before an inaccessible page. With begin_tight, the packet begins
+	 * directly after an inaccessible page instead, so that accesses before its start fault. If
+	 * tight isn't set, programs can make the packet longer: there is at least as much room as
+	 * in the kernel
 	 */
 	bool tight, begin_tight;
 	/* facts about the packet, which helpers return to programs that run on an sk_buff. May be
