@@ -32,8 +32,8 @@ static inline bool pb_open_call_counts(const struct pb_open_call *call)
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
-	uint32_t base;		/* number of open calls outside calls[0]. Only their number is
-				 * known, so they aren't in `calls` */
+	uint32_t base;		/* number of open calls that are outer calls of calls[0]. Only their
+				 * number is known, so they aren't in `calls` */
 	bool base_inherited;	/* the calls in `base` began in the process that forked this one */
 	uint32_t user;		/* for the view (graph_text.c: the index of the first call whose
 				 * entry is not shown yet) */

@@ -94,11 +94,11 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 		}
 		found.inherited = cursor.inherited;
 		/* If seq is 0, the thread had no earlier chunk, so nothing is missing before this
-		 * chunk. Each call in the chunk's list of open calls is then counted by its ENTRY.
-		 * This ENTRY is in a chunk of the thread from which the stack came. Or it is later
-		 * in this chunk, because a signal handler interrupted the call before its ENTRY was
-		 * written. In a later chunk, only calls of the second kind are counted twice, and
-		 * must be subtracted. */
+		 * chunk. The ENTRY of each listed call is in the data, and counts the call: it is
+		 * in a chunk of the thread from which the stack came, or later in this chunk,
+		 * because a signal handler interrupted the call before its ENTRY was written. If
+		 * seq isn't 0, only calls whose ENTRY is later in this chunk (cursor.entered) would
+		 * be counted twice, so these calls are subtracted. */
 		found.opened = p->seq ? found.opened - cursor.entered : 0;
 		pb_cursor_free(&cursor);
 	}

@@ -3,7 +3,7 @@
  * Counts calls for the recorder's closing line while chunks are written. So at the end, only the
  * first and the last chunk of each thread have to be read again. If no record is missing, the
  * counts are exact and agree with every view. If chunks were overwritten, the counts may be too
- * low, and kept_calls.h counts again.
+ * low, and the recorder counts again with kept_calls.h.
  *
  * Context: the drain thread.
  */
@@ -24,8 +24,8 @@ struct pb_counts_place {
 struct pb_counts_thread {
 	struct pb_counts_place first, last;
 	uint32_t nr;
-	uint64_t born;		/* time of the thread's first hit; 0: unknown. Must be set before
-				 * pb_counts_finish() */
+	uint64_t born;		/* time of the thread's first hit; 0: unknown. The drain must set it
+				 * before it calls pb_counts_finish() */
 };
 
 struct pb_counts {
@@ -48,8 +48,8 @@ void pb_counts_add(struct pb_counts *c, const uint64_t *words, size_t nr);
 /* Notes a chunk that was written at `offset` of the chunks file. */
 void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, uint64_t offset);
 
-/* Called at the end. Some counts need a thread's first and last chunk, so this function reads these
- * chunks from chunks_fd and decodes them. */
+/* Completes the counts, after the last chunk was written. Some counts need a thread's first and
+ * last chunk, so this function reads these chunks from chunks_fd and decodes them. */
 void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *threads, uint32_t nr,
 		      int chunks_fd);
 

@@ -88,8 +88,9 @@ struct pb_data {
 	size_t nr_maps;
 	struct pb_exit *exits;
 	size_t nr_exits;
-	struct pb_msg_ready ready;	/* sums of the READY records, of which there is one for each
-					 * image's start and for each later load of modules */
+	struct pb_msg_ready ready;	/* sums of the READY records. There is one READY record for
+					 * each image's start, and one for each later load of
+					 * modules */
 	uint64_t refused_late;		/* number of PB_META_REFUSED records */
 	uint32_t discard_error;		/* why calls were discarded (struct pb_meta_discarded) */
 	struct pb_meta_end end;

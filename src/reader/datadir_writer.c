@@ -197,8 +197,8 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 	ret = move_old(w, err, errlen);
 	if (ret)
 		goto fail;
-	/* The names of functions and the times of their calls are nobody else's business. The meta
-	 * file is made first, because it marks the directory as a data directory. */
+	/* Other users must not see the names of functions and the times of calls. The meta file is
+	 * made first, because it marks the directory as a data directory. */
 	if (mkdir(w->dir, 0700)) {
 		ret = -errno;
 		goto fail;
@@ -220,7 +220,7 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 		goto fail;
 	}
 	w->chunks_size = sizeof(struct pb_data_header);
-	/* Even on a full disk there must be room for the last records. */
+	/* Reserve room, so that the last records can be written even on a full disk. */
 	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
 	return 0;
 fail:
@@ -329,7 +329,7 @@ int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uin
 		return 0;
 	}
 	int ret = n < 0 ? -errno : -ENOSPC;
-	/* the last chunk in the file must be whole */
+	/* if only a part was written, cut it off: the last chunk in the file must be whole */
 	if (n > 0 && ftruncate(w->chunks_fd, (off_t)w->chunks_size))
 		return -errno;
 	return ret;

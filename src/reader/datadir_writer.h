@@ -26,7 +26,7 @@ struct pb_datadir {
  * as well, DIR.old is first renamed to DIR.old~, which is kept until the program runs. Returns 0,
  * or -errno with a text in err. On failure, DIR and DIR.old are as they were before. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
-/* Called when the program runs. Removes DIR.old~. */
+/* Removes DIR.old~. To be called when the program runs. */
 void pb_datadir_commit(struct pb_datadir *w);
 
 /* Appends one meta record. It consists of `body` and then `tail`; either may be empty. */
@@ -45,8 +45,8 @@ int pb_datadir_chunks(struct pb_datadir *w, const struct iovec *iov, int nr, uin
 int pb_datadir_file(struct pb_datadir *w, const char *name, uint64_t magic);
 
 void pb_datadir_close(struct pb_datadir *w);
-/* Closes the directory and undoes pb_datadir_open(). Called if the program never started, instead
- * of pb_datadir_commit() and pb_datadir_close(). */
+/* Closes the directory and undoes pb_datadir_open(). If the program never started, the caller calls
+ * this function instead of pb_datadir_commit() and pb_datadir_close(). */
 void pb_datadir_undo(struct pb_datadir *w);
 
 /* Removes a data directory. Only files of a data directory are removed. */

@@ -94,12 +94,13 @@ struct pb_cursor {
 	size_t next_chunk;		/* index in `refs` of the next chunk */
 	struct pb_chunk chunk;		/* header of the current chunk */
 	bool in_chunk, done;
-	bool more;			/* the thread may get more chunks: pb_cursor_next() returns
-					 * false when it has no event now (follow.h) */
+	bool more;			/* the thread may get more chunks (follow.h). If
+					 * pb_cursor_next() returns false, events may still come
+					 * later */
 	bool growing;			/* only with `more`: the current chunk may get more
 					 * records */
-	uint32_t skipped;		/* number of chunks before the next one that exist, but were
-					 * left out (sample.h) */
+	uint32_t skipped;		/* number of chunks that exist before the next chunk, but
+					 * were left out (sample.h) */
 	bool switches;			/* the thread has used a stack that isn't its own */
 	bool attention;			/* at least one of gap, lost_due and gap_due is set */
 	size_t image;
@@ -165,6 +166,7 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time);
 /* Opens the chunk of the next event. False if the chunk is already open, or if there is no
  * chunk. */
 bool pb_cursor_open(struct pb_cursor *c);
-/* The current chunk is now at `ref`, with all records that were read, and maybe more. */
+/* Makes the cursor continue its current chunk in a newer copy at `ref`, which has all records that
+ * were read, and maybe more. growing: see `growing` above. */
 void pb_cursor_extend(struct pb_cursor *c, const struct pb_chunk_ref *ref, bool growing);
 #endif

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "reader/decode.h"
 
-/* Advances by the number of words, even past the window. */
+/* Advances the cursor by this number of words, even past the window. */
 static inline void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 {
 	uint32_t have = c->end - c->pos;

@@ -13,8 +13,8 @@
 
 #define SLEEP_MIN_NS	200000
 #define SLEEP_MAX_NS	10000000
-#define HEARTBEAT_NS	10000000	/* with five busy programs for each processor, heartbeats
-					 * were measured to be up to 50 ms late */
+#define HEARTBEAT_NS	10000000	/* time between two heartbeats. With five busy programs for
+					 * each processor, heartbeats came up to 50 ms late */
 #define COUNT_NS	250000000	/* time between two calls of pb_drain_serials() */
 #define MANY		32		/* if a round takes more chunks than this, the next round
 					 * begins at once */

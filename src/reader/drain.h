@@ -3,9 +3,9 @@
  * Empties a ring (abi/ring.h) into a data directory while the program runs.
  *
  * There are three threads. The drain thread moves chunks. The heartbeat thread only shows that the
- * recorder lives. Without it, a waiting engine would take a recorder with a slow disk for dead. The
- * reaper looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is trusted.
- * Headers are copied, and then the copies are checked. The ring's geometry comes from the
+ * recorder lives. Without this thread, a waiting engine would take a recorder with a slow disk for
+ * dead. The reaper looks for chunks whose thread is dead (drain_dead.c). Nothing in the ring is
+ * trusted. Headers are copied, and then the copies are checked. The ring's geometry comes from the
  * recorder's own copy.
  *
  *   state           what the drain thread does       when
@@ -102,8 +102,8 @@ struct pb_drain {
 	struct pb_drain_batch *batch;
 };
 
-int pb_drain_start(struct pb_drain *d);	/* returns 0 or -errno; after an error, nothing is left that
-					 * pb_drain_finish() would free */
+int pb_drain_start(struct pb_drain *d);	/* Returns 0 or -errno. After an error, everything is freed,
+					 * and the caller must not call pb_drain_finish() */
 /* Ends the session: waiting engines give up, and all remaining chunks are written. */
 void pb_drain_finish(struct pb_drain *d);
 #endif

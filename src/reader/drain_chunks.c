@@ -162,8 +162,8 @@ static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t n
 
 /*
  * Sets `high` to the index after the highest chunk that has memory. Only chunks below `high` are
- * looked at. The reason is that a chunk that was never used has no memory, and reading it would
- * allocate memory.
+ * looked at, because a chunk that was never used has no memory, and reading it would allocate
+ * memory.
  */
 void pb_drain_look(struct pb_drain *d)
 {

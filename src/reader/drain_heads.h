@@ -4,8 +4,9 @@
  * that follows the recording. The reader then needs no system call for each chunk. If the reader is
  * slow and the queue is full, headers are left out, and the reader must read them from the file.
  *
- * The drain thread alone puts, and one reader alone gets. `put` is stored with release after the
- * element is complete, and `got` after the element has been copied.
+ * Only the drain thread puts headers, and only one reader gets them. The drain thread stores `put`
+ * with release after the element is complete. The reader stores `got` with release after it has
+ * copied the element.
  */
 #ifndef PB_READER_DRAIN_HEADS_H
 #define PB_READER_DRAIN_HEADS_H

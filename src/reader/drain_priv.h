@@ -38,14 +38,14 @@ static inline bool pb_drain_take(struct pb_chunk *c, uint32_t from)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-int pb_drain_init(struct pb_drain *d);	/* returns 0 or -ENOMEM; pb_drain_fini() must be called in
-					 * any case */
+int pb_drain_init(struct pb_drain *d);	/* Returns 0 or -ENOMEM. Even after an error, the caller
+					 * must call pb_drain_fini() */
 void pb_drain_fini(struct pb_drain *d);	/* doesn't free the results */
 
 /* --- drain_chunks.c --- */
 
-int pb_drain_chunks_init(struct pb_drain *d);	/* returns 0 or -ENOMEM; pb_drain_chunks_fini() must
-						 * be called in any case */
+int pb_drain_chunks_init(struct pb_drain *d);	/* Returns 0 or -ENOMEM. Even after an error, the
+						 * caller must call pb_drain_chunks_fini() */
 void pb_drain_chunks_fini(struct pb_drain *d);
 /* Updates `high`, the limit of the chunks that were ever used. */
 void pb_drain_look(struct pb_drain *d);
@@ -97,8 +97,8 @@ void pb_drain_disown(struct pb_drain *d);
 
 /* --- drain_dead.c --- */
 
-int pb_drain_dead_init(struct pb_drain *d);	/* returns 0 or -ENOMEM; pb_drain_dead_fini() must
-						 * be called in any case */
+int pb_drain_dead_init(struct pb_drain *d);	/* Returns 0 or -ENOMEM. Even after an error, the
+						 * caller must call pb_drain_dead_fini() */
 void pb_drain_dead_fini(struct pb_drain *d);
 int pb_drain_dead_start(struct pb_drain *d);	/* starts the reaper; returns 0 or an error
 						 * number */

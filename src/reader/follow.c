@@ -211,7 +211,8 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		bool left = at < c->next_chunk && !current;
 		uint32_t read = w->refs[at].used;
 
-		/* of a chunk that the cursor has left, the reference says how much was read */
+		/* if the cursor has left the chunk, keep the reference: its `used` says how much
+		 * was read */
 		if (!(w->refs[at].offset & PB_CHUNK_REF_OPEN) ||
 		    (open && (left || ref.used < read)))
 			return 0;
@@ -226,7 +227,7 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		return 0;
 	}
 	if (at < w->ready || ref.seq < w->next_seq)
-		return 0;	/* too late: the chunk was taken for missing */
+		return 0;	/* the chunk comes too late: it was taken for missing */
 	if (w->nr == w->room) {
 		size_t room = w->room ? 2 * w->room : 4;
 		struct pb_chunk_ref *refs = realloc(w->refs, room * sizeof(*refs));
@@ -310,8 +311,9 @@ static bool may_come(const struct pb_follow *f, struct follower *w)
 }
 
 /* Lets the cursor read the next chunks up to the first gap. If a chunk is missing, or if only its
- * open copy is known although a later chunk exists, waits for it. If an open chunk stays open for a
- * long time, because it is HELD (doc/design/ring.md), its copy has to do. */
+ * open copy is known although a later chunk exists, the cursor waits for the chunk. If the wait
+ * takes too long, because the chunk is HELD (doc/design/ring.md), the cursor goes on after the
+ * copy. */
 static void admit(struct pb_follow *f, size_t index, bool ended)
 {
 	struct follower *w = &f->followers[index];
@@ -393,7 +395,7 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	f->before = f->latest;
 	if (!o && fstat(f->data->chunks_fd, &st))
 		return -errno;
-	/* `bytes` must have what these passes have written */
+	/* read `passes` before `bytes`, so that `bytes` includes what these passes have written */
 	f->passes = o ? o->drain->passes : 0;
 	size = o ? o->drain->bytes : (uint64_t)st.st_size;
 	ret = update_meta(f);

@@ -44,11 +44,11 @@ struct pb_stream *pb_follow_stream(struct pb_follow *f);
 int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool by_time);
 /* Returns the next event, or false if this round has no more. */
 bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
-/* To be called after the last event of a round. Returns the next event from records that came so
- * late that the round's events can't have them: the records of an interrupted writer, and the
- * records after them in the same chunk. The event's stack has only calls of this chunk, and is
- * valid until the next call. False if there are no more. If it isn't called, these events are
- * dropped. */
+/* Returns the next event from late records. The caller calls this function after the last event of
+ * a round; otherwise the events of late records are dropped. Late records are those of an
+ * interrupted writer, and the records after them in the same chunk: they came after the cursor had
+ * left the chunk. The event's stack has only calls of this chunk, and is valid until the next call.
+ * False if there are no more. */
 bool pb_follow_late_next(struct pb_follow *f, struct pb_event *ev);
 /* True if the last update has found new modules. The functions' numbers (view/site_numbers.h) have
  * then changed. */

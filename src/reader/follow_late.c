@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Late records of a recording that is followed (follow.h). If a signal handler interrupts code that
- * writes a record, and fills the chunk, the chunk becomes HELD (doc/design/ring.md). The cursor
- * reads the records before the hole, and doesn't wait for the rest: it goes on with the thread's
- * next chunk. When the chunk is complete, the rest is read here.
+ * writes a record, and fills the chunk, the chunk becomes HELD (doc/design/ring.md). The incomplete
+ * record is a hole. The thread's cursor reads the records before the hole. It doesn't wait for the
+ * rest, but goes on with the thread's next chunk. When the chunk is complete, this file reads the
+ * rest.
  *
- * The cursor can't go back, because its stacks are those of a later time. So another cursor, with
- * stacks of its own, decodes the chunk alone, and its first events are dropped. If a call was
- * already open before the rest, its end is dropped, too: the thread's cursor has ended this call,
- * or will end it.
+ * The thread's cursor can't go back, because its stacks are those of a later time. So another
+ * cursor, with stacks of its own, decodes the chunk alone, and its first events are dropped. If a
+ * call was already open before the rest, its end is dropped, too: the thread's cursor has ended
+ * this call, or will end it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ void pb_follow_late_drop(struct pb_follow *f)
 	f->nr_late = f->late_done = 0;
 }
 
-/* Returns whether there is a chunk, which the cursor now reads. */
+/* If no late chunk is being read, begins the next one. Returns whether a late chunk is now being
+ * read. */
 static bool begin_chunk(struct pb_follow *f)
 {
 	struct pb_cursor *c = &f->late_cursor;
@@ -69,7 +71,7 @@ static bool begin_chunk(struct pb_follow *f)
 	return true;
 }
 
-/* Returns whether the cursor's next record is one of the rest. */
+/* Returns whether the late cursor's next record belongs to the rest. */
 static bool in_rest(const struct pb_follow *f)
 {
 	const struct pb_cursor *c = &f->late_cursor;
@@ -78,7 +80,7 @@ static bool in_rest(const struct pb_follow *f)
 			      f->late[f->late_done - 1].read;
 }
 
-/* Marks the calls that are open before the rest. */
+/* Marks the calls that are open before the rest, so that is_new() drops their ends. */
 static void mark_calls(struct pb_follow *f)
 {
 	const struct pb_call_stack *s;

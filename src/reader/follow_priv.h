@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What follow.c, which finds the chunks of each thread, and sample.c, which chooses some of them,
- * share. */
+/* Declarations that three files share: follow.c finds the chunks of each thread, sample.c chooses
+ * some of them, and follow_late.c reads records that came late. */
 #ifndef PB_READER_FOLLOW_PRIV_H
 #define PB_READER_FOLLOW_PRIV_H
 #include "reader/follow.h"
@@ -11,11 +11,11 @@ struct follower {
 	struct pb_chunk_ref *refs;	/* chunks in the order of `seq`. The cursor may read the
 					 * first nr_refs of them */
 	size_t nr, room;
-	size_t ready;			/* the first chunks, up to the first that is missing */
-	uint64_t next_seq;		/* `seq` of the chunk after the ready ones */
+	size_t ready;			/* number of chunks before the first missing chunk */
+	uint64_t next_seq;		/* `seq` of the chunk after these */
 	/* for sample.c */
-	bool paused;			/* not all chunks before the next one were decoded */
-	uint32_t skipped;		/* number of chunks that were left out since the last one
+	bool paused;			/* the thread's chunks are sampled (PB_PART_PAUSE) */
+	uint32_t skipped;		/* number of chunks that were left out since the last chunk
 					 * that was decoded */
 	uint64_t open_seq;		/* `seq` and size of the open chunk in the last round in */
 	uint32_t open_used;		/* which chunks were held back */
@@ -23,8 +23,8 @@ struct follower {
 					 * dead */
 	unsigned waited;		/* number of rounds that have waited for the thread's next
 					 * chunk */
-	uint64_t wait_passes;		/* the wait doesn't end before the drain has made so many
-					 * passes */
+	uint64_t wait_passes;		/* the wait doesn't end before the drain has made this many
+					 * passes in all */
 	uint64_t round;			/* the last round that found an open chunk of the thread */
 	struct pb_open_chunk open;	/* the newest open chunk in that round */
 };
@@ -47,7 +47,7 @@ struct pb_follow {
 					 * `chunks` were read */
 	off_t meta_size;
 	uint64_t round;
-	uint64_t passes;		/* the drain's passes before this round */
+	uint64_t passes;		/* number of the drain's passes before this round */
 	bool ended;			/* the recording has ended */
 	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
 					 * value of `latest` when the round began */

@@ -119,7 +119,8 @@ static int add_thread(struct scan *s, const struct pb_chunk *c)
 	return 0;
 }
 
-/* `at` is the end of the data that is shown. short_chunk: it is in the middle of the last chunk. */
+/* Notes that the end of the file isn't shown, if so. `at` is the end of the data that is shown.
+ * short_chunk: the file ends in the middle of the last chunk. */
 static void note_rest(struct pb_data *d, uint64_t at, bool short_chunk)
 {
 	unsigned long long from = at, size = d->chunks_size;
@@ -133,9 +134,8 @@ static void note_rest(struct pb_data *d, uint64_t at, bool short_chunk)
 		pb_data_note(d, "the file `chunks' is cut off after byte %llu: the rest is missing",
 			     size);
 	}
-	/* Without PB_META_END, the recorder may have been killed in the middle of a write. Then the
-	 * file is as it was written, and nothing was cut off: one note says that the recorder was
-	 * killed (open.c). */
+	/* Without PB_META_END, a chunk that isn't whole is no damage, because the recorder may have
+	 * been killed in the middle of a write. open.c notes that the recorder was killed. */
 }
 
 static int scan_file(struct scan *s)

@@ -141,7 +141,7 @@ static void load_thread(struct loader *l, const char *body, size_t len)
 	free(comm);
 }
 
-/* The record follows its thread's. */
+/* A DISCARDED record comes directly after the record of its thread. */
 static void load_discarded(struct pb_data *d, const char *body)
 {
 	struct pb_thread *t = d->nr_threads ? &d->threads[d->nr_threads - 1] : NULL;

@@ -17,7 +17,7 @@
 #include "reader/record_table.h"
 
 #define COPY_NS		500000000u	/* time between two rounds */
-#define ROUND_NS	100000000u	/* the same, if there is a callback `round` */
+#define ROUND_NS	100000000u	/* time between two rounds if there is a callback `round` */
 
 #define DATA_WORDS ((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
 
@@ -89,8 +89,9 @@ static bool is_same(struct pb_chunk *c, const struct pb_chunk *h)
 	       h->serial && __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == h->seq;
 }
 
-/* True if the slot's chunk isn't open any more, and the drain hasn't written it yet. Until it has,
- * a reader that is in the middle of the copy must not find another chunk there. */
+/* True if the slot's chunk isn't open any more, and the drain hasn't written it yet. Until the
+ * drain has written it, the slot must not get another chunk, because a reader may be in the middle
+ * of the copy. */
 static bool is_unwritten(const struct pb_open_chunks *o, const struct pb_open_chunk *s)
 {
 	struct pb_chunk *c = pb_drain_chunk(o->drain, s->chunk);
@@ -173,7 +174,7 @@ static void copy_chunk(struct pb_open_chunks *o, uint32_t chunk)
 	to = copy_words(&new, (const uint64_t *)(c + 1), from, words);
 	if (!new.head.serial || !is_same(c, &new.head))
 		return;
-	/* a chunk that has only its list of open calls may never be used (abi/ring.h) */
+	/* skip a chunk that has only its list of open calls: it may never be used (abi/ring.h) */
 	if (!new.head.leaf_start && to * 8 <= new.listed)
 		return;
 	if (s)

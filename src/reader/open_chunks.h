@@ -69,7 +69,7 @@ struct pb_open_chunks {
 	bool running, stop;
 };
 
-/* Returns the place of the slot in the file. */
+/* Returns a reference to the slot's copy in the file `open`. */
 static inline struct pb_chunk_ref pb_open_chunk_ref(const struct pb_chunk *head, uint32_t slot)
 {
 	return (struct pb_chunk_ref){

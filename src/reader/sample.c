@@ -2,12 +2,13 @@
 /*
  * Chooses the chunks that are decoded (sample.h).
  *
- * The chunks that wait form one list, thread by thread, in the order of time. Each has a size: its
- * share of the time of all chunks, plus its share of their bytes. The list is a line on which each
- * chunk has a piece as long as its size. Points in equal distances are put on the line, the first
- * at random. A chunk with a point in its piece is chosen. So each thread and each stretch of time
- * gets points according to its size. A chunk that lasts long counts for times, although it has
- * no more bytes than others. A chunk that is over soon counts for the number of calls.
+ * The chunks that wait form one list, thread by thread, in the order of time. A chunk's size is the
+ * mean of two shares: its share of the time of all chunks, and its share of their bytes. The list
+ * is a line on which each chunk has a piece as long as its size. Points at equal distances are put
+ * on the line, the first at random. A chunk with a point in its piece is chosen. So each thread and
+ * each stretch of time gets points according to its size. A chunk that lasts long matters for the
+ * sums of times, although it has no more bytes than others. A chunk that is filled fast matters for
+ * the numbers of calls.
  */
 #include "reader/sample.h"
 
@@ -22,15 +23,18 @@
 #include "base/base.h"
 #include "reader/follow_priv.h"
 
-#define SAVE_NS		1e9	/* time that wasn't used is saved for so long */
-#define DEBT_NS		5e8	/* time that was used too much is remembered for so long */
-#define IDLE_SHARE	0.1	/* so much of the time of idle processors may be used, too */
-#define PIDS_MAX	64	/* the time of so many processes is looked at */
-#define CHUNKS_MIN	16	/* so many chunks are chosen even if the account is empty */
-#define RATE_FIRST	3.0	/* ns for each byte, before anything was measured */
-#define MEASURE_MIN	4096	/* fewer bytes are no measurement */
-#define SLOW_BYTES	8192	/* A thread is slow if its open chunk grows by at most so many bytes
-				 * in a round. A slow thread doesn't wait until its chunk is full */
+#define SAVE_NS		1e9	/* unused time is saved, up to the share of this time on all
+				 * processors */
+#define DEBT_NS		5e8	/* debt is kept, up to the share of this time on all processors */
+#define IDLE_SHARE	0.1	/* this share of the time of idle processors may be used, too */
+#define PIDS_MAX	64	/* the time of at most this many processes counts */
+#define CHUNKS_MIN	16	/* about this many points are put on the line even if the account is
+				 * empty */
+#define RATE_FIRST	3.0	/* ns for each byte, until the first measurement */
+#define MEASURE_MIN	4096	/* a round with fewer bytes isn't measured */
+#define SLOW_BYTES	8192	/* A thread is slow if its open chunk grows by at most this many
+				 * bytes in a round. The records of a slow thread are decoded before
+				 * its chunk is full */
 
 /* --- the account ------------------------------------------------------------- */
 
@@ -73,8 +77,8 @@ static uint64_t process_time(const struct pb_follow *f)
 	return sum;
 }
 
-/* Returns for how long processors were idle, as a sum over all processors. If this process may not
- * run on all of them, their idle time is no use to it, and the result is 0. */
+/* Returns the sum of the idle times of all processors, in ns. If this process may not run on all
+ * processors, it can't use their idle time, so the result is 0. */
 static double idle_time(const struct pb_sample *s)
 {
 	char text[64];
@@ -106,7 +110,8 @@ static void start(struct pb_sample *s)
 	s->idle_ns = idle_time(s);
 }
 
-/* The last round of a recording may run in another thread, whose time isn't known. */
+/* Updates the account. The last round of a recording may run in another thread than the rounds
+ * before, so that round subtracts no time. */
 static void update_account(struct pb_sample *s, const struct pb_follow *f)
 {
 	uint64_t cpu = cpu_time(), process = process_time(f);
@@ -148,12 +153,13 @@ struct waiting {
 	struct follower *w;
 	struct pb_cursor *c;
 	size_t first, end;	/* indices in `refs` */
-	size_t nr;		/* the first of them are full, and their end is known */
-	bool open;		/* the last is open */
+	size_t nr;		/* number of chunks, from `first` on, that are full and whose end is
+				 * known */
+	bool open;		/* the last chunk is open */
 };
 
-/* True if the copy of an open chunk is still there. A chunk that has become full since the copy is
- * on its way to the file. */
+/* True if this round has found the thread's last ready chunk open. Otherwise that chunk has become
+ * full since it was copied, and the drain will write it. */
 static bool is_there(const struct pb_follow *f, const struct follower *w)
 {
 	return w->round == f->round && w->open.head.seq == w->refs[w->ready - 1].seq;
@@ -194,7 +200,7 @@ static uint64_t bytes_of(const struct waiting *x, size_t from, size_t to)
 	return bytes;
 }
 
-/* Returns how much of the chunk that the cursor is in wasn't decoded. */
+/* Returns the number of bytes of the cursor's current chunk that weren't decoded yet. */
 static uint64_t rest_of(const struct pb_cursor *c)
 {
 	return c->in_chunk ? (c->end - c->pos) * 8ull + c->file_left : 0;
@@ -232,7 +238,7 @@ static struct pb_part *add_part(struct pb_sample *s, enum pb_part_kind kind, siz
 	return &s->parts[s->nr++];
 }
 
-/* The thread is decoded from the chunk at `first` on. */
+/* Lets the cursor decode all of the thread's chunks from the chunk at `first` on. */
 static int resume(struct pb_sample *s, struct pb_follow *f, size_t i, size_t first)
 {
 	struct waiting x = waiting_of(f, i);
@@ -266,8 +272,9 @@ static bool is_slow(struct waiting *x)
 	return r->used - before <= SLOW_BYTES;
 }
 
-/* Decides what a thread reads in this round. With `hold`, its chunks are kept for a later round,
- * unless it has only a few records. */
+/* Decides what a thread reads in this round. With `hold`, its chunks wait for a later round, unless
+ * it uses several stacks, or none of its full chunks has a known end and no open chunk of it grows
+ * fast. */
 static int begin_thread(struct pb_sample *s, struct pb_follow *f, size_t i, bool hold)
 {
 	struct waiting x = waiting_of(f, i);
@@ -288,8 +295,8 @@ struct choice {
 	struct pb_follow *f;
 	double span, bytes;	/* of all chunks */
 	size_t nr;
-	double step, at, end;	/* the distance of two points, the next point, and the end of the
-				 * pieces so far */
+	double step, at, end;	/* step: the distance of two points. at: the next point. end: the
+				 * end of the pieces so far */
 };
 
 static double length(uint64_t from, uint64_t to)
@@ -304,8 +311,9 @@ static double span_of(const struct waiting *x, size_t n)
 	return length(r->start, r[1].start);
 }
 
-/* True if the chunk is chosen: there is a point in its piece. Sets *chance to the probability of
- * this. A piece that is longer than the distance of two points always has a point. */
+/* True if the chunk is chosen, because there is a point in its piece. Sets *chance to the
+ * probability of a point there. A piece that is longer than the distance of two points always has a
+ * point. */
 static bool is_chosen(struct choice *h, const struct waiting *x, size_t n, double *chance)
 {
 	double size = (span_of(x, n) / h->span + x->w->refs[n].used / h->bytes) / 2;
@@ -318,7 +326,7 @@ static bool is_chosen(struct choice *h, const struct waiting *x, size_t n, doubl
 	return chosen;
 }
 
-/* Chooses among the chunks of a thread, and removes the others from its list. */
+/* Chooses some of a thread's full chunks, and removes the other full chunks from its list. */
 static int choose_of(struct choice *h, size_t i)
 {
 	struct waiting x = waiting_of(h->f, i);
@@ -355,11 +363,12 @@ static int choose_of(struct choice *h, size_t i)
 		(x.w->nr - x.first - x.nr) * sizeof(*x.w->refs));
 	x.w->nr -= x.first + x.nr - to;
 	x.w->ready -= x.first + x.nr - to;
-	/* of the last chunk, the end isn't known yet, or there is none */
+	/* if a full chunk is left, its end isn't known, so it can't be sampled: decode it */
 	return x.first + x.nr < x.end && !x.open ? resume(h->s, h->f, i, to) : 0;
 }
 
-/* Computes the weights. The factors make the sums of bytes and of times right. */
+/* Computes the weights of the chosen chunks. They make the sums of bytes and of times equal to the
+ * sums over all chunks. */
 static void weigh(struct choice *h)
 {
 	struct pb_sample *s = h->s;
@@ -427,9 +436,9 @@ static int choose(struct pb_sample *s, struct pb_follow *f)
 
 /* --- rounds ------------------------------------------------------------------ */
 
-/* True if no chunk may be skipped. On stacks that threads share, each thread's calls depend on the
- * others' chunks. And the rules by which calls are counted must not change while some are open: a
- * chunk that is really missing changes them (decode.h). */
+/* True if no chunk may be skipped. If threads share stacks, each thread's calls depend on the
+ * chunks of the other threads. If a chunk is missing from the recording itself, calls are counted
+ * by other rules (decode.h). These rules must not change while calls are open. */
 static bool is_exact(const struct pb_sample *s, const struct pb_follow *f)
 {
 	return s->share >= 1 || f->stream.shared || f->stream.by_time || !f->data->whole;

@@ -4,16 +4,16 @@
  * them would take too much processor time from the program. doc/design/live.md has the reasons.
  *
  * The reader has an account. Each round adds a share of the processor time that the traced
- * processes have used, and of the time that processors were idle. It subtracts the time that the
- * reader has used. While the account has enough for all new chunks, all are decoded. Otherwise the
- * full chunks wait, and are sampled when a table is due. Of the chunks that wait, as many are
+ * processes have used, and of the time that processors were idle. The round subtracts the time that
+ * the reader has used. While the account has enough for all new chunks, all are decoded. Otherwise
+ * the full chunks wait, and are sampled when a table is due. Of the chunks that wait, as many are
  * chosen at random as the account allows. The others are skipped, as if the recording didn't have
  * them.
  *
  * A chosen chunk stands for skipped ones, so what happens in it counts several times: as often as
  * the reciprocal of the probability with which it was chosen. So on average, each sum is the sum
- * over all chunks. The bytes and the times of all chunks are known from their headers.
- * So the weights are corrected by a factor that makes the sums of bytes and times right.
+ * over all chunks. The headers of all chunks show their bytes and times. With these, the weights
+ * are corrected: a factor makes the sums of bytes and times right.
  *
  * The caller decodes a round in parts:
  *
@@ -35,14 +35,16 @@
 struct pb_part {
 	enum pb_part_kind {
 		PB_PART_PAUSE,	/* The thread's chunks from the time `from` on are sampled. The part
-				 * has no events. The calls that are open now have run until then */
+				 * has no events. The calls that are open now have run until
+				 * `from` */
 		PB_PART_READ,	/* a chosen chunk, from `from` to `to` */
 		PB_PART_RESUME,	/* from the time `from` on, all chunks of the thread are decoded */
 	} kind;
 	size_t thread;		/* index of the stream's cursor */
 	uint64_t from, to;	/* ticks */
 	uint64_t weight, time_weight;	/* for calls and for times, in units of PB_SAMPLE_UNIT */
-	double times;		/* READ: for how many chunks it stands, and its bytes */
+	double times;		/* READ: number of chunks that the chosen chunk stands for, and its
+				 * bytes */
 	uint32_t bytes;
 	uint32_t nr;		/* number of the part's chunks */
 	uint32_t skipped;	/* chunks before the part that were skipped */
@@ -52,25 +54,28 @@ struct pb_sample {
 	double share;			/* set by the caller: how much of the traced processes'
 					 * processor time may be used; 1: all chunks are decoded */
 	uint64_t decoded, skipped;	/* bytes of records so far */
-	bool holds;			/* the chunks of the last round wait, unless it was due */
+	bool holds;			/* there was too little time for all chunks of the last
+					 * round. Unless that round was due, the chunks wait */
 
 	/* private */
 	struct pb_part *parts;
 	size_t nr, next, room;
 	bool started;
-	/* when the account was last brought up to date: the processor time of this thread and of
-	 * the traced processes, and the time of idle processors */
+	/* values of the last update of the account: the processor time of this thread and of the
+	 * traced processes, and the time that processors were idle */
 	uint64_t cpu_ns, process_ns;
 	double idle_ns;
 	unsigned processors;
-	double account, limit;		/* ns; the largest amount that can be saved */
-	double rate;			/* ns of the processor's time for each byte */
-	uint64_t round_ns, round_bytes;	/* of this round: cpu_ns at its start, bytes to decode */
-	uint64_t random;		/* a test sets it at the beginning */
+	double account, limit;		/* ns; limit: the largest value of `account` */
+	double rate;			/* ns of processor time that decoding takes for each byte */
+	uint64_t round_ns, round_bytes;	/* of this round: cpu_ns at its start, number of bytes to
+					 * decode */
+	uint64_t random;		/* state of the random numbers; a test may set its first
+					 * value */
 };
 
-/* Decides what is decoded in this round. With `due`, the chunks that wait are sampled, if there is
- * not enough time to decode all of them. Returns 0 or -ENOMEM. */
+/* Decides what is decoded in this round. With `due`, the chunks that wait are read now: if there is
+ * not enough time to decode all of them, they are sampled. Returns 0 or -ENOMEM. */
 int pb_sample_round(struct pb_sample *s, struct pb_follow *f, bool due);
 /* Begins the next part, and returns it. Returns NULL after the last. */
 const struct pb_part *pb_sample_part(struct pb_sample *s, struct pb_follow *f);

@@ -103,8 +103,9 @@ static enum copied copy_chunk(const struct pb_chunk *c, struct copy *to)
 	to->head.used = copy_data(c, to->data);
 	if (!is_same(c, &to->head))
 		return CHANGED;
-	/* readers would take a header without a serial for the end of the file. An OPEN chunk with
-	 * only its list of open calls may never have been used (abi/ring.h) */
+	/* Leave out a header without a serial, because readers would take it for the end of the
+	 * file. Leave out an OPEN chunk that has only its list of open calls, because it may never
+	 * have been used (abi/ring.h) */
 	if (!to->head.serial || !to->head.used ||
 	    (state == PB_CHUNK_OPEN && !to->head.leaf_start && to->head.used <= listed))
 		return NO_RECORDS;
@@ -301,7 +302,7 @@ static int read_meta(int from, uint64_t offset, char **text, size_t *len)
 	return ret;
 }
 
-/* Copies the records that come after those which were copied by the last call. */
+/* Copies the meta records that the last call didn't find yet. */
 static int take_meta(struct writer *w, int modules)
 {
 	char *text = NULL;

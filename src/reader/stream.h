@@ -42,7 +42,7 @@ int pb_stream_add(struct pb_stream *s, struct pb_thread *t);
 /* Continues a stream that follows a recording, after its cursors may have got more chunks.
  * pb_stream_next() then returns the events up to `limit`. */
 void pb_stream_restart(struct pb_stream *s, bool by_time, uint64_t limit);
-/* Begins with one cursor again; the others give no events. */
+/* Restarts the stream with this cursor only. The other cursors give no events. */
 void pb_stream_only(struct pb_stream *s, struct pb_cursor *c);
 bool pb_stream_next(struct pb_stream *s, struct pb_event *ev);
 /* Returns the stream's totals. They are complete after pb_stream_next() has returned false. */
