@@ -2,8 +2,8 @@
 /*
  * Separate threads analyse files before an agent asks for the analyses. The files are the program,
  * and the libraries that the dynamic loader would load for it. The loader lists these libraries
- * (ld.so --list, as in ldd). For a process that runs already, they are the files that it has
- * loaded.
+ * (ld.so --list, as in ldd). For a process that runs already, the files are those that the process
+ * has loaded.
  *
  * Each file is a job. To look at a file means to search the cache for the file's analysis. If the
  * cache doesn't have the analysis, or if the file's stubs are needed (is_traced()), the thread that
@@ -20,9 +20,9 @@
  * One thread, the lister, lists the files. After that, the lister looks at all files, so that the
  * disk gets all requests at once. Looking at a file may block until the disk has served earlier
  * requests. So a worker looks at a file only if no file is ready to be analysed. If the main thread
- * needs a file whose job is BUSY, it waits. If no worker has begun the job, the main thread
- * analyses the file itself, so it never waits for a free worker. If an analysis failed, the main
- * thread repeats it to get the reason.
+ * needs a file whose job is BUSY, the main thread waits. If no worker has begun the job, the main
+ * thread analyses the file itself. So the main thread never waits for a free worker. If an analysis
+ * failed, the main thread repeats it to get the reason.
  */
 #include <errno.h>
 #include <fcntl.h>

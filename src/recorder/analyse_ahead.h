@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Analyses modules in separate threads before an agent asks for them. Context: the main thread. */
+/* Analyses modules in separate threads before an agent asks for the analyses. Context: the main
+ * thread. */
 #ifndef PB_RECORDER_ANALYSE_AHEAD_H
 #define PB_RECORDER_ANALYSE_AHEAD_H
 

@@ -28,18 +28,19 @@ struct record_hook {
 	ino_t ino;
 };
 
-/* Frees o->hooks with the names of functions and modules. */
+/* Frees o->hooks, and the names of functions and modules in it. */
 void record_hooks_free(struct record_options *o);
 
 /* Checks whether o->hooks can be attached, as far as this is known before the program starts.
  * Returns 0. On an error, prints one line and returns 1. */
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
-/* Sets the bit of each hook that belongs to module m. Returns true if any hook belongs to m: m then
- * needs sites. */
+/* Sets the bit of each hook that belongs to module m. Returns true if any hook belongs to m. The
+ * caller must then give m sites. */
 bool record_hooks_links(const struct record_options *o, const struct record_module *m,
 			uint64_t links[PB_MSG_LINKS]);
-/* Called at the end. Calls say() with one sentence for each hook that was attached nowhere. */
+/* Calls say() with one sentence for each hook that was attached nowhere. To be called at the end of
+ * the recording. */
 void record_hooks_never(const struct record_options *o, const struct record_modules *m,
 			void (*say)(void *arg, const char *text), void *arg);
 /* Reports each hook that was attached nowhere. The user gets a line, and the data directory gets a

@@ -20,8 +20,8 @@ struct record_conn {
 	bool dead;			/* conns_sweep() will close it */
 
 	/* For `patchbay control`: a client sends a request, and the recorder forwards the request
-	 * to an agent's connection. An agent gets one request at a time. Meanwhile, other clients
-	 * wait. */
+	 * to an agent's connection. An agent gets one request at a time. Until it has answered,
+	 * other clients wait. */
 	bool client;
 	uint64_t serial;		/* the connection's number: an older connection has a lower
 					 * number */

@@ -31,7 +31,7 @@
 #include "recorder/texts.h"
 
 #define LOOK_MS		10
-#define PAUSE_NS	1000000000u	/* between two snapshots */
+#define PAUSE_NS	1000000000u	/* shortest time between two snapshots */
 
 struct record_flight {
 	struct record_server *server;
@@ -40,7 +40,7 @@ struct record_flight {
 	pthread_t thread;
 	_Atomic bool begun, stop;
 	const char *_Atomic why;	/* the text of record_flight_ask(); NULL: no request */
-	uint32_t seen;			/* how many of the requests that the ring counts were
+	uint32_t seen;			/* number of requests in the ring's count that were
 					 * served */
 	unsigned taken, number;
 	uint64_t last;			/* when the last snapshot was taken */
@@ -49,7 +49,7 @@ struct record_flight {
 	char path[PATH_MAX];		/* the last snapshot; "": none */
 };
 
-/* Writes which call has asked last: "parse took 25.120 ms". */
+/* Writes a text about the last call that asked for a snapshot: "parse took 25.120 ms". */
 static void name_call(const struct record_flight *f, char *text, size_t len)
 {
 	uint64_t by = __atomic_load_n(&f->server->ring->map->snapshot_by, __ATOMIC_RELAXED),

@@ -20,8 +20,9 @@ typedef void record_name_fn(void *arg, uint32_t index, const struct pb_ring_thre
 /* Starts the thread that takes the snapshots. Requests wait until record_flight_begin(). Returns
  * NULL if there is no memory or no thread. */
 struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg);
-/* Called when the user has read that the process is attached, or when the program was started: an
- * attached process may make calls that ask for a snapshot before that. f may be NULL. */
+/* Lets snapshots begin. To be called when the user has read that the process is attached, or when
+ * the program was started. An attached process may make calls that ask for a snapshot before that
+ * time. f may be NULL. */
 void record_flight_begin(struct record_flight *f);
 /* Asks for a snapshot. `why` is a text for the user, and must stay valid until the snapshots end.
  * Returns false if no more snapshots are taken. */

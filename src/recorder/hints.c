@@ -202,7 +202,7 @@ void record_hint_launcher(const struct record_server *s, uint64_t calls)
 			list[nr++] = e;
 		}
 	}
-	/* if a user selected functions, that user expects few calls */
+	/* no hint if the user selected functions, because few calls are then expected */
 	if (nr && calls < FEW_CALLS && others > LAUNCHER * traced && !o->nr_patterns &&
 	    !o->nr_hooks && !o->size && !o->depth && !o->thresh[0] && strcmp(o->tracer, "nop")) {
 		qsort(list, nr, sizeof(*list), by_functions);

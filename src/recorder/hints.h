@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports why a recording may have fewer calls than the user expected. The functions are called
+/* Reports why a recording may have fewer calls than the user expected. The functions must be called
  * after all images are gone. Context: the main thread. */
 #ifndef PB_RECORDER_HINTS_H
 #define PB_RECORDER_HINTS_H

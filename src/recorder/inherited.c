@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * At the end of a recording, the recorder asks the agents that have a connection to detach. It
- * can't ask a forked child, which has no connection. But the child maps the ring, so the code here
- * can find it, and bring a thread into it that calls patchbay_leave(). Meanwhile another child may
- * fork again. So the search is repeated.
+ * can't ask a forked child, which has no connection. But the child maps the ring. So this file
+ * finds the child, and brings a thread into it that calls patchbay_leave(). During the search, a
+ * child may fork again. So the search is repeated.
  */
 #include "recorder/inherited.h"
 #include "recorder/processes.h"

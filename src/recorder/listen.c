@@ -3,7 +3,7 @@
  * Accepts agents. An agent that connects waits at most PB_PATIENCE_NS for a heartbeat. But the
  * recorder's main thread may analyse a module for seconds. So a separate thread accepts agents and
  * sends them the ring, which holds the heartbeat. Then this thread passes the connection to the
- * main thread through a pipe. It does nothing else.
+ * main thread through a pipe. The thread does nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,8 +51,8 @@ bool record_listen_accept(int listen_fd, struct record_peer *peer)
 }
 
 /* Returns whether the peer may be an agent of this session. If a single process was attached, only
- * this process has such an agent. The kernel reports the peer's PID, so another process can't forge
- * it. */
+ * this process has an agent of this session. The PID comes from the kernel, so another process
+ * can't forge it. */
 static bool is_expected(const struct record_server *s, const struct record_peer *peer)
 {
 	return !s->ring->attached || s->options->children || peer->pid == s->ring->attached;
@@ -151,7 +151,7 @@ void record_listen_stop(struct record_server *s)
 	if (!l)
 		return;
 	l->stop = true;
-	/* the shutdown wakes the thread, and agents that wait to be accepted get an error */
+	/* wake the thread, and give an error to agents that wait to be accepted */
 	shutdown(s->session->listen_fd, SHUT_RDWR);
 	pthread_join(l->thread, NULL);
 	while (record_listen_next(s, &peer))

@@ -4,8 +4,8 @@
  * executable lead to its dynamic section. DT_DEBUG there leads to struct r_debug, which has the
  * head of the list.
  *
- * The process runs on meanwhile, so the list may change while it is read, and it may be damaged.
- * Each step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps is
+ * The process runs on, so the list may change while it is read. The list may also be damaged. Each
+ * step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps is
  * limited. A wrong path does no harm: it names a file that is analysed in vain.
  */
 #include <elf.h>

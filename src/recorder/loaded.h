@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The libraries that a running process has loaded. Context: any thread. */
+/* Finds the libraries that a running process has loaded. Context: any thread. */
 #ifndef PB_RECORDER_LOADED_H
 #define PB_RECORDER_LOADED_H
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Matches patterns that an agent can't match. An agent has only the names of the symbol table. It
+ * Matches patterns that an agent can't match: an agent has only the names of the symbol table,
  * doesn't demangle them, and doesn't know regular expressions. When an agent requests a module's
  * analysis, the recorder adds an alias to each function that matches a pattern. This alias is the
  * pattern's mark ("=ns::*", PB_ALIAS_MARK). The control file gets the mark in place of the pattern.
@@ -157,8 +157,8 @@ static bool put_aliases(FILE *f, const struct record_options *o, const struct pb
 	return true;
 }
 
-/* Returns a copy of the analysis with the new alias strings. All strings move to the copy's end,
- * because they have become longer. The caller frees the copy. */
+/* Returns a copy of the analysis with the new alias strings. All alias strings move to the copy's
+ * end, because they have become longer. The caller frees the copy. */
 static struct pb_analysis *marked_copy(const struct record_options *o,
 				       const struct record_module *m, const uint64_t *marks)
 {

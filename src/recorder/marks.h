@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Patterns that the recorder matches for the agents. Context: the main thread. */
+/* Marks: aliases of functions that stand for patterns. The recorder matches these patterns, because
+ * agents can't. Context: the main thread. */
 #ifndef PB_RECORDER_MARKS_H
 #define PB_RECORDER_MARKS_H
 #include "control/resolve.h"
@@ -13,15 +14,16 @@ struct record_mark {
 	char *pattern;			/* the pattern, without a leading ! */
 	const char *module;		/* the text of the pattern after :mod:, or NULL; `pattern`
 					 * has the text before :mod: */
-	char text[192];			/* the word for the pattern in control files: "=ns::*" */
+	char text[192];			/* the mark: the word for the pattern in control files,
+					 * "=ns::*" */
 };
 
 /* Adds a pattern. Returns the word that replaces the pattern in a control file of functions, with
  * the pattern's ! and :mod:. The caller frees the word. Returns NULL if there is no memory, or if
  * there are too many patterns (errno is E2BIG). */
 char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern);
-/* If a pattern matches any function of the module, makes the analysis that agents get. Returns 0 or
- * -errno. */
+/* If a pattern matches any function of the module, makes a copy of the analysis with marks. Agents
+ * get this copy. Returns 0 or -errno. */
 int record_marks_apply(const struct record_options *o, struct record_module *m);
 void record_marks_free(struct record_options *o);
 #endif

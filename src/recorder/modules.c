@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps the modules of a session. Each file is analysed once. A module has a number, and may be
- * traced or not. A module is identified by build-id and path, so a file that was rebuilt during the
- * session becomes another module.
+ * Keeps the modules of a session. Each file is analysed once. A module is identified by build-id
+ * and path, so a file that was rebuilt during the session becomes another module.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -152,7 +151,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	return e;
 }
 
-/* True if elf_fd is still the file that was analysed. Stubs are cached only for that file. */
+/* True if elf_fd is still the file that was analysed. If it isn't, its stubs must not be cached. */
 static bool is_its_file(const struct record_module *e, int elf_fd)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Analyses of modules, and their numbers. Context: the main thread. */
+/* Keeps the modules of a recording: their analyses and their numbers. Context: the main thread. */
 #ifndef PB_RECORDER_MODULES_H
 #define PB_RECORDER_MODULES_H
 #include <stdbool.h>
@@ -32,8 +32,8 @@ struct record_module {
 	int marked_fd;			/* descriptor of the copy with marks (marks.c), which agents
 					 * get instead of the analysis; -1: no pattern matches */
 	uint64_t marked_size;
-	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that belongs to this module but
-					 * doesn't name a module */
+	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that belongs to this module, although
+					 * the hook doesn't name a module */
 };
 struct record_modules {
 	struct record_module **list;

@@ -19,7 +19,8 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-#define LIST_MAX 4000	/* a pattern whose list of names is longer (in bytes) gets a mark */
+#define LIST_MAX 4000	/* in bytes: if a pattern's list of names is longer, the pattern gets a
+			 * mark */
 
 struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
@@ -89,7 +90,8 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {
-	/* the pattern is for a module that is loaded later: the module's names aren't known yet */
+	/* the names of a module that is loaded later aren't known yet, so the agent can't get a
+	 * list */
 	if (!r->matched)
 		return true;
 	return r->listed && (strlen(r->value) > LIST_MAX ||

@@ -8,8 +8,8 @@ struct record_options;
 struct record_target;
 
 /* Checks the patterns of o, and resolves them against the program and the libraries that it is
- * linked with. Puts the options into effect: for each of them, o->writes gets the control writes.
- * Returns 0. On an error, prints one line and returns 1. */
+ * linked with. Adds to o->writes the control writes that put the options into effect. Returns 0. On
+ * an error, prints one line and returns 1. */
 int record_filters_resolve(struct record_options *o, const struct record_target *t,
 			   struct record_modules *m);
 #endif

@@ -123,9 +123,9 @@ static bool visit_maps(void *arg, pid_t tid)
 	return !v->any && v->found == RECORD_MAPS_NOT;
 }
 
-/* True for the recorder, for kernel threads, and for processes that are older than the recorder:
- * they are never traced. The one exception is the process that was attached: it is older than the
- * recorder, but traced. A client of the recorder knows no ages. */
+/* True for processes that are never traced: this process, kernel threads and, unless another
+ * process made the ring, processes that are older than this one. False for the process that was
+ * attached, which is traced although it is older. */
 static bool is_bystander(const struct record_ring *r, pid_t pid)
 {
 	static _Atomic uint64_t own_start;

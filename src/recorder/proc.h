@@ -35,7 +35,7 @@ enum record_maps {
 /* Finds out whether a process maps the ring. If its main thread has exited, another thread's
  * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for all processes
  * that are older than the recorder, except the process that was attached. If another process made
- * the ring (`foreign`), ages don't count. */
+ * the ring (`foreign`), ages don't count, because traced processes may then be older. */
 enum record_maps record_proc_maps(const struct record_ring *r, pid_t pid);
 
 struct record_status {
@@ -60,13 +60,14 @@ struct record_stat {
 /* Reads the stat file in the directory "/proc/PID" or "/proc/PID/task/TID". Returns 0 or -errno. */
 int record_proc_stat(const char *dir, struct record_stat *s);
 
-/* Reads a file, NUL-terminates its text, and cuts the text to the buffer. Returns its length or
- * -errno. */
+/* Reads as much of a file as fits into the buffer, with a NUL after the text. Returns the text's
+ * length or -errno. */
 #define RECORD_STATUS_MAX 8192	/* room for a status file */
 ssize_t record_proc_read(const char *path, char *buf, size_t size);
 /* Finds a line "KEY:\tVALUE" in the text of a status file. Returns its value, or NULL. */
 const char *record_proc_value(const char *status, const char *key);
-/* Whether a status file, or its line "State", is that of a thread that never runs again. */
+/* True if the text of a status file, or its line "State", shows that the thread never runs
+ * again. */
 bool record_proc_is_dead(const char *status);
 
 /* A line of a maps file. */
@@ -83,8 +84,8 @@ bool record_map_parse(char *line, struct record_map *m);
 /* Reads a thread's name, without the newline. Leaves comm unchanged if the read fails. */
 void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM]);
 
-/* Calls visit() for each number in a directory: for processes in "/proc", for threads in
- * "/proc/PID/task". If visit() returns false, the calls end. Returns 0, or -errno if the directory
- * could not be read to its end. */
+/* Calls visit() for each entry of a directory whose name is a number: in "/proc" for each process,
+ * in "/proc/PID/task" for each thread. If visit() returns false, the calls end. Returns 0, or
+ * -errno if the directory could not be read to its end. */
 int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *arg);
 #endif

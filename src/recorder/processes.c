@@ -30,8 +30,8 @@
 
 /* --- the lock ------------------------------------------------------------- */
 
-/* The test for the exclusive lock holds that lock for a moment. During that moment, a request for
- * an agent's shared lock would fail. This mutex prevents that. */
+/* The test for the exclusive lock holds that lock for a moment. During that moment, an agent's
+ * shared lock can't be taken. So this mutex keeps the test and requests for shared locks apart. */
 static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_locked(int fd)

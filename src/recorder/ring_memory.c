@@ -76,8 +76,8 @@ static int set_size(int fd, uint64_t size)
 	return ret;
 }
 
-/* Makes the ring's file and maps it. Returns 0 or -errno. *map is set when the file has been made,
- * so an error with *map set means that the file can't be mapped. */
+/* Makes the ring's file and maps it. Returns 0 or -errno. *map is set when the file has been made.
+ * So if this function fails and *map is set, the file can't be mapped. */
 static int try_create(struct record_ring *r, bool *map)
 {
 	int e = 0;

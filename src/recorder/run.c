@@ -72,12 +72,13 @@ struct run {
 	unsigned ticks, seconds;
 	bool reported_full, reported_error, reported_others, progress;
 	bool stop;		/* ^C came after the program's end */
-	pid_t other;		/* a process that runs after the program's end; 0: unknown */
+	pid_t other;		/* a traced process that runs on after the program's end; 0:
+				 * unknown */
 	const struct record_target *target;
 	uint64_t begun;		/* when the attach began */
 	uint64_t injected;	/* when the injection had started the agent's thread; on a busy
 				 * machine, many seconds after `begun` */
-	uint64_t ready;		/* when the first functions were patched; 0: they aren't yet */
+	uint64_t ready;		/* when the first functions were patched; 0: not yet */
 	bool leave;		/* all agents must detach; then the recording ends */
 	uint64_t asked;		/* when a signal asked for the detach; 0: no signal did */
 	bool reported_wait;
@@ -126,8 +127,7 @@ static int attach(struct run *r)
 /* --- the loop ----------------------------------------------------------- */
 
 /* Handles a signal that the recorder gets while it records an attached process. The first signal
- * ends the recording. At the second signal, the recorder no longer waits for the agent, which
- * detaches by itself. */
+ * ends the recording. The second signal ends the wait for the agent, which detaches by itself. */
 static void on_end(struct run *r, int sig)
 {
 	if (sig == SIGUSR1 || sig == SIGUSR2)
@@ -201,7 +201,7 @@ static void show_progress(struct run *r)
 	r->progress = true;
 }
 
-/* Reports a limit when it is reached, not at the end. */
+/* Reports a limit as soon as it is reached. */
 static void report_limits(struct run *r)
 {
 	char text[200], bytes[32];
@@ -240,9 +240,8 @@ static void each_tick(struct run *r)
 		return;
 	r->next_second = now + 1000000000;
 	show_progress(r);
-	/* The recorder may be killed in its first seconds. The reading of the clocks after one
-	 * second serves readers then. The later readings make the conversion of times more
-	 * exact. */
+	/* The reading after one second is there in case the recorder is killed soon. Later readings
+	 * make the conversion of times more exact. */
 	if (++r->seconds == 1 || r->seconds % 10 == 0)
 		pb_datadir_clock(&r->datadir);
 }
@@ -317,7 +316,7 @@ static unsigned poll_once(struct run *r, int timeout)
 static void on_ready(struct run *r)
 {
 	r->ready = now_ns();
-	/* from now on, an error doesn't put the former recording back any more */
+	/* from now on, the former recording isn't put back after an error */
 	pb_datadir_commit(&r->datadir);
 	if (r->o->on_ready)
 		r->o->on_ready(r->o, r->out.name, r->server.sites, r->ready - r->begun);
@@ -379,7 +378,7 @@ static void serve_attached(struct run *r)
 	clear_progress(r);
 	if (r->leave && r->o->let_go)
 		record_inherited_leave(r->o, &r->server, r->out.pid);
-	/* the connection of a process that ends is closed a little before the process has ended */
+	/* if the process is ending, its connection ends a little earlier: wait for the process */
 	if (r->o->pid && !r->leave)
 		record_running_wait(r->target, END_MS);
 	if (r->o->pid)
@@ -487,7 +486,8 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* The recording is over: writes the rest of its data, and reports. Returns the exit status. */
+/* Ends the recording: writes the rest of its data, and prints the closing lines. Returns the exit
+ * status. */
 static int finish(struct run *r)
 {
 	int ret;
@@ -507,7 +507,7 @@ static int finish(struct run *r)
 	}
 	r->o->recorded = r->server.nr_images > 0;
 	ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
-	pb_datadir_commit(&r->datadir);	/* once more, because the first call may have found no free
+	pb_datadir_commit(&r->datadir);	/* try again, because the first call may have found no free
 					 * descriptor */
 	pb_datadir_close(&r->datadir);
 	return ret;
@@ -553,7 +553,7 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	}
 	if (!r->o->pid)
 		pb_datadir_commit(&r->datadir);
-	/* this is the second reading: with two readings, readers can convert ticks to
+	/* read the clocks a second time: from two readings on, readers can convert ticks to
 	 * nanoseconds */
 	pb_datadir_clock(&r->datadir);
 	raise_file_limit();

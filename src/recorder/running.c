@@ -46,7 +46,7 @@ static char **split(char *text, size_t len)
 	return argv;
 }
 
-/* Prints why the process's executable can't be examined. Returns NULL. */
+/* Prints the reason why the process's executable can't be examined. Returns NULL. */
 static char **no_target(pid_t pid, int error)
 {
 	struct record_stat st;
@@ -108,7 +108,8 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	int error;
 
 	t->pid = pid;
-	/* from here on, another process that gets the same PID isn't mistaken for this one */
+	/* from here on, the pidfd shows if the process has ended, even if another process gets its
+	 * PID */
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	error = find_exe(t);
 	if (error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds out from /proc what the recorder must know of a process that runs already. Context: any
- * thread. */
+/* Reads from /proc the facts that the recorder needs about a process that runs already. Context:
+ * any thread. */
 #ifndef PB_RECORDER_RUNNING_H
 #define PB_RECORDER_RUNNING_H
 #include <stdio.h>
@@ -15,7 +15,7 @@ char **record_running_target(struct record_target *t, pid_t pid);
 void record_running_close(struct record_target *t);
 enum record_state {
 	RECORD_RUNS,
-	RECORD_RUNS_OTHER,	/* it has executed another program */
+	RECORD_RUNS_OTHER,	/* the process has executed another program */
 	RECORD_ENDED,
 };
 /* Waits at most ms milliseconds for the process's end. */

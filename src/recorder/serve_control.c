@@ -110,7 +110,7 @@ static int reply(struct record_conn *c, int32_t result, const char *text, size_t
 	return record_conn_send(c, PB_MSG_REPLY, &f, sizeof(f), text, len, -1);
 }
 
-/* Sends the part of a file's text that a READ asks for. */
+/* Sends the part of a file's text that a READ requests. */
 static int reply_text(struct record_conn *c, const struct pb_msg_file *ask, const char *text)
 {
 	size_t len = strlen(text);
@@ -172,8 +172,8 @@ static bool answered(struct record_server *s, struct record_conn *c, const struc
 	struct pb_msg_file ask;
 
 	memcpy(&ask, body, sizeof(ask));
-	/* this recording takes no snapshots, so the agent would count requests that are never
-	 * served */
+	/* refuse snapshot_on if this recording takes no snapshots: the agent would count requests
+	 * that are never served */
 	if (file == PB_CF_SNAPSHOT_ON && m->type == PB_MSG_WRITE && ask.size && !s->flight) {
 		*ret = reply(c, -EOPNOTSUPP, no_flight, sizeof(no_flight));
 		return true;
@@ -229,7 +229,7 @@ void record_serve_left(struct record_server *s, const char *text)
 			reply(s->conns[i], 0, text, strlen(text) + 1);
 }
 
-/* Whether a READ or WRITE has all its parts. If the recorder forwarded an incomplete request, the
+/* True if a READ or WRITE has all its parts. If the recorder forwarded an incomplete request, the
  * agent would end its connection. A client must not be able to end a recording in this way. */
 static bool is_whole(const struct pb_msg *m, const char *body)
 {
@@ -301,8 +301,8 @@ int record_serve_reply(struct record_server *s, struct record_conn *agent,
 	return 0;
 }
 
-/* Called before c is freed. If c is a client, an agent's answer to c must be dropped. The agent's
- * asker then becomes the agent itself, so the agent counts as busy until it has answered. */
+/* Called before c is freed. If c is a client, an agent's answer to c must be dropped. This function
+ * makes the agent its own asker, so the agent counts as busy until it has answered. */
 void record_serve_forget(struct record_server *s, struct record_conn *c)
 {
 	if (c->asker && c->asker != c) {

@@ -12,7 +12,7 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 			 const char *body);
 int record_serve_reply(struct record_server *s, struct record_conn *agent,
 		       const struct pb_msg *m, const char *body);
-/* Answers the clients that have asked for a detach. Called at the recording's end. */
+/* Answers the clients that have asked for a detach. To be called at the recording's end. */
 void record_serve_left(struct record_server *s, const char *text);
 void record_serve_forget(struct record_server *s, struct record_conn *c);
 #endif

@@ -36,8 +36,8 @@
 
 #define TMP "/tmp"		/* not $TMPDIR, because `patchbay control` may have a different
 				 * $TMPDIR */
-#define MAX_TRIES 16		/* largest number of attempts to make a directory. An attempt
-				 * fails if another recorder removes the new directory */
+#define MAX_TRIES 16		/* limit of the attempts to make a directory. An attempt fails if
+				 * another recorder removes the new directory */
 
 /* --- directories that hold sessions --------------------------------------- */
 
@@ -198,8 +198,9 @@ static void remove_stale(const char *base)
 	closedir(d);
 }
 
-/* Makes and locks the session's directory. Until it is locked, a recorder in another pid namespace,
- * where this recorder's PID isn't in use, may remove it. So there are several attempts. */
+/* Makes and locks the session's directory. Before the lock is taken, a recorder in another pid
+ * namespace may remove the directory, because this recorder's PID isn't in use there. So there are
+ * several attempts. */
 static int make_dir(struct record_session *s, const char *base)
 {
 	struct stat made, there;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes and removes the session's directory. The directory has the socket for agents. Also makes
- * the environment variables by which agents find the socket. Context: the main thread. */
+/* Makes and removes the session's directory, which has the socket for agents. Also makes the
+ * environment variables by which agents find the socket. Context: the main thread. */
 #ifndef PB_RECORDER_SESSION_DIR_H
 #define PB_RECORDER_SESSION_DIR_H
 #include <limits.h>

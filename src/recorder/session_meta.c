@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The text has a line for each fact. `patchbay info` shows the text. If the process ran already,
- * the text has the working directory and the user of the process, not those of the recorder. Paths
- * and patterns may contain control characters. A newline would begin another line, and the other
- * line could be a fact that isn't true. So control characters of all values are replaced.
+ * Writes the text that `patchbay info` shows. The text has a line for each fact. If the process ran
+ * already, the text has the working directory and the user of the process, not those of the
+ * recorder. Paths and patterns may contain control characters. A newline in a value could forge
+ * another line, and so a false fact. So control characters of all values are replaced.
  */
 #include <errno.h>
 #include <limits.h>

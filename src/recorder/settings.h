@@ -80,7 +80,7 @@ struct record_options {
 	bool children;			/* if pid is set: record the process's children, too */
 	/* Called by a separate thread again and again while the recording runs, each time after all
 	 * records so far were copied to the data directory (reader/open_chunks.h). NULL: not
-	 * called. Returns false if the next round need not copy anything. */
+	 * called. The callback returns false if the next round need not copy anything. */
 	bool (*round)(void *arg, const struct pb_open_chunks *o);
 	void *round_arg;
 	_Atomic bool leave;		/* `round` sets this to end the recording; the processes run

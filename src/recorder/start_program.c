@@ -41,8 +41,8 @@ int record_start_program(const struct record_start *s, pid_t *pid)
 		return record_error("%s: can't be started: %s%s", s->path, strerror(errno),
 				    pb_say_limit(errno));
 	}
-	/* a successful exec closes the pipe's other end, so this read ends before the agent can
-	 * connect */
+	/* a successful exec closes the child's end of the pipe, so this read ends before the agent
+	 * can connect */
 	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
 		e = 0;
 	close(fds[0]);

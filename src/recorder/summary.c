@@ -152,8 +152,8 @@ static int exit_status(const struct record_outcome *out)
 	return WIFSIGNALED(out->status) ? 128 + WTERMSIG(out->status) : WEXITSTATUS(out->status);
 }
 
-/* Says by which signal the program was killed, and in which calls. Returns whether calls were
- * open. */
+/* Writes to `text` the signal that killed the program, and the calls that were open. Returns
+ * whether calls were open. */
 static bool killed_text(const struct record_server *s, int status, char *text, size_t len)
 {
 	char calls[220];
@@ -177,8 +177,8 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	if (s->options->quiet)
 		return;
 	kept = pb_counts_calls(&d->counts, all);
-	/* If calls are missing with --overwrite, the kept calls are counted by reading the data
-	 * again. That takes only a short time, because the data is no larger than the buffer. */
+	/* If calls are missing with --overwrite, count the kept calls by reading the data again.
+	 * This takes only a short time, because the data is no larger than the buffer. */
 	exact = all || (s->options->mode == PB_RING_OVERWRITE &&
 			!pb_kept_calls(s->datadir->dir, &kept));
 	record_format_number(kept, calls, sizeof(calls));

@@ -149,8 +149,8 @@ static int script_interpreter(char *line, const char *script, char *out)
 	return 0;
 }
 
-/* Looks at the file t->exe. Returns 0 if it is a program that can be traced. If it is a script,
- * sets t->exe to the script's interpreter and returns -1: the caller must then look at the
+/* Looks at the file t->exe. Returns 0 if the file is a program that can be traced. If it is a
+ * script, sets t->exe to the script's interpreter and returns -1: the caller must then look at the
  * interpreter. If the file can't be traced, returns the exit status. */
 static int look_at(struct record_target *t)
 {

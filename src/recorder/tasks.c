@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. If the
- * program has made a pid namespace, the number may belong to that namespace, and has no meaning
+ * program has made a pid namespace, the number may belong to that namespace, and means nothing
  * outside of it. So there are two searches for a thread:
  *
  *   in the recorder's namespace  by the number: /proc/TID is exact, and cheap to read
  *   in other namespaces          in each process that maps the ring and lives in another namespace:
  *                                a thread's status file has its numbers in all namespaces
  *
- * If a thread is reported dead, its chunks are reused. That is fatal if the thread still writes. If
- * a dead thread is reported alive, no harm is done. So a thread is reported alive in all cases of
- * doubt.
+ * If a thread is reported dead, its chunks are reused. If that thread still writes, this is fatal.
+ * A dead thread that is reported alive does no harm. So in all cases of doubt, a thread is reported
+ * alive.
  */
 #include <errno.h>
 #include <limits.h>
@@ -79,7 +79,8 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 		return true;
 	if (st.dead || maps_cached(s, st.tgid) == RECORD_MAPS_NOT)
 		return false;
-	/* only the directory under task/ is sure to have this thread's start time */
+	/* read the start time from the directory under task/, because only this directory is sure
+	 * to be of this thread */
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%u", (int)st.tgid, t->tid);
 	return is_old_enough(dir, t->seen);
 }

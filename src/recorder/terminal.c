@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds out whether a process may write to the recorder's terminal. If so, the process's output and
- * the progress line would mix. */
+/* Finds out whether a process may write to the recorder's terminal, where its output and the
+ * progress line would mix. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -34,7 +34,8 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 		return true;
 	}
 	for (struct dirent *e; !found && (e = readdir(d));) {
-		/* standard input may be open for writing, too, but programs only read from it */
+		/* skip standard input: it may be open for writing, too, but programs only read from
+		 * it */
 		if (e->d_name[0] == '.' || (e->d_name[0] == '0' && !e->d_name[1]))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, e->d_name);

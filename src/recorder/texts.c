@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Texts of the recorder: prints its messages, parses and prints numbers, quotes arguments, and has
- * the reasons of refusals. */
+/* Prints the recorder's messages, parses and prints numbers, quotes arguments, and has the texts
+ * for refused functions. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -34,7 +34,8 @@ void record_threads_poll(struct record_threads *t, const struct record_server *s
 		from = t->seen;
 	if (from >= nr)
 		return;
-	/* threads of other namespaces must be searched for, so this is done only once a second */
+	/* search other namespaces only if `renew` is set, once a second, because the search takes
+	 * long */
 	record_names_begin(&names, r, renew && r->nested);
 	for (uint32_t i = from; i < nr; i++) {
 		const struct pb_ring_thread *thread = record_ring_thread(r, i);
