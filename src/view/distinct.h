@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Displayed names leave out template arguments and parameters, so the names of different functions
- * may be equal. If a list has equal names, each of them is lengthened until it differs from the
- * others. First, lists of template arguments are added, outer lists before inner lists. After that,
- * the parameters are added, then the module, then the address.
+ * Makes equal names in a list of functions differ. Displayed names leave out template arguments and
+ * parameters, so the names of different functions may be equal. Each equal name is lengthened until
+ * it differs from the others. First, lists of template arguments are added, outer lists before
+ * inner lists. After that, the parameters are added, then the module, then the address.
  *
  * Context: the observer, one thread.
  */

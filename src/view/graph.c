@@ -36,7 +36,7 @@ static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_fmt(o, "(%llu) %s\n", (ull)n->calls, pb_tree_name(t, n->number));
 }
 
-/* Prints the tree below `top`. Needs no recursion, because each node has a link to its parent. */
+/* Prints the tree below `top`. Each node has a link to its parent, so no recursion is needed. */
 static void print_below(const struct pb_view *v, const struct pb_tree *t, uint32_t top)
 {
 	bool more[PB_TREE_DEPTH + 2] = { false };

@@ -76,7 +76,8 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 		o->dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* if a command takes arguments, it has already consumed them */
+		/* a command that takes arguments has already consumed them, so this one is an
+		 * error */
 		if (o->selects)
 			argp_failure(state, 2, 0,
 				     "%s: %s takes no argument; for a function say -F %s, for a "

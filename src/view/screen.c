@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define ENTER	"\033[?1049h\033[?25l"	/* the other screen, no cursor */
+#define ENTER	"\033[?1049h\033[?25l"	/* show the alternate screen, hide the cursor */
 #define LEAVE	"\033[?25h\033[?1049l"
 
 static struct {
@@ -32,7 +32,7 @@ static void read_keys(void)
 {
 	struct termios tio;
 
-	/* the kernel stops a background process that changes the terminal's modes */
+	/* leave the modes alone in the background: the kernel would stop this process */
 	if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
 	    tcgetattr(STDIN_FILENO, &screen.former))
 		return;
@@ -40,7 +40,8 @@ static void read_keys(void)
 	tio.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tio.c_cc[VMIN] = 0;
 	tio.c_cc[VTIME] = 0;
-	tio.c_cc[VSUSP] = _POSIX_VDISABLE;	/* a stopped process can't restore the terminal */
+	tio.c_cc[VSUSP] = _POSIX_VDISABLE;	/* disable ^Z, because a stopped process can't
+						 * restore the terminal */
 	screen.keys = !tcsetattr(STDIN_FILENO, TCSANOW, &tio);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Decides for each call whether it is shown. The result depends on the results for the outer
+/* Decides for each call whether views show it. The result depends on the results for its outer
  * calls. */
 #include "view/select.h"
 

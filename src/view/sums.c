@@ -77,8 +77,7 @@ static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-/* Updates the counts for a call that has left its stack. Returns the sum in which the call was
- * active. */
+/* Updates the counts for a call that has left its stack. Returns the sum that counts the call. */
 static struct pb_sum *leave(struct pb_sums *m, const struct pb_event *ev)
 {
 	struct pb_sum *s = &m->sums[ev->call->view];
@@ -219,8 +218,8 @@ bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls)
 	return true;
 }
 
-/* Goes from the innermost call to the outermost, as if they returned, and then makes them active
- * again. */
+/* Adds the time of each open call, from the innermost to the outermost, as if the calls returned.
+ * Then makes the calls active again. */
 void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
 		    uint64_t time)
 {

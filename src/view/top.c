@@ -195,13 +195,13 @@ static void add_call(struct pb_top_group *g, uint32_t number, uint32_t stack, ui
 	st->stack = stack;
 }
 
-/* How long a call that began at `start` has run. start 0: unknown. */
+/* Returns how long a call that began at `start` has run, or 0 if `start` is 0 (unknown). */
 static uint64_t run_time(uint64_t start, uint64_t now)
 {
 	return start ? since(start, now) : 0;
 }
 
-/* Returns from when on the call is timed. */
+/* Returns the time from which on the call is timed. */
 static uint64_t start_of(const struct pb_open_call *call)
 {
 	return call->aux > 1 ? call->aux : call->start;
@@ -219,14 +219,14 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 
 	if (!g || g->sums.sites.total == 0)
 		return;
-	/* what has run meanwhile is in chunks that wait */
+	/* leave out a paused thread: its calls since the pause are in chunks that wait */
 	if (pb_top_thread(t, (size_t)n)->paused)
 		return;
 	if (!leaf && c->stack == s && pb_follow_leaf(f, (size_t)n, &leaf, &start))
 		counts = start >= c->born;
 	if (start < pb_top_thread(t, (size_t)n)->from)
 		start = pb_top_thread(t, (size_t)n)->from;
-	/* the calls of a thread that has ended don't run any more */
+	/* if the thread has ended, its calls ended with it */
 	if (pb_follow_is_dead(f, (size_t)n))
 		now = c->latest;
 	inner = leaf ? run_time(start, now) : 0;

@@ -28,7 +28,7 @@ struct pb_top {
 	enum pb_report_sort sort;
 	bool screen;			/* the table is refreshed in place (screen.h) */
 	const char *name;		/* the name of the program or process, for the first line */
-	struct pb_sample sample;	/* with `share` set */
+	struct pb_sample sample;	/* the caller must have set `share` */
 
 	/* private */
 	struct pb_view view;

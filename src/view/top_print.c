@@ -48,7 +48,7 @@ static void print_seconds(struct pb_out *o, const struct pb_clock *clock, uint64
 	pb_out_str(o, " s");
 }
 
-/* Says from how much of the records the numbers are estimated. */
+/* Prints how much of the records the estimate was made from. */
 static void print_estimate(struct page *p, uint64_t decoded, uint64_t skipped)
 {
 	double percent = 100.0 * (double)decoded / (double)(decoded + skipped);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations that top_round.c (takes the events), top.c (computes the tables) and top_print.c
- * (prints them) share. */
+/* Declarations that three files share: top_round.c takes the events, top.c computes the tables, and
+ * top_print.c prints the tables. */
 #ifndef PB_VIEW_TOP_PRIV_H
 #define PB_VIEW_TOP_PRIV_H
 #include "view/sums.h"
@@ -27,10 +27,10 @@ struct pb_top_group {
 	struct pb_report report;	/* the rows of this table */
 };
 
-/* What is known of a thread if its chunks are sampled (reader/sample.h). */
+/* The state of a thread whose chunks are sampled (reader/sample.h). */
 struct pb_top_thread {
-	uint64_t from;		/* the time before this is in the sums */
-	bool paused;		/* the open calls aren't known now */
+	uint64_t from;		/* the sums have the thread's calls and times up to `from` */
+	bool paused;		/* chunks wait, so the open calls aren't known now */
 };
 
 static inline struct pb_top_thread *pb_top_thread(struct pb_top *t, size_t index)

@@ -3,16 +3,16 @@
  * Takes the events of a round for `live --top`, and adds them to the sums.
  *
  * A thread whose chunks are sampled (reader/sample.h) is decoded in parts. What happens in a part
- * counts in that part alone. So each sum is a sum over parts, and some of the parts give an
- * estimate of it.
+ * counts in that part alone. So each sum is a sum over all parts, and the parts that are decoded
+ * give an estimate of it.
  *
- *   at a part's beginning    the calls that are open are timed from then on
- *   at a part's end          the calls that are open are added with the time since then, or since
- *                            their beginning. They are not counted again
+ *   at a part's beginning    the open calls are timed from the part's beginning on
+ *   at a part's end          the open calls are added with the time since the part's beginning, or
+ *                            since their own. They are not counted again
  *
  * Between two parts, the decoder keeps the open calls. At the next part, the chunk's list of open
- * calls tells which of them are still open, and which have begun meanwhile, as after lost chunks.
- * A call counts in the chunk that has its ENTRY, or for a leaf, its record.
+ * calls shows which of these calls are still open, and which calls have begun since, as after lost
+ * chunks. A call counts in the chunk that has its ENTRY, or for a leaf, its record.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static int add_threads(struct pb_top *t, size_t nr)
 	return 0;
 }
 
-/* Returns the n-th of the stacks that the thread has used, or NULL. Most threads have one. */
+/* Returns a stack that the thread has used, or NULL: the first such stack from index n on. Most
+ * threads have only one stack. */
 static struct pb_call_stack *stack_of(struct pb_stream *s, const struct pb_cursor *c, size_t n)
 {
 	struct pb_call_stack *stack;
@@ -46,7 +47,7 @@ static struct pb_call_stack *stack_of(struct pb_stream *s, const struct pb_curso
 	return stack;
 }
 
-/* Adds what the thread's calls have run up to `time`. */
+/* Adds the times that the thread's open calls have run up to `time`. */
 static void settle(struct pb_stream *s, struct pb_top_group *g, const struct pb_cursor *c,
 		   uint64_t from, uint64_t time)
 {
@@ -74,7 +75,8 @@ static void begin_part(struct pb_stream *s, const struct pb_cursor *c, uint64_t 
 
 /* --- events ------------------------------------------------------------------ */
 
-/* Moves the beginning of a call to the time up to which the sums have everything. */
+/* Moves the beginning of a call to `from`, if it is earlier, because the sums already have the time
+ * before `from`. */
 static void clip(struct pb_top_group *g, struct pb_event *ev, uint64_t from)
 {
 	switch (ev->kind) {
@@ -85,7 +87,7 @@ static void clip(struct pb_top_group *g, struct pb_event *ev, uint64_t from)
 	case PB_EV_ENTRY: case PB_EV_OPEN:
 		if (!ev->call || ev->start >= from)
 			break;
-		/* a call with an `aux` doesn't count when it ends */
+		/* count the call here, because with an `aux` it doesn't count when it ends */
 		if (ev->kind == PB_EV_ENTRY)
 			g->sums.sums[ev->call->view].calls += g->sums.weight;
 		ev->call->aux = from;

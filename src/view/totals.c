@@ -41,7 +41,7 @@ const char *pb_view_time_left(char *buf, size_t len, uint64_t ns)
 	return buf + strspn(buf, " ");
 }
 
-/* Why the recorder discarded calls. */
+/* Returns the reason why the recorder discarded calls. */
 static const char *discard_cause(const struct pb_data *d, char *buf, size_t len)
 {
 	if (!d->discard_error)

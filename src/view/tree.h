@@ -23,7 +23,7 @@ struct pb_tree_node {
 	uint32_t child, next;		/* indices of the first child and the next sibling; 0:
 					 * none */
 	uint32_t depth;
-	uint32_t mark;			/* free for use by the tree's user */
+	uint32_t mark;			/* free for use by code that uses the tree */
 	bool keep;			/* used only by tree.c */
 	uint64_t calls, total, self;	/* times in ticks of the clock */
 };

@@ -113,8 +113,8 @@ void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* prints a colu
 int pb_view_info(const struct pb_view *v, bool json, bool open);
 
 /* --- the open calls of a process that runs --- */
-/* The data must be a snapshot that was just taken. Each call is shown with the time that it has run
- * so far. */
+/* Prints each call with the time that it has run so far. The data must be a snapshot that was just
+ * taken. */
 int pb_view_stacks(const struct pb_view *v);
 
 /* --- parts that views share --- */
@@ -122,8 +122,8 @@ int pb_view_stacks(const struct pb_view *v);
 /* Prints how many calls, records and chunks were lost or are missing, one line for each kind of
  * loss. Each line begins with `prefix`. */
 void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, const char *prefix);
-/* Whether pb_view_open_calls() has a line for the i-th call of this stack. If a stack has too many
- * calls, only the innermost and the outermost calls have one. */
+/* True if pb_view_open_calls() prints a line for the i-th call of this stack. If a stack has too
+ * many calls, only the innermost and the outermost calls are printed. */
 bool pb_view_lists_call(const struct pb_call_stack *s, uint32_t i);
 /* Prints the calls that were open when the data ended, by stack. Each line begins with `prefix`. */
 void pb_view_open_calls(const struct pb_view *v, struct pb_stream *s, const char *prefix);
