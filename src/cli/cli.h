@@ -31,7 +31,7 @@ extern const struct pb_command pb_command_replay, pb_command_report, pb_command_
  * use as exit status. */
 int pb_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Whether replay knows the trace option, for example "funcgraph-tail" or "nofuncgraph-tail". */
+/* True if replay knows the trace option, for example "funcgraph-tail" or "nofuncgraph-tail". */
 bool pb_replay_option(const char *name);
 /* Returns the name of dump's i-th format; NULL after the last. */
 const char *pb_dump_format(size_t i);

@@ -110,8 +110,8 @@ static void attached(const struct record_options *o, const char *name, unsigned 
 	close(REPORT_FD);
 }
 
-/* Never returns. Closes the descriptors that this command has inherited from its caller, so that
- * the recorder doesn't keep them open. */
+/* Runs the recorder in the child process. Never returns. Closes the descriptors that this command
+ * has inherited from its caller, so that the recorder doesn't keep them open. */
 static void run_recorder(struct attach *a, int report_fd)
 {
 	int ret;
@@ -126,7 +126,8 @@ static void run_recorder(struct attach *a, int report_fd)
 	if (a->record.mode == PB_RING_DISCARD)
 		a->record.mode = PB_RING_OVERWRITE;
 	if (!a->dir && a->record.mode == PB_RING_OVERWRITE)
-		a->record.max_size = PB_CHUNK_SIZE;	/* the data is removed at the end */
+		a->record.max_size = PB_CHUNK_SIZE;	/* a small file is enough, because the data
+							 * is removed at the end */
 	ret = a->dir ? record_with(&a->record) :
 	      record_temporary(&a->record, "attach", NULL, NULL);
 	_exit(ret ? ret : 1);

@@ -266,7 +266,7 @@ static bool is_one_of(const char *word, const char *const *list)
 	return *list;
 }
 
-/* Whether the command takes a program and its arguments. */
+/* True if the command takes a program and its arguments. */
 static bool runs_program(const struct line *l)
 {
 	static const char *const commands[] = { "record", "flight", "live", "top", NULL };
@@ -327,14 +327,15 @@ static bool offer_own(void *arg, pid_t pid)
 	char path[40];
 	struct stat st;
 
-	/* threads of the kernel have no executable */
+	/* leave out kernel threads, which have no executable */
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	if (pid != getpid() && pid != getppid() && !stat(path, &st))
 		offer_number((uint32_t)pid, p->before, p->cur);
 	return true;
 }
 
-/* Offers the processes that are attached, or those that may be attached. */
+/* Offers processes: for `detach` and `control`, those that have control files; for other commands,
+ * those that may be attached. */
 static void offer_processes(const struct line *l, const char *before, const char *cur)
 {
 	struct processes p = { before, cur };

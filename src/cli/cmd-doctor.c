@@ -149,7 +149,7 @@ static void check_memlock(void)
 		    (unsigned long long)r.rlim_cur >> 10);
 }
 
-/* Traces a child process, as the agent's helper traces the program. */
+/* True if a child process can be stopped by ptrace, as the agent's helper stops the program. */
 static bool ptrace_works(void)
 {
 	int status = 0;

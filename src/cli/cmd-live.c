@@ -33,7 +33,7 @@
 					 * pieces of at least this size */
 
 #define ROUND_NS	100000000u	/* time between two rounds */
-#define SAMPLE_NS	1000000000u	/* records that would cost too much wait at most for so
+#define SAMPLE_NS	1000000000u	/* records that would cost too much time wait at most this
 					 * long, and are then sampled */
 
 #define INTERVAL_MIN	100000000ull
@@ -216,8 +216,8 @@ static void give_back(struct live *l, struct pb_drain *d)
 	d->done = done;
 }
 
-/* Handles all keys that were pressed. Returns true if there were any: then a new table must be
- * shown. */
+/* Handles all keys that were pressed. Returns true if a key was pressed. The caller must then show
+ * a new table. */
 static bool handle_keys(struct live *l)
 {
 	bool changed = false;
@@ -284,7 +284,7 @@ static int show_top(struct live *l, const struct pb_open_chunks *o, bool due, bo
 }
 
 /* Makes a round of --top. If records wait, there is nothing to do before they are due, and open
- * chunks need not be copied until shortly before that. */
+ * chunks need not be copied until shortly before that time. */
 static int update_top(struct live *l, const struct pb_open_chunks *o)
 {
 	uint64_t now = pb_now_ns();
@@ -335,7 +335,8 @@ static bool follow_round(void *arg, const struct pb_open_chunks *o)
 	show_new(l, l->record.dir, o);
 	if (l->follow)
 		give_back(l, o->drain);
-	/* the output can't be written any more, for example because the pipe was closed */
+	/* if the output can't be written any more, for example because the pipe was closed, end the
+	 * recording of the attached process */
 	if (l->out.error && l->record.pid)
 		l->record.leave = true;
 	return l->copied;
@@ -379,8 +380,8 @@ static int open_output(struct live *l)
 	return 0;
 }
 
-/* Prepares --top: sets the table's name, and makes the agent stay connected, so that it can be
- * asked to detach. */
+/* Prepares --top: sets the table's name, and makes the agent stay connected, so that the recorder
+ * can ask it to detach. */
 static void prepare_top(struct live *l)
 {
 	static char name[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay snapshot`: copies the records that are in the buffer of a process now to a data
- * directory. The process and its recording continue meanwhile. */
+ * directory. The process and its recording go on. */
 #include <stdio.h>
 
 #include "cli/cli.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay stack`: prints the open calls of each thread of a process. Reads them from the ring,
- * the memory that the process shares with its recorder. The process isn't stopped and does nothing
- * for this. */
+/* `patchbay stack`: prints the open calls of each thread of a process. Reads the calls from the
+ * ring, the memory that the process shares with its recorder. The process isn't stopped, and does
+ * no work for the command. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -77,8 +77,8 @@ static int show(void *input, struct pb_view *v)
 {
 	struct stack *s = input;
 
-	/* A session may have several processes. The process isn't chosen by adding its number to
-	 * the options --tid: their check reports a number that has recorded nothing as an error. */
+	/* Show only this process, because a session may have several. Its number isn't added to the
+	 * numbers of --tid, because a number that has recorded nothing would then be an error. */
 	if (!v->nr_tids) {
 		v->tids = &s->shown;
 		v->nr_tids = 1;

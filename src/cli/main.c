@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	}
 	if (!c)
 		return unknown(argv[1]);
-	/* argp prints argv[0] in its messages */
+	/* argp prints argv[0] in its messages, so put the command's name there */
 	snprintf(name, sizeof(name), "patchbay %s", c->name);
 	argv[1] = name;
 	shorten_help(argc, argv);

@@ -276,7 +276,8 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
-/* A recording takes snapshots only in overwrite mode. */
+/* Reports an error if --set=snapshot_on is used without overwrite mode, in which alone snapshots
+ * are taken. */
 static void check_snapshots(struct record_options *o, struct argp_state *state)
 {
 	for (uint32_t i = 0; i < o->nr_sets && !o->usage_error; i++)

@@ -33,8 +33,8 @@ static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *
 	struct namer *n = arg;
 
 	_Static_assert(PB_SNAPSHOT_COMM == RECORD_COMM, "record_names_get() fills the name");
-	/* The search takes time. If the process is in this namespace, a thread without a name has
-	 * ended. */
+	/* Search other namespaces only if the process isn't in this namespace, because the search
+	 * takes time. In this namespace, a thread without a name has ended. */
 	if (!n->further && record_proc_maps(&n->ring, (pid_t)t->pid) != RECORD_MAPS) {
 		record_names_end(&n->names);
 		record_names_begin(&n->names, &n->ring, true);

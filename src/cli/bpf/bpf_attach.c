@@ -97,7 +97,8 @@ static int fill_event_arrays(struct bpf_attach *a)
 
 /* ---- programs -------------------------------------------------------------------------- */
 
-/* Sets in *h the place where the program is to be attached. Returns 0, or 1 after a message. */
+/* Sets in *h the functions and the module that the program is to be attached to. Returns 0, or 1
+ * after a message. */
 static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p,
 			struct record_hook *h)
 {
@@ -111,13 +112,13 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 		return pb_error(a->command, "%s: programs are attached at functions' entries and "
 					    "returns only, not at offsets in them", p->section);
 	h->section = p->section;
-	h->function = strndup(t.func, t.func_len);	/* record_hooks_free() frees it */
+	h->function = strndup(t.func, t.func_len);	/* record_hooks_free() frees both strings */
 	h->module = strndup(t.path ? t.path : "", t.path ? t.path_len : 0);
 	h->returns = p->returns;
 	return h->function && h->module ? 0 : pb_error(a->command, "out of memory");
 }
 
-/* Returns why a program isn't attached; NULL: it is attached. */
+/* Returns the reason why a program isn't attached, or NULL if the program is attached. */
 static const char *not_attached(const struct pb_bpf_object_prog *p)
 {
 	switch (p->type) {

@@ -108,7 +108,7 @@ void bpf_session_end(struct bpf_session *s);
  * sizes of one map. Returns 0, or -EINVAL after a message.
  */
 int bpf_sizes_add(struct bpf_sizes *sizes, const char *command, const char *text);
-/* Whether the text after --map has the form NAME:ATTRIBUTE=NUMBER. Text of another form describes a
+/* True if the text after --map has the form NAME:ATTRIBUTE=NUMBER. Text of another form describes a
  * map for raw instructions. */
 bool bpf_is_size(const char *text);
 /* Checks that the object has all maps whose sizes are set. Returns 0, or -ENOENT after a
@@ -161,8 +161,8 @@ int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out
 /* Like bpf_object_verify(), but also makes all programs that the program may reach by tail calls
  * (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* Whether the program is one of `names`. Without names: whether the program is loaded
- * automatically. */
+/* Returns whether the program is one of `names`. Without names, returns whether the program is
+ * loaded automatically. */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
 /* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */

@@ -56,9 +56,9 @@ int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinn
 /* Finds the path of the program with this id. Returns false if there is no such program. */
 bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH]);
 
-/* Writes a program's file. `maps` has nr_maps ids of maps: instructions name a map by the index of
- * its id. The id 0 means that the map wasn't made. *id becomes the program's id. Returns 0, or 1
- * after a message. */
+/* Writes a program's file. `maps` has the ids of nr_maps maps. An instruction names a map by the
+ * index of the map's id in `maps`. The id 0 means that the map wasn't made. *id becomes the
+ * program's id. Returns 0, or 1 after a message. */
 int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *u,
 		  const struct bpf_loaded *l, const uint32_t *maps, uint32_t nr_maps, uint32_t *id);
 /* Maps a program's file, writable. The file stays mapped until the process ends. Returns NULL after
@@ -76,13 +76,12 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 
 /* --- bpf_pin_load.c --- */
 
-/* Reads the program in the file `path` into *u, and opens its maps. The caller calls
- * bpf_pin_unit_free(), after an error too. Returns 0, or 1 after a message. */
+/* Reads the program in the file `path` into *u, and opens its maps. The caller must call
+ * bpf_pin_unit_free(), even after an error. Returns 0, or 1 after a message. */
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
 void bpf_pin_unit_free(struct bpf_unit *u);
-/* Called before a run. The session's maps may hold ids of programs and maps. Loads these programs
- * and opens these maps. Does the same for the ids in the opened maps. Returns 0, or 1 after a
- * message. */
+/* Loads the programs and opens the maps whose ids are in the session's maps. Does the same for the
+ * ids in the opened maps. To be called before a run. Returns 0, or 1 after a message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

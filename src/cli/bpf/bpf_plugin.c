@@ -4,8 +4,8 @@
  * memory area in r1, and the area's length in r2. It prints the result in hexadecimal. As in the
  * suite's plug-in for the kernel, the memory area is a packet in its own buffer. So the verifier
  * knows the exact bounds, and accepts any alignment. To set r1 and r2, this file puts instructions
- * before the program. They load the packet's address from an xdp context. Without a memory area, r1
- * and r2 are 0.
+ * before the program. These instructions load the packet's address from an xdp context. Without a
+ * memory area, r1 and r2 are 0.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include "bpfload/load_btf.h"
 
-/* Whether a value of this type has `size` bytes. If not, it can't be printed by its type. */
+/* True if a value of this type has `size` bytes. Otherwise the value can't be printed by its
+ * type. */
 bool bpf_typed_is(const struct pb_bpf_btf *btf, uint32_t type, uint32_t size);
-/* Whether the type is a section of variables. */
+/* True if the type is a section of variables. */
 bool bpf_typed_is_section(const struct pb_bpf_btf *btf, uint32_t type);
 /* Prints the value of `size` bytes at p, without a newline. The bytes are not trusted. */
 void bpf_typed_print(FILE *to, const struct pb_bpf_btf *btf, uint32_t type, const uint8_t *p,
