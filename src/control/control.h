@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control tree's client library. It has the table of control files, checks values, and writes
- * and reads the files. All clients use these functions, so two clients can't disagree about a file.
+ * Reads and writes control files for all clients. This library also has the table of control files,
+ * and checks values. All clients use these functions, so two clients can't disagree about a file.
  *
  * Context: an observer's ordinary thread. No locks, no global state. Texts come from users or
  * files, and are not trusted. The parsers are fuzzed (tests/fuzz/fuzz_control.c).
@@ -70,9 +70,9 @@ const char *pb_control_plain(enum pb_control_file file, const char *value, char 
 /* Formats a duration for tracing_thresh: in microseconds, with decimals if needed. */
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);
 
-/* Checks whether `value` may be written to `file`. Doesn't check names of functions, since the
- * agent checks them. Returns 0, -EINVAL, -EACCES (read-only) or -ENOENT (no such file). After
- * -EINVAL or -EACCES, err has the reason in one line. */
+/* Checks whether `value` may be written to `file`. Doesn't check names of functions: the agent
+ * does. Returns 0, -EINVAL, -EACCES (read-only) or -ENOENT (no such file). After -EINVAL or
+ * -EACCES, err has the reason in one line. */
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen);
 
@@ -101,8 +101,8 @@ void pb_control_writes_free(struct pb_control_writes *w);
 
 struct pb_control;			/* a connection */
 
-/* Connects to a process of the session. pid 0: the session's first process. Returns 0 or -errno.
- * After an error, err has a text. */
+/* Connects to the recorder of a session, for one of its processes. pid 0: the session's first
+ * process. Returns 0 or -errno. After an error, err has a text. */
 int pb_control_open(struct pb_control **c, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen);
 /* These two functions write and read a control file. They return 0 or -errno. After an error, err
@@ -112,10 +112,10 @@ int pb_control_write(struct pb_control *c, const char *path, const char *value, 
 		     char *err, size_t errlen);
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,
 		    char *err, size_t errlen);
-/* Asks the recorder to detach all processes of the session, and waits until it has ended the
- * recording. After that, `text` has a line that says what became of the process. */
+/* Asks the recorder to detach all processes of the session, and waits until the recorder has ended
+ * the recording. After that, `text` has a line that says what became of the process. */
 int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, size_t errlen);
-/* The recorder's description of the recording (abi/messages.h). */
+/* Asks the recorder for its description of the recording (abi/messages.h). */
 struct pb_msg_status;
 int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err, size_t errlen);
 /* Gets read-only descriptors of the session's ring and of its data directory, which the caller

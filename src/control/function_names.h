@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* All names of a function. Used inside src/control only. */
+/* Finds all names of a function. Used only inside src/control. */
 #ifndef PB_CONTROL_FUNCTION_NAMES_H
 #define PB_CONTROL_FUNCTION_NAMES_H
 #include <stdbool.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds names that are like a pattern. If a pattern matches nothing, the user may have meant one of
- * these names. */
+/* Finds names that are like a pattern, to suggest them if the pattern matches nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,8 @@ unsigned pb_edit_distance(const char *a, const char *b, unsigned max)
 	if (la > PB_EDIT_MAX || lb > PB_EDIT_MAX || (la > lb ? la - lb : lb - la) > max)
 		return max + 1;
 	/* row[j]: the fewest edits that turn the first i characters of a into the first j of b.
-	 * Each row is made from the two rows before it, because a swap uses up two characters. */
+	 * Each row is made from the two rows before it, because a swap consumes two characters of
+	 * each text. */
 	for (size_t j = 0; j <= lb; j++)
 		prev[j] = (unsigned)j;
 	for (size_t i = 1; i <= la; i++) {

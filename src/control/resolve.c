@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Looks patterns up in analyses. Finds the functions that match a pattern. If none can be traced,
- * finds the reason. */
+/* Looks patterns up in analyses. Finds the functions that match a pattern. If none of them can be
+ * traced, finds the reason. */
 #include "control/resolve.h"
 
 #include <errno.h>
@@ -180,8 +180,8 @@ static void run_once(struct job *j, const struct pb_analysis *const *modules, un
 	}
 }
 
-/* Compares the pattern with the names of the symbol table. If no name matches, compares it with
- * demangled names too. A regular expression is compared with both kinds of names at once. */
+/* Compares the pattern with the names of the symbol table. If no name matches, compares the pattern
+ * with demangled names, too. A regular expression is compared with both kinds of names at once. */
 static void job_run(struct job *j, const struct pb_analysis *const *modules, unsigned nr)
 {
 	j->demangle = j->matcher.match == PB_MATCH_REGEX;
@@ -270,8 +270,8 @@ int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,
 	out->module_known = j.module_known;
 	if (fclose(r.exact))
 		ret = -ENOMEM;
-	/* If the agent can match the pattern itself, it gets the pattern unchanged. The pattern
-	 * then also applies to modules that are loaded later. */
+	/* If the agent can match the pattern itself, the agent gets it unchanged. So the pattern
+	 * also applies to modules that are loaded later. */
 	as_it_is = match == PB_MATCH_GLOB && (!j.demangle || !j.matched);
 	out->listed = !as_it_is;
 	job_free(&j);

@@ -2,8 +2,8 @@
 /*
  * Turns users' patterns for functions into patterns that the agent understands. The agent can only
  * match globs against the names of the symbol table. So the observer itself looks up regular
- * expressions, plain text and demangled names in the analyses. The agent then gets the exact names
- * of the matching functions.
+ * expressions, plain text and demangled names in the analyses. In place of such a pattern, the
+ * agent gets the exact names of the matching functions.
  *
  * Context: an observer's ordinary thread.
  */
@@ -21,8 +21,8 @@ bool pb_control_match_type(const char *text, enum pb_match *match);
 
 struct pb_resolved {
 	char *value;		/* the value for the control file; the caller frees it */
-	bool listed;		/* `value` lists functions, since the agent can't match the pattern
-				 * itself */
+	bool listed;		/* `value` lists functions in place of the pattern, since the agent
+				 * can't match the pattern */
 	unsigned matched;	/* count of functions that match */
 	unsigned usable;	/* count of matching functions that can be traced */
 	int refused;		/* if matching functions can't be traced: the reason for one of them

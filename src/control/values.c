@@ -26,7 +26,7 @@ int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out)
 	return 0;
 }
 
-/* Reads the integer part and up to 9 decimals. Scales them without floating point. */
+/* Reads the integer part and up to 9 decimals, and scales them to ns without floating point. */
 int pb_control_parse_duration(const char *text, uint64_t *ns)
 {
 	static const struct { const char *name; uint64_t ns; } units[] = {
