@@ -21,7 +21,7 @@
 
 #define FUZZ_INPUT_MAX	(1u << 20)
 
-/* If x is false, the input is a finding, and the process ends. */
+/* If x is false, reports the input as a finding and ends the process. */
 #define FUZZ_CHECK(x) do { if (!(x)) fuzz_found(__FILE__, __LINE__, #x); } while (0)
 void fuzz_found(const char *file, int line, const char *what) __attribute__((noreturn));
 
@@ -35,8 +35,8 @@ void fuzz_seeds(void);
  * also makes its own mutations. */
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
 
-/* Optional, used by driver.c only. fuzz_counts_size: the size of the memory in which the rounds
- * count their work. fuzz_counts() returns this memory. fuzz_summary() prints the counts in one
+/* Optional, used by driver.c only. fuzz_counts_size is the size of the memory in which the rounds
+ * count their work; fuzz_counts() returns this memory. fuzz_summary() prints the counts in one
  * line, and returns false if the rounds tested too little. */
 extern const size_t fuzz_counts_size __attribute__((weak));
 bool fuzz_summary(const void *counts) __attribute__((weak));
@@ -80,7 +80,7 @@ struct fuzz_input {
 	size_t left;
 };
 uint64_t fuzz_take(struct fuzz_input *in, unsigned bytes);
-/* Takes a block. The block's length precedes it in `bytes` bytes. If fewer bytes than the length
- * remain, *size is the number of remaining bytes. Otherwise it is the length. */
+/* Takes a block. The block's length comes before the block, in `bytes` bytes. *size becomes this
+ * length, or the number of remaining bytes if fewer remain. */
 const uint8_t *fuzz_take_block(struct fuzz_input *in, unsigned bytes, size_t *size);
 #endif

@@ -33,11 +33,11 @@ struct result {
 enum { RUN_ORIGINAL, RUN_PATCHED, NR_RUNS };
 extern struct result results[NR_RUNS];
 
-/* Maps the memory and sets the signal handlers, only once in a process. */
+/* Maps the memory and sets the signal handlers. Later calls in the same process do nothing. */
 void sandbox_set_up(void);
-/* Fills TEXT with int3. */
+/* Fills the area at TEXT with int3. */
 void sandbox_clear_text(void);
-/* Writes bytes at an address in TEXT. */
+/* Writes bytes at an address in the area at TEXT. */
 void sandbox_write_text(uint64_t at, const void *bytes, size_t size);
 /* Makes the random state in which the following runs start. */
 void sandbox_random_start(uint64_t seed);
@@ -48,8 +48,8 @@ void sandbox_run(uint64_t pc, int which, unsigned ms);
 /* Returns whether the compared state has more than SSE. */
 bool sandbox_has_vectors(void);
 
-/* Clears the 8 bytes at addr in a result. If both results forget the same bytes, these bytes always
- * compare as equal. */
+/* Clears the 8 bytes at addr in a result. result_same() ignores bytes that were cleared in both
+ * results. */
 void result_forget(struct result *r, uint64_t addr);
 bool result_same(struct result *a, struct result *b);
 /* Prints the differences on stderr. */

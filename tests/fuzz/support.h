@@ -13,7 +13,8 @@ struct fuzz_corpus {
 };
 extern struct fuzz_corpus fuzz_corpus;	/* the seeds */
 
-/* Fills fuzz_corpus with the files in tests/fuzz/found/NAME, and then with fuzz_seeds(). */
+/* Fills fuzz_corpus with the files in tests/fuzz/found/NAME, and then with the seeds of
+ * fuzz_seeds(). */
 void fuzz_load_seeds(void);
 void fuzz_write_seeds(const char *dir);
 void fuzz_write_file(const char *path, const void *data, size_t size);
