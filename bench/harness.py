@@ -3,8 +3,8 @@
 variants, the rows of the table, and the command lines of the two tracers.
 
 This process measures the times of its children. Wall time is the time of the monotonic clock.
-CPU time is the user + sys time that wait4 reports. If a child has waited for its own children,
-their time is included. So the CPU time of a recording includes the recorder and the program.
+CPU time is the user + sys time that wait4 reports. This time includes the children that a child
+has waited for. So the CPU time of a recording includes the recorder and the program.
 """
 import contextlib
 import json
@@ -200,7 +200,8 @@ def end_group(process):
 
 
 def run(argv, cpus=None, env=None, cwd=None, stdin=None, check=True, name="run", meanwhile=None):
-    """Runs a process. Once it has started, a thread calls meanwhile(process)."""
+    """Runs a process and waits for its end. Once the process has started, a thread calls
+    meanwhile(process), unless `meanwhile` is None."""
     if cpus:
         argv = ["taskset", "-c", cpus, *argv]
     # Output goes to files, because a child of a tracer may keep a pipe open.
@@ -251,15 +252,15 @@ PATIENCE = 4    # at most PATIENCE times the wanted number of rounds are run
 
 
 class Rounds:
-    """A round makes one measurement of each variant (A B C A B C ...). The first round warms up
-    and is dropped. A variant that fails is left out, and the reason is kept. A recording
-    that is still being written to the disk would disturb the next variant. So tidy(), which
-    removes the recording, is called after each measurement. Without yardsticks, the number of
-    rounds is fixed. In this case tidy() isn't called in the last round, so that the caller can
+    """Runs the rounds of a measurement. A round measures each variant once (A B C A B C ...). The
+    first round warms up and is dropped. A variant that fails is left out, and the reason is kept.
+    A recording that is still being written to the disk would disturb the next variant. So tidy(),
+    which removes the recording, is called after each measurement. Without yardsticks, the number
+    of rounds is fixed. In this case tidy() isn't called in the last round, so that the caller can
     read the last recordings.
 
     `yardsticks` is a list of keys. Each measurement has a value for each of these keys. The
-    value doesn't depend on the variant, but only on how busy the machine was. If a yardstick
+    value shows only how busy the machine was, and doesn't depend on the variant. If a yardstick
     took more than BUSY times its fastest time of all rounds, the round is set aside, and another
     round is run. If too many rounds were busy, the least busy rounds are used."""
 

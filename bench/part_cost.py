@@ -7,8 +7,8 @@ from harness import (ANY, BENCH, NONE, NOPS, Unavailable, compile_c, lossless, p
                      pb_attached_end, pb_control, pb_traced, run,
                      uftrace_calls, uftrace_record)
 
-# In each build of cost.c, only these functions are traced. So limit() and entry_limit(), with
-# which they are compared, are never patched.
+# In each build of cost.c, only these functions are traced. They are compared with limit() and
+# entry_limit(), which are never patched.
 PATTERNS = [word for name in ("leaf", "leaf_loop", "fib", "fib_loop", "other") for word in ("-P", name)]
 GRAPH = ["--tracer=function_graph"]
 
@@ -97,9 +97,9 @@ def attached(bench, program):
 
 
 def sliced(bench, build, program):
-    """The program times short slices. Slices that call traced functions alternate with slices that
-    do the least work of a traced call (limit() and entry_limit() in cost.c). A round runs the
-    program bare and under each variant."""
+    """Measures traced calls in short slices, which the program times. Slices that call traced
+    functions alternate with slices that do the least work of a traced call (limit() and
+    entry_limit() in cost.c). A round runs the program bare and under each variant."""
     variants = {"bare": lambda: run(program, bench.one).json()}
     for name, (options, expect) in VARIANTS.items():
         variants[name] = lambda options=options, expect=expect: pb_traced(

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Measures what `live --top` and `stack` cost a busy process of 16 threads. All threads, the recorder
-and the reader share the processors. `stack` is called once a second. The cost of `top` is measured in
-two ways:
+"""Measures the cost of `live --top` and of `stack` for a busy process of 16 threads. All threads, the
+recorder and the reader share the processors. `stack` is called once a second. The cost of `top` is
+measured in two ways:
 
 - the number of calls per second, in a run that is only recorded and in a run whose calls are also read
-  for the table. This is what the user notices, but the figure is noisy;
+  for the table. The user notices this difference, but the figure is noisy;
 - the CPU time of the thread that reads, divided by the CPU time of the process in the same seconds."""
 import glob
 import os
 import time
 from harness import BENCH, Unavailable, compile_c, pb, pb_record, run
 
-START, LEAST = 1, 2     # when the first look comes, and how long the program must still run then, in seconds
+START, LEAST = 1, 2     # in seconds: when look() is called first, and how long the program must still run at that time
 READER = "patchbay-reader"
 
 
 def cpu_of(pid, threads=lambda name: True):
-    """Returns the CPU time of these threads of a process."""
+    """Returns the CPU time of the process's threads whose names threads() accepts."""
     total = 0
     for task in glob.glob(f"/proc/{pid}/task/*"):
         try:
@@ -28,14 +28,14 @@ def cpu_of(pid, threads=lambda name: True):
 
 
 def child_of(pid):
-    """Returns the PID of the only child."""
+    """Returns the PID of the process's only child."""
     with open(f"/proc/{pid}/task/{pid}/children") as f:
         return f.read().split()[0]
 
 
 class Window:
-    """Measures the CPU times of a recorder and of its program, from one look to another. `each_second` has
-    functions that are called once a second with the program's PID, and return a CPU time."""
+    """Measures the CPU times of a recorder and of its program, from one call of look() to another. `each_second`
+    has functions that are called once a second with the program's PID, and return a CPU time."""
 
     def __init__(self, seconds, **each_second):
         self.seconds, self.each_second = seconds, each_second
@@ -71,7 +71,7 @@ def with_stack(bench, program, seconds):
     env = {"XDG_RUNTIME_DIR": sessions}
 
     def cpu(*argv):
-        # not by taskset, which would count, too
+        # not by taskset, whose own CPU time would count, too
         os.sched_setaffinity(0, {int(n) for n in bench.two.split(",")})
         return run(argv, env=env, name="stack").cpu
 
