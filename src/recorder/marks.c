@@ -157,8 +157,8 @@ static bool put_aliases(FILE *f, const struct record_options *o, const struct pb
 	return true;
 }
 
-/* Returns a copy of the analysis with the new alias strings. All alias strings move to the copy's
- * end, because they have become longer. The caller frees the copy. */
+/* Returns a copy of the analysis with the new alias strings. The table of all strings moves to the
+ * copy's end, because it has become longer. The caller frees the copy. */
 static struct pb_analysis *marked_copy(const struct record_options *o,
 				       const struct record_module *m, const uint64_t *marks)
 {

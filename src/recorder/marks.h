@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Marks: aliases of functions that stand for patterns. The recorder matches these patterns, because
- * agents can't. Context: the main thread. */
+/* A mark is an alias that stands for a pattern. The recorder gives the mark to each function that
+ * matches, because agents can't match such patterns. Context: the main thread. */
 #ifndef PB_RECORDER_MARKS_H
 #define PB_RECORDER_MARKS_H
 #include "control/resolve.h"

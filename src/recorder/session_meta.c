@@ -2,8 +2,8 @@
 /*
  * Writes the text that `patchbay info` shows. The text has a line for each fact. If the process ran
  * already, the text has the working directory and the user of the process, not those of the
- * recorder. Paths and patterns may contain control characters. A newline in a value could forge
- * another line, and so a false fact. So control characters of all values are replaced.
+ * recorder. Paths and patterns may contain control characters. A newline in a value would begin
+ * another line, which could be a false fact. So control characters of all values are replaced.
  */
 #include <errno.h>
 #include <limits.h>

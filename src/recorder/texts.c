@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints the recorder's messages, parses and prints numbers, quotes arguments, and has the texts
- * for refused functions. */
+/* Prints the recorder's messages, parses and prints numbers, quotes arguments, and has the reasons
+ * why functions are refused. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
