@@ -65,9 +65,9 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
 }
 
-/* Flushes the buffer if it is more than half full. To be called after a whole line, so that stdio
- * doesn't write a part of a line because the buffer becomes full within the line. The program's
- * output to the same terminal or pipe could then come in the middle of the line. */
+/* Flushes the buffer if it is more than half full. To be called after a whole line. If the buffer
+ * became full within a line, stdio would write the line in two parts. The program's output to the
+ * same terminal or pipe could come between the parts. */
 static void flush_whole(FILE *to)
 {
 	if (__fpending(to) > BUFFER / 2)
