@@ -41,8 +41,10 @@ struct pb_fn_exit {
 };
 typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
-/* Instructions whose CFI lags behind the code (cfi_check.h). The first is at the address `from`,
- * the last ends at the address `to`. After the last one has run, the CFA is rsp + off. */
+/* A run of instructions at which the CFI still has the CFA of an earlier instruction, because the
+ * compiler wrote the change of the CFA too late (cfi_check.h). The first instruction is at the
+ * address `from`, and the last one ends at the address `to`. When all of them have run, the CFA is
+ * rsp + off. */
 struct pb_lag {
 	uint64_t from, to;
 	uint64_t target;	/* the last of the instructions is a conditional jump to this
