@@ -2,9 +2,8 @@
 /*
  * Two threads make calls inside a chain of open calls. After each call, the thread counts the call
  * in the shared file argv[1]. The threads continue until they are killed or each of them has made
- * argv[2] calls. If argv[2] is "segv", the first thread faults after 50,001 calls. It waits with
- * the fault until the other thread has counted a call. run_crash compares the counts with the
- * recording.
+ * argv[2] calls. If argv[2] is "segv", the first thread makes 50,001 calls, waits until the other
+ * thread has counted a call, and then faults. run_crash compares the counts with the recording.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

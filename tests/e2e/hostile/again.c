@@ -7,9 +7,9 @@
  *
  * Program and runner share the file PROGRAM.again (struct again). It is mapped, so the program can
  * read and write it even after it has closed all descriptors, changed its root or forbidden system
- * calls. Arguments and environment aren't used for this, because some programs look at them. If
- * there is no such file, program_main() runs once. It also runs only once in all processes except
- * the first one that has reached main().
+ * calls. Arguments and environment aren't used for this, because some programs look at them. Only
+ * the process that reaches main() first waits and repeats program_main(). All other processes run
+ * it once. Without such a file, the first process runs it once, too.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,15 +20,15 @@
 #include <unistd.h>
 
 struct again {
-	volatile uint32_t begun;	/* the runner: program_main() may run */
-	volatile uint32_t end;		/* the runner: this run is the last one */
-	uint32_t waits;			/* main() has been reached */
+	volatile uint32_t begun;	/* set by the runner: program_main() may run */
+	volatile uint32_t end;		/* set by the runner: this run is the last one */
+	uint32_t waits;			/* set by the program: main() has been reached */
 	volatile uint32_t runs;		/* how many times program_main() has returned */
 };
 
 int program_main(int argc, char **argv, char **envp);
 
-/* Returns NULL if this process isn't the first. */
+/* Returns NULL if there is no file, or if another process has reached main() before this one. */
 static struct again *shared(const char *program)
 {
 	struct again *a = MAP_FAILED;

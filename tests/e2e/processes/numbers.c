@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes threads. From their pids and tids alone, a recorder can't tell whether they live.
+ * Makes threads and short processes. From their pids and tids alone, a recorder can't tell whether
+ * they live.
  *   numbers child          a thread other than the main thread makes a child's first call
  *   numbers space N        like "child", but in a new pid namespace, and with N idle children
  *   numbers spaces N       makes N namespaces, one after the other. The only process of each

@@ -30,9 +30,10 @@ LEVEL(3, f4(x))
 LEVEL(2, f3(x))
 LEVEL(1, f2(x))
 
-/* by_exit() has a ret to which a jump leads. The window of another exit (the bytes that a patch of
- * that exit may overwrite) begins right after this ret. "far" has no room for a trampoline slot. A
- * trampoline slot is a long jump. A short jump that replaces the ret would jump to this slot. */
+/* In by_exit(), a jump leads to the first ret. The window of another exit (the bytes that a patch
+ * of that exit may overwrite) begins right after this ret. A trampoline slot is a long jump to
+ * which a short jump in place of the ret would lead. "far" is code without room for a slot, and
+ * keeps the room in other functions out of reach. So the ret shares a jump with the other exit. */
 __asm__(
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\n"

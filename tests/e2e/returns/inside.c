@@ -17,9 +17,9 @@ __asm__(
 	".text\n.p2align 4\n"
 	".macro F name\n .globl \\name\n .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
 	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n"
-	/* "far" has no padding, and no code that can be displaced. So it has no room for a
-	 * trampoline slot. A trampoline slot is a long jump; a short jump that replaces a ret
-	 * would jump to this slot */
+	/* A trampoline slot is a long jump to which a short jump in place of the ret leads. "far"
+	 * is code without padding, and without instructions that can be displaced for a slot. It
+	 * keeps places for slots in other functions out of reach of the short jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\n"
 	/* "three" is so long that the entry's window doesn't reach the exit */

@@ -46,8 +46,9 @@ __asm__(
 	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\n"
 	"E cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
-	/* A trampoline slot is a long jump; a short jump that replaces the ret would jump to this
-	 * slot. "far" has no room for a slot. So the ret's jump shares bytes with a second jump */
+	/* A trampoline slot is a long jump to which a short jump in place of the ret leads. "far"
+	 * is code without room for a slot, and keeps the room in other functions out of reach. So
+	 * the jump in place of the ret of `shared` shares bytes with a second jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\nfar\n"
 	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n"

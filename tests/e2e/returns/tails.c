@@ -47,8 +47,9 @@ __asm__(
 	".type prefixed,@function\nprefixed: .cfi_startproc\n"
 	" incq returns(%rip)\n mov %edi,%eax\n rep ret\n"
 	".cfi_endproc\n.size prefixed,.-prefixed\n"
-	/* A trampoline slot is a long jump; a short jump that replaces the ret would jump to this
-	 * slot. "far" has no room for a slot. So the ret's jump shares bytes with a second jump */
+	/* A trampoline slot is a long jump to which a short jump in place of the ret leads. "far"
+	 * is code without room for a slot, and keeps the room in other functions out of reach. So
+	 * the jump in place of the ret of `shared` shares bytes with a second jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\nfar\n"
 	".globl shared\n.type shared,@function\nshared: .cfi_startproc\n"

@@ -7,11 +7,11 @@ HANDLERS = ["t_root", "t_hand", "t_far", "t_leaf", "t_out"]
 
 
 def hidden_steps(out, mode):
-    """Returns (function, state, number of the instruction) of the instructions at which t_hidden is
-    open, and excluded by -N. A handler that interrupts them makes calls below t_hidden, so these
-    calls are excluded, too. The result includes the
-    instructions of t_hidden's exit stub, where the handler's calls may be recorded or not. It
-    doesn't include the instructions of the entry stub."""
+    """Returns the instructions at which t_hidden is open and excluded by -N, each as (function,
+    state, number of the instruction). If a handler interrupts such an instruction, its calls are
+    below t_hidden, so they are excluded, too. The result includes the instructions of t_hidden's
+    exit stub, where the handler's calls may be recorded or not. It doesn't include the instructions
+    of the entry stub."""
     hidden = set()
     for key, steps in out.steps.items():
         if "-N" not in mode.options or key[0] != HIDING:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* newest N: a second thread makes N calls, which are most of the calls. Then the main thread makes
- * the last calls, in a chunk that it opened long before. */
+/* newest N: a second thread makes N calls, which are most of the calls, and then 100 calls of
+ * at_last(). After that, the main thread makes 100 calls of at_last(), in a chunk that it opened
+ * long before. */
 #include <pthread.h>
 #include <stdlib.h>
 

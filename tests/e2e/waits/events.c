@@ -167,8 +167,8 @@ static uint64_t timeout_of(pid_t tid, uint64_t nr, const uint64_t *args)
 	return errno ? 0 : (uint64_t)sec * 1000000000 + (uint64_t)nsec;
 }
 
-/* Called at the begin and at the end of each system call. poll() and its kin return 0 after their
- * time-out, and so does nanosleep(). */
+/* Called at the entry and at the exit of each system call. poll(), similar system calls and
+ * nanosleep() return 0 after their time-out. */
 static void see_call(struct task *tasks, pid_t tid)
 {
 	struct __ptrace_syscall_info info;
@@ -255,7 +255,7 @@ static uint64_t waited_ns(void)
 
 /* ---- events: each stores a result ------------------------------------------ */
 
-/* Waits for a byte of the child, so that a child that hangs is noticed. */
+/* Waits for the byte that the child writes as its last act, and then for the child's end. */
 static void until_child(pid_t pid, int fds[2], int *result)
 {
 	char byte;
@@ -360,7 +360,7 @@ static void ev_exit(int *result)
 	waitpid(pid, result, 0);
 }
 
-/* The buffer is soon full. */
+/* Makes more calls than the buffer has room for. */
 static void ev_calls(int *result)
 {
 	int n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes 1,000,000 frames of recursion on a stack of 512 MiB, three times. Also makes the same
- * number of calls with a depth of at most 1,000. The bench reports how much longer "deep" takes
- * than "shallow" in a traced run.
+ * number of calls with a depth of at most 1,000. bench/part_scale.py compares the times "deep" and
+ * "shallow", which the program prints.
  * @markers 3 thread_main/one_round
  * @calls recurse 6003003
  * @buffer 256M
