@@ -142,7 +142,8 @@ def inject(p, pid, session, agent=None, **more):
 
 
 def read_note(path, lines=1):
-    """Waits until the agent's threads have written so many lines to the note."""
+    """Waits until the agent's threads have written this number of lines to the note. Returns the
+    note's text."""
     end = time.monotonic() + pbtest.patience(20)
     while True:
         if os.path.exists(path):
@@ -156,8 +157,9 @@ def read_note(path, lines=1):
 
 
 def unharmed(pid, before=None, handled=()):
-    """No thread is traced or stopped. Each thread blocks the signals that it blocked before, except
-    that a thread in a handler of a signal of `handled` blocks this signal, too."""
+    """Checks that no thread is traced or stopped. Each thread in `before` must block the same
+    signals as then. The signals in `handled` may differ, because a thread blocks them while it runs
+    their handlers."""
     ignored = sum(1 << (signal - 1) for signal in handled)
     for tid, (state, tracer, blocked) in states(pid).items():
         if tracer != "0" or state[0] in "tT":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Stops all threads of a process by ptrace, and lets them go at once. Any tool that stops a process
- * does at least this. The bench compares the stops of an attach with it.
+ * does at least this. bench/part_attach.py compares the stops of an attach with it.
  *
  *	plain_stop PID
  *

@@ -73,7 +73,7 @@ class Program:
         return self.line()
 
     def rounds(self, n):
-        """Returns the number of rounds that all threads make."""
+        """Lets each thread make n rounds. Returns the number of rounds that all threads have made."""
         self.ask("run %d" % n)
         return n * self.threads
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The agent of the injector's tests. patchbay_attach() starts a thread, which stays. The thread
- * appends one line to the file whose path is the argument `session`. The line has the arguments of
- * patchbay_attach(), the number of signals that its caller blocks, and how many other threads are
- * traced.
+ * appends one line to the file whose path is the argument `session`. The line has the PID, the
+ * arguments `protocol` and `agent`, the number of signals that the caller of patchbay_attach()
+ * blocks, the number of calls so far, and how many other threads are traced.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -21,7 +21,7 @@
  *   spin        a new thread makes rounds without a pause
  *   turn        waits until that thread has begun a round and ended it
  *   stop        that thread ends; the answer has the number of its rounds
- *   exec        the program executes itself again, with the same process number
+ *   exec        the program executes itself again, in the same process
  *   name TEXT   the main thread's name becomes TEXT
  *   exit N      the program exits with status N
  */
@@ -98,8 +98,8 @@ static void *spin(void *arg)
 	return arg;
 }
 
-/* Waits until two rounds have ended. The first of them may have begun before this call, the second
- * can't. */
+/* Waits until two rounds have ended. The first of them may have begun before this function was
+ * called, but the second began after that. */
 static void wait_for_turn(void)
 {
 	for (long n = spun; spun < n + 2;)

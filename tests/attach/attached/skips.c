@@ -46,7 +46,8 @@ static void skip(int sig, siginfo_t *si, void *context)
 	uc->uc_mcontext.gregs[REG_RIP] += UD2_LEN;
 }
 
-/* It can be borrowed, unlike the thread whose handler runs. */
+/* The thread that runs this function can be borrowed. The main thread can't while its handler
+ * runs. */
 static void *wait_for_end(void *arg)
 {
 	char c;

@@ -17,7 +17,7 @@ static void handler(int sig)
 	runs++;
 }
 
-/* It can be borrowed, unlike a thread in a handler. */
+/* The thread that runs this function can be borrowed. A thread in a handler can't. */
 static void *wait_for_end(void *arg)
 {
 	char c;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program whose threads have different users. The main thread has changed its user without libc,
- * so the thread that an attach borrows still has the old user. (With libc, the same can happen for
- * a moment: if the attach has begun, and the agent hasn't replaced setuid yet.) Prints "ready PID"
- * and ends when it has read a byte.
+ * users USER: a program whose threads have different users, unless USER is 0. The main thread
+ * changes its user without libc, so the thread that an attach borrows still has the old user. (With
+ * libc, the same can happen for a moment: if the attach has begun, and the agent hasn't replaced
+ * setuid yet.) Prints "ready PID" and ends when it has read a byte.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Repeats one system call, whose name is the argument, and checks each result: never EINTR, never a
- * time-out that comes too early, never a wrong value. The process has one thread, so the injector
- * must borrow this thread during the call. A child process, the feeder, sends data to the calls
- * that wait for data. The feeder also waits for the end of the input, and then lets the program
- * print its result.
+ * Repeats one system call, whose name is the argument, and checks each result: never EINTR (but
+ * always with sigsuspend), never an early time-out, never a wrong value. The process has one
+ * thread, so the injector must borrow this thread during the call. A child process, the feeder,
+ * sends data to the calls that wait for data. The feeder also waits for the end of the input, and
+ * then lets the program print its result.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static struct shared {
 } *shared;
 static int epoll_fd, data[2], messages[2], listener;
 static struct sockaddr_un address = { .sun_family = AF_UNIX };
-static uint64_t received;	/* count of numbers that the feeder has sent so far */
+static uint64_t received;	/* how many of the feeder's numbers have been received so far */
 
 static uint64_t now_us(clockid_t clock)
 {

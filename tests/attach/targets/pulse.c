@@ -13,7 +13,7 @@
  *	in_restarted	it answers in a signal handler that interrupted waitpid(). The kernel would
  *		restart this call. The test sends the signal
  *	old_frame	it answers in a function whose array has overwritten the frame of an earlier
- *		signal handler, but for its first word
+ *		signal handler, except the frame's first word
  *	in_malloc	it answers in a signal handler that interrupted malloc(), free() or their
  *		caller
  */
