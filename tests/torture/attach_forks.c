@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program to attach to: a server whose three threads make worker processes all the time, by fork,
- * by posix_spawn, and by a direct system call. A worker computes, allocates, catches a signal,
- * forks another worker, and ends with a known status. Some workers live for a while. On SIGTERM the
- * program prints how many workers ended with another status.
+ * by posix_spawn, and by a direct system call. A worker computes, allocates, catches a signal, and
+ * ends with a known status. Some workers also fork another worker, and live for a while. A worker
+ * that was made by the direct system call only computes. On SIGTERM the program prints how many
+ * workers ended with another status.
  *
  *   attach_forks
  */

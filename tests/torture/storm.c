@@ -170,8 +170,9 @@ static void on_signal(int sig)
 	errno = error;
 }
 
-/* Installs the handlers. The raw handler of SIGUSR2 uses libc's restorer, which the kernel returns
- * with the action that libc installed for SIGUSR1. */
+/* Installs the handlers: the handler of SIGUSR1 through libc, and the handler of SIGUSR2 by a raw
+ * system call. The raw handler uses libc's restorer, which is a part of SIGUSR1's action in the
+ * kernel. */
 static void install(void)
 {
 	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } raw;
