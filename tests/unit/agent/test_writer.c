@@ -270,7 +270,8 @@ static void a_handler_gets_the_last_chunk(void **state)
 		fail_msg("the record was dropped at %ld of %ld steps", dropped, k);
 }
 
-/* Writes a record. Meanwhile the handler acts at step k and, if step_later is set, at that step. */
+/* Writes a record. Meanwhile the handler acts at step k. If step_later isn't 0, the handler also
+ * acts at the step with this number. */
 static void put_interrupted(long k)
 {
 	step = 0;

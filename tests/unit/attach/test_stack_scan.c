@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Scans stacks that the test makes in its own memory. Each stack has a signal frame, and the tests
- * change one thing in it: only a handler that interrupted an idle system call does no harm, or one
- * that has returned.
+ * Scans stacks that the test makes in its own memory. Each stack has the signal frame of a handler
+ * that interrupted an idle system call. Each test changes something in this frame. The scan must
+ * accept the stack only if the handler interrupted an idle system call, or has returned.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,8 +147,8 @@ static void no_frame(void **state)
 	}
 }
 
-/* The code segment of 32-bit code, that of programs in a virtual machine of Xen, and one that is
- * followed by other segments. */
+/* The frame has the code segment of 32-bit code, the code segment of programs in a virtual machine
+ * of Xen, or a code segment that is followed by other segments. */
 static void other_segments(void **state)
 {
 	static const uint64_t segments[] = { 0x23, 0xe033, 0x002b000000000033 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests functions in assembly that have the shape of compilers' output in real programs: code after
- * which nothing of the function follows, and CFI that is not exact everywhere. For each shape, a
- * similar function whose exits can't be proven must stay entry-only. */
+/* Tests functions in assembly that have the shape of compilers' output in real programs: functions
+ * that end with an instruction or call that never returns, and CFI that is not exact everywhere.
+ * For each shape, a similar function whose exits can't be proven must stay entry-only. */
 #include "exits_expect.h"
 
 static const char *const ends_s = MACROS
 	".text\n.p2align 4\n"
 	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
-	/* A store to the page at 0 never returns, so the code after it belongs to another function.
-	 * HAProxy's BUG_ON() ends so */
+	/* After a store to the page at 0, the program never continues. So the code after the store
+	 * belongs to another function. HAProxy's BUG_ON() ends with such a store */
 	"F bug\n body\n je bug.cold\n body\n ret\nE bug\n.p2align 4\n"
 	".type bug.cold,@function\nbug.cold: .cfi_startproc\n push_rbx\n call other\n"
 	" movb $0,1\n .cfi_endproc\n .size bug.cold,.-bug.cold\n"
@@ -26,7 +26,7 @@ static const char *const ends_s = MACROS
 	" .cfi_adjust_cfa_offset -32\n body\n ret\n.cfi_endproc\n"
 	"F owner\n sub $32,%rsp\n .cfi_adjust_cfa_offset 32\n test %eax,%eax\n je dead_end\n"
 	" jne returns\n call other\nE owner\n.p2align 4\n"
-	/* a store to the thread's memory returns */
+	/* after a store to the thread's memory, the program continues */
 	"F stores\n body\n push_rbx\n movb $0,%fs:1\nE stores\n"
 	".cfi_startproc\n .cfi_adjust_cfa_offset 32\n body\n add $32,%rsp\n"
 	" .cfi_adjust_cfa_offset -32\n ret\n.cfi_endproc\n.p2align 4\n"

@@ -82,8 +82,8 @@ static void start(void)
 	assert_non_null(f);
 }
 
-/* Makes a round up to the time `now`. Returns how many calls of the function of the chunk `seq` it
- * has. */
+/* Makes a round up to the time `now`. All calls in the chunk `seq` are calls of one function.
+ * Returns how many calls of this function the round has. */
 static unsigned round_at(uint64_t now, uint64_t seq)
 {
 	struct pb_event ev;
@@ -154,7 +154,8 @@ static void test_held(void **state)
 	end();
 }
 
-/* Reads the late records. Returns how many calls of the function of the chunk `seq` they have. */
+/* Reads the late records. Returns how many calls of the function of the chunk `seq` are among
+ * them. */
 static unsigned late(uint64_t seq)
 {
 	struct pb_event ev;

@@ -120,7 +120,7 @@ static void limit_of_lines(void **state)
 	end();
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
 		lines += *line != '#';
-	/* the limit, and the lines of the second that is saved at most */
+	/* at most LINES lines are saved up, and each second of the rounds earns LINES more */
 	assert_in_range(lines, LINES, LINES + LINES * (ROUNDS - 1) * ROUND_NS / 1000000000);
 }
 

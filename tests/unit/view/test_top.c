@@ -2,8 +2,9 @@
 /*
  * Tests the estimates of `live --top`. Simulated threads write chunks as the engine does, and count
  * for themselves. If all chunks are decoded, the sums must be the threads' own. If only a few
- * chunks are chosen at random, the mean over many choices must be near them. A wrong weight moves
- * the mean. So does time that counts twice or not at all where a chunk ends. The seeds are fixed.
+ * chunks are chosen at random, the mean over many choices must be near the threads' own sums. A
+ * wrong weight moves the mean. So does time that counts twice or not at all where a chunk ends. The
+ * seeds are fixed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ static struct truth truth[SITES];
 static struct sim {
 	uint32_t serial;
 	uint64_t seq, now, chunks;
-	unsigned depth, room, words;	/* words: of a chunk, after its list */
+	unsigned depth, room, words;	/* words: room in a chunk after its list of open calls */
 	struct { uint32_t site; uint64_t start, child; bool written; } calls[DEPTH];
 } t;
 
@@ -84,7 +85,7 @@ static void call(uint32_t site)
 	g.head.leaf_start = t.now;
 }
 
-/* Adds a call that ends now to what is true. */
+/* Adds a call that ends now to the thread's own sums. */
 static void count(unsigned depth)
 {
 	uint32_t site = t.calls[depth].site;
@@ -166,7 +167,8 @@ static void bursts(uint32_t serial, unsigned n)
 	}
 }
 
-/* One call lasts as long as all others together. Its chunk has a piece that always gets a point. */
+/* One call lasts longer than all others together. So its chunk is so large a part of the thread's
+ * time that the chunk is always chosen (reader/sample.c). */
 static void sleeper(uint32_t serial, unsigned n)
 {
 	begin_thread(serial, 60);
