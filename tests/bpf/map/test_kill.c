@@ -276,8 +276,8 @@ static void check_ringbuf(struct pb_bpf_map *m)
 	CHECK(after == put, "%d of %d", after, put);
 }
 
-/* Repairs the map as an agent that gets the dead process's number does it. An agent can't ask which
- * processes live. */
+/* Repairs the map as an agent does that gets the owner number of a dead process. An agent can't ask
+ * which processes live, so its functions for this are NULL. */
 static void repair_as_agent(const struct pb_bpf_map *m)
 {
 	struct pb_bpf_map agent = *m;
