@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""For run_real. Counts two things in the programs' modules: all functions, including those
-functions that are refused for their instructions; and the functions whose exits are all hooked. The second number, as a share of the first,
-must not be below a limit."""
+"""For run_real. Counts all functions in the programs' modules, including the functions that are
+refused for their instructions. Also counts the functions whose exits are all hooked. The share of
+these functions among all functions must not be below a limit."""
 import csv
 import io
 import os
