@@ -28,7 +28,7 @@ class Funclatency(Tool):
                 raise Failure("%d calls take %d us or more, in the histogram %s" %
                               (least, us, hist))
         if found.variable("total") < sum(u * n for u, n in naps.items()):
-            raise Failure("%d us in all" % found.variable("total"))
+            raise Failure("the total of %d us is less than the time of all naps" % found.variable("total"))
 
 
 class Argdist(Tool):

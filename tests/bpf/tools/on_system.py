@@ -196,7 +196,7 @@ class Connlife(OnFiles):
 
     def check(self, found):
         if any(not 0 < unpack("Q", d[:8]) < 10 ** 12 for _, d in found.records):
-            raise Failure("a life without time")
+            raise Failure("a connection with an impossible duration")
 
 
 TOOLS = (Memleak, Mutexes, Poollat, Waits, Payments, Opens, Filedist, Libcalls, Hostlat, Connlife)
