@@ -38,14 +38,18 @@
 /* struct pb_thread */
 #define T_LO			0
 #define T_TOP			8
-#define T_BOTTOM		16
-#define T_POS			24
-#define T_CHUNK			32
-#define T_LAST			40
-#define T_LEAF			48
-#define T_COUNTS		56
-#define T_LOST			72
-#define T_SERIAL		128
+#define T_MAX_DEPTH		16
+#define T_NO_CLOCK		20
+#define T_FROZEN_CLOCK		24
+#define T_POS			32
+#define T_CHUNK			40
+#define T_LAST			48
+#define T_LEAF			56
+#define T_COUNTS		64
+#define T_LOST			80
+#define T_SERIAL		136
+#define T_THRESH		504
+#define T_BOTTOM		512
 
 /* struct pb_ring_thread */
 #define H_LOST			16

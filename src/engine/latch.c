@@ -7,12 +7,12 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "engine/graph/period.h"
+#include "engine/graph/thread_words.h"
 #include "ring/writer.h"
 /* included last, because it poisons names that system headers declare */
 #include "engine/latch.h"
 
 bool pb_latched, pb_detached;
-extern uint32_t pb_max_depth;
 
 void pb_latch(const char *reason)
 {
@@ -22,6 +22,7 @@ void pb_latch(const char *reason)
 	if (__atomic_exchange_n(&pb_latched, true, __ATOMIC_SEQ_CST))
 		return;
 	__atomic_store_n(&pb_max_depth, 0, __ATOMIC_SEQ_CST);
+	pb_thread_words_changed();
 	pb_period_leave_fast_paths();
 	if (!ring)
 		return;

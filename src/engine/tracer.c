@@ -14,6 +14,7 @@
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"
 #include "engine/graph/period.h"
+#include "engine/graph/thread_words.h"
 #include "engine/prog/prog.h"
 #include "abi/analysis_access.h"
 #include "arch/arch.h"
@@ -122,6 +123,7 @@ static void apply_depth(const struct ftrace_ops *tracer)
 	uint32_t depth = off ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
 
 	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
+	pb_thread_words_changed();
 }
 
 void pb_tracer_returns(void)
@@ -327,6 +329,7 @@ static int set_thresh(uint64_t ns, bool live)
 {
 	thresh_ns = ns;
 	pb_thresh = ns ? (ns * (pb_clock_per_ms() / 1000) + 999) / 1000 : 0;
+	pb_thread_words_changed();
 	return update_if_tracing(live);
 }
 
@@ -365,6 +368,7 @@ static int set_clock(const char *clock, bool live)
 {
 	trace_clock = clock;
 	pb_clock_set(pb_streq(clock, "none"), live);
+	pb_thread_words_changed();
 	apply_returns(current);
 	return update_if_tracing(live);
 }

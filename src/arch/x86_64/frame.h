@@ -26,7 +26,7 @@
  *   20  the displaced instructions, and the jump back
  */
 /* Bytes before the first stub of a module, for copies of handlers (near.c). */
-#define PB_STUBS_HEAD		2048
+#define PB_STUBS_HEAD		8192
 #define PB_NEAR_LEAVE_LEN	14	/* jmp *word(%rip), and the word */
 #define PB_STUB_IDLE		15
 #define PB_STUB_COPY		20

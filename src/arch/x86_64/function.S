@@ -11,10 +11,10 @@ pb_function:
 	save
 .Lsaved_function:
 	load_thread
-	cmpl	$0, pb_max_depth(%rip)		/* 0: tracing is off */
-	je	pb_graph_reject
 	cmpq	$0, T_TOP(%rdi)			/* 0 in a new thread and after a fork */
 	je	.Lfunction_slow
+	cmpl	$0, T_MAX_DEPTH(%rdi)		/* 0: tracing is off */
+	je	.Lfunction_done
 	clock
 	mov	$16, %edx
 	xadd	%rdx, T_POS(%rdi)
@@ -36,7 +36,10 @@ pb_function:
 	mov	%rax, (%rdx)
 .Lfunction_written:
 	forked_words rdx, .Lfunction_reserved, .Lfunction_written
-	jmp	pb_graph_reject
+.Lfunction_done:
+	restore
+.Lfunction_end:
+	go_on
 .Lfunction_full:
 	pad_unless_full rdx, si, .Lfunction_slow, PAD_2
 	jmp	.Lfunction_slow
@@ -44,9 +47,12 @@ pb_function:
 	pad_own	rdx, si, .Lfunction_slow, PAD_2
 .Lfunction_slow:
 	mov	$PB_ENTER_FUNCTION, %edx
-	jmp	pb_enter_slow
+	leave	pb_enter_slow
 	.cfi_endproc
-	hot_range pb_function, .Lsaved_function, .Lfunction_slow
+.Lfunction_code_end:
+	hot_range pb_function, .Lsaved_function, .Lfunction_end
+	hot_range .Lfunction_full, .Lfunction_full, .Lfunction_code_end
+	near_range pb_function, .Lfunction_code_end
 	.size pb_function, . - pb_function
 
 	.section .note.GNU-stack,"",@progbits

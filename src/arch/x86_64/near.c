@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Copies of handlers. The loader maps a PIE program and the agent far from each other. A jump whose
- * target is more than 64 GiB away costs a cycle more on AMD's Zen 4. A traced call makes three such
- * jumps. So each far module has copies of the most frequent handlers, at the head of its stubs.
+ * Copies of handlers. The loader maps a PIE program and the agent far from each other. On AMD's
+ * Zen 4, a jump whose target is more than 64 GiB away costs a cycle or more. A traced call makes
+ * three such jumps. Without copies, a call that a filter rejects costs 2 ns more. So each far
+ * module has copies of the most frequent handlers, at the head of its stubs.
  *
  * A copy has the same instructions as the original, at the same offsets. The agent's tables of code
  * (hot.h, forked.h) describe only the originals. So if a signal interrupts a copy, the PC moves to
@@ -11,7 +12,8 @@
  *
  * Two kinds of instructions in the originals depend on their own address. Loads of the TLS word are
  * linked before the copies are made (hot_tls.c). Jumps to code that isn't copied become jumps to
- * absolute addresses in the copies.
+ * absolute addresses in the copies. The agent's variables are out of reach of a copy: handlers read
+ * them in the thread's state (engine/graph/thread_words.h).
  */
 #include "arch/arch.h"
 #include "arch/x86_64/hot.h"

@@ -10,7 +10,8 @@
 	.error "site and state are stored at once, and EMITTED is set by bts"
 	.endif
 
-	/* Jumps to `to` if a callee of the call at rcx would be too deep; rax and rdx are lost. */
+	/* Jumps to `to` if a callee of the call at rcx would be too deep; rax and rdx are lost.
+	 * rdi is the thread. */
 	.macro open_depth to
 	mov	%rcx, %rax
 	and	$-PB_OPEN_SEGMENT, %rax
@@ -19,7 +20,7 @@
 	neg	%rax
 	shr	$PB_OPEN_SHIFT, %eax
 	lea	-1(%rax, %rdx), %eax
-	cmp	pb_max_depth(%rip), %eax
+	cmp	T_MAX_DEPTH(%rdi), %eax
 	jae	\to
 	.endm
 
@@ -41,7 +42,7 @@
 	cmp	T_LO(%rdi), %rsp		/* another stack */
 	jb	.Lslow_\name
 	open_check rcx, .Lslow_\name
-	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + T_MAX_DEPTH(%rdi)
 	jne	.Llimited_\name
 .Lunlimited_\name:
 	.if \nested
@@ -122,14 +123,16 @@
 	/* Nothing below a call of a function in set_graph_notrace is recorded. */
 .Lbelow_\name:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)
-	je	pb_graph_reject
-	jmp	.Lslow_\name
+	je	.Lreject_\name
+.Lslow_\name:
+	mov	$(\mode), %edx
+	leave	pb_enter_slow
 
-	/* max_graph_depth limits the depth of calls. (If pb_max_depth has the highest byte of
-	 * PB_DEPTH_MAX, there is no limit.) If pb_max_depth is 0, tracing is off, but the handlers
+	/* max_graph_depth limits the depth of calls. (If the limit has the highest byte of
+	 * PB_DEPTH_MAX, there is no limit.) If the limit is 0, tracing is off, but the handlers
 	 * aren't changed yet. */
 .Llimited_\name:
-	open_depth pb_graph_reject
+	open_depth .Lreject_\name
 	jmp	.Lunlimited_\name
 
 	.if \nested
@@ -137,14 +140,17 @@
 	mov	%rcx, %rax
 	and	$-PB_OPEN_SEGMENT, %rax
 	cmpq	$0, G_PREV(%rax)
-	je	pb_graph_reject
+	jne	.Lslow_\name
 	.endif
-.Lslow_\name:
-	mov	$(\mode), %edx
-	jmp	pb_enter_slow
+	/* The call isn't traced. rsi still has the program's value. */
+.Lreject_\name:
+	restore	rsi=0
+.Lreject_end_\name:
+	go_on
 	.cfi_endproc
-	hot_range .Lemit_\name, .Lemit_\name, .Lslow_end_\name
-.Lslow_end_\name:
+.Lcode_end_\name:
+	hot_range .Lemit_\name, .Lemit_\name, .Lreject_end_\name
+	near_range \name, .Lcode_end_\name
 	.size \name, . - \name
 	.endm
 
@@ -170,7 +176,7 @@ pb_open_silent:
 	cmp	T_LO(%rdi), %rsp
 	jb	.Lslow_silent
 	open_check rcx, .Lslow_silent
-	cmpb	$PB_DEPTH_MAX >> 24, 3 + pb_max_depth(%rip)
+	cmpb	$PB_DEPTH_MAX >> 24, 3 + T_MAX_DEPTH(%rdi)
 	jne	.Llimited_silent
 .Lunlimited_silent:
 	cmpb	$PB_ENTRY_SILENT, O_STATE(%rcx)

@@ -132,7 +132,7 @@
 .Llazy_\name:
 	mov	%rax, %rdx
 	sub	O_START(%rcx), %rdx
-	cmp	pb_thresh(%rip), %rdx
+	cmp	T_THRESH(%rdi), %rdx
 	jae	.Lc_\name
 .Lnothing_\name:
 	open_free rcx, T_TOP(%rdi)
@@ -173,6 +173,9 @@
 .Lfar_\name:
 	pad_own	rdx, si, .Lc_\name
 .Lc_\name:
+	leave	.Lcall_\name
+.Lcall_\name:
+	near_range \name, .Lcall_\name
 	call_exit \jump
 .Lend_\name:
 	jmp	.Lback_\name
@@ -180,7 +183,7 @@
 	hot_range \name, .Lsaved_\name, .Lmatched_\name, 0, \of
 	hot_range .Lmatched_\name, .Lmatched_\name, .Lother_\name, 2, \of
 	hot_range .Lother_\name, .Lother_\name, .Lfull_\name, 0, \of
-	hot_range .Lfull_\name, .Lfull_\name, .Lc_\name, 2, \of
+	hot_range .Lfull_\name, .Lfull_\name, .Lcall_\name, 2, \of
 	hot_unreserved .Lleft_\name, .Lleaf_\name
 	hot_unreserved .Lemitted_\name, .Lexit_\name
 	hot_unreserved .Lother_state_\name, .Lother_\name

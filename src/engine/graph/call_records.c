@@ -10,9 +10,9 @@
 #include "engine/graph/call_records.h"
 #include "base/base.h"
 #include "engine/clock.h"
+#include "engine/graph/thread_words.h"
 #include "engine/text/ftrace.h"
 
-uint64_t pb_thresh;
 uint8_t pb_callers_only;
 
 static uint64_t missed;

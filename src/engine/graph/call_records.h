@@ -6,8 +6,6 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 
-/* PB_ENTRY_LAZY calls that take less than this time (in clock units) are dropped. */
-extern uint64_t pb_thresh;
 /* If set, PB_ENTRY_LAZY calls are dropped, with two exceptions: calls whose site has
  * FTRACE_FL_CALLER, and calls that lead to such a call. */
 extern uint8_t pb_callers_only;

@@ -22,11 +22,11 @@
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"
 #include "engine/graph/period.h"
+#include "engine/graph/thread_words.h"
 
 #define MOST_TRIES	4	/* if other threads move to a stack at the same time, a thread tries
 				 * this many times again to move to the stack */
 
-uint32_t pb_max_depth;
 bool pb_calls_watching;
 
 /* ---- stacks ------------------------------------------------------------------ */

@@ -12,9 +12,6 @@
 #include "arch/arch.h"
 #include "engine/graph/call_records.h"
 
-/* The largest depth, within a stack, at which calls are recorded; 0: nothing is recorded. */
-extern uint32_t pb_max_depth;
-#define PB_NO_MAX_DEPTH	PB_DEPTH_MAX
 /* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* Called when the program has reported the bounds of a stack (makecontext, sigaltstack). `slot` is

@@ -6,6 +6,7 @@
  */
 #include "engine/graph/enter.h"
 #include "engine/graph/calls.h"
+#include "engine/graph/thread_words.h"
 #include "engine/clock.h"
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "engine/latch.h"
 #include "engine/graph/thread.h"
+#include "engine/graph/thread_words.h"
 #include "engine/uaccess.h"
 
 bool pb_unblocked_in(const ucontext_t *uc)
@@ -80,8 +81,10 @@ static void be_again(const struct pb_interrupted *i, uint64_t slot, ucontext_t *
 {
 	if (!is_child(i))
 		return;
-	if (!pb_tls->top && (pb_latched || !pb_thread_get(slot)) && !pb_thread_is_new())
+	if (!pb_tls->top && (pb_latched || !pb_thread_get(slot)) && !pb_thread_is_new()) {
 		pb_writer_void(&pb_tls->w);
+		pb_thread_words_copy(pb_tls);
+	}
 	pb_own_resume(uc, (uint64_t)pb_ring_map.ring, pb_ring_map.size);
 }
 

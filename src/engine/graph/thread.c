@@ -28,6 +28,7 @@
 #include "base/sys.h"
 #include "engine/latch.h"
 #include "engine/graph/period.h"
+#include "engine/graph/thread_words.h"
 #include "engine/sandbox.h"
 
 #define MAIN_STACK_MIN	(128ul << 20)	/* the kernel keeps at least this much room for the main
@@ -345,6 +346,7 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 	}
 	t->bottom = pb_stack_bottom(&t->own);
 	pb_chain_thread_begin(t, forked);
+	pb_thread_words_copy(t);
 	pb_period_set_lo(t);
 	pb_barrier();
 	t->top = pb_open_innermost(t->own.top);

@@ -54,8 +54,13 @@ struct pb_thread {
 	uint64_t lo;		/* low end of the current stack, or PB_LO_* (period.h) */
 	struct pb_open_call *top; /* a call near the innermost open call of the current stack; NULL:
 				   * the state isn't initialised */
-	uint64_t bottom;	/* no address below this one may be touched; 0: not known */
+	/* copies of the agent's variables pb_max_depth etc., for the assembly (thread_words.h) */
+	uint32_t max_depth;
+	uint8_t no_clock;
+	uint64_t frozen_clock;
 	struct pb_writer w;
+	uint64_t thresh;	/* another such copy */
+	uint64_t bottom;	/* no address below this one may be touched; 0: not known */
 	uint64_t tcb;
 	uint64_t starting;	/* the slot of the hit that makes the state */
 	struct pb_stack *stack;
@@ -69,10 +74,14 @@ struct pb_thread {
 				 * 0: none */
 	void *exec_area;	/* memory for the environment of an exec */
 	uint64_t exec_size;
-};
+} __attribute__((aligned(64)));	/* what the fast paths use lies in one cache line */
 
 _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
 _Static_assert(offsetof(struct pb_thread, top) == T_TOP, "layout.h");
+_Static_assert(offsetof(struct pb_thread, max_depth) == T_MAX_DEPTH, "layout.h");
+_Static_assert(offsetof(struct pb_thread, no_clock) == T_NO_CLOCK, "layout.h");
+_Static_assert(offsetof(struct pb_thread, frozen_clock) == T_FROZEN_CLOCK, "layout.h");
+_Static_assert(offsetof(struct pb_thread, thresh) == T_THRESH, "layout.h");
 _Static_assert(offsetof(struct pb_thread, bottom) == T_BOTTOM, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.pos) == T_POS, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.base) == T_CHUNK, "layout.h");

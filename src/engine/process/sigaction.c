@@ -29,6 +29,7 @@
 #include "engine/latch.h"
 #include "engine/prog/prog.h"
 #include "engine/graph/thread.h"
+#include "engine/graph/thread_words.h"
 #include "engine/uaccess.h"
 #include "abi/analysis_access.h"
 #include "arch/arch.h"
@@ -546,8 +547,10 @@ void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
 		return;
 	/* after either of these calls, reading the TSC is a fault */
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
-	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV))
+	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV)) {
 		pb_clock_freeze();
+		pb_thread_words_changed();
+	}
 	/* a filter may forbid the return from a signal, or the system calls of die() */
 	if (op == PR_SET_SECCOMP) {
 		pb_sandboxed = true;

@@ -148,7 +148,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 	if (noting)
 		note_word(g);
 	if (poke_uncounted && (uint64_t)g[REG_RIP] == agent + symbol("pb_enter_cramped"))
-		((uint64_t *)g[REG_RDI])[56 / 8] = 0;
+		((uint64_t *)g[REG_RDI])[T_COUNTS / 8] = 0;
 	if (act == FILL && is_reservation(last_pc))
 		act_now();
 	last_pc = (uint64_t)g[REG_RIP];

@@ -14,16 +14,15 @@ namespace steps {
 
 #define FLAGS		0x8d5
 #define MAX_FRAMES	40
-#define HEAD_SIZE	2048	/* the part of a file of stubs that has copies of the agent's
+#define HEAD_SIZE	8192	/* the part of a file of stubs that has copies of the agent's
 				 * code */
-#define COPIED		"pb_open_none", "pb_open_none_nested", "pb_open_ret_none", \
-			"pb_open_jump_none", "pb_exit_ret_idle", "pb_exit_jump_idle"
+#define ALIGN		64	/* each copy begins at a multiple of this number */
 
 extern "C" char __executable_start, etext;
 
 /* Some of the agent's functions have copies near the program. A copy has `size` bytes from `at` on.
  * `of` is the address of the function itself. */
-static struct { uint64_t at, of, size; } copies[16];
+static struct { uint64_t at, of, size; } copies[32];
 static int nr_copies;
 uint64_t agent;
 char *ring;
@@ -42,38 +41,27 @@ uint64_t symbol(const char *name)
 	return 0;
 }
 
-/* Returns the size of a symbol: NAME.size=SIZE. */
-static uint64_t symbol_size(const char *name)
-{
-	char key[64];
+/* The agent's table of the code that is copied: struct pb_near_range in src/arch/x86_64/hot.h. */
+struct range {
+	int32_t start;
+	uint32_t length;
+};
 
-	snprintf(key, sizeof(key), "%s.size", name);
-	return symbol(key);
-}
-
-/* A copy begins with the same bytes as the original, at a multiple of 64. After the last copy
- * comes a filler. The end of an original need not be copied, so a copy may be shorter than its
- * original. */
+/* The copies come in the table's order. Each begins with the same bytes as the original. Loads of
+ * the TLS word are the same, too. */
 static void find_copies(const unsigned char *head)
 {
-	static const char *const names[] = { COPIED };
-	const unsigned char filler = head[HEAD_SIZE - 1];
+	const struct range *r = (const struct range *)(agent + symbol("__start_pb_near_ranges"));
+	const struct range *end = (const struct range *)(agent + symbol("__stop_pb_near_ranges"));
 
-	for (uint64_t off = 0; off < HEAD_SIZE; off += 64) {
-		uint64_t at = (uint64_t)head + off;
-
-		for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
-			uint64_t of = agent + symbol(names[i]), size = symbol_size(names[i]);
-
-			if (memcmp(head + off, (void *)of, size < 48 ? size : 48) ||
-			    (size < 48 && head[off + size] != filler))
-				continue;
-			if (nr_copies && copies[nr_copies - 1].size > at - copies[nr_copies - 1].at)
-				copies[nr_copies - 1].size = at - copies[nr_copies - 1].at;
-			copies[nr_copies].at = at;
-			copies[nr_copies].of = of;
-			copies[nr_copies++].size = size;
-		}
+	if (memcmp(head, (const char *)r + r->start, r->length < 48 ? r->length : 48))
+		return;
+	for (uint64_t off = 0; r < end; off = (off + r++->length + ALIGN - 1) & -ALIGN) {
+		if (nr_copies == sizeof(copies) / sizeof(*copies))
+			die("too many copies");
+		copies[nr_copies].at = (uint64_t)head + off;
+		copies[nr_copies].of = (uint64_t)r + r->start;
+		copies[nr_copies++].size = r->length;
 	}
 }
 

@@ -234,6 +234,9 @@ static void run_with(const struct scenario *s, uint64_t *word, uint64_t value)
 static void run_poked(const struct scenario *s)
 {
 	uint32_t *max_depth = (uint32_t *)(agent + symbol("pb_max_depth")), depth = *max_depth;
+	/* the main thread has the first state */
+	char *thread = *(char **)(agent + symbol("pb_threads"));
+	uint32_t *copied = (uint32_t *)(thread + T_MAX_DEPTH);
 
 	site_word = NULL;
 	ret_word = jump_word = NULL;
@@ -245,9 +248,11 @@ static void run_poked(const struct scenario *s)
 		run(s, NOTHING, 0);
 		poke_uncounted = false;
 	} else if (s->poke == NO_DEPTH || s->poke == DEPTH) {
-		*max_depth = s->poke == DEPTH ? 1000 : 0;
+		if (*copied != depth)
+			die("the thread has another limit of depth");
+		*max_depth = *copied = s->poke == DEPTH ? 1000 : 0;
 		run(s, NOTHING, 0);
-		*max_depth = depth;
+		*max_depth = *copied = depth;
 	} else if (s->poke == LIST) {
 		if (site_word)
 			run_with(s, site_word, agent + symbol("pb_list"));

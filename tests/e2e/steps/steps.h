@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <ucontext.h>
+#include "../../../src/arch/layout.h"
 
 namespace steps {
 

@@ -12,6 +12,7 @@
 #include "engine/graph/interrupt.h"
 #include "engine/latch.h"
 #include "engine/graph/thread.h"
+#include "engine/graph/thread_words.h"
 #include "engine/uaccess.h"
 
 #define LIBC	((greg_t)0x1000)	/* a PC outside of the agent */
@@ -113,6 +114,10 @@ struct pb_thread *pb_thread_get(uint64_t slot)
 void pb_writer_void(struct pb_writer *w)
 {
 	w->pos = 1;
+}
+
+void pb_thread_words_copy(struct pb_thread *t)
+{
 }
 
 void pb_calls_handler_over(struct pb_thread *t, uint64_t slot)
