@@ -21,7 +21,8 @@ def program(name):
 
 
 def repository(bench):
-    """Makes a small repository of 40 commits and 20 files. Returns the arguments of `git log`."""
+    """Makes a small repository of 40 commits and 20 files. Returns the arguments with
+    which git prints its log."""
     place = bench.path("repo")
     git = ["git", "-C", place, "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0"]
     os.makedirs(place)

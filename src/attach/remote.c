@@ -294,8 +294,8 @@ static int reap(pid_t pid, pid_t tid, uint64_t deadline)
  * A thread can't be detached after it was killed. Usually another thread of its process has
  * executed a program. That thread waits in the kernel until this process has waited for the killed
  * thread, and meanwhile nobody can seize a thread of the process: PTRACE_SEIZE would wait for ever.
- * If the traced thread itself executes a program, its TID becomes the PID of its process, and its
- * former TID no longer exists.
+ * If the traced thread itself executes a program, the kernel gives it another TID, the PID of its
+ * process. Its former TID no longer exists.
  */
 int attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
 {

@@ -18,12 +18,13 @@ struct pb_open_call {
 	uint32_t site;
 	uint32_t view;		/* for the view. It is 0 when the call is pushed */
 	uint32_t select;	/* for the view: the result of pb_select() */
-	bool elsewhere;		/* a list of open calls has named the call, but the call is counted
-				 * at its ENTRY */
+	bool elsewhere;		/* the call is counted elsewhere. A chunk's list of open calls has
+				 * named the call, and the call is counted at its ENTRY in another
+				 * chunk; or another cursor counts the call (follow_late.c) */
 };
 
 /* True if the call counts on this stack. If the process inherited the call by fork (aux is set),
- * the call counts in the parent. If `elsewhere` is set, the call counts at its ENTRY. */
+ * the call counts in the parent process. */
 static inline bool pb_open_call_counts(const struct pb_open_call *call)
 {
 	return !call->aux && !call->elsewhere;

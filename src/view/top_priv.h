@@ -8,7 +8,8 @@
 
 /* The state of one function. */
 struct pb_top_state {
-	uint64_t calls, total, self;	/* ticks */
+	uint64_t calls, total, self;	/* number of calls; ticks. All three are multiplied by
+					 * PB_SAMPLE_UNIT (reader/sample.h) */
 	uint32_t table;			/* the table for which the state was computed */
 	uint32_t stack;			/* 1 + the number of the last stack that had an open call of
 					 * this function */
@@ -43,7 +44,8 @@ static inline struct pb_top_thread *pb_top_thread(struct pb_top *t, size_t index
 /* Returns the group of a thread, or NULL if there is no memory. `index` is the index of the
  * thread's cursor in the stream. */
 struct pb_top_group *pb_top_group(struct pb_top *t, struct pb_follow *f, size_t index);
-/* Follows a change of the functions' numbers. Returns 0 or -errno. */
+/* New modules have changed the functions' numbers: gives the sums, states and open calls of all
+ * groups the new numbers. Returns 0 or -errno. */
 int pb_top_renumber(struct pb_top *t, struct pb_follow *f);
 /* Computes the rows of each group: what has happened since the last table or, with `all`, since the
  * start. */

@@ -56,8 +56,9 @@ static handler_fn *handlers[MAX_SIGNALS];
 /* The handlers that pb_sigaction_adopt() has found in the kernel. A thread that is inside our
  * sigaction() at that moment has read handlers[] already, and finds the adopted handler here. */
 static handler_fn *adopted[MAX_SIGNALS];
-/* Set when the program's own handlers are in the kernel again. Until then, the agent must call each
- * handler that the program installs, because jumps into stubs may still be in place. */
+/* Set when the program's own handlers are in the kernel again. Until then, the kernel gets the
+ * agent's handler in place of each handler that the program installs: jumps into stubs may still be
+ * in place, and only the agent's handler can translate a program counter in a stub. */
 static bool undone;
 /* The flags that the program set for SIGSEGV or SIGBUS: `flags` with a handler, `default_flags`
  * with SIG_DFL. The kernel's flags may differ from them in the bits of HANDLER_FLAGS or

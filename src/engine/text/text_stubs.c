@@ -79,8 +79,9 @@ static bool copy_file(const struct region *r, uint64_t at)
 	return true;
 }
 
-/* Maps the file at `at`. The mapping is executable from the start, to find out whether an
- * executable mapping is allowed. */
+/* Maps the file at `at`. The mapping is executable at first, only to find out whether an executable
+ * mapping is allowed. pb_stubs_map() then makes the code writable and not executable, until the
+ * batch seals it. */
 static bool map_region(struct region *r, uint64_t at)
 {
 	if (!map_exactly(at - r->front, r->front, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
@@ -112,7 +113,8 @@ static uint64_t map_from(struct region *r, uint64_t at, uint64_t least, uint64_t
 /* Finds another address for the file of stubs if the address that the file was made for is taken
  * (abi/stubs.h). Searches below the module first. If the program has run for long, this memory may
  * be full of small mappings. Then the search goes on far above the module, because an executable's
- * heap is right above the executable. At last it goes below the module again, in small steps. */
+ * heap is right above the executable. At last it goes below the module again, in small steps. For
+ * a module below PB_STUBS_LOW, both the first and the last search are far above the module. */
 static uint64_t map_near(struct region *r, uint64_t lo, uint64_t hi)
 {
 	bool up = lo < PB_STUBS_LOW;

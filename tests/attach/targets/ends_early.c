@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ends as soon as a mapping has the first argument in its name: the agent, or the ring, which the
- * agent maps when it is connected. So it ends in the middle of the attach. If there is a second
- * argument, it executes this program instead.
+ * Waits until a mapping has the first argument in its name. This argument names the agent's file,
+ * or the ring, which the agent maps when it is connected. So the wait ends in the middle of the
+ * attach. Then the process ends. If there is a second argument, the process executes the program
+ * with this name instead.
  */
 #include <stdio.h>
 #include <string.h>

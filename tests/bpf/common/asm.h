@@ -4,7 +4,8 @@
  *
  *	# comment          ; separates instructions, like a new line
  *	again:             a label, at the beginning of a line or after a semicolon
- *	r1 = 0x1234 ll     64-bit load; after "(18)" the ll may be missing
+ *	r1 = 0x1234 ll     64-bit load. pb_bpf_disasm() begins each line with the opcode; after the
+ *			   opcode "(18)" the ll may be missing
  *	r1 = func again    address of a subprogram
  *	r1 = map 3         64-bit load with imm 3 and source BPF_PSEUDO_MAP_FD
  *	if w1 s< -5 goto again

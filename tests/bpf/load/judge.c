@@ -10,7 +10,8 @@
  *     G: number of programs whose type is guessed from the beginning of the section's name
  *   judge --show FILE prints our loader's view of the object
  *   judge --load [--target BTF] FILE...
- *                     compares the instructions after relocation (needs root)
+ *                     compares the instructions after relocation, and the tables of functions and
+ *                     lines (needs root)
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

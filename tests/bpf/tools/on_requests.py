@@ -57,9 +57,11 @@ class Slowquery(Tool):
         return 10, 40, 0
 
     def check(self, found):
-        if any(unpack("Q", d[:8]) < 10000000 for _, d in found.records) or \
-                len(found.records) != found.variable("slow"):
+        if any(unpack("Q", d[:8]) < 10000000 for _, d in found.records):
             raise Failure("a query below the threshold")
+        if len(found.records) != found.variable("slow"):
+            raise Failure("%d records, but %d slow queries were counted" %
+                          (len(found.records), found.variable("slow")))
 
 
 class Gcpause(Tool):

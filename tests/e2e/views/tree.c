@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tree N: makes a recursion N times. All its leaves are 17 calls below main. */
+/* tree N: runs the same recursion N times, one after the other. The calls form a binary tree, whose
+ * leaves are 17 calls below main. */
 #include <stdlib.h>
 
 __attribute__((noipa)) int branch(int n)

@@ -1,6 +1,6 @@
 ;; SPDX-License-Identifier: LGPL-2.1-or-later
-;; SBCL: conditions with handlers and restarts, unwinding, collections of all generations, threads, bignums, compilation
-;; at run time, foreign calls with callbacks.
+;; SBCL: conditions with handlers and restarts, unwinding, catch and throw, garbage collections of the young and of all
+;; generations, an exhausted stack, bignums, compilation at run time, threads, a foreign call, a weak hash table.
 (defvar *rounds* 300)
 (define-condition bottom (error) ((n :initarg :n :reader bottom-n)))
 (defun deep (n) (if (zerop n) (restart-case (error 'bottom :n n) (use (v) v)) (1+ (deep (1- n)))))

@@ -529,8 +529,8 @@ static void test_modules(void **unused)
 	}
 }
 
-/* Flips each bit of the header, and of the tables and recipes of exits. pb_analysis_check() must
- * refuse many of the results. */
+/* Flips each bit of the header, and of the tables of exits. pb_analysis_check() must refuse many of
+ * the results. */
 static void test_damaged(void **unused)
 {
 	struct view v = analyse("windows.so", PB_MODULE_RETURNS);

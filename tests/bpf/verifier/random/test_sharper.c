@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests which instruction sharper_at() finds as the reason of a laxer verdict. Linux 6.18 wrote the
- * logs.
+ * Tests which instruction sharper_at() names as the reason why our verifier accepts a program that
+ * the kernel refuses. Linux 6.18 wrote the logs.
  *
  * In the program, r1 is r5 - 1. On the path that Linux refuses, w1 >= 23 and r5 < 3, so r5 is 0 and
  * r1 is -1. r1 is linked to r5. When a branch compares r5, Linux forgets what it knew of r1. But

@@ -9,7 +9,7 @@
  * is 0. If its value is 1, nobody can change it, so the test is skipped. -v: also prints programs
  * that only we refuse. In all, at most 20 programs are printed.
  *
- * Exit status 1: a laxer verdict. 77: the kernel can't be asked.
+ * Exit status 1: we accept a program that the kernel refuses. 77: the kernel can't be asked.
  */
 #include <errno.h>
 #include <stdio.h>
