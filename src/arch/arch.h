@@ -133,9 +133,9 @@ struct pb_stop {
 	/* Like moved(), but for a pc at the first of these bytes: the instruction there has
 	 * faulted, and the signal's handler runs. */
 	uint64_t (*moved_fault)(uint64_t pc);
-	/* If stopped() isn't NULL, the thread that requested the stop calls it during each stop,
-	 * with those stopped PCs for which ours() is true. If stopped() returns -errno, nothing is
-	 * written. */
+	/* If stopped() isn't NULL, the thread that requested the stop isn't stopped. It calls
+	 * stopped() during each stop, with those stopped PCs for which ours() is true. If
+	 * stopped() returns -errno, nothing is written. */
 	bool (*ours)(uint64_t pc);
 	int (*stopped)(const struct pb_stopped *at, size_t nr);
 };

@@ -235,6 +235,8 @@ bool pb_start_serve(void)
 
 static int agent_thread(void *arg)
 {
+	/* pb_start_thread() may store it too late for the first stop */
+	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
 	pb_start_serve();
 	return 0;
 }

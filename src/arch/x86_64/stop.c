@@ -113,7 +113,15 @@ static bool known_task(uint32_t tid)
 	return false;
 }
 
-static int seize_new(const char *dir, bool *any)
+/* Threads that stay running: the agent's thread, and a thread that has to call stopped(). Usually
+ * they are the same. But the thread that starts the agent's thread may not have stored
+ * pb_agent_tid yet. */
+static bool stays(const struct job *job, uint32_t tid)
+{
+	return tid == pb_agent_tid || (job->s->stopped && tid == job->tid);
+}
+
+static int seize_new(const struct job *job, const char *dir, bool *any)
 {
 	static char buf[32768] __attribute__((aligned(8)));
 	long fd = pb_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
@@ -127,7 +135,7 @@ static int seize_new(const char *dir, bool *any)
 			int64_t tid = pb_parse_u64(name, strlen(name));
 			struct task *t = &tasks[nr_tasks];
 
-			if (tid <= 0 || (uint32_t)tid == pb_agent_tid || known_task((uint32_t)tid))
+			if (tid <= 0 || stays(job, (uint32_t)tid) || known_task((uint32_t)tid))
 				continue;
 			if (nr_tasks == MAX_TASKS) {
 				pb_sys(SYS_close, fd);
@@ -219,7 +227,7 @@ static int stop_all(struct job *job)
 	pb_task_dir(dir, sizeof(dir), job->pid);
 	nr_tasks = 0;
 	do {
-		int err = seize_new(dir, &any);
+		int err = seize_new(job, dir, &any);
 
 		if (!err)
 			err = wait_stopped(dir, start + STOP_NS, start + job->most);

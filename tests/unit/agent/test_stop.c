@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests that a thread doesn't notice a stop of all threads, even if the thread gets no processor in
- * time. */
+/* Tests stops of all threads. A thread must not notice a stop, even if it gets no processor in
+ * time. A stop that asks its requester must end, whichever thread has requested it. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -135,9 +135,24 @@ static void starved_thread_sees_no_stop(void **state)
 	assert_int_equal(seen, 0);
 }
 
+/* The thread that starts the agent's thread may be late to store pb_agent_tid. Meanwhile the
+ * agent's thread may already stop all others. */
+static void requester_calls_stopped(void **state)
+{
+	struct pb_stop s = { .moved = stays, .stopped = nothing };
+
+	pb_agent_tid = 0;
+	alarm(60);
+	assert_int_equal(pb_stop_world(&s), 0);
+	alarm(0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(starved_thread_sees_no_stop) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(starved_thread_sees_no_stop),
+		cmocka_unit_test(requester_calls_stopped),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
