@@ -30,8 +30,9 @@ int record_conn_send(struct record_conn *c, uint32_t type, const void *body, siz
 		memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
 	}
 	if (sendmsg(c->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		c->error = -errno;
 		c->dead = true;
-		return -errno;
+		return c->error;
 	}
 	return 0;
 }

@@ -18,6 +18,8 @@ struct record_conn {
 	bool brings;			/* the agent has sent a MODULE that is new to its image */
 	bool left;			/* the agent was asked to detach */
 	bool dead;			/* conns_sweep() will close it */
+	int error;			/* -errno: why the recorder gave the connection up; 0: it
+					 * didn't */
 
 	/* For `patchbay control`: a client sends a request, and the recorder forwards the request
 	 * to an agent's connection. An agent gets one request at a time. Until it has answered,

@@ -34,6 +34,9 @@ struct record_server {
 	unsigned sites;			/* number of functions that can be traced in the first of
 					 * these images */
 	bool agent_error;		/* the agent of the first image has reported an error */
+	int start_error;		/* -errno: why the recorder gave up the connection to the
+					 * first image's agent before the agent was ready; 0: it
+					 * didn't */
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
 	unsigned shown;			/* number of messages of the first image's agent; only the
 					 * first MAX_SHOWN of them are printed */

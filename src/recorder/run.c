@@ -500,10 +500,7 @@ static int finish(struct run *r)
 	report_limits(r);
 	if (r->o->pid && !r->ready) {
 		pb_datadir_undo(&r->datadir);
-		return record_error("%s (%d) %s; nothing was recorded", r->out.name,
-				    (int)r->out.pid, strcmp(r->out.left, "runs on") ? r->out.left :
-				    r->server.nr_images ? "isn't traced" :
-				    "isn't traced, because its agent can't reach the recorder");
+		return record_nothing(&r->server, &r->out);
 	}
 	r->o->recorded = r->server.nr_images > 0;
 	ret = record_end(&r->server, &r->drain, &r->threads, &r->out);

@@ -399,6 +399,8 @@ static void conns_sweep(struct record_server *s)
 			i++;
 			continue;
 		}
+		if (c->image == 1 && !c->ready)
+			s->start_error = c->error;
 		record_serve_forget(s, c);
 		close(c->fd);
 		free(c->request);
@@ -473,8 +475,10 @@ static void conn_read(struct record_server *s, struct record_conn *c)
 		int ret = m.len != (size_t)n - sizeof(m) || m.len > PB_MSG_MAX ? -EPROTO :
 			c->client ? record_serve_request(s, c, &m, buf + sizeof(m)) :
 				    on_message(s, c, &m, buf + sizeof(m));
-		if (ret)
+		if (ret) {
+			c->error = c->error ? c->error : ret;
 			c->dead = true;
+		}
 		if (c->waiting)
 			return;
 	}

@@ -252,3 +252,17 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	closing_line(s, d, out, &end);
 	return status ? status : error || ret || s->agent_error;
 }
+
+int record_nothing(const struct record_server *s, const struct record_outcome *out)
+{
+	const char *left = out->left;
+
+	if (!strcmp(left, "runs on"))
+		left = s->nr_images ? "isn't traced" :
+		       "isn't traced, because its agent can't reach the recorder";
+	if (s->start_error)
+		return record_error("%s (%d) %s: the connection to its agent failed: %s; nothing "
+				    "was recorded", out->name, (int)out->pid, left,
+				    strerror(-s->start_error));
+	return record_error("%s (%d) %s; nothing was recorded", out->name, (int)out->pid, left);
+}

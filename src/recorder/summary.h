@@ -22,4 +22,7 @@ struct record_outcome {
 /* Writes the last meta records, prints the closing lines and returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out);
+/* Reports that the process was never traced, and returns the exit status. If its agent has sent a
+ * reason, the reason was printed before. */
+int record_nothing(const struct record_server *s, const struct record_outcome *out);
 #endif
