@@ -43,13 +43,13 @@ typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
 /* A run of instructions at which the CFI still has the CFA of an earlier instruction, because the
  * compiler wrote the change of the CFA too late (cfi_check.h). The first instruction is at the
- * address `from`, and the last one ends at the address `to`. When all of them have run, the CFA is
- * rsp + off. */
+ * address `from`, and the last one ends at the address `to`. The CFA is rsp + from_off before they
+ * run, and rsp + off when all of them have run. */
 struct pb_lag {
 	uint64_t from, to;
 	uint64_t target;	/* the last of the instructions is a conditional jump to this
 				 * address; 0: no jump */
-	int64_t off;
+	int64_t from_off, off;
 	uint32_t unit;
 };
 typedef PB_VEC(struct pb_lag) pb_lag_vec;

@@ -50,6 +50,12 @@ static void test_ends(void **unused)
 	visit(path, compare, (void *)ends);
 }
 
+/* The function `name` has rows that lag over the instructions. */
+#define LAG_OVER(name, instructions) \
+	"F " name "\n push_rbx\n push_rbx\n call other\n pop %rbx\n push %rax\n push %rax\n" \
+	instructions "\n .cfi_adjust_cfa_offset 8\n body\n pop_rbx\n pop_rbx\n pop_rbx\n" \
+	" body\n ret\nE " name "\n.p2align 4\n"
+
 static const char *const lags_s = MACROS
 	".text\n.p2align 4\n"
 	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
@@ -83,6 +89,24 @@ static const char *const lags_s = MACROS
 	/* the rows never become right */
 	"F never\n push_rbx\n body\n add $8,%rsp\n body\n test %eax,%eax\n body\nE never\n"
 	".p2align 4\n"
+	/* Where the rows lag, the return address is popped, and another value is pushed. An access
+	 * of the slot in AVX-512 has its displacement divided by 64. rsp changes in ways that the
+	 * sweep doesn't follow */
+	"F swaps_ra\n push %rax\n .cfi_adjust_cfa_offset 8\n body\n pop %rax\n pop %rdx\n"
+	" push %rcx\n .cfi_adjust_cfa_offset -8\n body\n ret\nE swaps_ra\n.p2align 4\n"
+	"F writes_wide\n sub $200,%rsp\n vmovups %zmm0,192(%rsp)\n"
+	" .cfi_adjust_cfa_offset 200\n body\n add $200,%rsp\n .cfi_adjust_cfa_offset -200\n"
+	" body\n ret\nE writes_wide\n.p2align 4\n"
+	LAG_OVER("leaves_frame", "leave")
+	LAG_OVER("by_register", "sub %rax,%rsp")
+	LAG_OVER("by_memory", "add (%rdi),%rsp")
+	LAG_OVER("aligns", "and $-64,%rsp")
+	LAG_OVER("exchanges", "xchg %rax,%rsp")
+	LAG_OVER("pops_it", "pop %rsp\n push %rax")
+	LAG_OVER("pops_16", "pop %ax\n push %rdx")
+	LAG_OVER("half", "add $0,%esp")
+	LAG_OVER("moves", "mov %rsp,%rcx\n mov %rcx,%rsp")
+	LAG_OVER("harmless", "mov %rsp,%rcx\n cmp %rcx,%rsp\n sub $8,%rsp\n pop %rdx")
 	/* the address that lea takes is not the one that the row after the mov needs */
 	"F other_lea\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n lea 8(%rsp),%rbx\n"
 	" call other\n mov %rbx,%rsp\n .cfi_adjust_cfa_offset -16\n pop_rbx\n body\n ret\n"
@@ -98,6 +122,18 @@ static const struct expected lags[] = {
 	{ "leaves", "CFI" },
 	{ "writes", "CFI" },
 	{ "never", "CFI" },
+	{ "swaps_ra", "CFI" },
+	{ "writes_wide", "CFI" },
+	{ "leaves_frame", "CFI" },
+	{ "by_register", "CFI" },
+	{ "by_memory", "CFI" },
+	{ "aligns", "CFI" },
+	{ "exchanges", "CFI" },
+	{ "pops_it", "CFI" },
+	{ "pops_16", "CFI" },
+	{ "half", "CFI" },
+	{ "moves", "CFI" },
+	{ "harmless", "NOT ret+44:WINDOW" },
 	{ "other_lea", "CFI" },
 	{ NULL, NULL }
 };
