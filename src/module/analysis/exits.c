@@ -489,6 +489,7 @@ static void find_reasons(struct search *s)
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (out_of_step(an, &an->cfi.fdes.v[u]))
 			flag(s, u, PB_INEXIT_DECODE);
+	pb_doubts_find(an);
 	for (size_t i = 0; i < an->ra_reads.n; i++) {
 		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
 

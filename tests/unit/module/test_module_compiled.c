@@ -185,12 +185,61 @@ static void test_nameless(void **unused)
 	visit(path, compare, (void *)nameless);
 }
 
+/* FDEs that the assembler would not write: `fde A, B` covers the code from A to B. */
+static const char *const overlaps_s = MACROS
+	".macro fde from to\n .section .eh_frame,\"a\",@unwind\n .long 9f-8f\n8: .long 8b-cie\n"
+	" .long \\from-.,\\to-\\from\n .byte 0\n .p2align 2\n9: .text\n.endm\n"
+	".macro N name\n .type \\name,@function\n\\name:\n.endm\n"
+	".macro Z name\n .size \\name,.-\\name\n.endm\n"
+	".section .eh_frame,\"a\",@unwind\ncie: .long 1f-0f\n0: .long 0\n .byte 1\n .asciz \"zR\"\n"
+	" .byte 1,0x78,16,1,0x1b,0xc,7,8,0x90,1\n .p2align 2\n1:\n"
+	".text\n.p2align 4\n"
+	/* `before` runs on into the code after it, and its FDE reaches into that code's FDE */
+	"N before\n body\n body\nZ before\n"
+	"N after\n body\n mov %eax,%edx\n1: body\n ret\nZ after\nfde before 1b\n"
+	".p2align 4\nfde after .Lend\n.Lend: nop\n.p2align 4\n"
+	/* an FDE covers two others */
+	"N outer\n body\n body\n ret\nZ outer\nN in1\n body\n body\n ret\nZ in1\n"
+	"N between\n body\n body\n ret\nZ between\nN in2\n body\n body\n ret\nZ in2\n"
+	"fde outer .Lend2\nfde in1 between\nfde in2 .Lend2\n.Lend2: nop\n.p2align 4\n"
+	/* two FDEs cover the same bytes */
+	"N twice\n body\n body\n ret\nZ twice\n.Lend3: nop\nfde twice .Lend3\nfde twice .Lend3\n"
+	".p2align 4\n"
+	/* FDEs that touch each other */
+	"N first\n body\n body\n ret\nZ first\nN second\n body\n body\n ret\nZ second\n"
+	".Lend4: nop\nfde first second\nfde second .Lend4\n"
+	END;
+
+static const struct expected overlaps[] = {
+	{ "before", "OVERLAP" },
+	{ "after", "OVERLAP" },
+	{ "outer", "OVERLAP" },
+	{ "in1", "OVERLAP" },
+	{ "between", "OVERLAP" },
+	{ "in2", "OVERLAP" },
+	{ "twice", "OVERLAP" },
+	{ "first", "NOT ret+20:ENTRY" },
+	{ "second", "NOT ret+20:ENTRY" },
+	{ NULL, NULL }
+};
+
+static void test_overlaps(void **unused)
+{
+	char path[256];
+
+	write_file("overlaps.s", overlaps_s);
+	build("gcc -shared -nostdlib -Wl,--no-eh-frame-hdr overlaps.s -o overlaps.so");
+	snprintf(path, sizeof(path), "%s/overlaps.so", dir);
+	visit(path, compare, (void *)overlaps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lags),
 		cmocka_unit_test(test_nameless),
+		cmocka_unit_test(test_overlaps),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
