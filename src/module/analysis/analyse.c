@@ -108,6 +108,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->recipes);
 	pb_vec_free(&an->exits);
 	pb_vec_free(&an->lags);
+	pb_vec_free(&an->restores);
 	pb_vec_free(&an->depth_rows);
 	pb_vec_free(&an->edges);
 	pb_vec_free(&an->pads);

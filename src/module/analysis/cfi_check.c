@@ -65,6 +65,7 @@ static bool moves_stack_pointer(struct pb_cfi_check *c, const struct pb_insn *i,
 		return false;
 	c->off = i->mod == 3 ? c->copied[from ? reg : rm] : PB_CFA_UNKNOWN;
 	c->other_off = i->mod == 3 ? c->taken[from ? reg : rm] : PB_CFA_UNKNOWN;
+	c->moved = (uint8_t)(from ? reg : rm);
 	return true;
 }
 
@@ -73,6 +74,18 @@ static void note_lag(struct pb_cfi_check *c, uint64_t to, uint64_t target, uint3
 	pb_vec_push(&c->lags, (struct pb_lag){ .from = c->lags_from, .to = to, .target = target,
 					       .from_off = c->from_off, .off = c->off,
 					       .unit = unit });
+}
+
+/* Notes the mov to rsp before this row. If the row has neither of the two offsets, it lags, and the
+ * mov must have set c->off. */
+static void note_restore(struct pb_cfi_check *c, const struct pb_cfi_row *row, uint32_t unit)
+{
+	bool other = row->cfa_off == c->other_off;
+
+	pb_vec_push(&c->restores, (struct pb_restore){
+		.addr = c->moved_at, .off = other ? c->other_off : c->off, .unit = unit,
+		.reg = c->moved });
+	c->moved_at = 0;
 }
 
 /* Handles an instruction whose row has another offset than c->off. False: the rows don't only
@@ -102,6 +115,8 @@ bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t
 	c->at = 0;
 	if (row->cfa_reg != PB_REG_RSP)
 		return pb_cfi_check_end(c);
+	if (compare && c->moved_at)
+		note_restore(c, row, unit);
 	lags = compare && row->cfa_off != c->off && row->cfa_off != c->other_off;
 	if (lags) {
 		if (!lag(c, i, addr, unit))
@@ -117,6 +132,7 @@ bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t
 		c->other_off = PB_CFA_UNKNOWN;
 	} else if (moves_stack_pointer(c, i, now)) {
 		c->at = addr + i->length;
+		c->moved_at = addr;
 	}
 	return true;
 }
@@ -125,6 +141,6 @@ bool pb_cfi_check_end(struct pb_cfi_check *c)
 {
 	bool lags = c->lags_from;
 
-	c->at = c->lags_from = 0;
+	c->at = c->lags_from = c->moved_at = 0;
 	return !lags;
 }

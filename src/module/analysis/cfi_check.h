@@ -30,7 +30,11 @@ struct pb_cfi_check {
 	 * (copied), or has taken an address on the stack by lea (taken). PB_CFA_UNKNOWN: it
 	 * hasn't */
 	int64_t copied[16], taken[16];
+	uint64_t moved_at;	/* address of the mov to rsp before `at`, from the register `moved`;
+				 * 0: there is none */
+	uint8_t moved;
 	pb_lag_vec lags;
+	pb_restore_vec restores;
 };
 
 /* Begins a unit. */

@@ -34,4 +34,5 @@ static void find_overlaps(struct pb_an *an)
 void pb_doubts_find(struct pb_an *an)
 {
 	find_overlaps(an);
+	pb_restores_check(an);
 }

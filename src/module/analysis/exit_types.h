@@ -54,6 +54,15 @@ struct pb_lag {
 };
 typedef PB_VEC(struct pb_lag) pb_lag_vec;
 
+/* A `mov` from a register to rsp (cfi_restores.c). */
+struct pb_restore {
+	uint64_t addr;
+	int64_t off;		/* according to the CFI, the CFA is rsp + off after the mov */
+	uint32_t unit;
+	uint8_t reg;
+};
+typedef PB_VEC(struct pb_restore) pb_restore_vec;
+
 /* Code of the unit `from` continues in the unit `to`. */
 struct pb_exit_edge {
 	uint32_t from, to;

@@ -172,9 +172,12 @@ void pb_flow_collect(struct pb_flow *f)
 	pb_vec_append(&an->pads, f->pads.v, f->pads.n);
 	pb_vec_append(&an->lags, f->check.lags.v, f->check.lags.n);
 	an->exits.failed |= f->exits.failed;
+	pb_vec_append(&an->restores, f->check.restores.v, f->check.restores.n);
+	an->restores.failed |= f->check.restores.failed;
 	an->lags.failed |= f->check.lags.failed;
 	an->pads.failed |= f->pads.failed;
 	pb_vec_free(&f->exits);
 	pb_vec_free(&f->pads);
 	pb_vec_free(&f->check.lags);
+	pb_vec_free(&f->check.restores);
 }

@@ -189,3 +189,32 @@ const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr)
 	}
 	return low < v->n && v->v[low].addr == addr ? &v->v[low] : NULL;
 }
+
+static int by_target(const void *a, const void *b)
+{
+	const struct pb_cross_jump *x = a, *y = b;
+
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to)
+{
+	size_t low = 0, high = an->cross_jumps.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->cross_jumps.v[mid].to < to)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void pb_cross_jumps_sort(struct pb_an *an)
+{
+	pb_vec_sort(&an->cross_jumps, by_target);
+}

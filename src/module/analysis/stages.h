@@ -165,6 +165,7 @@ struct pb_an {
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
 	pb_exit_vec exits;
 	pb_lag_vec lags;
+	pb_restore_vec restores;
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
 	struct pb_exit_tables exit_tables;
@@ -222,7 +223,8 @@ size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 
-/* cross_jumps.c */
+/* ranges.c: jumps that leave the code of their FDE, sorted by target. All jumps to a piece of code
+ * without a name show whether the piece is a function, or a part of another function. */
 void pb_cross_jumps_sort(struct pb_an *an);
 /* Returns the index of the first jump whose target is >= to. */
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);

@@ -500,7 +500,7 @@ int pb_sweep(struct pb_an *an, const char **why)
 	pb_hooks_sort(&an->hook_calls);
 	if (an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
 	    an->ra_reads.failed || an->tables.failed || an->exits.failed || an->pads.failed ||
-	    an->lags.failed)
+	    an->lags.failed || an->restores.failed)
 		return -ENOMEM;
 	pb_cross_jumps_sort(an);
 	follow_tables(an);
