@@ -482,14 +482,15 @@ static uint8_t verdict(const struct pb_an *an, const struct pb_fn *f)
 	return an->units[u] ? (uint8_t)__builtin_ctz(an->units[u]) : PB_INEXIT_NOT;
 }
 
-static void find_reasons(struct search *s)
+static bool find_reasons(struct search *s)
 {
 	struct pb_an *an = s->an;
 
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (out_of_step(an, &an->cfi.fdes.v[u]))
 			flag(s, u, PB_INEXIT_DECODE);
-	pb_doubts_find(an);
+	if (!pb_doubts_find(an))
+		return false;
 	for (size_t i = 0; i < an->ra_reads.n; i++) {
 		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
 
@@ -509,6 +510,7 @@ static void find_reasons(struct search *s)
 	}
 	sort_edges(s);
 	spread(s);
+	return true;
 }
 
 static void find_windows(struct search *s, int *err)
@@ -536,8 +538,7 @@ int pb_exits_make(struct pb_an *an, const char **why)
 		return 0;
 	s.work = calloc(an->cfi.fdes.n + 1, sizeof(*s.work));
 	s.wanted = calloc(an->cfi.fdes.n + 1, sizeof(*s.wanted));
-	if (s.work && s.wanted) {
-		find_reasons(&s);
+	if (s.work && s.wanted && find_reasons(&s)) {
 		err = 0;
 		find_windows(&s, &err);
 		if (s.back.failed || s.framed.failed || an->edges.failed)

@@ -35,8 +35,9 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 	return an->exit_work > PB_EXIT_WORK;
 }
 
-/* doubts.c: refuses units that may run in another way than the sweep has seen. */
-void pb_doubts_find(struct pb_an *an);
+/* doubts.c: refuses units that may run in another way than the sweep has seen. False: there
+ * is no memory. */
+bool pb_doubts_find(struct pb_an *an);
 /* cfi_restores.c: refuses the units that set rsp to a register that may not hold what the CFI
  * says. */
 void pb_restores_check(struct pb_an *an);

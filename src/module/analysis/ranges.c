@@ -103,7 +103,8 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 		r->starts = calloc(r->size / 64 + 1, 8);
 		r->used = calloc(r->size / 64 + 1, 8);
 		r->otherwise = calloc(r->size / 64 + 1, 8);
-		if (!r->starts || !r->used || !r->otherwise)
+		r->direct = calloc(r->size / 64 + 1, 8);
+		if (!r->starts || !r->used || !r->otherwise || !r->direct)
 			return -ENOMEM;
 	}
 	return 0;

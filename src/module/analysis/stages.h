@@ -51,6 +51,9 @@ struct pb_range {
 	 * by other means than falling through or a direct branch in known code. Known code has an
 	 * FDE or a symbol */
 	uint64_t *otherwise;
+	/* a bitmap, also only with PB_MODULE_RETURNS. A bit is set if a direct call in known code
+	 * leads to the byte */
+	uint64_t *direct;
 };
 
 #define PB_CAND_GLOBAL	1
@@ -166,6 +169,8 @@ struct pb_an {
 	pb_exit_vec exits;
 	pb_lag_vec lags;
 	pb_restore_vec restores;
+	pb_cross_jump_vec stray_jumps;	/* jumps from bytes without an FDE into a unit, but not to
+					 * its entry. The bytes may be no code */
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
 	struct pb_exit_tables exit_tables;

@@ -167,6 +167,46 @@ static const char *const nameless_s = MACROS
 	".data\n.quad .Lpointed\n"
 	END;
 
+/* Code without FDEs that jumps into functions. The depth of the stack isn't known there. */
+static const char *const strays_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	"F caller\n push_rbx\n call .Lback\n call .Linto\n call .Lfar\n call .Lentry\n"
+	" lea .Ldata(%rip),%rax\n pop_rbx\n body\n ret\nE caller\n.p2align 4\n"
+	/* nothing but a call shows that .Lback is a function. It is a part of this one */
+	"F to_part\n body\n test %eax,%eax\n je .Lback\n body\n1: body\n ret\nE to_part\n"
+	".p2align 4\n"
+	"F into\n push_rbx\n body\n2: body\n pop_rbx\n body\n ret\nE into\n.p2align 4\n"
+	"F from_far\n push_rbx\n body\n3: body\n pop_rbx\n body\n ret\nE from_far\n.p2align 4\n"
+	"F from_symbol\n push_rbx\n body\n4: body\n pop_rbx\n body\n ret\nE from_symbol\n"
+	".p2align 4\n"
+	"F to_entry\n push_rbx\n body\n body\n pop_rbx\n body\n ret\nE to_entry\n.p2align 4\n"
+	"F from_data\n push_rbx\n body\n5: body\n pop_rbx\n body\n ret\nE from_data\n"
+	".p2align 4\n"
+	".type cold_start,@function\ncold_start: .cfi_startproc\n .cfi_adjust_cfa_offset 8\n body\n"
+	" pop_rbx\n body\n ret\n.cfi_endproc\n.size cold_start,.-cold_start\n.p2align 4\n"
+	"F has_cold\n push_rbx\n test %eax,%eax\n je cold_start\n body\n pop_rbx\n ret\n"
+	"E has_cold\n.p2align 4\n"
+	".Lback: body\n jmp 1b\n.p2align 4\n"
+	".Linto: push %rbx\n push %rbx\n body\n jmp 2b\n.p2align 4\n"
+	".Lfar: body\n je 6f\n ret\n6: call 7f\n ud2\n7: jmp 3b\n.p2align 4\n"
+	".Lentry: body\n je cold_start\n jmp to_entry\n.p2align 4\n"
+	".Ldata: jmp 5b\n.p2align 4\nlabel: jmp 5b\n.p2align 4\n"
+	/* the symbol has no size, so the analysis makes no FDE */
+	".globl no_size\n.type no_size,@function\nno_size: body\n jmp 4b\n"
+	END;
+
+static const struct expected strays[] = {
+	{ "to_part", "UNPROVEN" },
+	{ "into", "UNPROVEN" },
+	{ "from_far", "UNPROVEN" },
+	{ "from_symbol", "UNPROVEN" },
+	{ "to_entry", "NOT ret+32:WINDOW" },
+	{ "from_data", "NOT ret+32:WINDOW" },
+	{ "has_cold", "UNPROVEN" },
+	{ NULL, NULL }
+};
+
 static const struct expected nameless[] = {
 	{ "tail", "NOT jmp+7:PADDED" },
 	{ "tail_pointer", "NOT jmp+7:PADDED" },
@@ -183,6 +223,10 @@ static void test_nameless(void **unused)
 	build("gcc -shared -nostdlib nameless.s -o nameless.so");
 	snprintf(path, sizeof(path), "%s/nameless.so", dir);
 	visit(path, compare, (void *)nameless);
+	write_file("strays.s", strays_s);
+	build("gcc -shared -nostdlib strays.s -o strays.so");
+	snprintf(path, sizeof(path), "%s/strays.so", dir);
+	visit(path, compare, (void *)strays);
 }
 
 /* FDEs that the assembler would not write: `fde A, B` covers the code from A to B. */
