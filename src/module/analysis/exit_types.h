@@ -33,6 +33,8 @@ struct pb_fn_exit {
 	bool live;		/* control can reach the instruction */
 	uint8_t kind, len;
 	bool exit;		/* the instruction leaves the function: a return or a tail jump */
+	bool after_call;	/* FALL: the unit's last instruction is a call. Most such calls
+				 * never return */
 	bool displaced;		/* the instruction is displaced for a code slot, and the copy of the
 				 * exit is not hooked */
 	uint8_t how;		/* enum pb_exit_how */

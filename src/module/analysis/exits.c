@@ -286,13 +286,39 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 	}
 }
 
+/*
+ * True if control may come back from the call at the end of a unit. Compilers end a unit with a
+ * call only if the call never returns. Then the code after the unit is another function, or another
+ * function's cold part, so it has a name, or some way leads to it. If nothing but this unit leads
+ * there, and the frame is the same, then hand-written CFI has an FDE of its own for the code to
+ * which the call returns.
+ */
+static bool returns_at_end(struct pb_an *an, struct pb_fn_exit *e)
+{
+	uint64_t next = e->target = past_padding(an, e->target);
+	const struct pb_range *r = pb_range_find(an, next);
+	long to = pb_cfi_find(&an->cfi, next);
+
+	if (!r || to < 0 || pb_has_symbol(an, next) || is_called(r, next) ||
+	    pb_bit_test(r->otherwise, next - r->addr))
+		return false;
+	for (size_t i = pb_cross_jump_lower(an, next);
+	     i < an->cross_jumps.n && an->cross_jumps.v[i].to == next; i++)
+		if (pb_exit_work(an, 8) ||
+		    pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) != (long)e->unit)
+			return false;
+	return same_frame(an, e, &an->cfi.fdes.v[to]);
+}
+
 static void classify(struct search *s, struct pb_fn_exit *e)
 {
 	/* If the unit can't be decoded, its bytes may not even be in the file. So is_live() must
 	 * not look for them. */
 	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
-	e->live = true;
+	e->live = !e->after_call || returns_at_end(s->an, e);
+	if (!e->live)
+		return;
 	switch (e->kind) {
 	case PB_EXIT_RET:
 		e->exit = e->gone;

@@ -164,6 +164,22 @@ size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr)
 	return low;
 }
 
+bool pb_has_symbol(const struct pb_an *an, uint64_t addr)
+{
+	size_t low = 0, high = an->cands.n, label = pb_addr_lower(&an->labels, addr);
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->cands.v[mid].addr < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (low < an->cands.n && an->cands.v[low].addr == addr) ||
+	       (label < an->labels.n && an->labels.v[label] == addr);
+}
+
 static int by_hook_addr(const void *a, const void *b)
 {
 	const struct pb_hook_at *x = a, *y = b;

@@ -225,6 +225,8 @@ void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 int pb_addr_compare(const void *a, const void *b);
 /* Returns the index of the first element >= addr. */
 size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
+/* True if a symbol in code has the address. Must be called after pb_functions_make(). */
+bool pb_has_symbol(const struct pb_an *an, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 

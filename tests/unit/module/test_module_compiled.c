@@ -32,6 +32,51 @@ static const char *const ends_s = MACROS
 	" .cfi_adjust_cfa_offset -32\n ret\n.cfi_endproc\n.p2align 4\n"
 	END;
 
+/* The function `name` ends with a call. After the function, there is code with an FDE of its own.
+ * The CFA at the start of this code is rsp + cfa. */
+#define SPLIT(name, start, cfa, code) \
+	"F " name "\n body\n push_rbx\n call other\nE " name "\n" start "\n.cfi_startproc\n" \
+	" .cfi_def_cfa_offset " cfa "\n" code "\n.cfi_endproc\n.p2align 4\n"
+#define POPS "body\n pop_rbx\n body\n ret"
+
+static const char *const splits_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	/* the call returns to code with another FDE, where nothing else leads */
+	SPLIT("split", "", "16", POPS)
+	SPLIT("padded", "nopl 0(%rax)", "16", POPS)
+	SPLIT("looped", "", "16", "1: body\n jne 1b\n " POPS)
+	SPLIT("bad", "", "16", "body\n ret")
+	"F jumps_too\n push_rbx\n test %eax,%eax\n je 2f\n body\n call other\nE jumps_too\n"
+	"2: .cfi_startproc\n .cfi_def_cfa_offset 16\n" POPS "\n.cfi_endproc\n.p2align 4\n"
+	/* the code belongs to something else: it has another frame, a name, or another way leads
+	 * there */
+	SPLIT("framed", "", "32", "body\n ret")
+	SPLIT("named", ".type other.cold,@function\nother.cold:", "16", "body\n ret")
+	SPLIT("labelled", "label:", "16", "body\n ret")
+	SPLIT("called", "3:", "16", "body\n ret")
+	SPLIT("jumped_to", "4:", "16", "body\n ret")
+	SPLIT("in_table", "5:", "16", "body\n ret")
+	"F caller\n push_rbx\n call 3b\n test %eax,%eax\n je 4b\n lea table(%rip),%rdx\n"
+	" movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\nE caller\n.p2align 4\n"
+	".section .rodata\n.p2align 2\ntable: .long 5b-table,-1\n"
+	END;
+
+static const struct expected splits[] = {
+	{ "split", "NOT ret+37:WINDOW" },
+	{ "padded", "NOT ret+40:WINDOW" },
+	{ "looped", "goes on, NOT ret+49:WINDOW" },
+	{ "bad", "UNPROVEN" },
+	{ "jumps_too", "NOT ret+41:WINDOW" },
+	{ "framed", "NOT" },
+	{ "named", "NOT" },
+	{ "labelled", "NOT" },
+	{ "called", "NOT" },
+	{ "jumped_to", "NOT" },
+	{ "in_table", "NOT" },
+	{ NULL, NULL }
+};
+
 static const struct expected ends[] = {
 	{ "bug", "NOT ret+22:ENTRY" },
 	{ "impossible", "NOT ret+23:WINDOW" },
@@ -48,6 +93,10 @@ static void test_ends(void **unused)
 	build("gcc -shared -nostdlib ends.s -o ends.so");
 	snprintf(path, sizeof(path), "%s/ends.so", dir);
 	visit(path, compare, (void *)ends);
+	write_file("splits.s", splits_s);
+	build("gcc -shared -nostdlib splits.s -o splits.so");
+	snprintf(path, sizeof(path), "%s/splits.so", dir);
+	visit(path, compare, (void *)splits);
 }
 
 /* The function `name` has rows that lag over the instructions. */
