@@ -193,7 +193,7 @@ void pb_restores_check(struct pb_an *an)
 			ok = find_states(&f);
 		}
 		is = ok ? f.in[m->addr - f.fde->start] : UNKNOWN;
-		if (is != UNSET && is != m->off)
+		if (is == UNKNOWN || (is != UNSET && is != m->off))
 			an->units[m->unit] |= 1u << PB_INEXIT_CFI;
 	}
 	free(f.in);

@@ -101,9 +101,17 @@ static void test_ends(void **unused)
 
 /* The function `name` has rows that lag over the instructions. */
 #define LAG_OVER(name, instructions) \
-	"F " name "\n push_rbx\n push_rbx\n call other\n pop %rbx\n push %rax\n push %rax\n" \
-	instructions "\n .cfi_adjust_cfa_offset 8\n body\n pop_rbx\n pop_rbx\n pop_rbx\n" \
-	" body\n ret\nE " name "\n.p2align 4\n"
+	"F " name "\n push_rbx\n sub $96,%rsp\n .cfi_adjust_cfa_offset 96\n call other\n" \
+	" pop %rbx\n push %rax\n push %rax\n" instructions "\n .cfi_adjust_cfa_offset 8\n body\n" \
+	" add $104,%rsp\n .cfi_adjust_cfa_offset -104\n pop_rbx\n body\n ret\nE " name "\n" \
+	".p2align 4\n"
+
+/* In the function `name`, a branch over rows that lag leads to code with the rows `other`. */
+#define ASTRAY(name, other, back) \
+	"F " name "\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n call other\n" \
+	" add $16,%rsp\n test %eax,%eax\n je 2f\n .cfi_adjust_cfa_offset -16\n pop_rbx\n" \
+	" jmp other\n .cfi_adjust_cfa_offset 8\n" other "\n2: body\n" back "\n pop_rbx\n body\n" \
+	" ret\nE " name "\n.p2align 4\n"
 
 static const char *const lags_s = MACROS
 	".text\n.p2align 4\n"
@@ -155,7 +163,27 @@ static const char *const lags_s = MACROS
 	LAG_OVER("pops_16", "pop %ax\n push %rdx")
 	LAG_OVER("half", "add $0,%esp")
 	LAG_OVER("moves", "mov %rsp,%rcx\n mov %rcx,%rsp")
-	LAG_OVER("harmless", "mov %rsp,%rcx\n cmp %rcx,%rsp\n sub $8,%rsp\n pop %rdx")
+	LAG_OVER("lea_32", "lea (%rsp),%esp")
+	LAG_OVER("lea_other", "lea (%rbx),%rsp")
+	LAG_OVER("pushes_16", "push %ax\n pop %rdx")
+	LAG_OVER("indexes", "mov %rax,(%rsp,%rcx,8)")
+	LAG_OVER("comes_near", "mov %rax,80(%rsp)")
+	LAG_OVER("saves_all", "fxsave (%rsp)")
+	LAG_OVER("calls", "call other")
+	LAG_OVER("harmless", "mov %rsp,%rcx\n cmp %rcx,%rsp\n sub $8,%rsp\n pop %rdx\n"
+		 " mov %rdx,1000(%rdi)\n mov %rdx,8(%rsp)\n lea 8(%rsp),%rsp\n push %rdx")
+	/* rows between the contradiction and the agreement aren't based on rsp */
+	"F to_rbx\n push_rbx\n mov %rsp,%rbx\n push %rax\n body\n .cfi_def_cfa_register %rbx\n"
+	" body\n mov %rbx,%rsp\n .cfi_def_cfa_register %rsp\n pop_rbx\n body\n ret\nE to_rbx\n"
+	".p2align 4\n"
+	/* the branch leads to a row with another register, or with another place of the return
+	 * address */
+	ASTRAY("astray_reg", ".cfi_def_cfa_register %rbx", ".cfi_def_cfa_register %rsp")
+	ASTRAY("astray_ra", ".cfi_offset %rip,-16", ".cfi_offset %rip,-8")
+	/* instructions that look like changes of rsp, or like copies of rsp */
+	"F lookalikes\n push_rbx\n mov %rax,(%rsp)\n sub $64,%rsp\n .cfi_adjust_cfa_offset 64\n"
+	" addq $8,16(%rsp)\n add $8,%r12\n lea 8(%rsp),%r12\n call other\n add $64,%rsp\n"
+	" .cfi_adjust_cfa_offset -64\n pop_rbx\n body\n ret\nE lookalikes\n.p2align 4\n"
 	/* the address that lea takes is not the one that the row after the mov needs */
 	"F other_lea\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n lea 8(%rsp),%rbx\n"
 	" call other\n mov %rbx,%rsp\n .cfi_adjust_cfa_offset -16\n pop_rbx\n body\n ret\n"
@@ -182,7 +210,18 @@ static const struct expected lags[] = {
 	{ "pops_16", "CFI" },
 	{ "half", "CFI" },
 	{ "moves", "CFI" },
-	{ "harmless", "NOT ret+44:WINDOW" },
+	{ "lea_32", "CFI" },
+	{ "lea_other", "CFI" },
+	{ "pushes_16", "CFI" },
+	{ "indexes", "CFI" },
+	{ "comes_near", "CFI" },
+	{ "saves_all", "CFI" },
+	{ "calls", "CFI" },
+	{ "harmless", "NOT ret+67:WINDOW" },
+	{ "to_rbx", "CFI" },
+	{ "astray_reg", "CFI" },
+	{ "astray_ra", "CFI" },
+	{ "lookalikes", "NOT ret+44:WINDOW" },
 	{ "other_lea", "CFI" },
 	{ NULL, NULL }
 };
@@ -221,6 +260,7 @@ static const char *const strays_s = MACROS
 	".text\n.p2align 4\n"
 	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
 	"F caller\n push_rbx\n call .Lback\n call .Linto\n call .Lfar\n call .Lentry\n"
+	" call .Lreturns\n call .Ltraps\n"
 	" lea .Ldata(%rip),%rax\n pop_rbx\n body\n ret\nE caller\n.p2align 4\n"
 	/* nothing but a call shows that .Lback is a function. It is a part of this one */
 	"F to_part\n body\n test %eax,%eax\n je .Lback\n body\n1: body\n ret\nE to_part\n"
@@ -228,6 +268,10 @@ static const char *const strays_s = MACROS
 	"F into\n push_rbx\n body\n2: body\n pop_rbx\n body\n ret\nE into\n.p2align 4\n"
 	"F from_far\n push_rbx\n body\n3: body\n pop_rbx\n body\n ret\nE from_far\n.p2align 4\n"
 	"F from_symbol\n push_rbx\n body\n4: body\n pop_rbx\n body\n ret\nE from_symbol\n"
+	".p2align 4\n"
+	/* a unit jumps to code that nothing calls, and that jumps to another unit */
+	"F lost\n body\n jmp .Ljumped_to\nE lost\n.p2align 4\n"
+	"F from_jumped_to\n push_rbx\n body\n8: body\n pop_rbx\n body\n ret\nE from_jumped_to\n"
 	".p2align 4\n"
 	"F to_entry\n push_rbx\n body\n body\n pop_rbx\n body\n ret\nE to_entry\n.p2align 4\n"
 	"F from_data\n push_rbx\n body\n5: body\n pop_rbx\n body\n ret\nE from_data\n"
@@ -240,6 +284,8 @@ static const char *const strays_s = MACROS
 	".Linto: push %rbx\n push %rbx\n body\n jmp 2b\n.p2align 4\n"
 	".Lfar: body\n je 6f\n ret\n6: call 7f\n ud2\n7: jmp 3b\n.p2align 4\n"
 	".Lentry: body\n je cold_start\n jmp to_entry\n.p2align 4\n"
+	".Lreturns: ret\n jmp 5b\n.Ltraps: ud2\n jmp 5b\n"
+	".Ljumped_to: body\n jmp 8b\n.p2align 4\n"
 	".Ldata: jmp 5b\n.p2align 4\nlabel: jmp 5b\n.p2align 4\n"
 	/* the symbol has no size, so the analysis makes no FDE */
 	".globl no_size\n.type no_size,@function\nno_size: body\n jmp 4b\n"
@@ -250,6 +296,8 @@ static const struct expected strays[] = {
 	{ "into", "UNPROVEN" },
 	{ "from_far", "UNPROVEN" },
 	{ "from_symbol", "UNPROVEN" },
+	{ "lost", "LOST" },
+	{ "from_jumped_to", "UNPROVEN" },
 	{ "to_entry", "NOT ret+32:WINDOW" },
 	{ "from_data", "NOT ret+32:WINDOW" },
 	{ "has_cold", "UNPROVEN" },
