@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
-#define PB_ANALYSIS_VERSION	5
+#define PB_ANALYSIS_VERSION	6
 #define PB_BUILD_ID_MAX		32
 
 struct pb_analysis {
@@ -195,6 +195,7 @@ enum pb_exit_how {
 	X(UNWIND,   "no unwind table") \
 	X(DECODE,   "its code can't be decoded for certain") \
 	X(CFI,      "the unwind table contradicts its pushes and pops") \
+	X(OVERLAP,  "two unwind tables cover its code") \
 	X(UNPROVEN, "a return, and no proof that the return address is on top") \
 	X(FAR,      "a far return") \
 	X(COMPUTED, "a jump to a computed address") \

@@ -86,6 +86,7 @@ static void free_all(struct pb_an *an)
 		free(an->ranges.v[i].starts);
 		free(an->ranges.v[i].used);
 		free(an->ranges.v[i].otherwise);
+		free(an->ranges.v[i].direct);
 	}
 	pb_vec_free(&an->ranges);
 	pb_cfi_free(&an->cfi);
@@ -108,6 +109,8 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->recipes);
 	pb_vec_free(&an->exits);
 	pb_vec_free(&an->lags);
+	pb_vec_free(&an->restores);
+	pb_vec_free(&an->stray_jumps);
 	pb_vec_free(&an->depth_rows);
 	pb_vec_free(&an->edges);
 	pb_vec_free(&an->pads);

@@ -65,33 +65,39 @@ static bool moves_stack_pointer(struct pb_cfi_check *c, const struct pb_insn *i,
 		return false;
 	c->off = i->mod == 3 ? c->copied[from ? reg : rm] : PB_CFA_UNKNOWN;
 	c->other_off = i->mod == 3 ? c->taken[from ? reg : rm] : PB_CFA_UNKNOWN;
+	c->moved = (uint8_t)(from ? reg : rm);
 	return true;
 }
 
 static void note_lag(struct pb_cfi_check *c, uint64_t to, uint64_t target, uint32_t unit)
 {
 	pb_vec_push(&c->lags, (struct pb_lag){ .from = c->lags_from, .to = to, .target = target,
-					       .off = c->off, .unit = unit });
+					       .from_off = c->from_off, .off = c->off,
+					       .unit = unit });
 }
 
-/* True if the instruction may use the return slot, or may have the address of the slot. The sweep
- * looks for such instructions by the rows, and misses them where the rows lag. */
-static bool near_slot(const struct pb_insn *i, int64_t off)
+/* Notes the mov to rsp before this row. If the row has neither of the two offsets, it lags, and the
+ * mov must have set c->off. */
+static void note_restore(struct pb_cfi_check *c, const struct pb_cfi_row *row, uint32_t unit)
 {
-	if (!i->has_modrm || i->mod == 3 || i->rm != 4 || i->sib_base != PB_REG_RSP ||
-	    i->rex & PB_INSN_REX_B)
-		return false;
-	return !based_on_rsp(i) || i->disp + 64 > off - 8;
+	bool other = row->cfa_off == c->other_off;
+
+	pb_vec_push(&c->restores, (struct pb_restore){
+		.addr = c->moved_at, .off = other ? c->other_off : c->off, .unit = unit,
+		.reg = c->moved });
+	c->moved_at = 0;
 }
 
 /* Handles an instruction whose row has another offset than c->off. False: the rows don't only
  * lag. */
 static bool lag(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t addr, uint32_t unit)
 {
-	if (c->off == PB_CFA_UNKNOWN || c->other_off != PB_CFA_UNKNOWN || near_slot(i, c->off))
+	if (c->off == PB_CFA_UNKNOWN || c->other_off != PB_CFA_UNKNOWN)
 		return false;
-	if (!c->lags_from)
+	if (!c->lags_from) {
 		c->lags_from = addr;
+		c->from_off = c->off;
+	}
 	if (i->what == PB_INSN_RET || i->what == PB_INSN_JMP || i->what == PB_INSN_CALL)
 		return false;
 	if (i->relative)
@@ -109,6 +115,8 @@ bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t
 	c->at = 0;
 	if (row->cfa_reg != PB_REG_RSP)
 		return pb_cfi_check_end(c);
+	if (compare && c->moved_at)
+		note_restore(c, row, unit);
 	lags = compare && row->cfa_off != c->off && row->cfa_off != c->other_off;
 	if (lags) {
 		if (!lag(c, i, addr, unit))
@@ -124,6 +132,7 @@ bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t
 		c->other_off = PB_CFA_UNKNOWN;
 	} else if (moves_stack_pointer(c, i, now)) {
 		c->at = addr + i->length;
+		c->moved_at = addr;
 	}
 	return true;
 }
@@ -132,34 +141,6 @@ bool pb_cfi_check_end(struct pb_cfi_check *c)
 {
 	bool lags = c->lags_from;
 
-	c->at = c->lags_from = 0;
+	c->at = c->lags_from = c->moved_at = 0;
 	return !lags;
-}
-
-static bool is_right(struct pb_an *an, const struct pb_lag *l)
-{
-	const struct pb_fde *fde = &an->cfi.fdes.v[l->unit];
-	const struct pb_range *r = pb_range_find(an, l->from);
-	struct pb_cfi_cursor cur;
-
-	if (!r || l->to - r->addr > r->size ||
-	    pb_exit_work(an, (l->to - l->from) + (uint64_t)(fde->insns_end - fde->insns)))
-		return false;
-	for (uint64_t at = l->from; at < l->to; at++)
-		if (pb_bit_test(r->reached, at - r->addr))
-			return false;
-	if (!l->target)
-		return true;
-	if (l->target - fde->start >= fde->end - fde->start)
-		return false;
-	pb_cfi_start(&cur, &an->cfi, fde);
-	pb_cfi_advance(&cur, l->target);
-	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == l->off && !cur.row.ra_moved;
-}
-
-void pb_lags_check(struct pb_an *an)
-{
-	for (size_t i = 0; i < an->lags.n; i++)
-		if (!is_right(an, &an->lags.v[i]))
-			an->units[an->lags.v[i].unit] |= 1u << PB_INEXIT_CFI;
 }

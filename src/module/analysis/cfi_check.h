@@ -25,11 +25,16 @@ struct pb_cfi_check {
 	int64_t off;		/* at `at`, the CFA must be rsp + off */
 	int64_t other_off;	/* or rsp + other_off. PB_CFA_UNKNOWN: there is no other offset */
 	uint64_t lags_from;	/* the rows lag since this address; 0: the last row was right */
+	int64_t from_off;	/* at lags_from, the CFA is rsp + from_off */
 	/* for each register: CFA - register, if the unit has copied rsp to the register by mov
 	 * (copied), or has taken an address on the stack by lea (taken). PB_CFA_UNKNOWN: it
 	 * hasn't */
 	int64_t copied[16], taken[16];
+	uint64_t moved_at;	/* address of the mov to rsp before `at`, from the register `moved`;
+				 * 0: there is none */
+	uint8_t moved;
 	pb_lag_vec lags;
+	pb_restore_vec restores;
 };
 
 /* Begins a unit. */
@@ -41,7 +46,7 @@ bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t
 		       const struct pb_cfi_row *row, uint32_t unit);
 /* Ends straight-line code. False: the rows lag. */
 bool pb_cfi_check_end(struct pb_cfi_check *c);
-/* Refuses the units with rows that lag, if control can reach these rows by a branch, or can leave
- * them for a row that isn't right. Must be called after the sweep. */
+/* In cfi_lags.c: refuses the units with rows that lag, unless it is proven that the rows only lag.
+ * Must be called after the sweep. */
 void pb_lags_check(struct pb_an *an);
 #endif

@@ -87,8 +87,9 @@ static bool find_pieces(struct depths *d)
 		uint64_t next = next_fde(&an->cfi, start);
 		const struct pb_range *r = pb_range_find(an, start);
 
-		if (!c.v[i].size || (i && c.v[i - 1].addr == start && c.v[i - 1].size) ||
-		    pb_cfi_find(&an->cfi, start) >= 0)
+		/* several symbols may name the code, some of them without a size */
+		if (!c.v[i].size || pb_cfi_find(&an->cfi, start) >= 0 ||
+		    (d->pieces.n && d->pieces.v[d->pieces.n - 1].start == start))
 			continue;
 		for (size_t k = i + 1; k < c.n && c.v[k].addr < end; k++)
 			if (c.v[k].addr > start)

@@ -33,6 +33,8 @@ struct pb_fn_exit {
 	bool live;		/* control can reach the instruction */
 	uint8_t kind, len;
 	bool exit;		/* the instruction leaves the function: a return or a tail jump */
+	bool after_call;	/* FALL: the unit's last instruction is a call. Most such calls
+				 * never return */
 	bool displaced;		/* the instruction is displaced for a code slot, and the copy of the
 				 * exit is not hooked */
 	uint8_t how;		/* enum pb_exit_how */
@@ -43,16 +45,25 @@ typedef PB_VEC(struct pb_fn_exit) pb_exit_vec;
 
 /* A run of instructions at which the CFI still has the CFA of an earlier instruction, because the
  * compiler wrote the change of the CFA too late (cfi_check.h). The first instruction is at the
- * address `from`, and the last one ends at the address `to`. When all of them have run, the CFA is
- * rsp + off. */
+ * address `from`, and the last one ends at the address `to`. The CFA is rsp + from_off before they
+ * run, and rsp + off when all of them have run. */
 struct pb_lag {
 	uint64_t from, to;
 	uint64_t target;	/* the last of the instructions is a conditional jump to this
 				 * address; 0: no jump */
-	int64_t off;
+	int64_t from_off, off;
 	uint32_t unit;
 };
 typedef PB_VEC(struct pb_lag) pb_lag_vec;
+
+/* A `mov` from a register to rsp (cfi_restores.c). */
+struct pb_restore {
+	uint64_t addr;
+	int64_t off;		/* according to the CFI, the CFA is rsp + off after the mov */
+	uint32_t unit;
+	uint8_t reg;
+};
+typedef PB_VEC(struct pb_restore) pb_restore_vec;
 
 /* Code of the unit `from` continues in the unit `to`. */
 struct pb_exit_edge {

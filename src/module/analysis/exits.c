@@ -286,13 +286,39 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 	}
 }
 
+/*
+ * True if control may come back from the call at the end of a unit. Compilers end a unit with a
+ * call only if the call never returns. Then the code after the unit is another function, or another
+ * function's cold part, so it has a name, or some way leads to it. If nothing but this unit leads
+ * there, and the frame is the same, then hand-written CFI has an FDE of its own for the code to
+ * which the call returns.
+ */
+static bool returns_at_end(struct pb_an *an, struct pb_fn_exit *e)
+{
+	uint64_t next = e->target = past_padding(an, e->target);
+	const struct pb_range *r = pb_range_find(an, next);
+	long to = pb_cfi_find(&an->cfi, next);
+
+	if (!r || to < 0 || pb_has_symbol(an, next) || is_called(r, next) ||
+	    pb_bit_test(r->otherwise, next - r->addr))
+		return false;
+	for (size_t i = pb_cross_jump_lower(an, next);
+	     i < an->cross_jumps.n && an->cross_jumps.v[i].to == next; i++)
+		if (pb_exit_work(an, 8) ||
+		    pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) != (long)e->unit)
+			return false;
+	return same_frame(an, e, &an->cfi.fdes.v[to]);
+}
+
 static void classify(struct search *s, struct pb_fn_exit *e)
 {
 	/* If the unit can't be decoded, its bytes may not even be in the file. So is_live() must
 	 * not look for them. */
 	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
 		return;
-	e->live = true;
+	e->live = !e->after_call || returns_at_end(s->an, e);
+	if (!e->live)
+		return;
 	switch (e->kind) {
 	case PB_EXIT_RET:
 		e->exit = e->gone;
@@ -482,13 +508,15 @@ static uint8_t verdict(const struct pb_an *an, const struct pb_fn *f)
 	return an->units[u] ? (uint8_t)__builtin_ctz(an->units[u]) : PB_INEXIT_NOT;
 }
 
-static void find_reasons(struct search *s)
+static bool find_reasons(struct search *s)
 {
 	struct pb_an *an = s->an;
 
 	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
 		if (out_of_step(an, &an->cfi.fdes.v[u]))
 			flag(s, u, PB_INEXIT_DECODE);
+	if (!pb_doubts_find(an))
+		return false;
 	for (size_t i = 0; i < an->ra_reads.n; i++) {
 		long u = pb_cfi_find(&an->cfi, an->ra_reads.v[i]);
 
@@ -508,6 +536,7 @@ static void find_reasons(struct search *s)
 	}
 	sort_edges(s);
 	spread(s);
+	return true;
 }
 
 static void find_windows(struct search *s, int *err)
@@ -535,8 +564,7 @@ int pb_exits_make(struct pb_an *an, const char **why)
 		return 0;
 	s.work = calloc(an->cfi.fdes.n + 1, sizeof(*s.work));
 	s.wanted = calloc(an->cfi.fdes.n + 1, sizeof(*s.wanted));
-	if (s.work && s.wanted) {
-		find_reasons(&s);
+	if (s.work && s.wanted && find_reasons(&s)) {
 		err = 0;
 		find_windows(&s, &err);
 		if (s.back.failed || s.framed.failed || an->edges.failed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations for the files that find exits: exits.c, computed.c, labels.c, exit_tables.c, and
- * exit_windows.c with its helpers. */
+/* Declarations for the files that find exits: exits.c, doubts.c, computed.c, labels.c,
+ * exit_tables.c, and exit_windows.c with its helpers. */
 #ifndef PB_MODULE_EXITS_PRIV_H
 #define PB_MODULE_EXITS_PRIV_H
 #include "module/analysis/insn.h"
@@ -35,6 +35,12 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 	return an->exit_work > PB_EXIT_WORK;
 }
 
+/* doubts.c: refuses units that may run in another way than the sweep has seen. False: there
+ * is no memory. */
+bool pb_doubts_find(struct pb_an *an);
+/* cfi_restores.c: refuses the units that set rsp to a register that may not hold what the CFI
+ * says. */
+void pb_restores_check(struct pb_an *an);
 /* computed.c: classifies the jump e, which is of kind PB_EXIT_INDIRECT. */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);
 /* True if the instruction writes to the return slot, takes the slot's address, or pops the slot.

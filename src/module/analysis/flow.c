@@ -129,14 +129,14 @@ void pb_flow_undecoded(struct pb_flow *f, uint64_t addr)
 }
 
 /* True if control does not continue after the last instruction of a unit, because the instruction
- * is a call or a trap, or always faults. */
+ * is a trap, or always faults. */
 static bool never_continues(const struct pb_flow *f)
 {
 	const struct pb_range *r = f->range;
 	ZydisDecoder decoder;
 	struct pb_insn i;
 
-	if (f->last_what == PB_INSN_CALL || f->last_what == PB_INSN_TRAP)
+	if (f->last_what == PB_INSN_TRAP)
 		return true;
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	return pb_insn_decode(&decoder, r->bytes + (f->last - r->addr),
@@ -156,8 +156,11 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
 		pb_flow_undecoded(f, f->last);
 	if (end < fde->end)
 		return;
-	if (!f->dead && f->run != addr && !never_continues(f))
+	if (!f->dead && f->run != addr && !never_continues(f)) {
 		note_exit(f, PB_EXIT_FALL, f->last, (uint8_t)(addr - f->last), addr, row);
+		if (!f->exits.failed)
+			f->exits.v[f->exits.n - 1].after_call = f->last_what == PB_INSN_CALL;
+	}
 	end_padding(f, end);
 	f->run = end;
 }
@@ -172,9 +175,12 @@ void pb_flow_collect(struct pb_flow *f)
 	pb_vec_append(&an->pads, f->pads.v, f->pads.n);
 	pb_vec_append(&an->lags, f->check.lags.v, f->check.lags.n);
 	an->exits.failed |= f->exits.failed;
+	pb_vec_append(&an->restores, f->check.restores.v, f->check.restores.n);
+	an->restores.failed |= f->check.restores.failed;
 	an->lags.failed |= f->check.lags.failed;
 	an->pads.failed |= f->pads.failed;
 	pb_vec_free(&f->exits);
 	pb_vec_free(&f->pads);
 	pb_vec_free(&f->check.lags);
+	pb_vec_free(&f->check.restores);
 }

@@ -103,7 +103,8 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 		r->starts = calloc(r->size / 64 + 1, 8);
 		r->used = calloc(r->size / 64 + 1, 8);
 		r->otherwise = calloc(r->size / 64 + 1, 8);
-		if (!r->starts || !r->used || !r->otherwise)
+		r->direct = calloc(r->size / 64 + 1, 8);
+		if (!r->starts || !r->used || !r->otherwise || !r->direct)
 			return -ENOMEM;
 	}
 	return 0;
@@ -163,6 +164,22 @@ size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr)
 	return low;
 }
 
+bool pb_has_symbol(const struct pb_an *an, uint64_t addr)
+{
+	size_t low = 0, high = an->cands.n, label = pb_addr_lower(&an->labels, addr);
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->cands.v[mid].addr < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (low < an->cands.n && an->cands.v[low].addr == addr) ||
+	       (label < an->labels.n && an->labels.v[label] == addr);
+}
+
 static int by_hook_addr(const void *a, const void *b)
 {
 	const struct pb_hook_at *x = a, *y = b;
@@ -188,4 +205,33 @@ const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr)
 			high = mid;
 	}
 	return low < v->n && v->v[low].addr == addr ? &v->v[low] : NULL;
+}
+
+static int by_target(const void *a, const void *b)
+{
+	const struct pb_cross_jump *x = a, *y = b;
+
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to)
+{
+	size_t low = 0, high = an->cross_jumps.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->cross_jumps.v[mid].to < to)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void pb_cross_jumps_sort(struct pb_an *an)
+{
+	pb_vec_sort(&an->cross_jumps, by_target);
 }

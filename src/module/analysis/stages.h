@@ -51,6 +51,9 @@ struct pb_range {
 	 * by other means than falling through or a direct branch in known code. Known code has an
 	 * FDE or a symbol */
 	uint64_t *otherwise;
+	/* a bitmap, also only with PB_MODULE_RETURNS. A bit is set if a direct call in known code
+	 * leads to the byte */
+	uint64_t *direct;
 };
 
 #define PB_CAND_GLOBAL	1
@@ -165,6 +168,9 @@ struct pb_an {
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */
 	pb_exit_vec exits;
 	pb_lag_vec lags;
+	pb_restore_vec restores;
+	pb_cross_jump_vec stray_jumps;	/* jumps from bytes without an FDE into a unit, but not to
+					 * its entry. The bytes may be no code */
 	pb_gap_vec pads;	/* padding in functions */
 	PB_VEC(struct pb_an_window) exit_windows;
 	struct pb_exit_tables exit_tables;
@@ -219,10 +225,13 @@ void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 int pb_addr_compare(const void *a, const void *b);
 /* Returns the index of the first element >= addr. */
 size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr);
+/* True if a symbol in code has the address. Must be called after pb_functions_make(). */
+bool pb_has_symbol(const struct pb_an *an, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 
-/* cross_jumps.c */
+/* ranges.c: jumps that leave the code of their FDE, sorted by target. All jumps to a piece of code
+ * without a name show whether the piece is a function, or a part of another function. */
 void pb_cross_jumps_sort(struct pb_an *an);
 /* Returns the index of the first jump whose target is >= to. */
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);

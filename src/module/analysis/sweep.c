@@ -49,7 +49,7 @@ struct worker {
 	pb_hook_vec hook_calls;
 	pb_addr_vec ra_reads;
 	pb_gap_vec gaps;
-	pb_cross_jump_vec cross_jumps;
+	pb_cross_jump_vec cross_jumps, stray_jumps;
 	uint64_t ended_at;	/* address where the last piece ended, if its last instruction
 				 * doesn't fall through; 0 otherwise */
 	pb_addr_vec tables;	/* each data address that code takes; the data may be a switch's
@@ -95,6 +95,16 @@ static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
+/* Notes a jump from bytes without an FDE into a unit, but not to its entry. */
+static void note_stray_jump(struct worker *w, uint64_t addr, uint64_t target)
+{
+	const struct pb_cfi *cfi = &w->an->cfi;
+	long to = pb_cfi_find(cfi, target);
+
+	if (to >= 0 && (cfi->fdes.v[to].start != target || !cfi->fdes.v[to].entry))
+		pb_vec_push(&w->stray_jumps, (struct pb_cross_jump){ addr, target });
+}
+
 /* Marks the immediates and displacements of an instruction, since they may be addresses of code:
  * for example, labels for computed gotos. */
 static void absolute_addresses(struct worker *w)
@@ -118,8 +128,13 @@ static void control_flow(struct worker *w, uint64_t addr)
 		bool call = i->what == PB_INSN_CALL;
 
 		mark(w, target, call, !w->vouched);
+		if (call && w->vouched && target - w->range->addr < w->range->size &&
+		    w->range->direct)
+			pb_bit_set(w->range->direct, target - w->range->addr);
 		if (!call)
 			note_cross_jump(w, addr, target);
+		if (!call && w->flows && w->fde < 0)
+			note_stray_jump(w, addr, target);
 		if (call || w->insn.what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_stubs, target, addr);
 	} else if (pb_insn_rip_relative(i)) {
@@ -424,6 +439,9 @@ static void collect(struct pb_an *an, struct worker *w)
 	pb_vec_append(&an->cross_jumps, w->cross_jumps.v, w->cross_jumps.n);
 	if (w->syscalls)
 		an->an_flags |= PB_AN_SYSCALLS;
+	pb_vec_append(&an->stray_jumps, w->stray_jumps.v, w->stray_jumps.n);
+	an->stray_jumps.failed |= w->stray_jumps.failed;
+	pb_vec_free(&w->stray_jumps);
 	an->cross_jumps.failed |= w->cross_jumps.failed;
 	pb_vec_free(&w->cross_jumps);
 	an->gaps.failed |= w->gaps.failed;
@@ -500,7 +518,7 @@ int pb_sweep(struct pb_an *an, const char **why)
 	pb_hooks_sort(&an->hook_calls);
 	if (an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
 	    an->ra_reads.failed || an->tables.failed || an->exits.failed || an->pads.failed ||
-	    an->lags.failed)
+	    an->lags.failed || an->restores.failed || an->stray_jumps.failed)
 		return -ENOMEM;
 	pb_cross_jumps_sort(an);
 	follow_tables(an);

@@ -32,6 +32,51 @@ static const char *const ends_s = MACROS
 	" .cfi_adjust_cfa_offset -32\n ret\n.cfi_endproc\n.p2align 4\n"
 	END;
 
+/* The function `name` ends with a call. After the function, there is code with an FDE of its own.
+ * The CFA at the start of this code is rsp + cfa. */
+#define SPLIT(name, start, cfa, code) \
+	"F " name "\n body\n push_rbx\n call other\nE " name "\n" start "\n.cfi_startproc\n" \
+	" .cfi_def_cfa_offset " cfa "\n" code "\n.cfi_endproc\n.p2align 4\n"
+#define POPS "body\n pop_rbx\n body\n ret"
+
+static const char *const splits_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	/* the call returns to code with another FDE, where nothing else leads */
+	SPLIT("split", "", "16", POPS)
+	SPLIT("padded", "nopl 0(%rax)", "16", POPS)
+	SPLIT("looped", "", "16", "1: body\n jne 1b\n " POPS)
+	SPLIT("bad", "", "16", "body\n ret")
+	"F jumps_too\n push_rbx\n test %eax,%eax\n je 2f\n body\n call other\nE jumps_too\n"
+	"2: .cfi_startproc\n .cfi_def_cfa_offset 16\n" POPS "\n.cfi_endproc\n.p2align 4\n"
+	/* the code belongs to something else: it has another frame, a name, or another way leads
+	 * there */
+	SPLIT("framed", "", "32", "body\n ret")
+	SPLIT("named", ".type other.cold,@function\nother.cold:", "16", "body\n ret")
+	SPLIT("labelled", "label:", "16", "body\n ret")
+	SPLIT("called", "3:", "16", "body\n ret")
+	SPLIT("jumped_to", "4:", "16", "body\n ret")
+	SPLIT("in_table", "5:", "16", "body\n ret")
+	"F caller\n push_rbx\n call 3b\n test %eax,%eax\n je 4b\n lea table(%rip),%rdx\n"
+	" movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\nE caller\n.p2align 4\n"
+	".section .rodata\n.p2align 2\ntable: .long 5b-table,-1\n"
+	END;
+
+static const struct expected splits[] = {
+	{ "split", "NOT ret+37:WINDOW" },
+	{ "padded", "NOT ret+40:WINDOW" },
+	{ "looped", "goes on, NOT ret+49:WINDOW" },
+	{ "bad", "UNPROVEN" },
+	{ "jumps_too", "NOT ret+41:WINDOW" },
+	{ "framed", "NOT" },
+	{ "named", "NOT" },
+	{ "labelled", "NOT" },
+	{ "called", "NOT" },
+	{ "jumped_to", "NOT" },
+	{ "in_table", "NOT" },
+	{ NULL, NULL }
+};
+
 static const struct expected ends[] = {
 	{ "bug", "NOT ret+22:ENTRY" },
 	{ "impossible", "NOT ret+23:WINDOW" },
@@ -48,7 +93,25 @@ static void test_ends(void **unused)
 	build("gcc -shared -nostdlib ends.s -o ends.so");
 	snprintf(path, sizeof(path), "%s/ends.so", dir);
 	visit(path, compare, (void *)ends);
+	write_file("splits.s", splits_s);
+	build("gcc -shared -nostdlib splits.s -o splits.so");
+	snprintf(path, sizeof(path), "%s/splits.so", dir);
+	visit(path, compare, (void *)splits);
 }
+
+/* The function `name` has rows that lag over the instructions. */
+#define LAG_OVER(name, instructions) \
+	"F " name "\n push_rbx\n sub $96,%rsp\n .cfi_adjust_cfa_offset 96\n call other\n" \
+	" pop %rbx\n push %rax\n push %rax\n" instructions "\n .cfi_adjust_cfa_offset 8\n body\n" \
+	" add $104,%rsp\n .cfi_adjust_cfa_offset -104\n pop_rbx\n body\n ret\nE " name "\n" \
+	".p2align 4\n"
+
+/* In the function `name`, a branch over rows that lag leads to code with the rows `other`. */
+#define ASTRAY(name, other, back) \
+	"F " name "\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n call other\n" \
+	" add $16,%rsp\n test %eax,%eax\n je 2f\n .cfi_adjust_cfa_offset -16\n pop_rbx\n" \
+	" jmp other\n .cfi_adjust_cfa_offset 8\n" other "\n2: body\n" back "\n pop_rbx\n body\n" \
+	" ret\nE " name "\n.p2align 4\n"
 
 static const char *const lags_s = MACROS
 	".text\n.p2align 4\n"
@@ -83,6 +146,44 @@ static const char *const lags_s = MACROS
 	/* the rows never become right */
 	"F never\n push_rbx\n body\n add $8,%rsp\n body\n test %eax,%eax\n body\nE never\n"
 	".p2align 4\n"
+	/* Where the rows lag, the return address is popped, and another value is pushed. An access
+	 * of the slot in AVX-512 has its displacement divided by 64. rsp changes in ways that the
+	 * sweep doesn't follow */
+	"F swaps_ra\n push %rax\n .cfi_adjust_cfa_offset 8\n body\n pop %rax\n pop %rdx\n"
+	" push %rcx\n .cfi_adjust_cfa_offset -8\n body\n ret\nE swaps_ra\n.p2align 4\n"
+	"F writes_wide\n sub $200,%rsp\n vmovups %zmm0,192(%rsp)\n"
+	" .cfi_adjust_cfa_offset 200\n body\n add $200,%rsp\n .cfi_adjust_cfa_offset -200\n"
+	" body\n ret\nE writes_wide\n.p2align 4\n"
+	LAG_OVER("leaves_frame", "leave")
+	LAG_OVER("by_register", "sub %rax,%rsp")
+	LAG_OVER("by_memory", "add (%rdi),%rsp")
+	LAG_OVER("aligns", "and $-64,%rsp")
+	LAG_OVER("exchanges", "xchg %rax,%rsp")
+	LAG_OVER("pops_it", "pop %rsp\n push %rax")
+	LAG_OVER("pops_16", "pop %ax\n push %rdx")
+	LAG_OVER("half", "add $0,%esp")
+	LAG_OVER("moves", "mov %rsp,%rcx\n mov %rcx,%rsp")
+	LAG_OVER("lea_32", "lea (%rsp),%esp")
+	LAG_OVER("lea_other", "lea (%rbx),%rsp")
+	LAG_OVER("pushes_16", "push %ax\n pop %rdx")
+	LAG_OVER("indexes", "mov %rax,(%rsp,%rcx,8)")
+	LAG_OVER("comes_near", "mov %rax,80(%rsp)")
+	LAG_OVER("saves_all", "fxsave (%rsp)")
+	LAG_OVER("calls", "call other")
+	LAG_OVER("harmless", "mov %rsp,%rcx\n cmp %rcx,%rsp\n sub $8,%rsp\n pop %rdx\n"
+		 " mov %rdx,1000(%rdi)\n mov %rdx,8(%rsp)\n lea 8(%rsp),%rsp\n push %rdx")
+	/* rows between the contradiction and the agreement aren't based on rsp */
+	"F to_rbx\n push_rbx\n mov %rsp,%rbx\n push %rax\n body\n .cfi_def_cfa_register %rbx\n"
+	" body\n mov %rbx,%rsp\n .cfi_def_cfa_register %rsp\n pop_rbx\n body\n ret\nE to_rbx\n"
+	".p2align 4\n"
+	/* the branch leads to a row with another register, or with another place of the return
+	 * address */
+	ASTRAY("astray_reg", ".cfi_def_cfa_register %rbx", ".cfi_def_cfa_register %rsp")
+	ASTRAY("astray_ra", ".cfi_offset %rip,-16", ".cfi_offset %rip,-8")
+	/* instructions that look like changes of rsp, or like copies of rsp */
+	"F lookalikes\n push_rbx\n mov %rax,(%rsp)\n sub $64,%rsp\n .cfi_adjust_cfa_offset 64\n"
+	" addq $8,16(%rsp)\n add $8,%r12\n lea 8(%rsp),%r12\n call other\n add $64,%rsp\n"
+	" .cfi_adjust_cfa_offset -64\n pop_rbx\n body\n ret\nE lookalikes\n.p2align 4\n"
 	/* the address that lea takes is not the one that the row after the mov needs */
 	"F other_lea\n push_rbx\n sub $16,%rsp\n .cfi_adjust_cfa_offset 16\n lea 8(%rsp),%rbx\n"
 	" call other\n mov %rbx,%rsp\n .cfi_adjust_cfa_offset -16\n pop_rbx\n body\n ret\n"
@@ -98,6 +199,29 @@ static const struct expected lags[] = {
 	{ "leaves", "CFI" },
 	{ "writes", "CFI" },
 	{ "never", "CFI" },
+	{ "swaps_ra", "CFI" },
+	{ "writes_wide", "CFI" },
+	{ "leaves_frame", "CFI" },
+	{ "by_register", "CFI" },
+	{ "by_memory", "CFI" },
+	{ "aligns", "CFI" },
+	{ "exchanges", "CFI" },
+	{ "pops_it", "CFI" },
+	{ "pops_16", "CFI" },
+	{ "half", "CFI" },
+	{ "moves", "CFI" },
+	{ "lea_32", "CFI" },
+	{ "lea_other", "CFI" },
+	{ "pushes_16", "CFI" },
+	{ "indexes", "CFI" },
+	{ "comes_near", "CFI" },
+	{ "saves_all", "CFI" },
+	{ "calls", "CFI" },
+	{ "harmless", "NOT ret+67:WINDOW" },
+	{ "to_rbx", "CFI" },
+	{ "astray_reg", "CFI" },
+	{ "astray_ra", "CFI" },
+	{ "lookalikes", "NOT ret+44:WINDOW" },
 	{ "other_lea", "CFI" },
 	{ NULL, NULL }
 };
@@ -131,6 +255,55 @@ static const char *const nameless_s = MACROS
 	".data\n.quad .Lpointed\n"
 	END;
 
+/* Code without FDEs that jumps into functions. The depth of the stack isn't known there. */
+static const char *const strays_s = MACROS
+	".text\n.p2align 4\n"
+	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
+	"F caller\n push_rbx\n call .Lback\n call .Linto\n call .Lfar\n call .Lentry\n"
+	" call .Lreturns\n call .Ltraps\n"
+	" lea .Ldata(%rip),%rax\n pop_rbx\n body\n ret\nE caller\n.p2align 4\n"
+	/* nothing but a call shows that .Lback is a function. It is a part of this one */
+	"F to_part\n body\n test %eax,%eax\n je .Lback\n body\n1: body\n ret\nE to_part\n"
+	".p2align 4\n"
+	"F into\n push_rbx\n body\n2: body\n pop_rbx\n body\n ret\nE into\n.p2align 4\n"
+	"F from_far\n push_rbx\n body\n3: body\n pop_rbx\n body\n ret\nE from_far\n.p2align 4\n"
+	"F from_symbol\n push_rbx\n body\n4: body\n pop_rbx\n body\n ret\nE from_symbol\n"
+	".p2align 4\n"
+	/* a unit jumps to code that nothing calls, and that jumps to another unit */
+	"F lost\n body\n jmp .Ljumped_to\nE lost\n.p2align 4\n"
+	"F from_jumped_to\n push_rbx\n body\n8: body\n pop_rbx\n body\n ret\nE from_jumped_to\n"
+	".p2align 4\n"
+	"F to_entry\n push_rbx\n body\n body\n pop_rbx\n body\n ret\nE to_entry\n.p2align 4\n"
+	"F from_data\n push_rbx\n body\n5: body\n pop_rbx\n body\n ret\nE from_data\n"
+	".p2align 4\n"
+	".type cold_start,@function\ncold_start: .cfi_startproc\n .cfi_adjust_cfa_offset 8\n body\n"
+	" pop_rbx\n body\n ret\n.cfi_endproc\n.size cold_start,.-cold_start\n.p2align 4\n"
+	"F has_cold\n push_rbx\n test %eax,%eax\n je cold_start\n body\n pop_rbx\n ret\n"
+	"E has_cold\n.p2align 4\n"
+	".Lback: body\n jmp 1b\n.p2align 4\n"
+	".Linto: push %rbx\n push %rbx\n body\n jmp 2b\n.p2align 4\n"
+	".Lfar: body\n je 6f\n ret\n6: call 7f\n ud2\n7: jmp 3b\n.p2align 4\n"
+	".Lentry: body\n je cold_start\n jmp to_entry\n.p2align 4\n"
+	".Lreturns: ret\n jmp 5b\n.Ltraps: ud2\n jmp 5b\n"
+	".Ljumped_to: body\n jmp 8b\n.p2align 4\n"
+	".Ldata: jmp 5b\n.p2align 4\nlabel: jmp 5b\n.p2align 4\n"
+	/* the symbol has no size, so the analysis makes no FDE */
+	".globl no_size\n.type no_size,@function\nno_size: body\n jmp 4b\n"
+	END;
+
+static const struct expected strays[] = {
+	{ "to_part", "UNPROVEN" },
+	{ "into", "UNPROVEN" },
+	{ "from_far", "UNPROVEN" },
+	{ "from_symbol", "UNPROVEN" },
+	{ "lost", "LOST" },
+	{ "from_jumped_to", "UNPROVEN" },
+	{ "to_entry", "NOT ret+32:WINDOW" },
+	{ "from_data", "NOT ret+32:WINDOW" },
+	{ "has_cold", "UNPROVEN" },
+	{ NULL, NULL }
+};
+
 static const struct expected nameless[] = {
 	{ "tail", "NOT jmp+7:PADDED" },
 	{ "tail_pointer", "NOT jmp+7:PADDED" },
@@ -147,6 +320,58 @@ static void test_nameless(void **unused)
 	build("gcc -shared -nostdlib nameless.s -o nameless.so");
 	snprintf(path, sizeof(path), "%s/nameless.so", dir);
 	visit(path, compare, (void *)nameless);
+	write_file("strays.s", strays_s);
+	build("gcc -shared -nostdlib strays.s -o strays.so");
+	snprintf(path, sizeof(path), "%s/strays.so", dir);
+	visit(path, compare, (void *)strays);
+}
+
+/* FDEs that the assembler would not write: `fde A, B` covers the code from A to B. */
+static const char *const overlaps_s = MACROS
+	".macro fde from to\n .section .eh_frame,\"a\",@unwind\n .long 9f-8f\n8: .long 8b-cie\n"
+	" .long \\from-.,\\to-\\from\n .byte 0\n .p2align 2\n9: .text\n.endm\n"
+	".macro N name\n .type \\name,@function\n\\name:\n.endm\n"
+	".macro Z name\n .size \\name,.-\\name\n.endm\n"
+	".section .eh_frame,\"a\",@unwind\ncie: .long 1f-0f\n0: .long 0\n .byte 1\n .asciz \"zR\"\n"
+	" .byte 1,0x78,16,1,0x1b,0xc,7,8,0x90,1\n .p2align 2\n1:\n"
+	".text\n.p2align 4\n"
+	/* `before` runs on into the code after it, and its FDE reaches into that code's FDE */
+	"N before\n body\n body\nZ before\n"
+	"N after\n body\n mov %eax,%edx\n1: body\n ret\nZ after\nfde before 1b\n"
+	".p2align 4\nfde after .Lend\n.Lend: nop\n.p2align 4\n"
+	/* an FDE covers two others */
+	"N outer\n body\n body\n ret\nZ outer\nN in1\n body\n body\n ret\nZ in1\n"
+	"N between\n body\n body\n ret\nZ between\nN in2\n body\n body\n ret\nZ in2\n"
+	"fde outer .Lend2\nfde in1 between\nfde in2 .Lend2\n.Lend2: nop\n.p2align 4\n"
+	/* two FDEs cover the same bytes */
+	"N twice\n body\n body\n ret\nZ twice\n.Lend3: nop\nfde twice .Lend3\nfde twice .Lend3\n"
+	".p2align 4\n"
+	/* FDEs that touch each other */
+	"N first\n body\n body\n ret\nZ first\nN second\n body\n body\n ret\nZ second\n"
+	".Lend4: nop\nfde first second\nfde second .Lend4\n"
+	END;
+
+static const struct expected overlaps[] = {
+	{ "before", "OVERLAP" },
+	{ "after", "OVERLAP" },
+	{ "outer", "OVERLAP" },
+	{ "in1", "OVERLAP" },
+	{ "between", "OVERLAP" },
+	{ "in2", "OVERLAP" },
+	{ "twice", "OVERLAP" },
+	{ "first", "NOT ret+20:ENTRY" },
+	{ "second", "NOT ret+20:ENTRY" },
+	{ NULL, NULL }
+};
+
+static void test_overlaps(void **unused)
+{
+	char path[256];
+
+	write_file("overlaps.s", overlaps_s);
+	build("gcc -shared -nostdlib -Wl,--no-eh-frame-hdr overlaps.s -o overlaps.so");
+	snprintf(path, sizeof(path), "%s/overlaps.so", dir);
+	visit(path, compare, (void *)overlaps);
 }
 
 int main(void)
@@ -155,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lags),
 		cmocka_unit_test(test_nameless),
+		cmocka_unit_test(test_overlaps),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

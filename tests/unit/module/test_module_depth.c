@@ -32,6 +32,9 @@ static const char *const depth_s = MACROS NAKED
 	/* `runs_on` runs on into `next` */
 	"N runs_on\n body\n body\n .size runs_on,.-runs_on\n"
 	"N next\n body\n ret\nZ next\n"
+	/* three symbols name the code, and one of them has no size (libasan's vfork) */
+	"N alias\n.globl unsized, alias2\n.type unsized,@function\n.type alias2,@function\n"
+	"unsized: alias2: body\n body\n ret\n.size alias2,.-alias2\nZ alias\n"
 	/* functions whose exits can't be proven */
 	"N uneven\n body\n test %eax,%eax\n je 3f\n push %rbx\n3: body\n ret\nZ uneven\n"
 	"N push_ret\n body\n push %rax\n body\n ret\nZ push_ret\n"
@@ -55,6 +58,7 @@ static const char *const depth_s = MACROS NAKED
 static const struct expected depths[] = {
 	{ "leaf", "NOT ret+20:ENTRY" },
 	{ "pushes", "NOT ret+39:WINDOW" },
+	{ "alias", "NOT ret+20:ENTRY" },
 	{ "branches", "NOT ret+36:WINDOW" },
 	{ "loops", "NOT ret+37:WINDOW" },
 	{ "frame", "NOT ret+41:WINDOW" },
