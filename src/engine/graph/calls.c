@@ -308,8 +308,13 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 {
-	struct pb_thread *t = pb_thread_get((uint64_t)slot);
+	struct pb_thread *t = pb_tls;
 
+	if (pb_likely(t->top && !t->stack->back && pb_open_is_alone(c, (uint64_t)slot))) {
+		pb_open_release(&t->top, c);
+		return NULL;
+	}
+	t = pb_thread_get((uint64_t)slot);
 	if (!t)
 		return NULL;
 	pb_open_release(&t->top, c);
