@@ -77,11 +77,23 @@ struct pb_open_hooks {
  * `stack`. */
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
+/* Returns the 8 bytes that a new call has from O_SITE on. They are stored at once: the fast path of
+ * the exit loads several of these fields at once, and after separate stores this load would take
+ * longer. */
+static inline uint64_t pb_open_fields(uint32_t site, uint8_t state, uint16_t watch)
+{
+	return site | (uint64_t)state << 8 * (O_STATE - O_SITE) |
+	       (uint64_t)PB_OPEN_UNKNOWN << 8 * (O_RECORD - O_SITE) |
+	       (uint64_t)watch << 8 * (O_WATCH - O_SITE);
+}
 /* Opens a call in `slot`: closes the calls that were skipped, claims an entry, and makes it the
  * innermost entry. The caller fills the entry, and then calls pb_open_commit(). NULL: no segment is
  * left, or handlers leave calls open faster than the function can close them. */
 struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks);
+/* Like pb_open_enter(), for a new call whose caller `c` is the innermost call. NULL: the entry
+ * after c isn't free. */
+struct pb_open_call *pb_open_push(struct pb_open_call **top, struct pb_open_call *c, uint64_t slot);
 void pb_open_commit(struct pb_open_call *call, uint64_t slot);
 /* Returns the nearest live call before `call` in the array, or the stack's foot. */
 struct pb_open_call *pb_open_parent(const struct pb_open_call *call);

@@ -285,8 +285,7 @@ static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 	if (!p)
 		return next;
 	p->idle = idle;
-	p->call = site->id | (uint64_t)PB_ENTRY_PROG << 8 * (O_STATE - O_SITE) |
-		  (uint64_t)p->watch << 8 * (O_WATCH - O_SITE);
+	p->call = pb_open_fields(site->id, PB_ENTRY_PROG, p->watch);
 	__atomic_store_n(&p->next, next, __ATOMIC_RELEASE);
 	return (uint64_t)(next == idle && idle == site->body && !p->nr_entry ? pb_watch_entry :
 			  pb_prog_entry);
@@ -419,7 +418,7 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
  * on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
-	unsigned mode = pb_graph_mode(p->site, next, *slot);
+	unsigned mode = next == p->idle ? PB_ENTER_LIST : pb_graph_mode(p->site, next, *slot);
 
 	if (!pb_calls_watch(p->site, slot, mode, p->watch))
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);

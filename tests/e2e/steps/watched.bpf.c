@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts the returns of each function of run_steps. No function has a program at its entry. */
+/* Counts the returns of each function of run_steps. With ENTRIES, each function also has a program
+ * at its entry. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
@@ -20,4 +21,10 @@ SEC("kretprobe.multi/t_*") int on_return(struct pt_regs *ctx)
 		bpf_map_update_elem(&returns, &key, &one, BPF_NOEXIST);
 	return 1;
 }
+#ifdef ENTRIES
+SEC("kprobe.multi/t_*") int on_entry(struct pt_regs *ctx)
+{
+	return 1;
+}
+#endif
 char LICENSE[] SEC("license") = "GPL";

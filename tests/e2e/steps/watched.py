@@ -10,8 +10,8 @@ UNWATCHED = "t_entry"       # its return can't be hooked
 JUMPS = ("jump", "calls-jump", "throw", "jump-inside", "leaf-inside")
 
 
-def trace(exe, work, args, *argv):
-    program = pbtest.bpf_object(os.path.join(os.path.dirname(__file__), "watched.bpf.c"), work)
+def trace(exe, work, args, flags, *argv):
+    program = pbtest.bpf_object(os.path.join(os.path.dirname(__file__), "watched.bpf.c"), work, *flags)
     if not program:
         raise pbtest.Skip("no compiler for eBPF")
     return pbtest.run([pbtest.PATCHBAY, "bpf", "trace", "--hex", program, "--", exe, *argv], args.timeout, env=args.env)
