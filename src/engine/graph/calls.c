@@ -191,19 +191,17 @@ static struct pb_open_call *caller_at(const struct pb_thread *t, uint64_t slot)
 /* Returns whether a call that the parent makes is left out of the tree. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
-	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
+	return pb_open_depth(parent) >= pb_max_depth ||
 	       parent->state == PB_ENTRY_SILENT ||
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
-/* Ends the calls that are over because a call begins in the slot. Returns the parent for the new
- * call. */
-static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
+/* Ends the calls that are over because a call begins in the slot. */
+static void end_at(struct pb_thread *t, uint64_t *slot)
 {
 	switch_stack(t, (uint64_t)slot);
 	close_tail(t, slot);
 	pb_open_close(&t->top, (uint64_t)slot, PB_HOOKS(t));
-	return innermost(t);
 }
 
 static uint8_t state_of(unsigned mode)
@@ -218,7 +216,7 @@ static uint8_t state_of(unsigned mode)
 static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
-	struct pb_open_call *parent = pb_call_outer(c);
+	struct pb_open_call *before;
 	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
 	/* `last`: c is the first call on a stack to which a signal handler brought t. At the end of
 	 * c, t may have to go back to its former stack. So the exit of c must go to C code */
@@ -228,7 +226,7 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 	if (waiting >= PB_MAX_WATCHED)
 		watch = 0;
 	if (state == PB_ENTRY_LEAF)
-		pb_call_emitted(t, parent);
+		pb_call_emitted(t, pb_call_outer(c));
 	fields = pb_open_fields(site->id, state,
 				!watch && (waiting || last) ? PB_WATCH_BELOW : watch);
 	__builtin_memcpy((uint8_t *)c + O_SITE, &fields, sizeof(fields));
@@ -239,9 +237,11 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 		pb_writer_leaf(&t->w, site->id, c->start);
 	/* if c is the first call of a later segment, the entry before c is the segment's foot. The
 	 * foot stands for the last call of the segment before, so it gets that call's state */
-	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
-	    !pb_call_unemitted(parent))
-		c[-1].state = parent->state;
+	if (c == pb_open_segment_of(c)->call + 1) {
+		before = pb_open_parent(c);
+		if (before->state != PB_ENTRY_PROG && !pb_call_unemitted(before))
+			c[-1].state = before->state;
+	}
 	pb_open_commit(c, (uint64_t)slot);
 	return watch;
 }
@@ -253,7 +253,8 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 
 	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)))
 		return;
-	parent = parent_at(t, slot);
+	end_at(t, slot);
+	parent = innermost(t);
 	if (is_outside(parent, mode))
 		return;
 	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t)))) {
@@ -266,7 +267,7 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch)
 {
-	struct pb_open_call *caller, *parent, *c;
+	struct pb_open_call *caller, *parent = NULL, *c;
 	struct pb_thread *t = pb_thread_get((uint64_t)slot);
 	bool call, outside;
 
@@ -274,8 +275,13 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 		return false;
 	pb_calls_watching = true;
 	caller = caller_at(t, (uint64_t)slot);
-	parent = caller ? in_tree(caller) : parent_at(t, slot);
-	outside = is_outside(parent, mode);
+	if (!caller)
+		end_at(t, slot);
+	/* the search for the parent may be long, if it comes to many calls that aren't in the
+	 * tree */
+	if (mode != PB_ENTER_LIST)
+		parent = caller ? in_tree(caller) : innermost(t);
+	outside = !parent || is_outside(parent, mode);
 	call = !outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY));
 	if (!caller)
 		forget_waiting(t, slot, site->id);
