@@ -52,7 +52,7 @@ def attached(bench):
     add("a hit: a program that returns at once", None, "nothing")
     add("a hit: one hash update", "<= 60", "update")
     add("a hit: counted in a hash (lookup, atomic add)", None, "count")
-    add("a return, counted in a hash", None, "return")
+    add("a return, counted in a hash", "<= 80", "return")
     add("bpftrace's count() on a uprobe", None, "uprobe")
     add("bpftrace's count() on a uprobe at a 5-byte nop", None, "uprobe-nop")
 

@@ -251,6 +251,7 @@ static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
  *   list		several tracers
  *   direct		nothing
  *   prog_entry		eBPF programs
+ *   watch_entry	eBPF programs, at the return only; no tracer selects the function
  */
 void pb_open_graph(void);
 void pb_open_graph_nested(void);
@@ -265,6 +266,7 @@ void pb_function(void);
 void pb_list(void);
 void pb_direct(void);
 void pb_prog_entry(void);
+void pb_watch_entry(void);
 
 /* Copies of some handlers, and of code that the stubs of exits jump to. They lie in the first
  * PB_STUBS_HEAD bytes of a module's stubs, at `head`, so that the jumps to them are cheaper.
@@ -292,6 +294,9 @@ void pb_open_ret(void);
 void pb_open_jump(void);
 void pb_open_ret_none(void);
 void pb_open_jump_none(void);
+/* For calls that are open only for eBPF programs at their returns. All other calls go on at
+ * pb_open_ret(). */
+void pb_watch_ret(void);
 
 /* PB_MAX_REPLACED thunks of PB_THUNK_SIZE bytes. Thunk i runs in place of a function. It calls
  * pb_replacements[i], a C function of at most six arguments. Then it makes the same jump as the

@@ -32,6 +32,9 @@
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
+/* The call has no eBPF programs of its own, but its exit must go to C code. Usually the reason is a
+ * call before it in the array, with the same return slot, that has programs. */
+#define PB_WATCH_BELOW		0xffff
 #define PB_MAX_WATCHED		6	/* if so many open calls wait for one return already, eBPF
 					 * programs don't run there for a further call */
 
@@ -60,6 +63,18 @@
 #define S_HANDLER		0
 #define S_BODY			8
 #define S_ID			16
+
+/* struct prog_site */
+#define P_SITE			0
+#define P_CALL			8
+/* the hash by which the address of a struct pb_site leads to its place in pb_prog_sites */
+#define PB_PROG_HASH_ALIGN	5
+#define PB_PROG_HASH_FACTOR	0x9e3779b97f4a7c15
+#define PB_PROG_HASH_BITS	17
+/* bytes of the thread's stack that a program may need: 33 tail calls of subprograms take 9.5 KB */
+#define PB_PROG_ROOM		12288
+#define PB_TOLD_GUARD		4096	/* the first page of a stack that the program reported may
+					 * be its guard */
 
 /* struct pb_chunk */
 #define L_SERIAL		4

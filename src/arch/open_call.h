@@ -26,6 +26,7 @@
 #define O_SITE			16
 #define O_STATE			20
 #define O_RECORD		21
+#define O_WATCH			22
 #define O_RET			24
 #define PB_OPEN_SIZE		32
 #define PB_OPEN_SHIFT		5

@@ -105,15 +105,16 @@ static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 static void apply_returns(const struct ftrace_ops *tracer)
 {
 	bool none = pb_no_clock == PB_CLOCK_NONE, was = returns_hooked;
+	bool traced = pb_call_ended || (tracing_on && tracer == &graph_ops);
 
-	returns_hooked = pb_prog_returns || pb_call_ended || (tracing_on && tracer == &graph_ops);
+	returns_hooked = pb_prog_returns || traced;
 	if (!returns_hooked) {
 		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
 		return;
 	}
 	if (!was)
 		pb_period_begin();
-	pb_text_returns((uint64_t)(none ? pb_open_ret_none : pb_open_ret),
+	pb_text_returns((uint64_t)(!traced ? pb_watch_ret : none ? pb_open_ret_none : pb_open_ret),
 			(uint64_t)(none ? pb_open_jump_none : pb_open_jump));
 }
 

@@ -158,12 +158,12 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 void (*pb_call_ended)(uint32_t site, uint64_t ticks);
 
 /* Calls pb_call_ended(). The agent's thread may set this pointer to NULL meanwhile, so the pointer
- * is read once. */
+ * is read once. A call that is open only for eBPF programs may have no start. */
 void pb_call_report(const struct pb_open_call *c, uint64_t now)
 {
 	void (*ended)(uint32_t, uint64_t) = __atomic_load_n(&pb_call_ended, __ATOMIC_RELAXED);
 
-	if (pb_unlikely(ended))
+	if (pb_unlikely(ended) && c->start)
 		ended(c->site, now - c->start);
 }
 

@@ -164,31 +164,44 @@ static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 	return nr;
 }
 
+/* Returns c, or the nearest call before c, that is a live call of the tree. */
+static struct pb_open_call *in_tree(struct pb_open_call *c)
+{
+	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c :
+	       pb_call_outer(c);
+}
+
 /* Returns the innermost call of the tree. */
 static struct pb_open_call *innermost(const struct pb_thread *t)
 {
-	struct pb_open_call *c = pb_open_innermost(t->top);
+	return in_tree(pb_open_innermost(t->top));
+}
 
-	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c :
-	       pb_call_outer(c);
+/* Makes the tests of the assembly's fast path. Returns the innermost call if it is the caller of a
+ * call that begins in the slot. In this case no call is over, and none has this slot. NULL: not
+ * known. */
+static struct pb_open_call *caller_at(const struct pb_thread *t, uint64_t slot)
+{
+	struct pb_open_call *c = t->top;
+
+	return slot >= t->lo && c->word > (int64_t)slot && c[1].word == PB_OPEN_FREE &&
+	       (pb_open_is_root(c) || pb_open_is_live(c)) ? c : NULL;
 }
 
 /* Returns whether a call that the parent makes is left out of the tree. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
-	return mode == PB_ENTER_LIST || pb_open_depth(parent) >= pb_max_depth ||
+	return pb_open_depth(parent) >= pb_max_depth ||
 	       parent->state == PB_ENTRY_SILENT ||
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
-/* Ends the calls that are over because a call begins in the slot. Returns the parent for the new
- * call. */
-static struct pb_open_call *parent_at(struct pb_thread *t, uint64_t *slot)
+/* Ends the calls that are over because a call begins in the slot. */
+static void end_at(struct pb_thread *t, uint64_t *slot)
 {
 	switch_stack(t, (uint64_t)slot);
 	close_tail(t, slot);
 	pb_open_close(&t->top, (uint64_t)slot, PB_HOOKS(t));
-	return innermost(t);
 }
 
 static uint8_t state_of(unsigned mode)
@@ -203,29 +216,32 @@ static uint8_t state_of(unsigned mode)
 static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct pb_site *site,
 		       const uint64_t *slot, uint64_t ret, uint8_t state, uint16_t watch)
 {
-	struct pb_open_call *parent = pb_call_outer(c);
+	struct pb_open_call *before;
 	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
 	/* `last`: c is the first call on a stack to which a signal handler brought t. At the end of
 	 * c, t may have to go back to its former stack. So the exit of c must go to C code */
 	bool last = pb_unlikely(t->stack->back) && pb_open_is_root(pb_open_below(c));
+	uint64_t fields;
 
 	if (waiting >= PB_MAX_WATCHED)
 		watch = 0;
 	if (state == PB_ENTRY_LEAF)
-		pb_call_emitted(t, parent);
-	c->site = site->id;
-	c->record = PB_OPEN_UNKNOWN;
-	c->state = state;
-	c->watch = !watch && (waiting || last) ? PB_WATCH_BELOW : watch;
+		pb_call_emitted(t, pb_call_outer(c));
+	fields = pb_open_fields(site->id, state,
+				!watch && (waiting || last) ? PB_WATCH_BELOW : watch);
+	__builtin_memcpy((uint8_t *)c + O_SITE, &fields, sizeof(fields));
 	c->ret = ret;
-	c->start = pb_clock();
+	/* if nothing is recorded and no call is timed, nobody needs the time */
+	c->start = state == PB_ENTRY_PROG && !pb_call_ended ? 0 : pb_clock();
 	if (state == PB_ENTRY_LEAF)
 		pb_writer_leaf(&t->w, site->id, c->start);
 	/* if c is the first call of a later segment, the entry before c is the segment's foot. The
 	 * foot stands for the last call of the segment before, so it gets that call's state */
-	if (c == pb_open_segment_of(c)->call + 1 && parent == pb_open_parent(c) &&
-	    !pb_call_unemitted(parent))
-		c[-1].state = parent->state;
+	if (c == pb_open_segment_of(c)->call + 1) {
+		before = pb_open_parent(c);
+		if (before->state != PB_ENTRY_PROG && !pb_call_unemitted(before))
+			c[-1].state = before->state;
+	}
 	pb_open_commit(c, (uint64_t)slot);
 	return watch;
 }
@@ -237,7 +253,8 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 
 	if (pb_latched || !(t = pb_thread_get((uint64_t)slot)))
 		return;
-	parent = parent_at(t, slot);
+	end_at(t, slot);
+	parent = innermost(t);
 	if (is_outside(parent, mode))
 		return;
 	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t)))) {
@@ -250,21 +267,30 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 
 bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_t watch)
 {
-	struct pb_open_call *parent, *c;
+	struct pb_open_call *caller, *parent = NULL, *c;
 	struct pb_thread *t = pb_thread_get((uint64_t)slot);
 	bool call, outside;
 
 	if (!t)
 		return false;
 	pb_calls_watching = true;
-	parent = parent_at(t, slot);
-	outside = is_outside(parent, mode);
+	caller = caller_at(t, (uint64_t)slot);
+	if (!caller)
+		end_at(t, slot);
+	/* the search for the parent may be long, if it comes to many calls that aren't in the
+	 * tree */
+	if (mode != PB_ENTER_LIST)
+		parent = caller ? in_tree(caller) : innermost(t);
+	outside = !parent || is_outside(parent, mode);
 	call = !outside && !(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY));
-	forget_waiting(t, slot, site->id);
+	if (!caller)
+		forget_waiting(t, slot, site->id);
 	if (call && mode & PB_ENTER_CALL)
 		put_call(t, site, parent);
 	outside |= !!(mode & PB_ENTER_CALL);
-	c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t));
+	c = caller ? pb_open_push(&t->top, caller, (uint64_t)slot) : NULL;
+	if (!c)
+		c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t));
 	if (c)
 		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode),
 				  watch);
@@ -308,8 +334,13 @@ struct pb_open_call *pb_calls_exit(uint64_t *slot, struct pb_open_call *c, uint6
 
 struct pb_open_call *pb_calls_watched(struct pb_open_call *c, uint64_t *slot)
 {
-	struct pb_thread *t = pb_thread_get((uint64_t)slot);
+	struct pb_thread *t = pb_tls;
 
+	if (pb_likely(t->top && !t->stack->back && pb_open_is_alone(c, (uint64_t)slot))) {
+		pb_open_release(&t->top, c);
+		return NULL;
+	}
+	t = pb_thread_get((uint64_t)slot);
 	if (!t)
 		return NULL;
 	pb_open_release(&t->top, c);

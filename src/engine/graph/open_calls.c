@@ -241,6 +241,14 @@ struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 	return mine;
 }
 
+struct pb_open_call *pb_open_push(struct pb_open_call **top, struct pb_open_call *c, uint64_t slot)
+{
+	if (!swap(c + 1, PB_OPEN_FREE, ~(int64_t)slot))
+		return NULL;
+	set_top(top, c + 1);
+	return c + 1;
+}
+
 void pb_open_commit(struct pb_open_call *call, uint64_t slot)
 {
 	pb_barrier();

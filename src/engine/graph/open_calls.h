@@ -38,13 +38,11 @@ _Static_assert(offsetof(struct pb_open_call, start) == O_START, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, site) == O_SITE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, state) == O_STATE, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, record) == O_RECORD, "open_call.h");
+_Static_assert(offsetof(struct pb_open_call, watch) == O_WATCH, "open_call.h");
 _Static_assert(offsetof(struct pb_open_call, ret) == O_RET, "open_call.h");
 /* The `ret` of a call whose slot doesn't hold a return address. Several calls without a return
  * address may have the same slot. */
 #define PB_OPEN_NO_RET	1u
-/* The call has no eBPF programs of its own, but its exit must go to C code. Usually the reason is a
- * call before it in the array, with the same return slot, that has programs. */
-#define PB_WATCH_BELOW	0xffff
 
 struct pb_open_segment {
 	struct pb_open_segment *prev, *next;	/* when the last call of `next` has ended, `next`
@@ -79,11 +77,23 @@ struct pb_open_hooks {
  * `stack`. */
 void pb_open_segment_init(struct pb_open_segment *s, struct pb_open_segment *prev, uint64_t foot);
 
+/* Returns the 8 bytes that a new call has from O_SITE on. They are stored at once: the fast path of
+ * the exit loads several of these fields at once, and after separate stores this load would take
+ * longer. */
+static inline uint64_t pb_open_fields(uint32_t site, uint8_t state, uint16_t watch)
+{
+	return site | (uint64_t)state << 8 * (O_STATE - O_SITE) |
+	       (uint64_t)PB_OPEN_UNKNOWN << 8 * (O_RECORD - O_SITE) |
+	       (uint64_t)watch << 8 * (O_WATCH - O_SITE);
+}
 /* Opens a call in `slot`: closes the calls that were skipped, claims an entry, and makes it the
  * innermost entry. The caller fills the entry, and then calls pb_open_commit(). NULL: no segment is
  * left, or handlers leave calls open faster than the function can close them. */
 struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 				   const struct pb_open_hooks *hooks);
+/* Like pb_open_enter(), for a new call whose caller `c` is the innermost call. NULL: the entry
+ * after c isn't free. */
+struct pb_open_call *pb_open_push(struct pb_open_call **top, struct pb_open_call *c, uint64_t slot);
 void pb_open_commit(struct pb_open_call *call, uint64_t slot);
 /* Returns the nearest live call before `call` in the array, or the stack's foot. */
 struct pb_open_call *pb_open_parent(const struct pb_open_call *call);
@@ -105,6 +115,14 @@ static inline struct pb_open_segment *pb_open_segment_of(const struct pb_open_ca
 static inline bool pb_open_is_root(const struct pb_open_call *c)
 {
 	return c == pb_open_segment_of(c)->call && !pb_open_segment_of(c)->prev;
+}
+/* Whether no other call can have the slot of c, and none is open after c in the array. False: not
+ * known. slot: the slot of c, which is live or leaving. */
+static inline bool pb_open_is_alone(const struct pb_open_call *c, uint64_t slot)
+{
+	const volatile int64_t *below = &c[-1].word, *above = &c[1].word;
+
+	return *below > (int64_t)slot && *above == PB_OPEN_FREE;
 }
 /* Returns the depth of c on its stack: the number of calls before c in the array, plus one. The
  * stack's foot has depth 0. */

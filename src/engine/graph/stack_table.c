@@ -6,7 +6,6 @@
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 
-#define TOLD_GUARD	4096		/* a reported stack's first page may be its guard */
 /* A hit of another thread may be on a stack with open calls, if a coroutine goes on in that thread.
  * This is assumed if the hit's slot is at most this many bytes below or above the slots of the
  * stack's open calls. */
@@ -95,7 +94,7 @@ static void fill(struct pb_stack *s, uint64_t lo, uint64_t hi, bool exact)
 	s->exact = exact;
 	s->alternate = false;
 	s->back = NULL;
-	s->guard = TOLD_GUARD;
+	s->guard = PB_TOLD_GUARD;
 	s->within = NULL;
 	s->thread = NULL;
 	pb_chain_end(s);

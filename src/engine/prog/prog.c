@@ -26,10 +26,9 @@
 #include "engine/sandbox.h"
 #include "engine/graph/thread.h"
 
-#define SLOTS		(1u << 17)	/* size of the table of sites; unused pages cost nothing */
+/* size of the table of sites; unused pages cost nothing */
+#define SLOTS		(1u << PB_PROG_HASH_BITS)
 #define MOST_SITES	(PB_WATCH_BELOW - 1)
-#define STACK_ROOM	12288		/* bytes of the thread's stack that a program may need:
-					 * 33 tail calls of subprograms take 9.5 KB */
 
 struct link {
 	const struct pb_progs_link *link;
@@ -44,7 +43,7 @@ static struct pb_bpf_prog *progs[PB_PROGS_MAX_PROGS];
 static struct link links[PB_PROGS_MAX_LINKS];
 bool pb_prog_returns;
 static uint32_t nr_maps, nr_progs, nr_links, nr_sites, nr_cpu_slots;
-static struct prog_site *table[SLOTS];
+struct prog_site *pb_prog_sites[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
@@ -111,6 +110,7 @@ static void make_links(const struct pb_prog_file *f)
 		l->link = &f->links[nr_links];
 		l->prog = progs[l->link->prog];
 		pb_prog_returns |= l->link->returns;
+		pb_calls_watching |= l->link->returns;
 		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
 			l->per_cpu |= is_per_cpu(l->prog->maps[i]);
 	}
@@ -166,13 +166,14 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 
 static uint32_t hash(const struct pb_site *s)
 {
-	return (uint32_t)(((uint64_t)s >> 5) * 0x9e3779b97f4a7c15u >> 40) % SLOTS;
+	return (uint32_t)(((uint64_t)s >> PB_PROG_HASH_ALIGN) * PB_PROG_HASH_FACTOR >>
+			  (64 - PB_PROG_HASH_BITS));
 }
 
 static struct prog_site *site_of(const struct pb_site *s)
 {
 	for (uint32_t i = hash(s), n = 0; n < SLOTS; i = (i + 1) % SLOTS, n++) {
-		struct prog_site *p = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+		struct prog_site *p = __atomic_load_n(&pb_prog_sites[i], __ATOMIC_ACQUIRE);
 
 		if (!p)
 			return NULL;
@@ -184,7 +185,7 @@ static struct prog_site *site_of(const struct pb_site *s)
 
 static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 {
-	struct prog_site *p = site_of(s);
+	struct prog_site **table = pb_prog_sites, *p = site_of(s);
 	uint32_t i = hash(s);
 	uint16_t watch;
 
@@ -276,6 +277,7 @@ void pb_prog_module_gone(struct pb_module *m)
 	}
 }
 
+/* Returns the handler of a site with programs. pb_watch_entry() goes on at site->body. */
 static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 {
 	struct prog_site *p = site_of(site);
@@ -283,8 +285,10 @@ static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 	if (!p)
 		return next;
 	p->idle = idle;
+	p->call = pb_open_fields(site->id, PB_ENTRY_PROG, p->watch);
 	__atomic_store_n(&p->next, next, __ATOMIC_RELEASE);
-	return (uint64_t)pb_prog_entry;
+	return (uint64_t)(next == idle && idle == site->body && !p->nr_entry ? pb_watch_entry :
+			  pb_prog_entry);
 }
 
 bool pb_prog_holds(uint64_t pc)
@@ -343,7 +347,7 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 
 static inline bool has_room(const struct pb_stack *s, uint64_t slot)
 {
-	return slot - s->lo >= STACK_ROOM + s->guard;
+	return slot - s->lo >= PB_PROG_ROOM + s->guard;
 }
 
 /* Does nothing except at its first call in a forked child. That call frees the per-CPU slots of
@@ -414,7 +418,7 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
  * on. */
 static uint64_t watch(const struct prog_site *p, uint64_t *slot, uint64_t next)
 {
-	unsigned mode = pb_graph_mode(p->site, next, *slot);
+	unsigned mode = next == p->idle ? PB_ENTER_LIST : pb_graph_mode(p->site, next, *slot);
 
 	if (!pb_calls_watch(p->site, slot, mode, p->watch))
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);

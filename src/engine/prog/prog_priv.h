@@ -4,6 +4,7 @@
 #ifndef PB_ENGINE_PROG_PROG_PRIV_H
 #define PB_ENGINE_PROG_PROG_PRIV_H
 #include <stddef.h>
+#include "arch/arch.h"
 #include "base/base.h"
 #include "bpf/core/program.h"
 
@@ -13,6 +14,8 @@
 /* A site with programs. It is found by its address, without a lock. */
 struct prog_site {
 	struct pb_site *site;		/* stored last; GONE (prog.c): the site's module is gone */
+	uint64_t call;			/* what the assembly stores in an open call from O_SITE to
+					 * O_WATCH */
 	uint64_t ip, next, idle;	/* ip: the function's address; next: the handler after
 					 * pb_prog_entry(); idle: the idle handler */
 	uint32_t number;		/* the site's number in records */
@@ -21,6 +24,12 @@ struct prog_site {
 	uint32_t nr_entry, nr_return;
 	const struct link *entry[PB_PROG_AT_ONE], *at_return[PB_PROG_AT_ONE];
 };
+
+_Static_assert(offsetof(struct prog_site, site) == P_SITE, "layout.h");
+_Static_assert(offsetof(struct prog_site, call) == P_CALL, "layout.h");
+
+/* Hash table of all sites with programs, by the address of the struct pb_site. */
+extern struct prog_site *pb_prog_sites[];
 
 /* A run of a program at a hit. */
 struct pb_prog_run {
