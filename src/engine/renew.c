@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include "engine/renew.h"
 #include "engine/graph/thread.h"
+#include "engine/process/exec.h"
 #include "engine/text/text.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -96,6 +97,7 @@ void pb_renew(void)
 	size_t size = (size_t)(s.bss - s.data);
 
 	pb_threads_forget();
+	pb_exec_forget();
 	unmap_all();
 	memcpy(s.data, from, (size_t)(lasting - s.data));
 	memcpy(after, from + (after - s.data), (size_t)(s.bss - after));

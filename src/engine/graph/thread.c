@@ -84,8 +84,8 @@ void pb_threads_forget(void)
 	struct pb_thread *t = NULL;
 
 	while ((t = pb_thread_next(t)))
-		if (t->exec_area)
-			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
+		if (t->exec.at)
+			pb_sys(SYS_munmap, t->exec.at, t->exec.size);
 	/* locked pages can't be dropped */
 	if (pb_sys(SYS_madvise, pb_process, WIPED, MADV_DONTNEED)) {
 		uint32_t nr = pb_process->nr_threads, stacks = pb_process->nr_stacks;

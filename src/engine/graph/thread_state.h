@@ -50,6 +50,12 @@ struct pb_stack {
 	uint64_t within_start, within_ret;
 };
 
+/* memory for the environment of an exec */
+struct pb_exec_area {
+	void *at;
+	uint64_t size;
+};
+
 struct pb_thread {
 	uint64_t lo;		/* low end of the current stack, or PB_LO_* (period.h) */
 	struct pb_open_call *top; /* a call near the innermost open call of the current stack; NULL:
@@ -72,8 +78,7 @@ struct pb_thread {
 	uint64_t expected;	/* the return slot of the last signal handler that was installed
 				 * through libc, until its first traced call on an alternate stack;
 				 * 0: none */
-	void *exec_area;	/* memory for the environment of an exec */
-	uint64_t exec_size;
+	struct pb_exec_area exec;
 } __attribute__((aligned(64)));	/* what the fast paths use lies in one cache line */
 
 _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");

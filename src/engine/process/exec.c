@@ -150,27 +150,60 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
-/* Returns memory for an environment. If the thread has a state, the state keeps the memory for the
- * thread's next exec. The memory isn't mapped by pb_pages_map(), because other tracers of the
- * process print the environment of an exec, and they can't read write-only memory. */
+/* The memory of threads that have an exec, but no state. A vfork child has its parent's TCB, so it
+ * uses its parent's memory again. */
+static struct {
+	uint64_t tcb;
+	struct pb_exec_area area;
+} stateless[64];
+
+/* Returns the calling thread's memory. NULL: too many threads without a state have some. */
+static struct pb_exec_area *own_area(void)
+{
+	uint64_t tcb = pb_cpu_thread_pointer(), none;
+
+	if (pb_tls->tcb)
+		return &pb_tls->exec;
+	for (unsigned i = 0; i < pb_array_size(stateless); i++)
+		if (__atomic_load_n(&stateless[i].tcb, __ATOMIC_RELAXED) == tcb)
+			return &stateless[i].area;
+	for (unsigned i = 0; i < pb_array_size(stateless); i++) {
+		none = 0;
+		if (__atomic_compare_exchange_n(&stateless[i].tcb, &none, tcb, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return &stateless[i].area;
+	}
+	return NULL;
+}
+
+/* Returns memory for an environment. It is kept for the thread's next exec. The memory isn't mapped
+ * by pb_pages_map(), because other tracers of the process print the environment of an exec, and
+ * they can't read write-only memory. */
 static void *area(size_t size)
 {
-	struct pb_thread *t = pb_tls;
+	struct pb_exec_area *a = own_area();
 	long p;
 
-	if (t->tcb && t->exec_size >= size)
-		return t->exec_area;
+	if (!a || a->size >= size)
+		return a ? a->at : NULL;
 	p = pb_sys(SYS_mmap, 0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pb_sys_failed(p))
 		return NULL;
-	if (t->tcb) {
-		if (t->exec_area)
-			pb_sys(SYS_munmap, t->exec_area, t->exec_size);
-		t->exec_area = (void *)p;
-		t->exec_size = pb_align_up(size, 4096ul);
+	if (a->at)
+		pb_sys(SYS_munmap, a->at, a->size);
+	*a = (struct pb_exec_area){ (void *)p, pb_align_up(size, 4096ul) };
+	return a->at;
+}
+
+void pb_exec_forget(void)
+{
+	for (unsigned i = 0; i < pb_array_size(stateless); i++) {
+		if (stateless[i].area.at)
+			pb_sys(SYS_munmap, stateless[i].area.at, stateless[i].area.size);
+		stateless[i].area = (struct pb_exec_area){ 0 };
+		__atomic_store_n(&stateless[i].tcb, 0, __ATOMIC_RELAXED);
 	}
-	return (void *)p;
 }
 
 /* Writes the name, and after it the parts that aren't empty, with colons between them. Returns the
@@ -332,7 +365,7 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 		if (wanted(dir, path, flags, first)) {
 			if (pb_recorder_lives())
 				e.envp = with_ours(envp, first);
-			else
+			if (e.envp == envp)
 				e.counter = pb_recording_ended() ? NULL : &ring->missed_images;
 		}
 	}
