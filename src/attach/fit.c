@@ -95,6 +95,18 @@ static int check_state(struct attach_subject *s, const char *status)
 	return 0;
 }
 
+/* A vfork child, or the process that stops a program's threads for the agent (arch/x86_64/stop.c).
+ * What the agent changed in it, it would change in the other process, too. */
+static int check_shared(struct attach_subject *s, const char *status)
+{
+	pid_t parent = (pid_t)number_of(status, "PPid");
+
+	if (!record_proc_shares(s->pid, parent))
+		return 0;
+	return attach_say(s, EAGAIN, "shares its memory with its parent, process %d; attach again "
+			  "when it has executed a program", (int)parent);
+}
+
 static int check_stopped(struct attach_subject *s, const char *status)
 {
 	const char *state = record_proc_value(status, "State");
@@ -235,6 +247,8 @@ int attach_fit(struct attach_subject *s)
 		err = check_tracer(s, (pid_t)number_of(status, "TracerPid"));
 	if (!err)
 		err = check_stopped(s, status);
+	if (!err)
+		err = check_shared(s, status);
 	if (!err)
 		err = open_memory(s, status);
 	if (!err)

@@ -6,6 +6,7 @@
  * child may fork again. So the search is repeated.
  */
 #include "recorder/inherited.h"
+#include "recorder/proc.h"
 #include "recorder/processes.h"
 #include "recorder/ring_memory.h"
 #include "recorder/recording.h"
@@ -25,7 +26,8 @@ static void visit(void *arg, pid_t pid)
 	const struct leave *l = arg;
 	const struct record_session *session = l->server->session;
 
-	if (pid != l->except)
+	/* while a detach stops threads, another process shares their memory */
+	if (pid != l->except && !record_proc_shares(pid, l->except))
 		l->o->let_go(pid, session->agent, session->sock);
 }
 

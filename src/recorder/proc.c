@@ -7,9 +7,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -23,6 +25,11 @@ bool record_proc_is_ours(void)
 
 	self[n > 0 ? n : 0] = 0;
 	return atoi(self) == getpid();
+}
+
+bool record_proc_shares(pid_t one, pid_t other)
+{
+	return one != other && !syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
 }
 
 int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *arg)

@@ -84,6 +84,10 @@ bool record_map_parse(char *line, struct record_map *m);
 /* Reads a thread's name, without the newline. Leaves comm unchanged if the read fails. */
 void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM]);
 
+/* True if two processes share their memory, as a vfork child shares its parent's. False also if the
+ * kernel doesn't say. */
+bool record_proc_shares(pid_t one, pid_t other);
+
 /* Calls visit() for each entry of a directory whose name is a number: in "/proc" for each process,
  * in "/proc/PID/task" for each thread. If visit() returns false, the calls end. Returns 0, or
  * -errno if the directory could not be read to its end. */

@@ -258,8 +258,11 @@ int record_nothing(const struct record_server *s, const struct record_outcome *o
 	const char *left = out->left;
 
 	if (!strcmp(left, "runs on"))
-		left = s->nr_images ? "isn't traced" :
-		       "isn't traced, because its agent can't reach the recorder";
+		left = !s->nr_images ?
+		       "isn't traced, because its agent can't reach the recorder" :
+		       __atomic_load_n(&s->ring->map->silent, __ATOMIC_RELAXED) ?
+		       "isn't traced, because the recorder was too slow to answer its agent" :
+		       "isn't traced";
 	if (s->start_error)
 		return record_error("%s (%d) %s: the connection to its agent failed: %s; nothing "
 				    "was recorded", out->name, (int)out->pid, left,
