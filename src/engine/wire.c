@@ -132,7 +132,10 @@ static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 		return wait_idle(w, events);
 	start = pb_now_ns();
 	poll_slice(fd, events, slice_ns < left ? slice_ns : left);
-	return may_wait(w, pb_now_ns() - start) || is_starved(w) ? 0 : give_up(w);
+	if (may_wait(w, pb_now_ns() - start) || is_starved(w))
+		return 0;
+	/* the recorder may have got its processor, and slept again, between the two looks */
+	return may_wait(w, 0) ? 0 : give_up(w);
 }
 
 int pb_wire_connect(struct pb_wire *w, const char *path)
