@@ -210,9 +210,18 @@ void pb_chain_end(struct pb_stack *s)
 	}
 }
 
+/* NULL: the stack's entry is free, or another thread has just taken it for a new stack. So callers
+ * that look at other threads' stacks read the word once. */
+static struct pb_open_call *top_of(const struct pb_stack *s)
+{
+	return __atomic_load_n(&s->top, __ATOMIC_RELAXED);
+}
+
 bool pb_chain_is_empty(const struct pb_stack *s)
 {
-	return !s->top || pb_open_is_root(pb_open_innermost(s->top));
+	struct pb_open_call *top = top_of(s);
+
+	return !top || pb_open_is_root(pb_open_innermost(top));
 }
 
 void pb_chain_none(struct pb_stack *s)
@@ -222,7 +231,8 @@ void pb_chain_none(struct pb_stack *s)
 
 struct pb_open_call *pb_chain_first(const struct pb_stack *s)
 {
-	struct pb_open_segment *first = s->top ? first_of(pb_open_segment_of(s->top)) : &no_segment;
+	struct pb_open_call *top = top_of(s);
+	struct pb_open_segment *first = top ? first_of(pb_open_segment_of(top)) : &no_segment;
 
 	for (unsigned i = 1; i <= PB_OPEN_CALLS && first != &no_segment; i++)
 		if (pb_open_is_live(&first->call[i]))
@@ -246,7 +256,8 @@ uint64_t pb_chain_outermost(const struct pb_stack *s)
 
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s)
 {
-	struct pb_open_call *top = t && t->stack == s ? t->top : s->top, *c;
+	struct pb_open_call *top = t && t->stack == s ? __atomic_load_n(&t->top, __ATOMIC_RELAXED) :
+				   top_of(s), *c;
 
 	if (!top || pb_open_segment_of(top)->stack != s)
 		return 0;

@@ -40,9 +40,13 @@ static bool is_over(const struct pb_open_call *c)
  * that is over, all calls are. */
 static uint64_t over_from(const struct pb_stack *s)
 {
-	struct pb_open_call *c = pb_open_innermost(s->top);
+	struct pb_open_call *c = __atomic_load_n(&s->top, __ATOMIC_RELAXED);
 	uint64_t outermost = pb_chain_outermost(s), slot = 0;
 
+	/* another thread has just taken the entry for a new stack */
+	if (!c)
+		return 0;
+	c = pb_open_innermost(c);
 	for (; !pb_open_is_root(c) && is_over(c); c = pb_open_below(c))
 		slot = (uint64_t)c->word;
 	if (slot == outermost || !outermost)
