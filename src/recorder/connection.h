@@ -56,7 +56,9 @@ struct record_image {
 };
 
 /* Sends a message: body, then tail, and the descriptor fd unless it is -1. Returns 0. After an
- * error, sets c->dead and returns -errno. */
+ * error, sets c->error and c->dead, and returns -errno. If the peer has left, sets only c->error,
+ * and returns 0: what the peer has sent before is still to be read, and then the connection
+ * ends. */
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
 		     const void *tail, size_t tail_len, int fd);
 int record_conn_error(struct record_conn *c, int error, const char *text);
