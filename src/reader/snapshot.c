@@ -9,6 +9,12 @@
  * that were complete at the time of the search are in the copy. No part of a later record is. The
  * header is copied before the records. So if the header's open leaf had ended, or had made a traced
  * call, before the search, the copy has a record that shows it (abi/ring.h).
+ *
+ * The copy of an OPEN chunk may lack the chunk's last records. No later chunk of the same thread
+ * may then be in the snapshot, because readers would take the two chunks for all records of that
+ * time. So the OPEN chunks are copied last. First they are listed. Only the chunks in the list are
+ * copied, and those of one thread newest first: when a chunk has a successor, all its records are
+ * there.
  */
 #include "reader/snapshot.h"
 
@@ -36,6 +42,12 @@ struct copy {
 	uint64_t data[DATA_WORDS];
 };
 
+/* A chunk that is copied last. */
+struct unfinished {
+	uint32_t index, serial;
+	uint64_t seq;
+};
+
 struct writer {
 	struct pb_snapshot *s;
 	struct pb_datadir dir;
@@ -44,6 +56,7 @@ struct writer {
 	unsigned nr;
 	uint64_t meta;			/* the recording's meta file was copied up to this offset */
 	uint8_t *done;			/* [nr_chunks] the chunk was copied, or has no records */
+	struct unfinished *unfinished;	/* [nr_chunks] */
 	/* Used only if `newest` is set; the index is the serial minus 1. An element is the index of
 	 * the thread's newest FULL chunk, plus 1; or UINT32_MAX if a chunk of the thread has
 	 * already been copied; or 0. */
@@ -134,12 +147,20 @@ static int flush(struct writer *w)
 	return ret;
 }
 
-/* Copies a chunk into the batch. Returns 0 or -errno. */
-static int take(struct writer *w, uint32_t i)
+/* Copies a chunk into the batch. If `listed` is NULL, the chunk must not be OPEN. Otherwise it must
+ * still be the chunk that was listed. Returns 0 or -errno. */
+static int take(struct writer *w, uint32_t i, const struct unfinished *listed)
 {
 	struct copy *to = &w->batch[w->nr];
 	enum copied how = copy_chunk(chunk(w->s, i), to);
 
+	if (how == COPIED &&
+	    (listed ? to->head.serial != listed->serial || to->head.seq != listed->seq :
+		      to->head.state == PB_CHUNK_OPEN))
+		how = CHANGED;
+	if (how == NO_RECORDS && listed &&
+	    !has_records(__atomic_load_n(&chunk(w->s, i)->state, __ATOMIC_ACQUIRE)))
+		how = CHANGED;
 	w->done[i] = how != CHANGED;
 	if (how != COPIED)
 		return 0;
@@ -171,8 +192,8 @@ static bool is_taken(const struct pb_snapshot *s, uint32_t i)
 	return __atomic_load_n(&taken[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1;
 }
 
-/* Copies the chunks that aren't free and haven't been copied. An engine in overwrite mode uses the
- * oldest chunk next, so the round begins there. */
+/* Copies the chunks that are neither free nor OPEN and haven't been copied. An engine in overwrite
+ * mode uses the oldest chunk next, so the round begins there. */
 static int copy_round(struct writer *w)
 {
 	const struct pb_snapshot *s = w->s;
@@ -185,11 +206,93 @@ static int copy_round(struct writer *w)
 
 		if (w->done[i] || !is_taken(s, i))
 			continue;
-		if (w->last && __atomic_load_n(&chunk(s, i)->state, __ATOMIC_ACQUIRE) ==
-		    PB_CHUNK_FULL)
+		uint32_t state = __atomic_load_n(&chunk(s, i)->state, __ATOMIC_ACQUIRE);
+		if (w->last && state == PB_CHUNK_FULL)
 			note_full(w, i);
-		else
-			ret = take(w, i);
+		else if (state != PB_CHUNK_OPEN)
+			ret = take(w, i, NULL);
+	}
+	return ret;
+}
+
+static int newest_of_thread_first(const void *a, const void *b)
+{
+	const struct unfinished *x = a, *y = b;
+
+	if (x->serial != y->serial)
+		return x->serial < y->serial ? -1 : 1;
+	return x->seq > y->seq ? -1 : x->seq < y->seq;
+}
+
+static struct unfinished describe(const struct writer *w, uint32_t i)
+{
+	const struct pb_chunk *c = chunk(w->s, i);
+
+	return (struct unfinished){ i, __atomic_load_n(&c->serial, __ATOMIC_RELAXED),
+				    __atomic_load_n(&c->seq, __ATOMIC_RELAXED) };
+}
+
+static uint32_t list_unfinished(struct writer *w)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < w->s->geometry.nr_chunks; i++) {
+		if (w->done[i])
+			continue;
+		w->done[i] = !is_taken(w->s, i);
+		if (!w->done[i])
+			w->unfinished[nr++] = describe(w, i);
+	}
+	qsort(w->unfinished, nr, sizeof(*w->unfinished), newest_of_thread_first);
+	return nr;
+}
+
+/* Returns the thread's newest OPEN chunk. If there is none, the result's serial is 0. */
+static struct unfinished find_present(const struct writer *w, uint32_t serial)
+{
+	struct unfinished found = { 0 };
+
+	for (uint32_t i = 0; i < w->s->geometry.nr_chunks; i++) {
+		struct unfinished u = describe(w, i);
+
+		if (u.serial == serial && u.seq >= found.seq && is_taken(w->s, i) &&
+		    __atomic_load_n(&chunk(w->s, i)->state, __ATOMIC_ACQUIRE) == PB_CHUNK_OPEN)
+			found = u;
+	}
+	return found;
+}
+
+/* The thread's newest chunk was overwritten before it was copied. Copies the thread's present chunk
+ * instead, so that the snapshot has records of the thread. */
+static int copy_present(struct writer *w, uint32_t serial)
+{
+	int ret = 0;
+
+	for (int n = 0; n < TRIES && !ret; n++) {
+		struct unfinished u = find_present(w, serial);
+
+		if (!u.serial)
+			break;
+		ret = take(w, u.index, &u);
+		if (w->done[u.index])
+			break;
+	}
+	return ret;
+}
+
+/* Copies the chunks that were OPEN in each round. */
+static int copy_unfinished(struct writer *w)
+{
+	uint32_t nr = list_unfinished(w);
+	const struct unfinished *u = w->unfinished;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < nr && !ret; i++) {
+		bool newest = !i || u[i].serial != u[i - 1].serial;
+
+		ret = take(w, u[i].index, &u[i]);
+		if (!ret && newest && !w->done[u[i].index])
+			ret = copy_present(w, u[i].serial);
 	}
 	return ret;
 }
@@ -200,9 +303,11 @@ static int copy_chunks(struct writer *w)
 
 	for (int i = 0; i < TRIES && !ret; i++)
 		ret = copy_round(w);
+	if (!ret)
+		ret = copy_unfinished(w);
 	for (uint32_t i = 0; i < w->nr_last && !ret; i++)
 		if (w->last[i] && w->last[i] != UINT32_MAX)
-			ret = take(w, w->last[i] - 1);
+			ret = take(w, w->last[i] - 1, NULL);
 	return ret ? ret : flush(w);
 }
 
@@ -387,7 +492,8 @@ static int write_all(struct writer *w)
 	w->done = calloc(s->geometry.nr_chunks, 1);
 	w->nr_last = s->newest ? s->threads : 0;
 	w->last = s->newest ? calloc(s->threads + 1ul, sizeof(*w->last)) : NULL;
-	if (!w->batch || !w->done || (s->newest && !w->last))
+	w->unfinished = calloc(s->geometry.nr_chunks, sizeof(*w->unfinished));
+	if (!w->batch || !w->done || !w->unfinished || (s->newest && !w->last))
 		return -ENOMEM;
 	int ret = take_start(w);
 	if (!ret)
@@ -451,6 +557,7 @@ int pb_snapshot_write(struct pb_snapshot *s, const char *dir, char *err, size_t 
 		}
 	}
 	free(w->last);
+	free(w->unfinished);
 	free(w->done);
 	free(w->batch);
 	free(w);
