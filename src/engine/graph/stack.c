@@ -87,6 +87,18 @@ static bool gives_back(struct pb_thread *t, struct pb_thread *last, struct pb_st
 	return true;
 }
 
+/* t is noted in s. Returns the ID of s. Returns 0 if another thread closes the calls of s, or has
+ * dropped s or taken the entry for another stack meanwhile. Then t must leave s. */
+static uint64_t usable_id(const struct pb_thread *t, const struct pb_stack *s)
+{
+	uint64_t id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
+
+	if (id < PB_STACK_FILLED || __atomic_load_n(&s->closing, __ATOMIC_SEQ_CST))
+		return 0;
+	/* an entry that was filled meanwhile has the ID of another stack, but not the note of t */
+	return __atomic_load_n(&s->thread, __ATOMIC_SEQ_CST) == t ? id : 0;
+}
+
 /* t comes to s. Returns whether a handler of which the agent doesn't know has brought t there. */
 static bool is_unexpected(struct pb_thread *t, const struct pb_stack *s)
 {
@@ -112,8 +124,8 @@ bool pb_thread_use_stack(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 	if (__atomic_compare_exchange_n(&s->thread, &last, t, false, __ATOMIC_SEQ_CST,
 					__ATOMIC_SEQ_CST) &&
 	    !gives_back(t, last, s, slot)) {
-		id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
-		if (id >= PB_STACK_FILLED && !__atomic_load_n(&s->closing, __ATOMIC_SEQ_CST)) {
+		id = usable_id(t, s);
+		if (id) {
 			if (s != old)
 				s->back = is_unexpected(t, s) ? old : NULL;
 			go_to(t, s, id);
@@ -134,26 +146,38 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot)
 	s->hi = slot + PB_GUESS_ABOVE;
 	s->thread = t;
 	pb_chain_none(s);
-	go_to(t, s, 1ul << 62 | t->w.serial);
+	go_to(t, s, s->id);
 }
 
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
+	struct pb_stack *old = t->stack;
+	uint64_t id;
+
 	if (s->thread != t && s != t->visiting)
 		return pb_thread_use_stack(t, s, slot);
 	leave(t);
-	go_to(t, s, s->id);
+	unsettle(t);
+	__atomic_store_n(&t->stack, s, __ATOMIC_SEQ_CST);
+	id = s == t->visiting ? s->id : usable_id(t, s);
+	if (!id) {
+		t->stack = old;
+		settle(t);
+		return false;
+	}
+	go_to(t, s, id);
 	return true;
 }
 
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 {
-	uint64_t id = s->id;
 	bool no = false;
+	uint64_t id;
 
 	if (!__atomic_compare_exchange_n(&s->closing, &no, true, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return false;
+	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
 	if (id < PB_STACK_FILLED || !pb_stack_is_idle(s) || pb_chain_is_empty(s) || t->visiting) {
 		__atomic_store_n(&s->closing, false, __ATOMIC_RELEASE);
 		return false;

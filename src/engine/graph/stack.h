@@ -77,8 +77,8 @@ bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot);
 struct pb_stack *pb_stack_overlapping(struct pb_stack *after, uint64_t lo, uint64_t hi);
 /* Whether no thread is known to run on s. */
 bool pb_stack_is_idle(const struct pb_stack *s);
-/* Frees the entry of a stack whose memory is gone or belongs to another stack, unless a
- * thread has just come to it. */
+/* Frees the entry of a stack whose memory is gone or belongs to another stack, unless calls are
+ * open on the stack or a thread has just come to it. */
 void pb_stack_drop(struct pb_stack *s);
 /* If there are many new stacks, looks for stacks that are gone, closes their calls, and frees their
  * entries. See stack_gone.c. */

@@ -15,31 +15,46 @@
 
 bool pb_stack_is_idle(const struct pb_stack *s)
 {
-	return !s->thread || s->thread->stack != s;
-}
+	struct pb_thread *t = __atomic_load_n(&s->thread, __ATOMIC_SEQ_CST);
 
-/* Like pb_stack_visit() and pb_thread_use_stack(), first stores a mark (the id 0), and then looks
- * for other threads (stack.c). */
-void pb_stack_drop(struct pb_stack *s)
-{
-	uint64_t id;
-
-	if (s->closing)
-		return;
-	id = __atomic_exchange_n(&s->id, 0, __ATOMIC_SEQ_CST);
-	if (!pb_stack_is_idle(s)) {
-		__atomic_store_n(&s->id, id, __ATOMIC_SEQ_CST);
-		return;
-	}
-	if (s - pb_stacks < pb_process->stack_hint)
-		pb_process->stack_hint = (uint32_t)(s - pb_stacks);
-	pb_process->no_stack = 0;
+	return !t || __atomic_load_n(&t->stack, __ATOMIC_SEQ_CST) != s;
 }
 
 static bool take(struct pb_stack *s, uint64_t id)
 {
-	return __atomic_compare_exchange_n(&s->id, &id, 1, false, __ATOMIC_ACQUIRE,
+	return __atomic_compare_exchange_n(&s->id, &id, 1, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_RELAXED);
+}
+
+static bool is_unused(const struct pb_stack *s)
+{
+	return !__atomic_load_n(&s->closing, __ATOMIC_SEQ_CST) && pb_stack_is_idle(s) &&
+	       pb_chain_is_empty(s);
+}
+
+/* Takes a filled entry. Like pb_stack_visit() and pb_thread_use_stack(), first stores a mark (the
+ * id 1), and then looks for other threads (stack.c). False: a thread is on the stack or closes its
+ * calls, or calls are open on it. */
+static bool take_unused(struct pb_stack *s)
+{
+	uint64_t id = __atomic_load_n(&s->id, __ATOMIC_ACQUIRE);
+
+	if (id < PB_STACK_FILLED || !is_unused(s) || !take(s, id))
+		return false;
+	if (is_unused(s))
+		return true;
+	__atomic_store_n(&s->id, id, __ATOMIC_SEQ_CST);
+	return false;
+}
+
+void pb_stack_drop(struct pb_stack *s)
+{
+	if (!take_unused(s))
+		return;
+	__atomic_store_n(&s->id, 0, __ATOMIC_SEQ_CST);
+	if (s - pb_stacks < pb_process->stack_hint)
+		pb_process->stack_hint = (uint32_t)(s - pb_stacks);
+	pb_process->no_stack = 0;
 }
 
 static struct pb_stack *take_free(void)
@@ -78,8 +93,7 @@ static struct pb_stack *take_any(void)
 		return s;
 	for (int exact = 0; exact < 2; exact++) {
 		for (s = pb_stacks; s < pb_stacks + PB_MAX_STACKS; s++)
-			if (pb_stack_is_filled(s) && s->exact == exact && pb_chain_is_empty(s) &&
-			    !s->closing && pb_stack_is_idle(s) && take(s, s->id))
+			if (s->exact == exact && take_unused(s))
 				return s;
 	}
 	__atomic_store_n(&pb_process->new_stacks, PB_MAX_STACKS, __ATOMIC_RELAXED);

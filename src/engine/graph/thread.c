@@ -338,6 +338,7 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 	t->own.thread = t;
 	own_stack(&t->own, pb_cpu_thread_pointer(), slot);
 	t->own.id = 1ul << 63 | t->w.serial;
+	t->nowhere.id = 1ul << 62 | t->w.serial;
 	t->w.stack = t->own.id;
 	t->stack = &t->own;
 	if (t->own.exact && !pb_process->holes) {
