@@ -256,14 +256,17 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 int record_nothing(const struct record_server *s, const struct record_outcome *out)
 {
 	const char *left = out->left;
+	bool runs_on = !strcmp(left, "runs on");
 
-	if (!strcmp(left, "runs on"))
+	if (runs_on)
 		left = !s->nr_images ?
 		       "isn't traced, because its agent can't reach the recorder" :
 		       __atomic_load_n(&s->ring->map->silent, __ATOMIC_RELAXED) ?
 		       "isn't traced, because the recorder was too slow to answer its agent" :
 		       "isn't traced";
-	if (s->start_error)
+	/* if the process has ended or runs another program, the broken connection only shows
+	 * this */
+	if (s->start_error && runs_on)
 		return record_error("%s (%d) %s: the connection to its agent failed: %s; nothing "
 				    "was recorded", out->name, (int)out->pid, left,
 				    strerror(-s->start_error));
