@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 import time
-from harness import ANY, BENCH, NOPS, ROOT, Unavailable, compile_c, environment, pb_control, pb_traced, run
-from part_cost import PATTERNS
+from harness import ANY, BENCH, NONE, NOPS, ROOT, Unavailable, compile_c, environment, pb_control, pb_traced, run
+from part_cost import PATTERNS, Place
 
 GRAPH = ["--tracer=function_graph"]
 
@@ -62,6 +62,18 @@ def idle(bench):
                                    lambda b, t: grown(t, key) - grown(b, key), "bare", "traced", unit="bytes", digits=0)
 
 
+def compile_many(bench, sources, program, *options):
+    """Compiles C files. Compiling takes long, so one compiler runs on each processor, with -O1 and
+    without -g."""
+    jobs = [["gcc", "-O1", *options, "-c", s, "-o", s[:-2] + ".o"] for s in sources]
+    for i in range(0, len(jobs), bench.nr_cpus):
+        for p in [subprocess.Popen(job, env=environment()) for job in jobs[i:i + bench.nr_cpus]]:
+            if p.wait():
+                raise Unavailable("the generated program does not compile")
+    run(["gcc", *[s[:-2] + ".o" for s in sources], "-o", program])
+    return program
+
+
 def generate(bench, functions, files=10):
     """Makes a program with `functions` functions. Each function may call the function before it."""
     sources = []
@@ -82,15 +94,61 @@ def generate(bench, functions, files=10):
                 "int main(int argc, char **argv) { char c; int r = (" + " ^ ".join(f"f{i}(3)" for i in lasts) + ") == 1;\n"
                 "if (argc > 1) { FILE *f = fopen(argv[1], \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); "
                 "while (access(argv[2], F_OK)) usleep(1000); } return r; }\n")
-    # Compiling takes long, so one compiler runs on each processor, with -O1 and without -g.
-    jobs = [["gcc", "-O1", NOPS, "-c", s, "-o", s[:-2] + ".o"] for s in [*sources, main]]
-    for i in range(0, len(jobs), bench.nr_cpus):
-        for p in [subprocess.Popen(job, env=environment()) for job in jobs[i:i + bench.nr_cpus]]:
-            if p.wait():
-                raise Unavailable("the generated program does not compile")
-    program = bench.path("many")
-    run(["gcc", *[s[:-2] + ".o" for s in [*sources, main]], "-o", program])
-    return program
+    return compile_many(bench, [*sources, main], bench.path("many"), NOPS)
+
+
+def generate_at_random(bench, functions, files=10):
+    """Makes a program from random_order.h and `functions` small functions."""
+    sources = []
+    for k in range(files):
+        sources.append(bench.path(f"random{k}.c"))
+        with open(sources[-1], "w") as f:
+            f.writelines(f"__attribute__((noipa)) unsigned r{i}(unsigned x) {{ return x * {2 * i + 3}u ^ {i + 1}u; }}\n"
+                         for i in range(functions * k // files, functions * (k + 1) // files))
+    main = bench.path("random.c")
+    with open(main, "w") as f:
+        f.writelines(f"unsigned r{i}(unsigned);\n" for i in range(functions))
+        f.write("static unsigned (*functions[])(unsigned) = {\n" + "".join(f"r{i},\n" for i in range(functions)) + "};\n")
+        f.write(f'#include "{BENCH}/random_order.h"\n')
+    return compile_many(bench, [*sources, main], bench.path("random"))
+
+
+def at_random(bench):
+    """Measures calls of many functions in random order. Neither the functions nor their stubs stay
+    in the processor's first caches."""
+    functions = 2_000 if bench.quick else 20_000
+    program = generate_at_random(bench, functions)
+    data, patched = bench.path("data"), (functions, functions + 100)
+
+    def traced(*options):
+        return pb_traced(data, ["--overwrite", "-F", "r[0-9]*", *options], [program], {"calls": ANY, "patched": patched}, cpus=bench.one).json()
+
+    def off(*write):
+        """The functions are patched at the start. Before the calls, the tracer is turned off."""
+        place = Place(bench)
+
+        def turn_off(process):
+            pid = place.pid(process)
+            for file, value in write:
+                pb_control(pid, file, value)
+            place.go()
+
+        return pb_traced(data, ["--overwrite", "--serve", "-F", "r[0-9]*", *GRAPH], [program, place.dir],
+                         {"records": NONE, "patched": patched}, cpus=bench.one, meanwhile=turn_off).json()
+
+    rounds = bench.rounds({
+        "bare": lambda: run([program], bench.one).json(),
+        "graph": lambda: traced(*GRAPH),
+        "timeless": lambda: traced(*GRAPH, "--clock=none"),
+        "function": lambda: traced("--tracer=function"),
+        "patched": lambda: off(("trace_options", "keep-patched"), ("current_tracer", "nop")),
+        "off": lambda: off(("tracing_on", "0")),
+    })
+    add = lambda what, compute, *names: bench.table.add_rounds(10, f"{functions:,} functions in random order, {what}", None, rounds, compute, *names, unit="ns")
+    add("a call, bare", lambda b: b["ns"], "bare")
+    for what, name in (("traced", "graph"), ("traced, --clock=none", "timeless"), ("function tracer", "function"),
+                       ("patched, disabled", "patched"), ("tracing_on=0", "off")):
+        add(f"{what}, over bare", lambda b, t: t["ns"] - b["ns"], "bare", name)
 
 
 def sites(bench):

@@ -4,7 +4,7 @@
  * comes to the stacks and opens and ends calls there. The second closes the calls that are left
  * there. The third drops stacks without open calls, and takes their descriptors for new stacks. At
  * any time at most one thread may work with a stack's calls. The functions for a stack's calls are
- * replaced, so the test knows who does that.
+ * replaced, so the test sees when a thread does that.
  */
 #include <setjmp.h>
 #include <stdarg.h>

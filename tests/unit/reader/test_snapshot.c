@@ -144,7 +144,8 @@ static uint64_t take(bool newest, uint32_t records[THREADS][CHUNKS])
 
 static uint32_t records[THREADS][CHUNKS];
 
-/* If a chunk and the thread's next chunk are both in the snapshot, the first has all its records. */
+/* If a chunk and the thread's next chunk are both in the snapshot, the first has all its
+ * records. */
 static void no_hidden_gap(void **state)
 {
 	for (uint32_t t = 0; t < THREADS; t += 2)
