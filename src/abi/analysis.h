@@ -107,7 +107,7 @@ struct pb_nop {
 	X(AGENT,	"part of Patchbay") \
 	X(TEXTREL,	"its bytes are changed by relocations") \
 	X(OVERLAP,	"overlaps another site's displaced bytes") \
-	X(MEMTEST,	"a memory test, which overwrites the state of tracing, too") \
+	X(MEMTEST,	"a memory test, which would overwrite Patchbay's memory, too") \
 	/* only the agent finds these reasons */ \
 	X(DIFFERS,	"the bytes in memory are not those of the file") \
 	X(RANGE,	"no memory for a stub within reach") \

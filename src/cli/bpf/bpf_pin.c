@@ -235,6 +235,6 @@ struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t 
 
 	if (p && is_prog(p, *size))
 		return p;
-	pb_error(command, "%s: %s", path, p ? "no pinned program" : strerror(errno));
+	pb_error(command, "%s: %s", path, p ? "not the file of a pinned program" : strerror(errno));
 	return NULL;
 }
