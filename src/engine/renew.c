@@ -9,9 +9,10 @@
  * The relocated values of .data are copied before the agent runs for the first time. .bss becomes
  * zeros.
  *
- * The memory of threads' states stays mapped, because each thread's TLS word points there, and
- * other threads' TLS words can't be changed. But the memory is filled with zeros. So each thread's
- * next hit is like the first hit in a forked child (graph/thread.c).
+ * The memory of threads' states stays mapped, but is filled with zeros. Each thread's TLS word
+ * pointed to its state. Another thread may now get this state, so these TLS words are reset
+ * (pb_threads_forget()). In a forked child the TLS word of the thread that forked isn't known. That
+ * thread's next hit is like the first hit in a forked child, and the memory must still be there.
  */
 #include <elf.h>
 #include <sys/mman.h>

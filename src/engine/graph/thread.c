@@ -17,6 +17,7 @@
  * may find the state unfinished. In this case the handler's calls are counted as lost.
  */
 #include <asm/errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -50,6 +51,8 @@ static PB_LASTING uint64_t *tcbs;	/* TCBs of the threads that have states; in wi
 static PB_LASTING uint32_t high_ever;
 /* The latest epoch of this process and its ancestors. */
 static PB_LASTING uint32_t last_epoch;
+static PB_LASTING bool forker_is_away;	/* at the last pb_threads_forget(), a thread had forked and
+					 * had not had a hit in the child */
 static uint32_t tid_offset;		/* offset of the TID in the TCB; 0: unknown */
 static uint32_t stack_offset;		/* offset of {stackblock, size} in the TCB, in words of 8
 					 * bytes; 0: not yet known */
@@ -79,13 +82,32 @@ static int map_states(void)
 	return 0;
 }
 
+/* Sets the TLS word of the thread that has the state t, so that the thread's next hit is its first.
+ * The thread may have ended, and its TCB may be unmapped. So the word is reached through
+ * /proc/self/mem (`mem`). */
+static void forget_thread(struct pb_thread *t, int mem)
+{
+	uint64_t in_tcb = (uint64_t)&pb_tls - pb_cpu_thread_pointer(), tcb = tcbs[t - pb_threads];
+	struct pb_thread *word, *none = &pb_no_thread;
+
+	if (tcb > BUSY && pb_sys(SYS_pread64, mem, &word, sizeof(word), tcb + in_tcb) ==
+	    (long)sizeof(word) && word == t)
+		pb_sys(SYS_pwrite64, mem, &none, sizeof(none), tcb + in_tcb);
+}
+
 void pb_threads_forget(void)
 {
+	long mem = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
 	struct pb_thread *t = NULL;
 
-	while ((t = pb_thread_next(t)))
+	forker_is_away = !pb_process->forker_came;
+	while ((t = pb_thread_next(t))) {
+		forget_thread(t, (int)mem);
 		if (t->exec.at)
 			pb_sys(SYS_munmap, t->exec.at, t->exec.size);
+	}
+	if (!pb_sys_failed(mem))
+		pb_sys(SYS_close, mem);
 	/* locked pages can't be dropped */
 	if (pb_sys(SYS_madvise, pb_process, WIPED, MADV_DONTNEED)) {
 		uint32_t nr = pb_process->nr_threads, stacks = pb_process->nr_stacks;
@@ -113,7 +135,7 @@ int pb_threads_start(const struct pb_known_thread *thread)
 	main_stack_limit = limit.soft;
 	pb_process->pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_process->epoch = ++last_epoch;
-	pb_process->forker_came = true;
+	pb_process->forker_came = !forker_is_away;
 	main_tcb = thread->is_main ? thread->tcb : 0;
 	main_stack_hi = thread->stack_top;
 	/* glibc 2.34 to 2.41 have the TID at 0x2d0: look at this offset first */

@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 /* A state of zeros. Its top is NULL, so each hit takes the slow path. */
-static struct pb_thread no_thread;
-__thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &no_thread;
+struct pb_thread pb_no_thread;
+__thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &pb_no_thread;
 
 PB_LASTING struct pb_process *pb_process;
 PB_LASTING struct pb_stack *pb_stacks;
@@ -15,5 +15,5 @@ uint32_t pb_period;
 
 bool pb_thread_is_new(void)
 {
-	return pb_tls == &no_thread;
+	return pb_tls == &pb_no_thread;
 }

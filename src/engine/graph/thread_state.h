@@ -100,7 +100,8 @@ _Static_assert(offsetof(struct pb_ring_thread, lost) == H_LOST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
 _Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 
-/* Never NULL. */
+/* Never NULL. pb_no_thread: the thread has had no hit. */
+extern struct pb_thread pb_no_thread;
 extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
 /* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
  * too. Context: hit path. */
