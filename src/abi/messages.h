@@ -33,6 +33,9 @@
 #include <stdint.h>
 
 #define PB_PROTOCOL	5
+/* The name of the process that stops a program's threads (arch/x86_64/stop.c). The injector must
+ * not take it for one of the program's processes. */
+#define PB_STOP_HELPER	"patchbay-stop"
 #define PB_MSG_MAX	65536
 
 /* The documents promise that an agent waits at most 200 ms. PB_PATIENCE_NS is shorter, since an

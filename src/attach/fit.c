@@ -101,6 +101,9 @@ static int check_shared(struct attach_subject *s, const char *status)
 {
 	pid_t parent = (pid_t)number_of(status, "PPid");
 
+	if (record_proc_is_helper(s->pid))
+		return attach_say(s, EAGAIN, "is a process of Patchbay's own, which ends in a "
+				  "moment");
 	if (!record_proc_shares(s->pid, parent))
 		return 0;
 	return attach_say(s, EAGAIN, "shares its memory with its parent, process %d; attach again "

@@ -27,7 +27,7 @@ static void visit(void *arg, pid_t pid)
 	const struct record_session *session = l->server->session;
 
 	/* while a detach stops threads, another process shares their memory */
-	if (pid != l->except && !record_proc_shares(pid, l->except))
+	if (pid != l->except && !record_proc_is_helper(pid) && !record_proc_shares(pid, l->except))
 		l->o->let_go(pid, session->agent, session->sock);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads and parses files of /proc. */
 #include "recorder/proc.h"
+#include "abi/messages.h"
 #include "recorder/ring_memory.h"
 
 #include <ctype.h>
@@ -30,6 +31,14 @@ bool record_proc_is_ours(void)
 bool record_proc_shares(pid_t one, pid_t other)
 {
 	return one != other && !syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
+}
+
+bool record_proc_is_helper(pid_t pid)
+{
+	char comm[RECORD_COMM] = "";
+
+	record_read_comm(pid, pid, comm);
+	return !strcmp(comm, PB_STOP_HELPER);
 }
 
 int record_proc_each(const char *dir, bool (*visit)(void *arg, pid_t nr), void *arg)

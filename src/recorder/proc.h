@@ -87,6 +87,8 @@ void record_read_comm(pid_t pid, pid_t tid, char comm[RECORD_COMM]);
 /* True if two processes share their memory, as a vfork child shares its parent's. False also if the
  * kernel doesn't say. */
 bool record_proc_shares(pid_t one, pid_t other);
+/* True if the process is one that an agent made to stop its program's threads (PB_STOP_HELPER). */
+bool record_proc_is_helper(pid_t pid);
 
 /* Calls visit() for each entry of a directory whose name is a number: in "/proc" for each process,
  * in "/proc/PID/task" for each thread. If visit() returns false, the calls end. Returns 0, or

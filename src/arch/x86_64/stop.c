@@ -20,7 +20,9 @@
  *   <---------------------
  *
  * If the observer started the program, the helper becomes the observer's child, too. So the
- * program's wait calls don't see the helper.
+ * program's wait calls don't see the helper. The helper has a name of its own. So an injector that
+ * searches for the program's children doesn't take it for one of them. Its parent's PID wouldn't
+ * tell: the program may end while the helper still runs.
  *
  * In the first try, all threads have STOP_NS to stop. If a thread is late, the try fails before
  * anything is written. A thread that waits in the kernel may be late, for example if it waits for
@@ -40,6 +42,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include "abi/messages.h"
 #include "arch/arch.h"
 #include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/vm_users.h"
@@ -87,6 +90,7 @@ struct job {
 	const struct pb_patch *p;	/* the patches of this group */
 	size_t nr;
 	uint32_t pid, tid, go;	/* tid: the thread that requested the stop */
+	uint32_t parent;	/* PID of the helper's parent */
 	bool patient;		/* fail if a handler has interrupted bytes to be replaced */
 	uint64_t most;		/* ns for which the stop waits for runnable threads */
 	bool late;		/* the stop failed because a thread stopped too late */
@@ -447,8 +451,10 @@ static int helper(void *arg)
 	struct job *job = arg;
 	uint64_t start = pb_now_ns();
 
+	pb_sys(SYS_prctl, PR_SET_NAME, PB_STOP_HELPER, 0, 0, 0);
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
-		if (pb_now_ns() - start > 10 * STOP_NS)
+		if ((uint32_t)pb_sys(SYS_getppid) != job->parent ||
+		    pb_now_ns() - start > 10 * STOP_NS)
 			return 1;	/* the process that requested the stop is gone */
 		pb_sys(SYS_sched_yield);
 	}
@@ -506,6 +512,7 @@ static int one_stop(struct job *job)
 	long pid;
 
 	job->go = 0;
+	job->parent = sibling ? pb_observer_pid : job->pid;
 	job->result = -EAGAIN;
 	helper_state = RUNS;
 	pid = pb_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_CHILD_CLEARTID |

@@ -11,12 +11,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "abi/messages.h"
 #include "arch/arch.h"
 
 #define ROUNDS 6
@@ -32,6 +34,7 @@ void pb_note_makecontext(void)
 {
 }
 
+static char helper_name[32];
 static int epoll_fd, event_fd;
 /* interrupted: number of waits that failed with EINTR. waiting: number of rounds in which the
  * thread has begun to wait. woken: number of rounds that have ended. */
@@ -147,11 +150,45 @@ static void requester_calls_stopped(void **state)
 	alarm(0);
 }
 
+/* Reads the name of this thread's only child. */
+static int read_helper(const struct pb_stopped *at, size_t nr)
+{
+	char path[64];
+	int child = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", gettid());
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &child) != 1)
+		child = 0;
+	fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/comm", child);
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%31s", helper_name) != 1)
+		helper_name[0] = 0;
+	fclose(f);
+	return 0;
+}
+
+/* By this name the injector knows the process that stops the threads. */
+static void helper_has_a_name(void **state)
+{
+	struct pb_stop s = { .moved = stays, .stopped = read_helper };
+
+	assert_int_equal(pb_stop_world(&s), 0);
+	assert_string_equal(helper_name, PB_STOP_HELPER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(starved_thread_sees_no_stop),
 		cmocka_unit_test(requester_calls_stopped),
+		cmocka_unit_test(helper_has_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
