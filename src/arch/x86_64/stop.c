@@ -62,6 +62,7 @@
 #define PATIENT_TRIES	20		/* the first PATIENT_TRIES tries also fail if a handler has
 					 * interrupted bytes to be replaced */
 #define RETRY_NS	1000000
+#define RETRY_MOST_NS	20000000	/* the longest pause before a retry */
 #define HELPER_STACK	65536
 #define ERESTARTNOHAND	514
 #define MAX_PLACES	4096		/* largest number of stopped PCs for stopped(); if there are
@@ -94,6 +95,7 @@ struct job {
 	bool patient;		/* fail if a handler has interrupted bytes to be replaced */
 	uint64_t most;		/* ns for which the stop waits for runnable threads */
 	bool late;		/* the stop failed because a thread stopped too late */
+	bool shared;		/* the stop failed because another process shares the memory */
 	int result;
 	const char *why;
 };
@@ -218,6 +220,7 @@ static int wait_stopped(const char *dir, uint64_t deadline, uint64_t most)
 
 static int shared(struct job *job)
 {
+	job->shared = true;
 	job->why = "another process shares the memory (a vfork child?)";
 	return -EAGAIN;
 }
@@ -535,7 +538,9 @@ static int one_stop(struct job *job)
 	return job->result;
 }
 
-/* Stops the threads for one group of patches, and tries again while the error is -EAGAIN. */
+/* Stops the threads for one group of patches, and tries again while the error is -EAGAIN. A vfork
+ * child on a busy machine may take long until it executes a program. So the agent's own thread, for
+ * which no thread of the program waits, makes longer and longer pauses. */
 static int stop_for_group(const struct pb_stop *s, size_t nr)
 {
 	struct { long sec, nsec; } pause = { 0, RETRY_NS };
@@ -558,6 +563,9 @@ static int stop_for_group(const struct pb_stop *s, size_t nr)
 		pb_stop_why = job.why;
 		if (job.late)
 			most = 2 * most < STOP_MOST_NS ? 2 * most : STOP_MOST_NS;
+		if (job.shared && job.tid == pb_agent_tid)
+			pause.nsec = 2 * pause.nsec < RETRY_MOST_NS ? 2 * pause.nsec :
+				     RETRY_MOST_NS;
 		pb_sys(SYS_nanosleep, &pause, NULL);
 	}
 	return err;
