@@ -415,6 +415,9 @@ static int end_thread(struct injection *j, int err, bool said)
 	if (err == -ETIMEDOUT)
 		return attach_say(&j->s, ETIMEDOUT, "took longer than 20 s to load the agent, "
 				  "perhaps because it is loading another library; try again");
+	if (err == -ESRCH && !attach_image_is_gone(&j->s))
+		return attach_say(&j->s, EAGAIN, "has ended the thread that loads the agent; try "
+				  "again");
 	return err == -ESRCH ? attach_say_gone(&j->s) :
 	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));
 }

@@ -11,6 +11,7 @@
  */
 #include <asm/errno.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include "engine/attach.h"
 #include "arch/arch.h"
@@ -34,8 +35,9 @@
 /* How long the next attach waits until the former agent's thread has ended. That thread ends
  * shortly after it has reported to the recorder that it has detached. */
 #define END_NS	2000000000ull
-#define CREATOR_NS 5000000000ull	/* how long the agent waits for its creator to end */
-#define ANSWER_NS 4000000000ull		/* how long the creator waits until its answer is seen */
+#define CREATOR_NS 30000000000ull	/* how long the agent waits for its creator to end */
+#define ANSWER_NS 4000000000ull		/* how long the creator waits until its answer is seen, if
+					 * it can't find out whether the injector lives */
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
@@ -199,15 +201,34 @@ static int begin(const char *session, const char *agent)
 	return pb_sys_failed(tid) ? (int)tid : 0;
 }
 
+/* Whether the injector still traces this thread. If the injector is killed, the kernel ends the
+ * trace. */
+static bool is_traced(void)
+{
+	static const char tracer[] = "\nTracerPid:\t";
+	char text[2048];
+	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	long n = pb_sys_failed(fd) ? 0 : pb_sys(SYS_read, fd, text, sizeof(text) - 1);
+
+	if (!pb_sys_failed(fd))
+		pb_sys(SYS_close, fd);
+	for (long i = 0; i + (long)sizeof(tracer) <= n; i++)
+		if (!memcmp(text + i, tracer, sizeof(tracer) - 1))
+			return text[i + (long)sizeof(tracer) - 1] != '0';
+	return false;
+}
+
 /* The last step of a function that the injector calls. The injector doesn't see the function's end
- * before it has seen the answer (attach/inject.h). */
+ * before it has seen the answer (attach/inject.h). On a busy machine, the injector may get no
+ * processor for seconds. */
 static int give_answer(int result, int *answer)
 {
 	const struct { long sec, nsec; } nap = { 0, NAP_NS };
 	uint64_t end = pb_now_ns() + ANSWER_NS;
 
 	__atomic_store_n(answer, result, __ATOMIC_RELEASE);
-	while (__atomic_load_n(answer, __ATOMIC_ACQUIRE) == result && pb_now_ns() < end)
+	while (__atomic_load_n(answer, __ATOMIC_ACQUIRE) == result &&
+	       (pb_now_ns() < end || is_traced()))
 		pb_sys(SYS_nanosleep, &nap, NULL);
 	return result;
 }
