@@ -34,7 +34,8 @@ struct load_func {
 	bool entry;			/* the function is a program */
 	const char *why;		/* NULL, or the reason why the function and its callers
 					 * can't be used */
-	int err;			/* if `why` is set: the kernel's -errno, or 0 */
+	int err;			/* if `why` is set: the -errno with which the kernel would
+					 * refuse the program; 0: it has none for this reason */
 	uint8_t *relocated;		/* a bit for each instruction that has a relocation; NULL:
 					 * no instruction has one */
 	struct load_ref *refs;		/* in ascending order of insn */

@@ -12,8 +12,8 @@ struct replay {
 #define DASH_NAME(flag, bit, name) " -" name
 static const struct argp_option options[] = {
 	{ "option", 'O', "NAME", 0,
-		"A trace option: funcgraph and one of" PB_FG_OPTIONS(DASH_NAME)
-		"; the prefix no switches it off (nofuncgraph-tid)", 1 },
+		"A trace option: funcgraph-X, where -X is one of" PB_FG_OPTIONS(DASH_NAME)
+		". With nofuncgraph-X the option is off", 1 },
 	{ 0 }
 };
 
@@ -33,8 +33,10 @@ static error_t replay_parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = state->child_inputs[1] = &r->common;
 		return 0;
 	case 'O':
-		if (!pb_replay_option(arg) || r->nr_options == PB_VIEW_MAX_LIST)
+		if (!pb_replay_option(arg))
 			argp_failure(state, 2, 0, "--option=%s: no such trace option", arg);
+		if (r->nr_options == PB_VIEW_MAX_LIST)
+			argp_failure(state, 2, 0, "--option: at most %d options", PB_VIEW_MAX_LIST);
 		r->options[r->nr_options++] = arg;
 		return 0;
 	}
@@ -46,7 +48,7 @@ static const struct argp_child children[] = {
 };
 static const struct argp argp = {
 	options, replay_parse, NULL,
-	"Shows the recorded calls, thread by thread and merged by time, in the format of the "
+	"Shows the recorded calls of all threads in the order of their times, in the format of the "
 	"kernel's trace file.", children
 };
 

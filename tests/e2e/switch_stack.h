@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SWITCH() saves the current stack pointer in *from, and changes to the stack whose pointer is
  * `to`. There, execution continues after the SWITCH() that left the stack `to`. On a new stack,
- * execution begins in a function that has no caller. The tracer must notice the switch itself. A
- * function that contains SWITCH() is recorded without its return. */
+ * execution begins in a function that has no caller. Nothing tells the tracer of the switch: it
+ * must find out by itself. A function that contains SWITCH() is recorded without its return. */
 #ifndef SWITCH_STACK_H
 #define SWITCH_STACK_H
 

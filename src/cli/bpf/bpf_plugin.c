@@ -2,10 +2,10 @@
 /*
  * The plug-in protocol of the bpf_conformance suite. A plug-in runs a program with the address of a
  * memory area in r1, and the area's length in r2. It prints the result in hexadecimal. As in the
- * suite's plug-in for the kernel, the memory area is a packet in its own buffer. So the verifier
- * knows the exact bounds, and accepts any alignment. To set r1 and r2, this file puts instructions
- * before the program. These instructions load the packet's address from an xdp context. Without a
- * memory area, r1 and r2 are 0.
+ * suite's plug-in for the kernel, the memory area is the packet of an XDP program: the verifier
+ * checks a packet's exact bounds, and accepts accesses of any alignment. To set r1 and r2, this
+ * file puts instructions before the program. These instructions load the packet's address from an
+ * xdp context. Without a memory area, r1 and r2 are 0.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -101,8 +101,8 @@ static int thread(void *arg)
 	return 0;
 }
 
-/* Returns the thread's TID, or -errno. -EINTR: this is a forked child, in which the agent's state
- * isn't made again yet. The flags leave out CLONE_UNTRACED, so that a debugger of the program also
+/* Returns the thread's TID, or -errno. -EINTR: this is a forked child, and its agent's state hasn't
+ * been made so far. The flags leave out CLONE_UNTRACED, so that a debugger of the program also
  * traces the thread. The debugger sets a breakpoint in a function that the thread calls
  * (base/debugger.c). In an untraced thread, the breakpoint's signal would kill the program. */
 static long start(struct start *s, uint8_t *top, unsigned long flags, struct waiter *w)

@@ -95,7 +95,8 @@ static void note_cross_jump(struct worker *w, uint64_t addr, uint64_t target)
 		pb_vec_push(&w->cross_jumps, (struct pb_cross_jump){ addr, target });
 }
 
-/* Notes a jump from bytes without an FDE into a unit, but not to its entry. */
+/* Notes a jump from bytes without an FDE into the code of an FDE, unless it leads to the entry of a
+ * function. */
 static void note_stray_jump(struct worker *w, uint64_t addr, uint64_t target)
 {
 	const struct pb_cfi *cfi = &w->an->cfi;

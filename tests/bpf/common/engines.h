@@ -18,9 +18,9 @@ struct engine_prog {
 /*
  * Makes a program for each engine, without the verifier. So this function itself finds the
  * subprograms: one begins at the target of each call. This function also computes the size of each
- * subprogram's frame from accesses through r10 and from negative constants that are added. Returns
- * 0 or -errno. -EINVAL: an instruction is invalid, sets a field that it doesn't use, or calls a
- * helper. -ENOTSUP: the JIT has made no native code.
+ * subprogram's frame from accesses through r10, and from negative constants that are added to a
+ * register, which may be a copy of r10. Returns 0 or -errno. -EINVAL: an instruction is invalid,
+ * sets a field that it doesn't use, or calls a helper. -ENOTSUP: the JIT has made no native code.
  */
 int engine_prog_make(struct engine_prog *p, const struct bpf_insn *insns, uint32_t nr);
 /* Runs the program with r1 = mem and r2 = len. r3 is mem + kernel_packet_len(len): in the kernel,

@@ -488,7 +488,7 @@ int main(int argc, char **argv)
 		free(data);
 	}
 	if (in_kernel)
-		printf("%u of them also in Linux %s\n", in_kernel, kernel_version());
+		printf("%u cases ran also in Linux %s\n", in_kernel, kernel_version());
 	else
 		printf("without a kernel to compare with\n");
 	printf("%u passed, %u failed\n", passed, failed);

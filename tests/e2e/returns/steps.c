@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The program single-steps calls with all kinds of exits. For each step that changes the program
- * counter or a register other than rsp, the program prints a line with the program counter and the
- * registers. It is linked at a fixed address, so that runs can be compared.
+ * The program single-steps calls with all kinds of exits. After each step it prints a line with
+ * the program counter and the registers, unless nothing but rsp has changed. (In a stub the
+ * handler sees the function's program counter, which may stay the same for several instructions.)
+ * It is linked at a fixed address, so that runs can be compared.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -46,9 +47,9 @@ __asm__(
 	"F cond\n pad\n inc %r11\n test $1,%dil\n jne leaf\n lea 9(%rdi),%rax\n inc %rax\n ret\n"
 	"E cond\n"
 	"F conds\n cmp $3,%rdi\n je leaf\n jb small\n mov $17,%eax\n ret\nE conds\n"
-	/* A trampoline slot is a long jump to which a short jump in place of the ret leads. "far"
-	 * is code without room for a slot, and keeps the room in other functions out of reach. So
-	 * the jump in place of the ret of `shared` shares bytes with a second jump */
+	/* The ret of `shared` is replaced by a short jump to a trampoline slot, which has the
+	 * long jump. "far" is code without room for a slot, and keeps the room in other functions
+	 * out of reach. So the jump in place of the ret shares bytes with a second jump */
 	".macro far\n.cfi_startproc\n jmp 1f\n .rept 75\n xbegin 1f\n .endr\n"
 	"1: ret\n.cfi_endproc\n.endm\nfar\n"
 	"F shared\n mov %rdi,%rax\n test $1,%dil\n je 1f\n call leaf\n1: ret\n"
@@ -100,8 +101,8 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		(unsigned long)g[REG_RBX], (unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX],
 		(unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI], (unsigned long)g[REG_R8],
 		(unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
-	/* a change of rsp alone makes no new line, because the copy of a displaced call pushes the
-	 * return address with several instructions */
+	/* A change of rsp alone makes no new line: the copy of a displaced call pushes the return
+	 * address with several instructions, which all show the program counter of the call. */
 	was = nr ? lines[nr - 1] : (struct line){ 0 };
 	was.rsp = lines[nr].rsp;
 	if (memcmp(&lines[nr], &was, sizeof(was)))

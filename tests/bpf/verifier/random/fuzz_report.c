@@ -13,7 +13,7 @@
 const char *const fuzz_finding_names[NR_FINDINGS] = {
 	"nothing", "an access outside", "a wrong deduction", "a wrong deduction (states pruned)",
 	"engines differ", "the kernel's result differs", "pruning hides a refusal",
-	"addresses show", "laxer than the kernel",
+	"result depends on addresses", "laxer than the kernel",
 };
 
 struct sought {

@@ -114,7 +114,7 @@ static void run_once(struct subject *s)
 	if (!run_watched(s, 0, &a) || !run_watched(s, 1, &b))
 		return;
 	if (!(s->v.caps & PB_BPF_CAP_PERFMON))
-		same(s, "addresses show", &a, &b);
+		same(s, "result depends on addresses", &a, &b);
 	if (a.r0 != b.r0 || a.sum != b.sum)
 		return;
 	compared += !a.vague;
