@@ -43,6 +43,15 @@ def expect(what, got, want):
         raise Failure("%s: %r instead of %r" % (what, got, want))
 
 
+def listed(p, pid):
+    """Returns the lines of `ps` about the process. Other tests may run at the same time, so `ps` may
+    have more lines, but never none at all."""
+    lines = p.run("ps").out.decode().splitlines()
+    if lines != ["no process is attached"] and len(lines) < 2:
+        raise Failure("ps: %r" % lines)
+    return [line for line in lines if re.match(r" *%d " % pid, line)]
+
+
 def has(what, text, pattern):
     m = re.search(pattern, text, re.M)
     if not m:
