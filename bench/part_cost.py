@@ -66,9 +66,9 @@ class Place:
         open(os.path.join(self.dir, "go"), "w").close()
 
 
-def disabled(bench, program, write):
+def disabled(bench, options, program, write, patched=ANY):
     """Runs a program whose sites are patched at its start. The program waits while the pairs
-    `write` (control file, value) are written. After that, it runs its slices."""
+    `write` (control file, value) are written. After that, it makes its calls."""
     place = Place(bench)
 
     def turn_off(process):
@@ -77,8 +77,8 @@ def disabled(bench, program, write):
             pb_control(pid, file, value)
         place.go()
 
-    return pb_traced(bench.path("data"), ["--overwrite", "--serve", *PATTERNS, *GRAPH], [*program, place.dir],
-                     {"records": NONE, "patched": ANY}, cpus=bench.one, meanwhile=turn_off).json()
+    return pb_traced(bench.path("data"), ["--overwrite", "--serve", *options, *GRAPH], [*program, place.dir],
+                     {"records": NONE, "patched": patched}, cpus=bench.one, meanwhile=turn_off).json()
 
 
 def attached(bench, program):
@@ -106,7 +106,7 @@ def sliced(bench, build, program):
             bench.path("data"), ["--overwrite", *PATTERNS, *options], program, expect, cpus=bench.one).json()
     variants["attached"] = lambda: attached(bench, program)
     for name, write in DISABLED.items():
-        variants[name] = lambda write=write: disabled(bench, program, write)
+        variants[name] = lambda write=write: disabled(bench, PATTERNS, program, write)
     rounds = bench.rounds(variants, yardsticks=("limit", "entry_limit", "empty"))
     table = bench.table
 

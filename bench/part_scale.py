@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 import time
-from harness import ANY, BENCH, NONE, NOPS, ROOT, Unavailable, compile_c, environment, pb_control, pb_traced, run
-from part_cost import PATTERNS, Place
+from harness import ANY, BENCH, NOPS, ROOT, Unavailable, compile_c, environment, pb_control, pb_traced, run
+from part_cost import DISABLED, PATTERNS, disabled
 
 GRAPH = ["--tracer=function_graph"]
 
@@ -117,32 +117,20 @@ def at_random(bench):
     """Measures calls of many functions in random order. Neither the functions nor their stubs stay
     in the processor's first caches."""
     functions = 2_000 if bench.quick else 20_000
-    program = generate_at_random(bench, functions)
-    data, patched = bench.path("data"), (functions, functions + 100)
+    program = [generate_at_random(bench, functions)]
+    data, select, patched = bench.path("data"), ["-F", "r[0-9]*"], (functions, functions + 100)
+    off = lambda name: disabled(bench, select, program, DISABLED[name], patched)
 
     def traced(*options):
-        return pb_traced(data, ["--overwrite", "-F", "r[0-9]*", *options], [program], {"calls": ANY, "patched": patched}, cpus=bench.one).json()
-
-    def off(*write):
-        """The functions are patched at the start. Before the calls, the tracer is turned off."""
-        place = Place(bench)
-
-        def turn_off(process):
-            pid = place.pid(process)
-            for file, value in write:
-                pb_control(pid, file, value)
-            place.go()
-
-        return pb_traced(data, ["--overwrite", "--serve", "-F", "r[0-9]*", *GRAPH], [program, place.dir],
-                         {"records": NONE, "patched": patched}, cpus=bench.one, meanwhile=turn_off).json()
+        return pb_traced(data, ["--overwrite", *select, *options], program, {"calls": ANY, "patched": patched}, cpus=bench.one).json()
 
     rounds = bench.rounds({
-        "bare": lambda: run([program], bench.one).json(),
+        "bare": lambda: run(program, bench.one).json(),
         "graph": lambda: traced(*GRAPH),
         "timeless": lambda: traced(*GRAPH, "--clock=none"),
         "function": lambda: traced("--tracer=function"),
-        "patched": lambda: off(("trace_options", "keep-patched"), ("current_tracer", "nop")),
-        "off": lambda: off(("tracing_on", "0")),
+        "patched": lambda: off("disabled"),
+        "off": lambda: off("tracing_on=0"),
     })
     add = lambda what, compute, *names: bench.table.add_rounds(10, f"{functions:,} functions in random order, {what}", None, rounds, compute, *names, unit="ns")
     add("a call, bare", lambda b: b["ns"], "bare")
