@@ -65,3 +65,38 @@ bool pb_process_is_held_up(uint32_t pid)
 	pb_sys(SYS_close, fd);
 	return is;
 }
+
+bool pb_task_read_status(struct pb_task_status *s, uint32_t tid)
+{
+	char path[96];
+	size_t at = 0;
+	long fd, n;
+
+	pb_task_dir(path, sizeof(path), (uint32_t)pb_sys(SYS_getpid));
+	at = strlen(path);
+	pb_put_str(path, sizeof(path), &at, "/");
+	pb_put_u64(path, sizeof(path), &at, tid);
+	pb_put_str(path, sizeof(path), &at, "/status");
+	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (pb_sys_failed(fd))
+		return false;
+	n = pb_sys(SYS_read, fd, s->text, sizeof(s->text));
+	pb_sys(SYS_close, fd);
+	s->len = n > 0 ? (size_t)n : 0;
+	return n > 0;
+}
+
+const char *pb_task_status_line(const struct pb_task_status *s, const char *key, size_t *len)
+{
+	size_t n = strlen(key);
+
+	for (size_t at = 0, end; at < s->len; at = end + 1) {
+		for (end = at; end < s->len && s->text[end] != '\n'; end++)
+			;
+		if (end - at >= n && !memcmp(s->text + at, key, n)) {
+			*len = end - at;
+			return s->text + at;
+		}
+	}
+	return NULL;
+}

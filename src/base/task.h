@@ -17,4 +17,15 @@ char pb_task_state(const char *dir, uint32_t tid);
 /* Whether a thread of the process is runnable or in state D. A thread is in state D, for example,
  * while it writes to a busy disk. */
 bool pb_process_is_held_up(uint32_t pid);
+
+/* The text of a thread's status file. */
+struct pb_task_status {
+	char text[4096];
+	size_t len;
+};
+
+/* Reads the status file of a thread of this process. False: it can't be read. */
+bool pb_task_read_status(struct pb_task_status *s, uint32_t tid);
+/* Returns the line that begins with this key, and its length. NULL: there is none. */
+const char *pb_task_status_line(const struct pb_task_status *s, const char *key, size_t *len);
 #endif

@@ -11,7 +11,6 @@
  */
 #include <asm/errno.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include "engine/attach.h"
 #include "arch/arch.h"
@@ -28,6 +27,7 @@
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
+#include "base/task.h"
 
 #define PAGE	4096ul
 #define OWN_PLACE (1ul << 40)
@@ -205,17 +205,13 @@ static int begin(const char *session, const char *agent)
  * trace. */
 static bool is_traced(void)
 {
-	static const char tracer[] = "\nTracerPid:\t";
-	char text[2048];
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
-	long n = pb_sys_failed(fd) ? 0 : pb_sys(SYS_read, fd, text, sizeof(text) - 1);
+	static const char nobody[] = "TracerPid:\t0";
+	struct pb_task_status s;
+	size_t len;
+	const char *line = pb_task_read_status(&s, (uint32_t)pb_sys(SYS_gettid)) ?
+			   pb_task_status_line(&s, "TracerPid:", &len) : NULL;
 
-	if (!pb_sys_failed(fd))
-		pb_sys(SYS_close, fd);
-	for (long i = 0; i + (long)sizeof(tracer) <= n; i++)
-		if (!memcmp(text + i, tracer, sizeof(tracer) - 1))
-			return text[i + (long)sizeof(tracer) - 1] != '0';
-	return false;
+	return line && (len != sizeof(nobody) - 1 || memcmp(line, nobody, len));
 }
 
 /* The last step of a function that the injector calls. The injector doesn't see the function's end

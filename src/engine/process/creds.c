@@ -273,59 +273,18 @@ void pb_creds_prctl(int op, unsigned long a, unsigned long b, unsigned long c, u
 
 /* ---- the user that the agent's thread has got from the thread that made it --- */
 
-struct status {
-	char text[4096];
-	size_t len;
-};
-
-static bool read_status(struct status *s, uint32_t tid)
-{
-	char path[96];
-	size_t at = 0;
-	long fd, n;
-
-	pb_task_dir(path, sizeof(path), (uint32_t)pb_sys(SYS_getpid));
-	at = strlen(path);
-	pb_put_str(path, sizeof(path), &at, "/");
-	pb_put_u64(path, sizeof(path), &at, tid);
-	pb_put_str(path, sizeof(path), &at, "/status");
-	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	if (pb_sys_failed(fd))
-		return false;
-	n = pb_sys(SYS_read, fd, s->text, sizeof(s->text));
-	pb_sys(SYS_close, fd);
-	s->len = n > 0 ? (size_t)n : 0;
-	return n > 0;
-}
-
-/* Returns the line that begins with this key, and its length. */
-static const char *status_line(const struct status *s, const char *key, size_t *len)
-{
-	size_t n = strlen(key);
-
-	for (size_t at = 0, end; at < s->len; at = end + 1) {
-		for (end = at; end < s->len && s->text[end] != '\n'; end++)
-			;
-		if (end - at >= n && !memcmp(s->text + at, key, n)) {
-			*len = end - at;
-			return s->text + at;
-		}
-	}
-	return NULL;
-}
-
 bool pb_creds_are_those_of_main(void)
 {
 	static const char *const keys[] = { "Uid:", "Gid:", "Groups:", "CapPrm:" };
-	static struct status ours, mains;
+	static struct pb_task_status ours, mains;
 
-	if (!read_status(&ours, pb_agent_tid) ||
-	    !read_status(&mains, (uint32_t)pb_sys(SYS_getpid)))
+	if (!pb_task_read_status(&ours, pb_agent_tid) ||
+	    !pb_task_read_status(&mains, (uint32_t)pb_sys(SYS_getpid)))
 		return false;
 	for (size_t i = 0; i < pb_array_size(keys); i++) {
 		size_t n = 0, m = 0;
-		const char *a = status_line(&ours, keys[i], &n);
-		const char *b = status_line(&mains, keys[i], &m);
+		const char *a = pb_task_status_line(&ours, keys[i], &n);
+		const char *b = pb_task_status_line(&mains, keys[i], &m);
 
 		if (!a || !b || n != m || memcmp(a, b, n))
 			return false;
