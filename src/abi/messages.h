@@ -43,7 +43,8 @@
 #define PB_PATIENCE_NS	150000000ull
 #define PB_STARVED_NS	2000000000ull	/* the limit if the recorder waits for processor or disk */
 /* The limit until WELCOME, if the agent was brought into a running process. It may be long, because
- * no thread of the program waits for the agent then. */
+ * no thread of the program waits for the agent then. From WELCOME to READY it takes the place of
+ * PB_STARVED_NS. */
 #define PB_ATTACH_NS	10000000000ull
 /* A file in the socket's directory. An image that gave up before it had the ring can't be counted
  * in the ring, so it adds a byte to this file. */

@@ -73,6 +73,7 @@ int pb_start_connect(struct pb_start *s)
 	session.wire.patience_ns = s->live ? PB_ATTACH_NS : 0;
 	err = pb_session_open(&session, s->session, true, &writes, &nr_writes);
 	session.wire.patience_ns = 0;
+	session.wire.starved_ns = s->live ? PB_ATTACH_NS : 0;
 	return err;
 }
 
@@ -216,6 +217,7 @@ int pb_start_trace(const struct pb_start *s)
 	pb_text_lock();
 	err = trace(s);
 	pb_text_unlock();
+	session.wire.starved_ns = 0;
 	if (err && s->live)
 		report(err);
 	if (err)

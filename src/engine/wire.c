@@ -75,13 +75,14 @@ static bool may_wait(struct pb_wire *w, uint64_t spent)
 /* Returns whether the recorder was silent for too long because it had no processor, or waited for a
  * disk. A recorder counts as starved if any of its threads has to wait, or if it can't be looked at
  * because it is in another pid namespace. But the thread that has to answer may hang meanwhile. So
- * after PB_STARVED_NS the result is false in any case. */
+ * after PB_STARVED_NS (or starved_ns) the result is false in any case. */
 static bool is_starved(const struct pb_wire *w)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
 
 	if ((!w->recorder && w->fd < 0) || w->silent_ns < patience(w) ||
-	    w->silent_ns >= PB_STARVED_NS || !pb_calls_are_safe())
+	    w->silent_ns >= (w->starved_ns ? w->starved_ns : PB_STARVED_NS) ||
+	    !pb_calls_are_safe())
 		return false;
 	if (ring && (pb_recording_ended() ||
 		     w->heartbeat + 1 == __atomic_load_n(&ring->silent, __ATOMIC_RELAXED)))

@@ -27,6 +27,8 @@ struct pb_wire {
 	uint64_t heartbeat;	/* the last heartbeat that was seen */
 	uint64_t silent_ns;	/* time waited since the last heartbeat */
 	uint64_t patience_ns;	/* how long a wait lasts without a heartbeat; 0: PB_PATIENCE_NS */
+	uint64_t starved_ns;	/* how long it lasts if the recorder gets no processor; 0:
+				 * PB_STARVED_NS */
 	uint32_t recorder;	/* the recorder's process; 0: unknown */
 	/* If idle isn't NULL, waits have no end and call idle every PB_WIRE_IDLE_MS,
 	 * until it returns false. */

@@ -3,7 +3,7 @@
  * Periods. While no tracer uses returns, the stubs of exits lead to code that records nothing. So
  * the ends of calls aren't seen. When returns are hooked again, a new period begins. Calls that
  * were open before may be over. So at the first hit on a stack in the new period, the stack's calls
- * of former periods are closed. See doc/design/open-calls.md, "Periods".
+ * of former periods are closed. See doc/design/special-calls.md, "Periods".
  */
 #ifndef PB_ENGINE_GRAPH_PERIOD_H
 #define PB_ENGINE_GRAPH_PERIOD_H
