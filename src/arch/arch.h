@@ -41,7 +41,7 @@ static inline uint64_t pb_xadd_local(uint64_t *p, uint64_t add);
 /* Adds one to *p. */
 static inline void pb_count_local(uint64_t *p);
 
-/* ---- stores that only their owner makes (doc/design/ring.md) -------------- */
+/* ---- stores that only their owner makes (doc/design/writer.md) -------------- */
 
 /*
  * The ring is shared with forked children. A signal handler may interrupt code that is about to

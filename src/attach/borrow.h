@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Chooses the thread that calls pthread_create() for the injector, and stops it. The thread must
- * hold none of the locks that pthread_create() takes (doc/design/attach.md). Context: the
+ * hold none of the locks that pthread_create() takes (doc/design/borrowed-thread.md). Context: the
  * injector's thread.
  */
 #ifndef PB_ATTACH_BORROW_H

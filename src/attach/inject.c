@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The sequence of an injection (doc/design/attach.md): check the process, borrow a thread for one
- * pthread_create(), give that thread back, and let the new thread load the agent. After each step,
- * the process could go on even if the injector were killed.
+ * The sequence of an injection (doc/design/injection.md): check the process, borrow a thread for
+ * one pthread_create(), give that thread back, and let the new thread load the agent. After each
+ * step, the process could go on even if the injector were killed.
  */
 #include "attach/inject.h"
 #include <dlfcn.h>

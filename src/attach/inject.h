@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Brings the agent into a running process that was started without it. doc/design/attach.md
+ * Brings the agent into a running process that was started without it. doc/design/injection.md
  * describes each step, and what the process sees of it.
  *
  * Context: any ordinary thread that traces no thread of the process. While pb_inject() runs, the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the addresses that the injector needs in the libc and the loader of a process: functions to
- * call, and short sequences of instructions that every libc contains (doc/design/attach.md).
+ * call, and short sequences of instructions that every libc contains (doc/design/injection.md).
  * Context: the injector's thread, before it stops a thread.
  */
 #ifndef PB_ATTACH_LIBC_MAP_H

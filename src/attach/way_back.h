@@ -4,7 +4,7 @@
  * makes the thread call a function. When the function returns, the chain leads to a system call
  * whose number is the function's result. At this call the injector stops the thread, and reads the
  * result. If the injector is gone, the call fails, and the thread follows the chain to its end: a
- * borrowed thread goes on as before, and a new thread ends (doc/design/attach.md). Context: the
+ * borrowed thread goes on as before, and a new thread ends (doc/design/injection.md). Context: the
  * injector's thread; the other thread is stopped.
  */
 #ifndef PB_ATTACH_WAY_BACK_H

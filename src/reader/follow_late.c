@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Late records of a recording that is followed (follow.h). If a signal handler interrupts code that
- * writes a record, and fills the chunk, the chunk becomes HELD (doc/design/ring.md). The incomplete
- * record is a hole. The thread's cursor reads the records before the hole. It doesn't wait for the
- * rest, but goes on with the thread's next chunk. When the chunk is complete, this file reads the
- * rest.
+ * writes a record, and fills the chunk, the chunk becomes HELD (doc/design/writer.md). The
+ * incomplete record is a hole. The thread's cursor reads the records before the hole. It doesn't
+ * wait for the rest, but goes on with the thread's next chunk. When the chunk is complete, this
+ * file reads the rest.
  *
  * The thread's cursor can't go back, because its stacks are those of a later time. So another
  * cursor, with stacks of its own, decodes the chunk alone, and its first events are dropped. If a

@@ -7,7 +7,7 @@
  *
  * A copy is a prefix of the chunk: it ends before the first record that isn't complete. A record is
  * complete when its first word isn't zero, because a thread writes this word last
- * (doc/design/ring.md). So the copied words never change again, and a later copy only adds words.
+ * (doc/design/writer.md). So the copied words never change again, and a later copy only adds words.
  *
  * The copier only reads the ring, and doesn't disturb threads. During the copy, another thread may
  * begin a new chunk in the same memory. So serial, seq and state are compared before and after the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Shared by the tests of the injection (doc/design/attach.md). A test starts a target program, and
+"""Shared by the tests of the injection (doc/design/injection.md). A test starts a target program, and
 injects a test agent (test_agent.c) into it with the program inject_one. Then the test checks that
 the target is unharmed: it answers, it has no tracer, and none of its threads is stopped."""
 import argparse

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The entry of a call whose return is hooked at the function's exits. The steps are
- * those of doc/design/open-calls.md, "Entry". The clock is read in step 7.
+ * those of doc/design/open-calls.md, "The entry stub". The clock is read in step 7.
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"

@@ -2,7 +2,7 @@
 /*
  * The exit of a function: a ret, or a jump out of it with the return address on top
  * of the stack. rsp is at the slot. The steps are those of doc/design/open-calls.md,
- * "Exit".
+ * "The exit stub".
  */
 #include "arch/x86_64/hot.inc"
 #include "arch/x86_64/open_call.inc"

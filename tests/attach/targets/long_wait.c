@@ -21,8 +21,8 @@ static void count(int sig)
 }
 
 /* The loader has started the program on this stack. An old return address of the loader in the
- * frame of the wait would look as if the thread were in the loader (doc/design/attach.md). This
- * happened in a fifth of the runs. */
+ * frame of the wait would look as if the thread were in the loader
+ * (doc/design/borrowed-thread.md). This happened in a fifth of the runs. */
 __attribute__((noinline)) static void wipe_stack(void)
 {
 	char below[32768];
