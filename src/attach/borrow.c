@@ -17,6 +17,7 @@
 #include "attach/fit.h"
 #include "attach/idle_call.h"
 #include "attach/stack_scan.h"
+#include "attach/unwind.h"
 #include "attach/way_back.h"
 #include "base/base.h"
 
@@ -28,9 +29,10 @@
 
 /* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for
  * events, time, or another thread's end. WAITS: it waits for a futex. MAIN: it is the main thread.
- * IN_LOADER: a call of the loader seems to be on its stack. COMPUTES: it runs, or is in no system
- * call. UNFIT: it must not be borrowed. */
-enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, COMPUTES, UNFIT };
+ * IN_LOADER: a call of the loader seems to be on its stack. DOUBTFUL: a call that forbids borrowing
+ * seems to be on its stack. COMPUTES: it runs, or is in no system call. UNFIT: it must not be
+ * borrowed. */
+enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, DOUBTFUL, COMPUTES, UNFIT };
 
 struct place {
 	pid_t tid;
@@ -44,6 +46,7 @@ struct borrow {
 	const struct attach_libc *l;
 	unsigned attempt;
 	bool last_resort;	/* a thread of the rank IDLE_IN_LOADER may be borrowed, too */
+	struct attach_unwind *unwind;	/* or NULL */
 };
 
 /* --- where a thread is ---------------------------------------------------- */
@@ -91,14 +94,13 @@ static bool is_join(const struct borrow *b, long number, const uint64_t args[6])
 	return (int)args[2] > 0 && !access(name, F_OK);
 }
 
-static enum rank rank_of(const struct borrow *b, const struct place *p)
+/* in: the calls that the thread is in (stack_scan.h). */
+static enum rank rank_of(const struct borrow *b, const struct place *p, unsigned in)
 {
 	bool main_thread = p->tid == b->s->pid;
-	unsigned in;
 
 	if (attach_in(&b->l->loader, p->pc))
 		return UNFIT;
-	in = attach_stack_scan(b->s, b->l, p->sp);
 	if (in & (ATTACH_IN_HANDLER | ATTACH_UNREADABLE))
 		return UNFIT;
 	if (attach_call_is_idle(p->number, p->args))
@@ -113,6 +115,17 @@ static enum rank rank_of(const struct borrow *b, const struct place *p)
 	    attach_in(&b->l->vdso, p->pc))
 		return UNFIT;
 	return COMPUTES;
+}
+
+/* Judges a thread that waits. It can't be unwound before it is stopped. */
+static enum rank rank_by_scan(const struct borrow *b, const struct place *p)
+{
+	unsigned in = attach_stack_scan(b->s, b->l, p->sp);
+	enum rank rank = rank_of(b, p, in);
+
+	if (rank == UNFIT && !(in & ATTACH_UNREADABLE) && rank_of(b, p, 0) != UNFIT)
+		return DOUBTFUL;
+	return rank == IDLE_IN_LOADER && !b->last_resort ? DOUBTFUL : rank;
 }
 
 /* Reads where a thread waits. A thread that doesn't wait gets the rank COMPUTES. is_fit() looks at
@@ -131,7 +144,7 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 			&p->args[1], &p->args[2], &p->args[3], &p->args[4], &p->args[5], &p->sp,
 			&p->pc) == 9) {
 		p->number = restarted_number(b, p->number, p->pc);
-		p->rank = rank_of(b, p);
+		p->rank = rank_by_scan(b, p);
 	}
 }
 
@@ -140,8 +153,14 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 struct choice {
 	const struct borrow *b;
 	struct place *best;
-	unsigned computing;	/* number of threads of the rank COMPUTES so far */
+	unsigned nr[UNFIT + 1];	/* number of threads of each rank so far */
 };
+
+/* Whether is_fit() may find that the thread can't be borrowed, though its rank is good enough. */
+static bool is_uncertain(enum rank rank)
+{
+	return rank == COMPUTES || rank == DOUBTFUL;
+}
 
 static bool compare(void *arg, pid_t tid)
 {
@@ -149,20 +168,21 @@ static bool compare(void *arg, pid_t tid)
 	struct place p;
 
 	read_place(c->b, tid, &p);
-	if (p.rank == IDLE_IN_LOADER && !c->b->last_resort)
+	if (p.rank == DOUBTFUL && c->b->attempt % 2)
 		p.rank = UNFIT;
-	c->computing += p.rank == COMPUTES;
-	if (p.rank < c->best->rank || (p.rank == c->best->rank && p.rank == COMPUTES &&
-	    c->b->attempt % c->computing == 0))
+	c->nr[p.rank]++;
+	if (p.rank < c->best->rank || (p.rank == c->best->rank && is_uncertain(p.rank) &&
+	    c->b->attempt / 2 % c->nr[p.rank] == 0))
 		*c->best = p;
 	return c->best->rank != IDLE;
 }
 
-/* Finds the best thread. Among several threads of the rank COMPUTES, attempt n chooses the last one
- * whose number, from 1, divides n. So each of them gets its chance. */
+/* Finds the best thread. Among several threads of the rank COMPUTES or DOUBTFUL, attempts 2n and
+ * 2n + 1 choose the last one whose number, from 1, divides n. Odd attempts ignore DOUBTFUL threads.
+ * So each thread gets its chance. */
 static int choose(const struct borrow *b, struct place *best)
 {
-	struct choice c = { b, best, 0 };
+	struct choice c = { b, best, { 0 } };
 	char path[64];
 
 	*best = (struct place) { .rank = UNFIT };
@@ -200,7 +220,8 @@ static bool lasts(const struct borrow *b, const struct place *p)
 
 static bool waits(const struct place *p)
 {
-	return p->rank == WAITS || p->rank == WAITS_MAIN;
+	return p->rank == WAITS || p->rank == WAITS_MAIN ||
+	       (p->rank == DOUBTFUL && is_futex_wait(p->number, p->args));
 }
 
 /* --- the stopped thread --------------------------------------------------- */
@@ -213,6 +234,20 @@ static bool in_sequence(const struct borrow *b, const struct attach_remote *t)
 	uint64_t rseq = attach_remote_rseq(t), sequence = 0;
 
 	return rseq && (attach_mem_read(b->s, rseq + 8, &sequence, sizeof(sequence)) || sequence);
+}
+
+/* Returns the calls that a stopped thread is in. Old words on its stack may look like calls that
+ * forbid borrowing the thread. Then the unwinder decides, if it can. */
+static unsigned calls_of(const struct borrow *b, const struct user_regs_struct *r)
+{
+	unsigned in = attach_stack_scan(b->s, b->l, r->rsp);
+	uint64_t calls[ATTACH_UNWIND_MAX];
+	int nr;
+
+	if (!in || in & ATTACH_UNREADABLE || !b->unwind)
+		return in;
+	nr = attach_unwind(b->unwind, r, calls);
+	return nr < 0 ? in : attach_calls_judge(b->s, b->l, calls, (size_t)nr);
 }
 
 /* Whether the stopped thread can be borrowed. */
@@ -228,7 +263,7 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 	if (r->cs != USER_CODE || (p.number >= 0 && !attach_call_precedes(b->s, r->rip)))
 		return false;
 	p.number = restarted_number(b, p.number, p.pc);
-	p.rank = rank_of(b, &p);
+	p.rank = rank_of(b, &p, calls_of(b, r));
 	if (p.rank == COMPUTES && in_sequence(b, t))
 		return false;
 	if (p.rank == UNFIT || (p.rank == IDLE_IN_LOADER && chosen->rank != IDLE_IN_LOADER))
@@ -251,10 +286,12 @@ int attach_borrow_undo(struct attach_remote *t)
 
 /* Returns 0, or -EAGAIN if the thread has been released. */
 static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
-		      struct attach_state *state)
+		      struct attach_state *state, uint64_t *stopped_ns)
 {
-	int err = attach_remote_stop(t, b->s->pid, p->tid, pb_now_ns() + STOP_NS);
+	int err;
 
+	*stopped_ns = pb_now_ns();
+	err = attach_remote_stop(t, b->s->pid, p->tid, *stopped_ns + STOP_NS);
 	if (err)
 		return err == -ESRCH ? -EAGAIN : err;
 	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs)) {
@@ -303,8 +340,9 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 		if (!err && (err = attach_fit_thread(s, p.tid)))
 			return err;
 		if (!err) {
-			*stopped_ns = pb_now_ns();
-			err = try_thread(&b, &p, t, state);
+			b.unwind = is_uncertain(p.rank) ? attach_unwind_begin(s) : NULL;
+			err = try_thread(&b, &p, t, state, stopped_ns);
+			attach_unwind_end(b.unwind);
 		}
 		if (err == -EAGAIN && attach_image_is_gone(s))
 			err = -ESRCH;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds libc and the loader in a process (libc_map.h). Symbols come from the file that is mapped.
- * The file is opened through the process's own root. By now the path may lead to another file, so
- * the file must have the build-id that is in memory. Instructions are searched in memory, because
- * memory is what the process executes. The file and the memory may be hostile: every range is
- * checked, and every address must be in libc's executable mapping.
+ * Finds libc and the loader in a process (libc_map.h). Symbols come from the file that is mapped
+ * (mapped_file.h). Instructions are searched in memory, because memory is what the process
+ * executes. The file and the memory may be hostile: every range is checked, and every address must
+ * be in libc's executable mapping.
  */
 #include "attach/libc_map.h"
 #include <elf.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+#include "attach/mapped_file.h"
 #include "base/base.h"
 #include "module/elf/elf_file.h"
 
@@ -27,7 +27,6 @@ static const uint8_t getppid_code[] = { 0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05, 0xc3 };
 static const uint8_t pop_rdi_code[] = { 0x5f, 0xc3 };
 static const uint8_t pop_rsp_code[] = { 0x5c, 0xc3 };
 static const uint8_t restore_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-static const char DELETED[] = " (deleted)";
 
 /* --- mappings ------------------------------------------------------------- */
 
@@ -46,7 +45,7 @@ static bool is_libc(const struct record_map *m)
 	if (m->path[0] != '/')
 		return false;
 	if (!strncmp(name, "libc.so.6", len))
-		return !name[len] || !strcmp(name + len, DELETED);
+		return !name[len] || !strcmp(name + len, ATTACH_DELETED);
 	/* before 2.34 the file was called libc-VERSION.so */
 	return !strncmp(name, "libc-2.", 7);
 }
@@ -104,52 +103,13 @@ static bool loader_base(const struct attach_subject *s, uint64_t *base)
 
 /* --- the file ------------------------------------------------------------- */
 
-static bool same_build_id(const struct attach_subject *s, struct pb_elf *e, uint64_t base)
-{
-	uint8_t memory[64];
-	uint64_t addr;
-	unsigned len;
-	const uint8_t *id = pb_elf_build_id(e, &len, &addr);
-
-	return id && addr && len && len <= sizeof(memory) &&
-	       !attach_mem_read(s, base + addr, memory, len) && !memcmp(id, memory, len);
-}
-
-/* Opens a file, if it is the one that is mapped. Returns the descriptor or -errno. */
-static int open_if_same(const struct attach_subject *s, const char *path, uint64_t base,
-			struct pb_elf *e)
-{
-	const char *why;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return -errno;
-	int err = pb_elf_open(e, fd, false, &why);
-
-	if (!err && !same_build_id(s, e, base)) {
-		pb_elf_close(e);
-		err = -ESTALE;
-	}
-	if (err)
-		close(fd);
-	return err ? err : fd;
-}
-
 static int open_libc(struct attach_subject *s, const struct record_map *m, struct pb_elf *e)
 {
-	char path[ATTACH_PATH + 64];
-	int fd;
+	int fd = attach_mapped_open(s, m, e);
 
-	/* this path works for deleted files, too, but only for root */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)s->pid, m->start, m->end);
-	fd = open_if_same(s, path, m->start, e);
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)s->pid, m->path);
-	fd = open_if_same(s, path, m->start, e);
-	if (fd >= 0)
-		return fd;
-	if (strstr(m->path, DELETED) || fd == -ESTALE || fd == -ENOENT)
+	if (strstr(m->path, ATTACH_DELETED) || fd == -ESTALE || fd == -ENOENT)
 		return attach_say(s, ESTALE, "runs with a libc that has been replaced on disk "
 				  "since it started; restart it, or attach as root");
 	return attach_say(s, -fd, "has a libc that can't be read (%s): %s", strerror(-fd),

@@ -138,3 +138,13 @@ unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_l
 	free(words);
 	return found;
 }
+
+unsigned attach_calls_judge(const struct attach_subject *s, const struct attach_libc *l,
+			    const uint64_t *calls, size_t nr)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		found |= look_at(s, l, calls[i]);
+	return found;
+}

@@ -20,17 +20,6 @@ static void count(int sig)
 	signals++;
 }
 
-/* The loader has started the program on this stack. An old return address of the loader in the
- * frame of the wait would look as if the thread were in the loader
- * (doc/design/borrowed-thread.md). This happened in a fifth of the runs. */
-__attribute__((noinline)) static void wipe_stack(void)
-{
-	char below[32768];
-
-	memset(below, 0, sizeof(below));
-	__asm__ volatile("" :: "r"(below) : "memory");
-}
-
 static int wait_in(const char *name)
 {
 	struct timespec t = { LONG_S, 0 }, end;
@@ -53,7 +42,6 @@ int main(int argc, char **argv)
 	sigaction(SIGUSR1, &sa, NULL);
 	printf("ready\n");
 	fflush(stdout);
-	wipe_stack();
 	int ret = wait_in(argv[1]);
 
 	printf("%s\n", ret == -1 && errno == EINTR && signals == 1 ? "signal" : "ended early");

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "attach/mapped_file.h"
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+/* Stores the number that turns the file's addresses into those of the process. False: the file has
+ * no segment that begins with the file. */
+static bool bias_of(const struct pb_elf *e, const struct record_map *m, uint64_t *bias)
+{
+	for (unsigned i = 0; i < e->nr_ph; i++)
+		if (e->ph[i].p_type == PT_LOAD && e->ph[i].p_offset < PAGE) {
+			*bias = m->start - (e->ph[i].p_vaddr & ~(uint64_t)(PAGE - 1));
+			return !m->offset;
+		}
+	return false;
+}
+
+static bool same_build_id(const struct attach_subject *s, struct pb_elf *e,
+			  const struct record_map *m)
+{
+	uint8_t memory[64];
+	uint64_t addr, bias;
+	unsigned len;
+	const uint8_t *id = pb_elf_build_id(e, &len, &addr);
+
+	return id && addr && len && len <= sizeof(memory) && bias_of(e, m, &bias) &&
+	       !attach_mem_read(s, bias + addr, memory, len) && !memcmp(id, memory, len);
+}
+
+/* Opens a file, if it is the one that is mapped. Returns the descriptor or -errno. */
+static int open_if_same(const struct attach_subject *s, const char *path,
+			const struct record_map *m, struct pb_elf *e)
+{
+	const char *why;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	int err = pb_elf_open(e, fd, false, &why);
+
+	if (!err && !same_build_id(s, e, m)) {
+		pb_elf_close(e);
+		err = -ESTALE;
+	}
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+int attach_mapped_open(const struct attach_subject *s, const struct record_map *m,
+		       struct pb_elf *e)
+{
+	char path[ATTACH_PATH + 64];
+	int fd;
+
+	/* this path works for deleted files, too, but only for root */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)s->pid, m->start, m->end);
+	fd = open_if_same(s, path, m, e);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)s->pid, m->path);
+	return open_if_same(s, path, m, e);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Opens the ELF file that a process has mapped. By now the path may lead to another file, so the
+ * file must have the build-id that is in the process's memory. Context: the injector's thread.
+ */
+#ifndef PB_ATTACH_MAPPED_FILE_H
+#define PB_ATTACH_MAPPED_FILE_H
+#include "attach/subject.h"
+#include "module/elf/elf_file.h"
+
+/* The end of a mapping's path if the file has been deleted. */
+#define ATTACH_DELETED " (deleted)"
+
+/* m: the first mapping of the file. Returns a descriptor, or -errno: -ESTALE if the file has no
+ * build-id, or another one. The caller closes e and the descriptor. */
+int attach_mapped_open(const struct attach_subject *s, const struct record_map *m,
+		       struct pb_elf *e);
+#endif

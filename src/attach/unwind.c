@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Each step of the unwinder must be proven by CFI. libdwfl has a fallback for code without CFI,
+ * which follows frame pointers and may skip calls. So before each step, the code's CFI is looked
+ * up; without it the unwinding fails. Unwinding is complete if it ends at code whose CFI says that
+ * it has no caller: _start, or the start of a thread.
+ */
+#include "attach/unwind.h"
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <elfutils/libdwfl.h>
+#include "attach/mapped_file.h"
+
+#define REGISTERS 17		/* of the psABI's numbers for CFI; the last is the return address */
+
+struct attach_unwind {
+	struct attach_subject *s;
+	Dwfl *dwfl;
+	const struct user_regs_struct *regs;
+	uint64_t *calls;
+	int nr;			/* -1: the innermost function's address comes next */
+};
+
+/* --- what libdwfl asks for ------------------------------------------------- */
+
+static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+		    char **file_name, Elf **elf)
+{
+	struct attach_unwind *u = *userdata;
+	const struct record_map *m = u ? attach_map_at(u->s, base) : NULL;
+	struct pb_elf e;
+
+	if (m && !strncmp(name, "[vdso", 5))	/* it is in memory only */
+		return dwfl_linux_proc_find_elf(mod, userdata, name, base, file_name, elf);
+	int fd = m ? attach_mapped_open(u->s, m, &e) : -1;
+
+	if (fd < 0)
+		return -1;
+	pb_elf_close(&e);
+	*file_name = strdup(m->path);
+	return fd;
+}
+
+/* CFI is in the module itself. */
+static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+			  const char *file_name, const char *link, GElf_Word crc, char **debug)
+{
+	return -1;
+}
+
+static const Dwfl_Callbacks files = {
+	.find_elf = find_elf, .find_debuginfo = find_debuginfo,
+};
+
+/* Called with the process for the first time, and with 0 after the last thread. There is only one:
+ * the stopped thread. */
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
+{
+	return 0;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread)
+{
+	*thread = arg;
+	return true;
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *word, void *arg)
+{
+	const struct attach_unwind *u = arg;
+
+	return !attach_mem_read(u->s, addr, word, sizeof(*word));
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	const struct user_regs_struct *r = ((const struct attach_unwind *)arg)->regs;
+	const Dwarf_Word regs[REGISTERS] = {
+		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9,
+		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip,
+	};
+
+	return dwfl_thread_state_registers(thread, 0, REGISTERS, regs);
+}
+
+static const Dwfl_Thread_Callbacks threads = {
+	.next_thread = next_thread, .get_thread = get_thread, .memory_read = read_memory,
+	.set_initial_registers = set_registers,
+};
+
+/* --- the interface --------------------------------------------------------- */
+
+static int give_userdata(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+			 void *arg)
+{
+	*userdata = arg;
+	return DWARF_CB_OK;
+}
+
+struct attach_unwind *attach_unwind_begin(struct attach_subject *s)
+{
+	struct attach_unwind *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->s = s;
+	u->dwfl = dwfl_begin(&files);
+	if (u->dwfl && !dwfl_linux_proc_report(u->dwfl, s->pid) &&
+	    !dwfl_report_end(u->dwfl, NULL, NULL) &&
+	    dwfl_getmodules(u->dwfl, give_userdata, u, 0) == 0 &&
+	    dwfl_attach_state(u->dwfl, NULL, s->pid, &threads, u))
+		return u;
+	attach_unwind_end(u);
+	return NULL;
+}
+
+void attach_unwind_end(struct attach_unwind *u)
+{
+	if (u && u->dwfl)
+		dwfl_end(u->dwfl);
+	free(u);
+}
+
+static bool has_cfi(const struct attach_unwind *u, Dwarf_Addr pc)
+{
+	Dwarf_Addr bias;
+	Dwfl_Module *mod = dwfl_addrmodule(u->dwfl, pc);
+	Dwarf_CFI *cfi = mod ? dwfl_module_eh_cfi(mod, &bias) : NULL;
+	Dwarf_Frame *frame;
+
+	if (!cfi || dwarf_cfi_addrframe(cfi, pc - bias, &frame))
+		return false;
+	free(frame);
+	return true;
+}
+
+static int add_call(Dwfl_Frame *frame, void *arg)
+{
+	struct attach_unwind *u = arg;
+	Dwarf_Addr pc;
+	bool interrupted;	/* else pc is after a call instruction, perhaps in another function */
+
+	if (!dwfl_frame_pc(frame, &pc, &interrupted) || (interrupted && u->nr >= 0) ||
+	    u->nr >= ATTACH_UNWIND_MAX || !has_cfi(u, pc - !interrupted))
+		return DWARF_CB_ABORT;
+	if (u->nr >= 0)
+		u->calls[u->nr] = pc;
+	u->nr++;
+	return DWARF_CB_OK;
+}
+
+int attach_unwind(struct attach_unwind *u, const struct user_regs_struct *r, uint64_t *calls)
+{
+	u->regs = r;
+	u->calls = calls;
+	u->nr = -1;
+	return dwfl_getthread_frames(u->dwfl, u->s->pid, add_call, u) ? -ENODATA : u->nr;
+}
