@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program to attach to. Its main thread computes. Its other thread waits, and seems to wait in
- * the loader: its stack has return addresses into ld.so. The two threads have different nice
+ * the loader: its stack has return addresses into ld.so, and can't be unwound. The two threads have different nice
  * values. The agent's thread inherits the nice value of the borrowed thread, so the value shows
  * which thread was borrowed. Ends when its input ends.
  */
@@ -23,7 +23,16 @@ static void note(int argc, char **argv, char **envp)
 __attribute__((section(".preinit_array"), used))
 static void (*const before)(int argc, char **argv, char **envp) = note;
 
-static void *wait(void *arg)
+/* A function without CFI. */
+void *wait_without_cfi(void *arg);
+__asm__(".text\n"
+	"wait_without_cfi:\n"
+	"	push %rbx\n"
+	"	call wait_in_loader\n"
+	"	pop %rbx\n"
+	"	ret\n");
+
+__attribute__((used)) void *wait_in_loader(void *arg)
 {
 	void *volatile words[32];
 
@@ -48,7 +57,7 @@ int main(void)
 	pthread_t t;
 	double x = 1;
 
-	if (pthread_create(&t, NULL, wait, NULL))
+	if (pthread_create(&t, NULL, wait_without_cfi, NULL))
 		return 1;
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
