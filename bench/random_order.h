@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The main file of a generated program. Before it, functions[] is defined. The program calls these
- * functions in random order, each several times, and prints the time of a call in ns as JSON. The
- * first pass over the functions isn't timed.
+ * The end of the main file of a generated program (part_scale.py). The file defines functions[],
+ * and then includes this header. The program calls these functions in random order, each several
+ * times, and prints the time of a call in ns as JSON. The first pass over the functions isn't
+ * timed.
  * With an argument, which names a directory, the program first writes its PID to the directory's
  * file `pid`, and waits for the file `go`.
  */

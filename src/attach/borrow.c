@@ -17,7 +17,7 @@
 #include "attach/fit.h"
 #include "attach/idle_call.h"
 #include "attach/stack_scan.h"
-#include "attach/unwind.h"
+#include "attach/stack_unwind.h"
 #include "attach/way_back.h"
 #include "base/base.h"
 

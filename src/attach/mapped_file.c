@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Opens the file of a mapping (mapped_file.h). The build-id is compared with the one in memory,
+ * because a path can lead to another file than the mapped one.
+ */
 #include "attach/mapped_file.h"
 #include <elf.h>
 #include <errno.h>

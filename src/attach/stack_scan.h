@@ -24,7 +24,7 @@
 
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l,
 			   uint64_t sp);
-/* Judges return addresses that aren't in doubt (unwind.h), in the same way. */
+/* Judges return addresses that aren't in doubt (stack_unwind.h), in the same way. */
 unsigned attach_calls_judge(const struct attach_subject *s, const struct attach_libc *l,
 			    const uint64_t *calls, size_t nr);
 #endif

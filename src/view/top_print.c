@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints the tables of `live --top`. A table that is refreshed in place has only the rows that fit
- * on the terminal. */
+/* Prints the tables of `top` and `live --top`. A table that is refreshed in place has only the rows
+ * that fit on the terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

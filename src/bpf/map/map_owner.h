@@ -13,8 +13,9 @@
 long pb_bpf_owner_lock(int fd, int cmd, short *type, uint32_t first, uint32_t nr);
 
 /* Takes an owner number for this process. The process keeps the number as long as the open file
- * description of fd lives. If a previous owner of the number has died, repairs the map. If the map
- * is to have callbacks alive, claim and unclaim, the caller must set them before this call, because
- * the repair uses them. Returns 0 or -errno; -EUSERS: no more processes can have the map. */
+ * description of fd lives. If a previous owner of the number has died, repairs the map. The repair
+ * uses the map's callbacks `alive`, `claim` and `unclaim`. If the map is to have them, the caller
+ * must set them before this call. Returns 0 or -errno; -EUSERS: no more processes can have the
+ * map. */
 int pb_bpf_become_owner(struct pb_bpf_map *map, int fd);
 #endif

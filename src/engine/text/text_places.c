@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compares the bytes of places in memory with the file: which jumps are there, and whether the
- * program has changed the bytes. */
+/* Looks at the text of a place (a site, or a window of exits): which of its jumps are there, and
+ * whether its bytes are still those of the file. */
 #include "engine/text/text_priv.h"
 
 /* Returns whether the text is unpatched: it has the bytes of the file, or these bytes with nops in

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks each `mov` from a register to rsp after which the CFA is based on rsp. The CFI is believed
- * only if, on all paths to the `mov`, the register holds a copy of rsp, or an address on the stack,
- * that gives the CFA the offset in the next row. The sweep can't check this, because it goes by the
- * order of addresses, and doesn't see whether the register was loaded anew.
+ * Checks each `mov` from a register to rsp after which the CFA is based on rsp: the CFI's next row
+ * says that the CFA is rsp + N. The CFI is believed only if, on all paths to the `mov`, the
+ * register is known to hold CFA - N: a `mov` copied rsp to it, or a `lea` put an address on the
+ * stack there.
+ * The sweep (cfi_check.h) can't check this. It passes over the code once, and follows neither
+ * branches nor other writes to the register.
  *
  * The check is a dataflow analysis of one register in one unit (the code of one FDE). It passes
  * over the unit in the order of addresses until nothing changes. In practice this takes two or
@@ -28,7 +30,7 @@ struct flow {
 	int64_t *in;		/* for each byte of the unit: the state before the instruction */
 	int64_t elsewhere;	/* the state after calls and before jumps through registers and
 				 * memory: a landing pad, or a table's target, has this state */
-	bool again;		/* a state has changed for which this pass is too late */
+	bool again;		/* a state before this pass's place has changed */
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -51,7 +53,7 @@ static bool merge(int64_t *to, int64_t from)
 	return *to != was;
 }
 
-/* True if the row at addr lags, or isn't based on rsp. */
+/* True if the row at addr comes some instructions too late (cfi_check.h), or isn't based on rsp. */
 static bool is_doubtful(const struct flow *f, uint64_t addr, const struct pb_cfi_row *row)
 {
 	const struct pb_an *an = f->an;

@@ -195,8 +195,9 @@ static void put_exits(const struct pb_an *an, const struct pb_analysis *a, uint8
 		blob[a->inexits_offset + i] = an->fns.v[i].inexit;
 }
 
-/* Returns the KiB of code in no function if this is most of the code, otherwise 0 (unknown_kib in
- * abi/analysis.h). A function whose size is unknown reaches to the next function. */
+/* Returns how many KiB of the code belong to no function (unknown_kib in abi/analysis.h). Returns
+ * 0 if this is at most half of the code, or less than 64 KiB. A function whose size is unknown
+ * reaches to the next function. */
 static uint32_t unknown_kib(const struct pb_an *an)
 {
 	uint64_t code = 0, known = 0, at = 0;

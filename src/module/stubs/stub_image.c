@@ -3,8 +3,8 @@
  * Makes a module's file of stubs (abi/stubs.h) from its analysis, for the recorder. There are two
  * passes. The first pass goes over functions and windows of exits together, in the order of their
  * addresses. It decides where each stub lies, and writes symbols and unwind rows. Then the file's
- * size is known, and so is the file's address in memory. The second pass writes the code of all
- * functions, and then the code of all windows of exits.
+ * size is known, and so is the file's address in memory. The second pass writes the stubs of the
+ * functions, and then the stubs of the windows of exits.
  */
 #include <elf.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program to attach to. Its main thread computes. Its other thread waits, and seems to wait in
- * the loader: its stack has return addresses into ld.so, and can't be unwound. The two threads have different nice
- * values. The agent's thread inherits the nice value of the borrowed thread, so the value shows
- * which thread was borrowed. Ends when its input ends.
+ * the loader: its stack has return addresses into ld.so, and can't be unwound. The two threads
+ * have different nice values. The agent's thread inherits the nice value of the borrowed thread,
+ * so the value shows which thread was borrowed. Ends when its input ends.
  */
 #include <poll.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests functions in assembly, without CFI. The analysis follows the depth of the stack through
- * each function. If this doesn't prove that the return address is on top of the stack at each exit,
- * the exits aren't hooked. */
+/* Tests functions in assembly, without CFI. For such functions the analysis makes CFI of its own:
+ * it follows the depth of the stack through each function. If this doesn't prove that the return
+ * address is on top of the stack at each exit, the exits aren't hooked. */
 #include "exits_expect.h"
 
 /* N: a function without CFI */

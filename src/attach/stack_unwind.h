@@ -5,8 +5,8 @@
  * thread is in, but it fails if a module has no CFI, for example code of a JIT compiler.
  * Context: the injector's thread.
  */
-#ifndef PB_ATTACH_UNWIND_H
-#define PB_ATTACH_UNWIND_H
+#ifndef PB_ATTACH_STACK_UNWIND_H
+#define PB_ATTACH_STACK_UNWIND_H
 #include <sys/user.h>
 #include "attach/subject.h"
 

@@ -5,7 +5,7 @@
  * up; without it the unwinding fails. Unwinding is complete if it ends at code whose CFI says that
  * it has no caller: _start, or the start of a thread.
  */
-#include "attach/unwind.h"
+#include "attach/stack_unwind.h"
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -140,7 +140,8 @@ static int add_call(Dwfl_Frame *frame, void *arg)
 {
 	struct attach_unwind *u = arg;
 	Dwarf_Addr pc;
-	bool interrupted;	/* else pc is after a call instruction, perhaps in another function */
+	bool interrupted;	/* else pc is after a call instruction, perhaps at the
+				 * beginning of another function */
 
 	if (!dwfl_frame_pc(frame, &pc, &interrupted) || (interrupted && u->nr >= 0) ||
 	    u->nr >= ATTACH_UNWIND_MAX || !has_cfi(u, pc - !interrupted))
