@@ -54,8 +54,8 @@ static const Dwfl_Callbacks files = {
 	.find_elf = find_elf, .find_debuginfo = find_debuginfo,
 };
 
-/* Called with the process for the first time, and with 0 after the last thread. There is only one:
- * the stopped thread. */
+/* libdwfl requires this function, but calls it only to list threads. The stopped thread is looked
+ * up by its number: get_thread(). */
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
 {
 	return 0;
