@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include "abi/analysis_access.h"
 
-#define MAX_OFFSET	16	/* largest `window` of a function with a slot; PB_SLOT_REACH relies
-				 * on this limit */
+#define MAX_OFFSET	16	/* largest value of `window` (the distance from the function's
+				 * address to its window) of a function with a slot; PB_SLOT_REACH
+				 * relies on this limit */
 
 #define CHECK(condition) do { if (!(condition)) return false; } while (0)
 

@@ -11,9 +11,11 @@
  *   <--------------------------------- RING + ring fd, at once
  *   HELLO  ---------------------------> registers the process image
  *   <--------------------------------- WELCOME, or ERROR
- *   MODULE (each) --------------------> analysis from the cache, or made
- *   <--------------------------------- ANALYSIS + fd, or ERROR (not traced)
- *   STUBS ----------------------------> stubs of a module to patch, from the cache, or made
+ *   MODULE (each) --------------------> analysis from the cache, or made; for a module to patch
+ *                                       also its stubs. Up to four requests may be on their way
+ *   <--------------------------------- ANALYSIS + 1 or 2 fds, or ERROR (not traced)
+ *   STUBS ----------------------------> stubs of a module that came without them, because only
+ *                                       now a function of it is to be patched
  *   <--------------------------------- STUBS + fd (abi/stubs.h), or ERROR
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
@@ -32,7 +34,7 @@
 #define PB_ABI_MESSAGES_H
 #include <stdint.h>
 
-#define PB_PROTOCOL	5
+#define PB_PROTOCOL	6
 /* The name of the process that stops a program's threads (arch/x86_64/stop.c). The injector must
  * not take it for one of the program's processes. */
 #define PB_STOP_HELPER	"patchbay-stop"
@@ -118,18 +120,21 @@ struct pb_msg_module {
 
 #define PB_MSG_LINKS	4
 
-/* fd: the analysis (abi/analysis.h), read-only. */
+/* Descriptors: the analysis (abi/analysis.h), and the file of stubs (abi/stubs.h) if stubs_size
+ * isn't 0. Both are read-only. */
 struct pb_msg_analysis {
 	uint32_t first_site;	/* the site number of funcs[i] is first_site + i; 0: the module
 				 * isn't traced (for example, no --module matches), but the fd still
 				 * comes, for names */
 	uint32_t module;	/* the module's number in the session */
 	uint64_t size;
+	uint64_t stubs_size;	/* 0: the module isn't traced, has no sites, or its stubs could not
+				 * be made */
 	uint64_t links[PB_MSG_LINKS];	/* bit i: link i of abi/progs.h applies to this module */
 };
 
-/* The agent sends this message with the module's number. The observer answers with the size, and
- * with a read-only descriptor of the stubs (abi/stubs.h). */
+/* The agent sends this message with the number of a module that came without stubs. The observer
+ * answers with the size, and with a read-only descriptor of the stubs. */
 struct pb_msg_stubs {
 	uint32_t image, module;
 	uint64_t size;

@@ -75,7 +75,8 @@
 #define PB_CHUNK_TAKEN		5
 
 #define PB_RING_DISCARD		0	/* if no chunk is free: drop records, and count them */
-#define PB_RING_OVERWRITE	1	/* if no chunk is free: take the oldest full chunk */
+#define PB_RING_OVERWRITE	1	/* if no chunk is free: take over the next full chunk, round
+					 * robin */
 #define PB_RING_WAIT		2	/* if no chunk is free: wait for the recorder */
 
 #ifndef __ASSEMBLER__
@@ -87,7 +88,7 @@ struct pb_chunk {
 				 * session. One 64-bit cmpxchg changes `state` and `serial`
 				 * together. So a writer's change fails if another thread has taken
 				 * the chunk meanwhile */
-	uint32_t buffer;	/* buffer id, for instances and snapshots; 0 = the main buffer */
+	uint32_t buffer;	/* 0: the main buffer, the only one at present */
 	uint32_t image;		/* program image (one per exec), which determines the table of
 				 * sites */
 	uint32_t pid, tid;

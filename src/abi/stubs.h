@@ -32,17 +32,19 @@
 
 /*
  * The file is made for one address, `place`. If it is mapped there, the front bytes begin
- * PB_STUBS_BELOW bytes below the image's start. Usually nothing else is mapped at these addresses.
- * The stubs of two images are as far apart as the images, so they don't overlap. An image at a low
- * fixed address has no room for stubs below it. Its stubs are above the image, as far away as a
- * rel32 reaches, because the heap grows right above the image.
+ * PB_STUBS_BELOW bytes below the image's start. (Here, an image is the memory in which a module is
+ * mapped.) Usually nothing else is mapped at these addresses. The stubs of all images are at the
+ * same distance from their images, so they don't overlap. An image at a low fixed address has no
+ * room for stubs below it. Its stubs are above the image, as far away as a rel32 reaches, because
+ * the heap grows right above the image.
  *
  * If something else is mapped at `place`, the agent searches for a free place downwards, from
- * PB_STUBS_GAP bytes below the image. There is usually room there, because only the loader maps
- * memory right below an image. A program that has run for long may have filled this memory, so the
- * agent then searches above the image, downwards from the end of the reach. If the image is below
- * PB_STUBS_LOW, the agent searches only above the image, from PB_STUBS_END bytes before the end of
- * the reach. At last the agent repeats its first search in smaller steps.
+ * PB_STUBS_GAP bytes below the image, in steps of the size that it needs. There is usually room
+ * there, because only the loader maps memory right below an image. A program that has run for long
+ * may have filled this memory, so the agent then searches above the image, downwards from the end
+ * of the reach. If the image is below PB_STUBS_LOW, the agent searches only above the image, from
+ * PB_STUBS_END bytes before the end of the reach. At last the agent repeats its first search in
+ * smaller steps.
  */
 #define PB_STUBS_REACH	0x7ff00000ul	/* the reach of a rel32, minus 1 MiB as a reserve */
 #define PB_STUBS_BELOW	0x20000000ul

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Forked children that aren't traced get the text of the files again. */
+/* If forked children aren't traced, the agent's jumps are removed from their text: all its bytes
+ * are again those of the ELF files. */
 #ifndef PB_ENGINE_FORK_H
 #define PB_ENGINE_FORK_H
 #include "engine/text/text.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Starts tracing: in a program that begins (agent.c), and in a program that has long been running
- * (attach.c). Both call these functions in the order in which they stand here. Context: one thread
- * of the agent, or the program's only thread.
+ * (attach.c). Each calls those of these functions that it needs, in the order in which they stand
+ * here. Context: one thread of the agent, or the program's only thread.
  */
 #ifndef PB_ENGINE_START_H
 #define PB_ENGINE_START_H
@@ -23,7 +23,8 @@ struct pb_start {
 int pb_start_memory(const struct pb_known_thread *thread);
 /* Connects to the recorder, and maps the ring. Returns 0 or -errno. */
 int pb_start_connect(struct pb_start *s);
-/* Called after pb_start_connect() has failed: the image goes on untraced. */
+/* Called after pb_start_connect() has failed, so that the image goes on untraced. If the recorder
+ * gave no answer, counts the image as missed. Unmaps the ring. */
 void pb_start_missed(const struct pb_start *s);
 /* Finds the modules, patches them and starts the tracer. Returns 0 or -errno. After an error the
  * connection is closed. If the program is live, the caller must then call pb_detach(). */

@@ -236,31 +236,48 @@ static long receive_bytes(struct pb_wire *w, struct msghdr *msg)
 	return -ETIMEDOUT;
 }
 
-int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
+static void close_all(int fds[PB_WIRE_FDS])
+{
+	for (unsigned i = 0; i < PB_WIRE_FDS; i++) {
+		if (fds[i] >= 0)
+			pb_sys(SYS_close, fds[i]);
+		fds[i] = -1;
+	}
+}
+
+int pb_wire_receive_fds(struct pb_wire *w, int fds[PB_WIRE_FDS], uint32_t *len)
 {
 	struct iovec iov = { w->buffer, PB_WIRE_BUFFER - 16 };
-	union { char buf[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control;
+	union { char buf[CMSG_SPACE(PB_WIRE_FDS * sizeof(int))]; struct cmsghdr align; } control;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf,
 			      .msg_controllen = sizeof(control.buf) };
 	const struct pb_msg *head = (const void *)w->buffer;
 	long n = receive_bytes(w, &msg);
 	struct cmsghdr *c;
 
-	*fd = -1;
+	memset(fds, 0xff, PB_WIRE_FDS * sizeof(int));
 	if (n < 0)
 		return (int)n;
 	c = CMSG_FIRSTHDR(&msg);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	    c->cmsg_len >= CMSG_LEN(0) && c->cmsg_len <= CMSG_LEN(PB_WIRE_FDS * sizeof(int)))
+		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	if (n < (long)sizeof(*head) || head->len != (size_t)n - sizeof(*head)) {
-		if (*fd >= 0)
-			pb_sys(SYS_close, *fd);
-		*fd = -1;
+		close_all(fds);
 		return n ? -EPROTO : -ECONNRESET;
 	}
 	*len = head->len;
 	return (int)head->type;
+}
+
+int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
+{
+	int fds[PB_WIRE_FDS], type = pb_wire_receive_fds(w, fds, len);
+
+	*fd = fds[0];
+	fds[0] = -1;
+	close_all(fds);
+	return type;
 }
 
 bool pb_wire_missed(const struct pb_wire *w)

@@ -18,6 +18,7 @@
 #include "abi/messages.h"
 
 #define PB_WIRE_IDLE_MS		20
+#define PB_WIRE_FDS		2
 /* One message, with room for a NUL after it. */
 #define PB_WIRE_BUFFER		(sizeof(struct pb_msg) + PB_MSG_MAX + 16)
 
@@ -40,8 +41,10 @@ int pb_wire_connect(struct pb_wire *w, const char *path);
 void pb_wire_close(struct pb_wire *w);
 int pb_wire_send(struct pb_wire *w, uint32_t type, const void *a, size_t na, const void *b,
 		 size_t nb);
-/* Returns the message's type. The message's body is in the buffer, after the head. *fd: the
- * descriptor that came with the message, or -1. */
+/* Returns the message's type. The message's body is in the buffer, after the head. fds: the
+ * descriptors that came with the message, or -1. */
+int pb_wire_receive_fds(struct pb_wire *w, int fds[PB_WIRE_FDS], uint32_t *len);
+/* The same for a message with one descriptor at most. */
 int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len);
 
 /* Returns true if the recorder gave no sign of life although the recording hasn't ended. The image

@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "reader/decode.h"
 
-/* Advances the cursor by this number of words, even past the window. */
+/* Advances the cursor by this number of words. If this leads past the words that are in memory
+ * (the cursor's window), skips the others in the file. */
 static inline void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 {
 	uint32_t have = c->end - c->pos;

@@ -61,5 +61,8 @@ struct record_image {
  * ends. */
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
 		     const void *tail, size_t tail_len, int fd);
+/* The same, but with up to two descriptors; nr is their number. */
+int record_conn_send_files(struct record_conn *c, uint32_t type, const void *body, size_t len,
+			   const int *fds, unsigned nr);
 int record_conn_error(struct record_conn *c, int error, const char *text);
 #endif

@@ -186,6 +186,21 @@ static void module_failed(struct record_server *s, struct record_conn *c, uint32
 	note_untraced(s, c, is_asked_for(s, flags), text);
 }
 
+/* Makes the module's file of stubs, unless it exists. After a failure, tells the user why. */
+static int make_stubs(struct record_server *s, struct record_conn *c, struct record_module *mod,
+		      int elf_fd)
+{
+	int err = record_module_stubs(s->modules, mod, elf_fd);
+	char text[400];
+
+	if (!err)
+		return 0;
+	snprintf(text, sizeof(text), "%.180s: not traced: its stubs can't be made: %s%s",
+		 record_base_name(mod->path), strerror(-err), pb_say_limit(err));
+	note_untraced(s, c, mod->traced, text);
+	return err;
+}
+
 static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	struct record_image *im = image_find(s, c->image);
@@ -205,8 +220,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 		return 0;
 	}
 	struct record_module *mod = record_module_get(s->modules, fd, path, err, sizeof(err));
-	close(fd);
 	if (!mod) {
+		close(fd);
 		module_failed(s, c, m.flags, path, -ENOEXEC, err);
 		return 0;
 	}
@@ -235,8 +250,12 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	bool marked = first && mod->marked_fd >= 0;
 	a.first_site = first;
 	a.size = marked ? mod->marked_size : mod->size;
-	return record_conn_send(c, PB_MSG_ANALYSIS, &a, sizeof(a), NULL, 0,
-				marked ? mod->marked_fd : mod->fd);
+	if (first && mod->map->nr_sites && !make_stubs(s, c, mod, fd))
+		a.stubs_size = mod->stubs_size;
+	close(fd);
+	int files[] = { marked ? mod->marked_fd : mod->fd, mod->stubs_fd };
+	return record_conn_send_files(c, PB_MSG_ANALYSIS, &a, sizeof(a), files,
+				      a.stubs_size ? 2 : 1);
 }
 
 static int on_stubs(struct record_server *s, struct record_conn *c, const char *body, size_t len)
@@ -257,15 +276,11 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 	fd = record_open_regular(full);
 	if (fd < 0)
 		fd = record_open_regular(e->path);
-	err = record_module_stubs(s->modules, e, fd);
+	err = make_stubs(s, c, e, fd);
 	if (fd >= 0)
 		close(fd);
-	if (err) {
-		snprintf(full, sizeof(full), "%.180s: not traced: its stubs can't be made: %s%s",
-			 record_base_name(e->path), strerror(-err), pb_say_limit(err));
-		note_untraced(s, c, e->traced, full);
-		return record_conn_error(c, err, full);
-	}
+	if (err)
+		return record_conn_error(c, err, "its stubs can't be made");
 	m.size = e->stubs_size;
 	return record_conn_send(c, PB_MSG_STUBS, &m, sizeof(m), NULL, 0, e->stubs_fd);
 }

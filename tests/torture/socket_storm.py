@@ -13,7 +13,7 @@ import time
 
 (HELLO, WELCOME, MODULE, ANALYSIS, REFUSED, READY, ERROR, GONE, WRITE, READ, REPLY, PROGS, RING, STUBS, DETACH,
  STATUS) = range(1, 17)
-PROTOCOL = 5
+PROTOCOL = 6
 MAX = 65536
 IDLE = 300                  # connections that stay open and silent
 

@@ -141,17 +141,53 @@ void pb_hook_module(struct pb_module *m)
 	pb_cyg_hook(m);
 }
 
-static int add(struct pb_session *s, const struct link_map *l, const char *path, uint32_t flags,
-	       bool lasting)
-{
-	struct pb_module *m;
-	int err = pb_session_module(s, path, l->l_addr, (uint64_t)l, flags, &m);
+/* The modules that the recorder was asked for, and whose answers haven't been taken yet. The
+ * requests are sent ahead of the answers. Otherwise the agent and the recorder would wait for each
+ * other at each module, and on a busy machine each time also for a processor. */
+struct requests {
+	struct { const struct link_map *map; const char *path; } list[PB_SESSION_AHEAD];
+	unsigned first, nr;
+	bool lasting;		/* the modules are never unloaded */
+};
 
+static int take(struct pb_session *s, struct requests *q)
+{
+	unsigned i = q->first++ % PB_SESSION_AHEAD;
+	const struct link_map *l = q->list[i].map;
+	struct pb_module *m;
+	int err = pb_session_take(s, q->list[i].path, l->l_addr, (uint64_t)l, &m);
+
+	q->nr--;
 	if (m)
-		m->lasting = lasting;
+		m->lasting = q->lasting;
 	else
 		pb_sigaction_stand_down();
 	return err;
+}
+
+static int take_all(struct pb_session *s, struct requests *q)
+{
+	int err = 0;
+
+	while (q->nr && !err)
+		err = take(s, q);
+	return err;
+}
+
+static int ask(struct pb_session *s, struct requests *q, const struct link_map *l,
+	       const char *path, uint32_t flags)
+{
+	unsigned i = (q->first + q->nr) % PB_SESSION_AHEAD;
+	int err = q->nr == PB_SESSION_AHEAD ? take(s, q) : 0;
+
+	if (!err)
+		err = pb_session_ask(s, path, l->l_addr, flags);
+	if (err)
+		return err;
+	q->list[i].map = l;
+	q->list[i].path = path;
+	q->nr++;
+	return 0;
 }
 
 /* Returns the number after `key`, which begins a line of a status file. 0: there is no such
@@ -196,17 +232,18 @@ static bool is_loader(const struct link_map *l)
  * loader itself, which were loaded when the program started. */
 static int add_first(struct pb_session *s, const char *exe, bool up_to_loader)
 {
+	struct requests q = { .lasting = true };
 	const struct link_map *l = _r_debug.r_map;
-	int err = add(s, l, exe, PB_MODULE_EXE, true);
+	int err = ask(s, &q, l, exe, PB_MODULE_EXE);
 
 	is_new(l);
 	for (l = l->l_next; l && !err; l = l->l_next) {
 		if (is_new(l))
-			err = add(s, l, l->l_name, is_loader(l) ? PB_MODULE_LDSO : 0, true);
+			err = ask(s, &q, l, l->l_name, is_loader(l) ? PB_MODULE_LDSO : 0);
 		if (up_to_loader && is_loader(l))
 			break;
 	}
-	return err;
+	return err ? err : take_all(s, &q);
 }
 
 static void begin(uint64_t self_dynamic)
@@ -259,6 +296,7 @@ static int hook_live(const char *session_path)
 int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
 		     const char *session_path)
 {
+	struct requests q = { .lasting = false };
 	int err;
 
 	begin(self_dynamic);
@@ -273,8 +311,8 @@ int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynami
 	for each_namespace(n)
 		for each_module(l, n)
 			if (!err && is_new(l))
-				err = add(s, l, l->l_name, 0, false);
-	return err;
+				err = ask(s, &q, l, l->l_name, 0);
+	return err ? err : take_all(s, &q);
 }
 
 void pb_loader_attached(void)
@@ -348,8 +386,9 @@ static bool arrivals(struct talk *t)
 				continue;
 			m = NULL;
 			if (may_talk(t))
-				t->failed = pb_session_module(&t->s, l->l_name, l->l_addr,
-							      (uint64_t)l, 0, &m);
+				t->failed = pb_session_ask(&t->s, l->l_name, l->l_addr, 0) ||
+					    pb_session_take(&t->s, l->l_name, l->l_addr,
+							    (uint64_t)l, &m);
 			if (m) {
 				list[nr++] = m;
 				continue;

@@ -40,6 +40,13 @@ static bool has_size(int fd, uint64_t size)
 	return !pb_sys(SYS_fstat, fd, &st) && st.st_size >= 0 && (uint64_t)st.st_size >= size;
 }
 
+static void close_files(const int fds[PB_WIRE_FDS])
+{
+	for (unsigned i = 0; i < PB_WIRE_FDS; i++)
+		if (fds[i] >= 0)
+			pb_sys(SYS_close, fds[i]);
+}
+
 /* The address range that is reserved for the ring. Inside this range the ring is aligned to the
  * size of a chunk, because positions are masked. */
 static struct { uint64_t at, size; } reserved;
@@ -264,96 +271,100 @@ int pb_session_progs_error(struct pb_session *s, int error, const char *why)
 	return send_error(s, error, PB_ERROR_OF_PROGS, "bpf", why);
 }
 
-/* Sends a message that asks for a file. Returns 0 if a descriptor came with the answer. Returns 1
- * if the observer has no file to send; the observer already knows the reason. Otherwise returns
+/* Receives a message that brings files. Returns 0 if at least one descriptor came with it. Returns
+ * 1 if the observer has no file to send; the observer already knows the reason. Otherwise returns
  * -errno. */
-static int ask_file(struct pb_session *s, uint32_t type, const void *ask, size_t len,
-		    const char *path, uint32_t answer, size_t answer_len, int *fd)
+static int receive_files(struct pb_session *s, uint32_t answer, size_t answer_len,
+			 int fds[PB_WIRE_FDS])
 {
-	int got, err = pb_wire_send(&s->wire, type, ask, len, path, path ? strlen(path) + 1 : 0);
-	uint32_t got_len;
+	uint32_t len;
+	int got = pb_wire_receive_fds(&s->wire, fds, &len);
 
-	if (err)
-		return err;
-	got = pb_wire_receive(&s->wire, fd, &got_len);
-	if (got == (int)answer && got_len >= answer_len && *fd >= 0)
+	if (got == (int)answer && len >= answer_len && fds[0] >= 0)
 		return 0;
-	if (*fd >= 0)
-		pb_sys(SYS_close, *fd);
+	close_files(fds);
 	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -EPROTO;
 }
 
-/* Gives the module its stubs and sites. *why: the reason if they can't be mapped. */
-static int ask_stubs(struct pb_session *s, struct pb_module *m, const char **why)
+/* Gives the module its stubs and sites. Returns the reason if they can't be mapped. */
+static const char *map_stubs(struct pb_module *m, int fd, uint64_t size)
+{
+	return has_size(fd, size) ? pb_stubs_map(m, fd, size) : "its stubs are cut off";
+}
+
+static int ask_stubs(struct pb_session *s, struct pb_module *m)
 {
 	struct pb_msg_stubs ask = { .image = pb_image, .module = m->number };
 	const struct pb_msg_stubs *answer = body(s);
-	int fd, err = ask_file(s, PB_MSG_STUBS, &ask, sizeof(ask), NULL, PB_MSG_STUBS,
-			       sizeof(*answer), &fd);
+	int fds[PB_WIRE_FDS];
+	int err = pb_wire_send(&s->wire, PB_MSG_STUBS, &ask, sizeof(ask), NULL, 0);
 
-	*why = NULL;
+	if (!err)
+		err = receive_files(s, PB_MSG_STUBS, sizeof(*answer), fds);
 	if (err)
-		return err < 0 ? err : 0;
-	*why = has_size(fd, answer->size) ? pb_stubs_map(m, fd, answer->size) :
-					    "its stubs are cut off";
-	pb_sys(SYS_close, fd);
-	return 0;
+		return err;
+	if (map_stubs(m, fds[0], answer->size))
+		err = -ENOEXEC;
+	close_files(fds);
+	return err;
 }
 
 static bool ask_late(struct pb_module *m)
 {
-	const char *why;
-
-	return talking && m->analysis->nr_sites && !ask_stubs(talking, m, &why) && m->sites;
+	return talking && m->analysis->nr_sites && !ask_stubs(talking, m) && m->sites;
 }
 
-static int add_module(struct pb_session *s, const struct pb_msg_analysis *a,
-		      const void *analysis, uint64_t bias, uint64_t link_map,
-		      struct pb_module **m, const char **why)
+/* Returns the reason if the module can't be traced. */
+static const char *add_module(const struct pb_msg_analysis *a, const void *analysis, int stubs,
+			      uint64_t bias, uint64_t link_map, struct pb_module **m)
 {
-	int err = 0;
+	const char *why = NULL;
 
-	*m = pb_text_add(analysis, a->size, bias, link_map, a->first_site, a->module, why);
+	*m = pb_text_add(analysis, a->size, bias, link_map, a->first_site, a->module, &why);
 	if (!*m)
-		return 0;
+		return why;
 	memcpy((*m)->links, a->links, sizeof(a->links));
-	if (a->first_site && (*m)->analysis->nr_sites)
-		err = ask_stubs(s, *m, why);
-	if (err || *why) {
+	if (a->stubs_size)
+		why = map_stubs(*m, stubs, a->stubs_size);
+	if (why) {
 		(*m)->present = false;
 		*m = NULL;
 	}
-	return err;
+	return why;
 }
 
-int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
-		      uint64_t link_map, uint32_t flags, struct pb_module **m)
+int pb_session_ask(struct pb_session *s, const char *path, uint64_t bias, uint32_t flags)
 {
 	struct pb_msg_module ask = { .image = pb_image, .pid = (uint32_t)pb_sys(SYS_getpid),
 				     .bias = bias, .clock = pb_cpu_counter(), .flags = flags };
+
+	pb_text_ask = ask_late;
+	return pb_wire_send(&s->wire, PB_MSG_MODULE, &ask, sizeof(ask), path, strlen(path) + 1);
+}
+
+int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint64_t link_map,
+		    struct pb_module **m)
+{
 	struct pb_msg_analysis answer;
 	const char *why = NULL;
-	int fd, err;
+	int fds[PB_WIRE_FDS], err;
 	long p;
 
 	*m = NULL;
-	pb_text_ask = ask_late;
-	err = ask_file(s, PB_MSG_MODULE, &ask, sizeof(ask), path, PB_MSG_ANALYSIS, sizeof(answer),
-		       &fd);
+	err = receive_files(s, PB_MSG_ANALYSIS, sizeof(answer), fds);
 	if (err)
 		return err < 0 ? err : 0;
 	memcpy(&answer, body(s), sizeof(answer));
-	p = !has_size(fd, answer.size) ? -EPROTO :
-	    pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	pb_sys(SYS_close, fd);
+	p = !has_size(fds[0], answer.size) ? -EPROTO :
+	    pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fds[0], 0);
+	if (!pb_sys_failed(p))
+		why = add_module(&answer, (void *)p, fds[1], bias, link_map, m);
+	close_files(fds);
 	if (pb_sys_failed(p))
 		return (int)p;
-	err = add_module(s, &answer, (void *)p, bias, link_map, m, &why);
 	if (!*m)
 		pb_pages_unmap((uint64_t)p, answer.size);
-	if (why && answer.first_site)
-		return pb_session_error(s, -ENOEXEC, path, why);
-	return err;
+	return why && answer.first_site ? pb_session_error(s, -ENOEXEC, path, why) : 0;
 }
 
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)

@@ -25,10 +25,14 @@ void pb_session_close(struct pb_session *s);
 /* Called if the image goes on untraced. Unmaps the ring. If the recorder gave no answer, counts the
  * untraced image. Context: start, when nothing is patched yet. */
 void pb_session_missed(struct pb_session *s, const char *path);
-/* Asks for the analysis of a module, and adds the module. *m is NULL if the module is not
+/* Asks for the analysis of a module. Further modules may be asked for before the answer is taken:
+ * PB_SESSION_AHEAD at a time. */
+#define PB_SESSION_AHEAD 4
+int pb_session_ask(struct pb_session *s, const char *path, uint64_t bias, uint32_t flags);
+/* Takes the answer to the oldest request, and adds the module. *m is NULL if the module is not
  * traced. */
-int pb_session_module(struct pb_session *s, const char *path, uint64_t bias,
-		      uint64_t link_map, uint32_t flags, struct pb_module **m);
+int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint64_t link_map,
+		    struct pb_module **m);
 /* Maps the file of eBPF programs. */
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size);
 int pb_session_gone(struct pb_session *s, uint32_t module);
