@@ -136,9 +136,10 @@ struct pb_bpf_machine_test {
 	uint32_t data_size_in, ctx_size_in;
 	void *data_out, *ctx_out;	/* may be NULL */
 	uint32_t data_size_out, ctx_size_out;	/* in: room in data_out and ctx_out; out: size
-						 * of the output, even if the room is less. If
-						 * data_size_out is 0, the whole packet is
-						 * written to data_out */
+						 * of the output, even if the room is less. As
+						 * in the kernel, a data_size_out of 0 means
+						 * that there is no limit: data_out must have
+						 * room for the whole packet */
 	uint32_t repeat;		/* 0: once */
 	uint32_t retval, duration;	/* out; duration: nanoseconds of one run */
 };
