@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <elfutils/libdwfl.h>
 #include "attach/mapped_file.h"
 
@@ -25,6 +26,20 @@ struct attach_unwind {
 
 /* --- what libdwfl asks for ------------------------------------------------- */
 
+/* Whether .eh_frame_hdr has a table of the FDEs. Without this table, libdw searches all FDEs one by
+ * one. The thread is stopped meanwhile, so such a file's CFI isn't used. */
+static bool has_table(struct pb_elf *e)
+{
+	const uint8_t *head = NULL;
+
+	for (unsigned i = 0; i < e->nr_ph && !head; i++)
+		if (e->ph[i].p_type == PT_GNU_EH_FRAME && e->ph[i].p_filesz >= 4)
+			head = pb_elf_bytes(e, e->ph[i].p_offset, 4);
+	/* version, and the encodings of .eh_frame's address, of the number of FDEs, of the table */
+	return head && head[0] == 1 && head[2] != DW_EH_PE_omit &&
+	       head[3] == (DW_EH_PE_datarel | DW_EH_PE_sdata4);
+}
+
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -35,10 +50,15 @@ static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_A
 	if (m && !strncmp(name, "[vdso", 5))	/* it is in memory only */
 		return dwfl_linux_proc_find_elf(mod, userdata, name, base, file_name, elf);
 	int fd = m ? attach_mapped_open(u->s, m, &e) : -1;
+	bool fast = fd >= 0 && has_table(&e);
 
 	if (fd < 0)
 		return -1;
 	pb_elf_close(&e);
+	if (!fast) {
+		close(fd);
+		return -1;
+	}
 	*file_name = strdup(m->path);
 	return fd;
 }
