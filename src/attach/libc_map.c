@@ -17,6 +17,7 @@
 #include "attach/mapped_file.h"
 #include "base/base.h"
 #include "module/elf/elf_file.h"
+#include "recorder/loaded.h"
 
 #define TEXT_MAX	(64u << 20)	/* libc's text has 1.5 MB */
 #define PIECE		(16u << 10)
@@ -37,12 +38,12 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_libc(const struct record_map *m)
+static bool is_libc(const char *path)
 {
-	const char *name = base_name(m->path);
+	const char *name = base_name(path);
 	size_t len = strlen("libc.so.6");
 
-	if (m->path[0] != '/')
+	if (path[0] != '/')
 		return false;
 	if (!strncmp(name, "libc.so.6", len))
 		return !name[len] || !strcmp(name + len, ATTACH_DELETED);
@@ -50,11 +51,37 @@ static bool is_libc(const struct record_map *m)
 	return !strncmp(name, "libc-2.", 7);
 }
 
-static const struct record_map *find_first(const struct attach_subject *s,
-					   bool (*is)(const struct record_map *m))
+static bool same_file(const struct record_map *a, const struct record_map *b)
+{
+	return a->ino == b->ino && a->major == b->major && a->minor == b->minor;
+}
+
+/* Returns the mapping that begins libc's image. The loader's list tells which mapping this is: the
+ * program itself may have mapped the file, too, to read it, and dlmopen() may have loaded another
+ * libc. If the list can't be read, the image is the one that has an executable mapping. */
+static const struct record_map *find_libc(const struct attach_subject *s)
+{
+	const struct record_map *m, *first = NULL;
+	uint64_t base;
+
+	if (record_loaded_bias(s->pid, is_libc, &base) && (m = attach_map_at(s, base)) &&
+	    m->start == base && !m->offset && is_libc(m->path))
+		return m;
+	for (m = s->maps; m < s->maps + s->nr_maps; m++) {
+		if (!is_libc(m->path))
+			continue;
+		if (!m->offset)
+			first = m;
+		if (m->exec && first && same_file(m, first))
+			return first;
+	}
+	return NULL;
+}
+
+static const struct record_map *find_vdso(const struct attach_subject *s)
 {
 	for (size_t i = 0; i < s->nr_maps; i++)
-		if (is(&s->maps[i]))
+		if (!strcmp(s->maps[i].path, "[vdso]"))
 			return &s->maps[i];
 	return NULL;
 }
@@ -68,19 +95,13 @@ static bool is_musl(const struct record_map *loader)
 	       !strcmp(name, "libc.so");
 }
 
-static bool is_vdso(const struct record_map *m)
-{
-	return !strcmp(m->path, "[vdso]");
-}
-
 /* Returns the executable mapping of the file that `first` is a mapping of. */
 static struct attach_range text_of(const struct attach_subject *s, const struct record_map *first)
 {
 	for (size_t i = 0; first && i < s->nr_maps; i++) {
 		const struct record_map *m = &s->maps[i];
 
-		if (m->exec && m->start >= first->start && m->ino == first->ino &&
-		    m->major == first->major && m->minor == first->minor)
+		if (m->exec && m->start >= first->start && same_file(m, first))
 			return (struct attach_range) { m->start, m->end };
 	}
 	return (struct attach_range) { 0 };
@@ -247,7 +268,7 @@ static int find_instructions(struct attach_subject *s, struct attach_libc *l)
 
 int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 {
-	const struct record_map *libc = find_first(s, is_libc), *vdso = find_first(s, is_vdso);
+	const struct record_map *libc = find_libc(s), *vdso = find_vdso(s);
 	uint64_t base = 0;
 	bool begun = loader_base(s, &base);
 	const struct record_map *loader = base ? attach_map_at(s, base) : NULL;

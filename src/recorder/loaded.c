@@ -94,26 +94,64 @@ static uint64_t list_head(int mem, pid_t pid)
 	return head;
 }
 
-/* Calls visit() for each library in the list, until visit() returns false. Returns whether there
- * was any library. */
-static bool each_in_list(int mem, uint64_t at, bool (*visit)(void *arg, const char *path),
-			 void *arg)
+static int open_memory(pid_t pid)
 {
-	char path[PATH_MAX];
-	struct link_map m;
-	bool any = false;
+	char path[40];
 
-	for (unsigned i = 0; at && i < MAX_LIBRARIES && read_at(mem, at, &m, sizeof(m)); i++) {
-		at = (uint64_t)m.l_next;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A walk over the loader's list. */
+struct walk {
+	int mem;
+	uint64_t at;		/* the next element, or 0 */
+	unsigned left;		/* number of steps that are still allowed */
+	uint64_t bias;
+	char path[PATH_MAX];
+};
+
+static void walk_begin(struct walk *w, pid_t pid)
+{
+	w->mem = open_memory(pid);
+	w->at = w->mem < 0 ? 0 : list_head(w->mem, pid);
+	w->left = MAX_LIBRARIES;
+	w->bias = 0;
+}
+
+static void walk_end(struct walk *w)
+{
+	if (w->mem >= 0)
+		close(w->mem);
+}
+
+/* Goes on to the next library, and stores its path and bias. Returns false if there is none. */
+static bool walk_next(struct walk *w)
+{
+	struct link_map m;
+
+	while (w->at && w->left-- && read_at(w->mem, w->at, &m, sizeof(m))) {
+		w->at = (uint64_t)m.l_next;
+		w->bias = m.l_addr;
 		/* the executable has the name "", and the vDSO has no file */
-		if (!read_string(mem, (uint64_t)m.l_name, path, sizeof(path)) ||
-		    !strchr(path, '/'))
-			continue;
-		any = true;
-		if (!visit(arg, path))
-			break;
+		if (read_string(w->mem, (uint64_t)m.l_name, w->path, sizeof(w->path)) &&
+		    strchr(w->path, '/'))
+			return true;
 	}
-	return any;
+	return false;
+}
+
+bool record_loaded_bias(pid_t pid, bool (*is)(const char *path), uint64_t *bias)
+{
+	struct walk w;
+	bool found = false;
+
+	walk_begin(&w, pid);
+	while (!found && walk_next(&w))
+		found = is(w.path);
+	walk_end(&w);
+	*bias = w.bias;
+	return found;
 }
 
 char *record_loaded_file(char *line)
@@ -142,15 +180,15 @@ static void each_mapping(pid_t pid, bool (*visit)(void *arg, const char *path), 
 
 void record_loaded_each(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg)
 {
-	char path[40];
-	bool any = false;
+	bool any = false, more = true;
+	struct walk w;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	int mem = open(path, O_RDONLY | O_CLOEXEC);
-	if (mem >= 0) {
-		any = each_in_list(mem, list_head(mem, pid), visit, arg);
-		close(mem);
+	walk_begin(&w, pid);
+	while (more && walk_next(&w)) {
+		any = true;
+		more = visit(arg, w.path);
 	}
+	walk_end(&w);
 	if (!any)
 		each_mapping(pid, visit, arg);
 }
