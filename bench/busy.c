@@ -4,7 +4,8 @@
  *
  *   busy THREADS SECONDS
  *
- * Prints how many calls per second all threads have made together, as JSON.
+ * Prints how many calls per second all threads have made together, as JSON. If SECONDS is 0, runs
+ * until the end of its input, and answers each line with the number of calls that have been made.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -35,9 +36,28 @@ static void *run(void *arg)
 
 	while (!stop) {
 		x = work(x);
-		w->calls++;
+		__atomic_store_n(&w->calls, w->calls + 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
+}
+
+static unsigned long calls_of(const struct worker *w, int nr)
+{
+	unsigned long calls = 0;
+
+	for (int i = 0; i < nr; i++)
+		calls += __atomic_load_n(&w[i].calls, __ATOMIC_RELAXED);
+	return calls;
+}
+
+static void answer(const struct worker *w, int nr)
+{
+	for (int c = getchar(); c != EOF; c = getchar()) {
+		if (c != '\n')
+			continue;
+		printf("%lu\n", calls_of(w, nr));
+		fflush(stdout);
+	}
 }
 
 static double now(void)
@@ -53,7 +73,6 @@ int main(int argc, char **argv)
 	static struct worker w[MAX_THREADS];
 	int nr = argc > 1 ? atoi(argv[1]) : 16;
 	double seconds = argc > 2 ? atof(argv[2]) : 1, begin;
-	unsigned long calls = 0;
 	struct timespec ts = { .tv_sec = (time_t)seconds };
 
 	if (nr < 1 || nr > MAX_THREADS)
@@ -61,12 +80,14 @@ int main(int argc, char **argv)
 	begin = now();
 	for (int i = 0; i < nr; i++)
 		pthread_create(&w[i].thread, NULL, run, &w[i]);
-	nanosleep(&ts, NULL);
+	if (seconds)
+		nanosleep(&ts, NULL);
+	else
+		answer(w, nr);
 	stop = 1;
-	for (int i = 0; i < nr; i++) {
+	for (int i = 0; i < nr; i++)
 		pthread_join(w[i].thread, NULL);
-		calls += w[i].calls;
-	}
-	printf("{\"rate\": %.0f}\n", (double)calls / (now() - begin));
+	if (seconds)
+		printf("{\"rate\": %.0f}\n", (double)calls_of(w, nr) / (now() - begin));
 	return 0;
 }
