@@ -58,7 +58,8 @@ static bool same_file(const struct record_map *a, const struct record_map *b)
 
 /* Returns the mapping that begins libc's image. The loader's list tells which mapping this is: the
  * program itself may have mapped the file, too, to read it, and dlmopen() may have loaded another
- * libc. If the list can't be read, the image is the one that has an executable mapping. */
+ * libc. If the list doesn't lead to such a mapping, the image is the one that has an executable
+ * mapping. */
 static const struct record_map *find_libc(const struct attach_subject *s)
 {
 	const struct record_map *m, *first = NULL;

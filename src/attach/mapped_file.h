@@ -11,8 +11,8 @@
 /* The end of a mapping's path if the file has been deleted. */
 #define ATTACH_DELETED " (deleted)"
 
-/* m: the first mapping of the file. Returns a descriptor, or -errno: -ESTALE if the file has no
- * build-id, or another one. The caller closes e and the descriptor. */
+/* m: the first mapping of an image of the file. Returns a descriptor, or -errno: -ESTALE if the
+ * file has no build-id, or another one. The caller closes e and the descriptor. */
 int attach_mapped_open(const struct attach_subject *s, const struct record_map *m,
 		       struct pb_elf *e);
 #endif

@@ -26,18 +26,40 @@ struct attach_unwind {
 
 /* --- what libdwfl asks for ------------------------------------------------- */
 
-/* Whether .eh_frame_hdr has a table of the FDEs. Without this table, libdw searches all FDEs one by
- * one. The thread is stopped meanwhile, so such a file's CFI isn't used. */
+/* The encodings that linkers use in .eh_frame_hdr. */
+struct frame_header {
+	uint8_t version, pointer, count, table;
+	int32_t eh_frame;	/* relative to this field */
+	uint32_t nr;
+};
+
+static bool is_table(const struct frame_header *h, uint64_t addr, const Elf64_Shdr *frame)
+{
+	return h && h->version == 1 && h->pointer == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) &&
+	       h->count == DW_EH_PE_udata4 && h->table == (DW_EH_PE_datarel | DW_EH_PE_sdata4) &&
+	       h->nr && addr + 4 + (uint64_t)h->eh_frame == frame->sh_addr;
+}
+
+/* Whether libdw finds a table of the FDEs. Without a table, libdw searches the FDEs one by one, and
+ * the thread is stopped meanwhile. So such a file's CFI isn't used. libdw looks at the sections in
+ * their order: it uses .eh_frame_hdr only if this section comes before .eh_frame. */
 static bool has_table(struct pb_elf *e)
 {
-	const uint8_t *head = NULL;
+	const struct frame_header *header = NULL;
+	uint64_t addr = 0;
 
-	for (unsigned i = 0; i < e->nr_ph && !head; i++)
-		if (e->ph[i].p_type == PT_GNU_EH_FRAME && e->ph[i].p_filesz >= 4)
-			head = pb_elf_bytes(e, e->ph[i].p_offset, 4);
-	/* version, and the encodings of .eh_frame's address, of the number of FDEs, of the table */
-	return head && head[0] == 1 && head[2] != DW_EH_PE_omit &&
-	       head[3] == (DW_EH_PE_datarel | DW_EH_PE_sdata4);
+	for (unsigned i = 1; i < e->nr_sh; i++) {
+		const Elf64_Shdr *sh = &e->sh[i];
+		const char *name = pb_elf_section_name(e, sh);
+
+		if (!strcmp(name, ".eh_frame_hdr")) {
+			header = sh->sh_size < sizeof(*header) ? NULL : pb_elf_section_bytes(e, sh);
+			addr = sh->sh_addr;
+		} else if (!strcmp(name, ".eh_frame")) {
+			return is_table(header, addr, sh);
+		}
+	}
+	return false;
 }
 
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
@@ -159,14 +181,18 @@ static bool has_cfi(const struct attach_unwind *u, Dwarf_Addr pc)
 static int add_call(Dwfl_Frame *frame, void *arg)
 {
 	struct attach_unwind *u = arg;
+	bool innermost = u->nr < 0;
 	Dwarf_Addr pc;
-	bool interrupted;	/* else pc is after a call instruction, perhaps at the
-				 * beginning of another function */
+	bool interrupted;
 
-	if (!dwfl_frame_pc(frame, &pc, &interrupted) || (interrupted && u->nr >= 0) ||
-	    u->nr >= ATTACH_UNWIND_MAX || !has_cfi(u, pc - !interrupted))
+	/* pc of an outer frame is after a call instruction, perhaps at the beginning of another
+	 * function. To find out whether the frame was interrupted, libdwfl already unwinds it. So
+	 * its CFI is looked up before. */
+	if (!dwfl_frame_pc(frame, &pc, NULL) || u->nr >= ATTACH_UNWIND_MAX ||
+	    !has_cfi(u, pc - !innermost) || !dwfl_frame_pc(frame, &pc, &interrupted) ||
+	    (interrupted && !innermost))
 		return DWARF_CB_ABORT;
-	if (u->nr >= 0)
+	if (!innermost)
 		u->calls[u->nr] = pc;
 	u->nr++;
 	return DWARF_CB_OK;

@@ -195,6 +195,7 @@ static void report(int err)
 			  err == -EBUSY ? "the dynamic loader is busy" :
 			  err == -EACCES ? "a thread has another user, other groups or "
 					   "other capabilities than the main thread; try again" :
+			  err == -ENOMEM ? "the process can map no more memory" :
 					  "the program's text could not be changed";
 
 	pb_session_error(&session, err, "attach", why);

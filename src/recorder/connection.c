@@ -33,7 +33,7 @@ static int send_message(struct record_conn *c, uint32_t type, const struct iovec
 	if (sendmsg(c->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		c->error = -errno;
 		/* an agent that has left may have sent an error before: it is still to be read */
-		if (c->error == -EPIPE)
+		if (c->error == -EPIPE || c->error == -ECONNRESET)
 			return 0;
 		c->dead = true;
 		return c->error;

@@ -6,7 +6,8 @@
  *
  * The process runs on, so the list may change while it is read. The list may also be damaged. Each
  * step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps is
- * limited. A wrong path does no harm: it names a file that is analysed in vain.
+ * limited. A wrong path does no harm: it names a file that is analysed in vain. The user of a bias
+ * must check what is mapped there.
  */
 #include <elf.h>
 #include <fcntl.h>

@@ -207,6 +207,8 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	struct pb_msg_module m;
 	char path[PATH_MAX], err[256];
 
+	if (c->error)	/* the agent has left */
+		return 0;
 	if (!im || len <= sizeof(m) || body[len - 1])
 		return -EPROTO;
 	memcpy(&m, body, sizeof(m));
@@ -482,6 +484,10 @@ static void conn_read(struct record_server *s, struct record_conn *c)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		/* the kernel reports once that the agent has left without reading all answers. The
+		 * agent's last messages are still to be read */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n < (ssize_t)sizeof(m)) {
 			c->dead = true;
 			return;

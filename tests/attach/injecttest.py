@@ -181,6 +181,8 @@ def attach(p, target, lines=1, note=None, masks=True, handled=(), **more):
         raise Failure("the agent was given %r" % text)
     if "blocked 29" not in text:
         raise Failure("the new thread does not block all signals: %r" % text)
+    if "namespace 0 " not in text:
+        raise Failure("the agent was loaded by the libc of another namespace: %r" % text)
     if text.count(" traced 0\n") != text.count("\n"):
         raise Failure("the injector traces other threads, too: %r" % text)
     unharmed(target.pid, before if masks else None, handled)

@@ -3,9 +3,11 @@
  * The agent of the injector's tests. patchbay_attach() starts a thread, which stays. The thread
  * appends one line to the file whose path is the argument `session`. The line has the PID, the
  * arguments `protocol` and `agent`, the number of signals that the caller of patchbay_attach()
- * blocks, the number of calls so far, and how many other threads are traced.
+ * blocks, the number of calls so far, the namespace (dlmopen) in which the agent was loaded, and
+ * how many other threads are traced.
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -62,6 +64,18 @@ static int others_traced(void)
 	return nr;
 }
 
+static long own_namespace(void)
+{
+	Lmid_t id = -1;
+	Dl_info info;
+	void *map;
+
+	if (!dladdr1((void *)own_namespace, &info, &map, RTLD_DL_LINKMAP) ||
+	    dlinfo(map, RTLD_DI_LMID, &id))
+		return -1;
+	return id;
+}
+
 static int attach(const char *session, const char *agent, uint32_t protocol)
 {
 	static int calls;
@@ -76,7 +90,8 @@ static int attach(const char *session, const char *agent, uint32_t protocol)
 		blocked += sigismember(&mask, sig);
 	snprintf(note.session, sizeof(note.session), "%s", session);
 	snprintf(note.line, sizeof(note.line), "pid %d protocol %u agent %s blocked %d calls %d "
-		 "traced %d\n", (int)getpid(), protocol, agent, blocked, ++calls, others_traced());
+		 "namespace %ld traced %d\n", (int)getpid(), protocol, agent, blocked, ++calls,
+		 own_namespace(), others_traced());
 	return -pthread_create(&thread, NULL, live_on, NULL);
 }
 

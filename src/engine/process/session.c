@@ -324,7 +324,8 @@ static const char *add_module(const struct pb_msg_analysis *a, const void *analy
 	if (!*m)
 		return why;
 	memcpy((*m)->links, a->links, sizeof(a->links));
-	if (a->stubs_size)
+	/* if the process has no descriptor left for the stubs, ask_late() asks for them again */
+	if (a->stubs_size && stubs >= 0)
 		why = map_stubs(*m, stubs, a->stubs_size);
 	if (why) {
 		(*m)->present = false;
@@ -377,8 +378,11 @@ int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 	if (err)
 		return err;
 	type = pb_wire_receive(&s->wire, &fd, &len);
-	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0)
+	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0) {
+		if (fd >= 0)
+			pb_sys(SYS_close, fd);
 		return type < 0 ? type : -EPROTO;
+	}
 	*size = answer->size;
 	p = !has_size(fd, *size) ? -EPROTO :
 	    pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);

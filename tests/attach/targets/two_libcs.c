@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Has libc's file mapped twice, and answers each line of its input with the line "pulse". The second
- * mapping lies below the loader's. The argument is "mapped" (the program has mapped the file itself,
- * as programs do that read symbols) or "namespace" (dlmopen() has loaded another libc).
+ * Has libc's file mapped twice, and answers each line of its input with the line "pulse". The
+ * second mapping lies below the loader's. The argument is "mapped" (the program has mapped the file
+ * itself, as programs do that read symbols) or "namespace" (dlmopen() has loaded another libc).
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -12,6 +12,7 @@
  *   threads=N  make N threads, at most 64. Each thread does the actions above with its own chunks
  *   lost=N     report N lost calls for each thread
  *   error      send ERROR after WELCOME
+ *   leave      ask for a module, send ERROR, and leave without having read the answer
  *   garbage    send invalid messages, then continue as usual
  *   daemon=1   fork a child that outlives the program. When the recorder has reported that it
  *              continues to record the child, the child fills one chunk
@@ -21,7 +22,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +122,29 @@ static void send_garbage(const char *path)
 	}
 }
 
+static void send_error(int fd)
+{
+	struct {
+		struct pb_msg_error e;
+		char text[40];
+	} e = { { -EINVAL, 0 }, "set_ftrace_filter: \033nothing" };
+
+	send_body(fd, PB_MSG_ERROR, &e, sizeof(e));
+}
+
+/* Leaves while an answer is unread. The recorder, which is the parent, is stopped meanwhile, so it
+ * reads the last message only after the connection has ended. */
+static void leave(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	poll(&p, 1, -1);
+	kill(getppid(), SIGSTOP);
+	send_error(fd);
+	close(fd);
+	kill(getppid(), SIGCONT);
+}
+
 static int hello(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -142,15 +168,14 @@ static int hello(const char *path)
 	    ((struct pb_msg *)buf)->type != PB_MSG_WELCOME)
 		return -1;
 	memcpy(&welcome, buf + sizeof(struct pb_msg), sizeof(welcome));
-	if (option("error", 0)) {
-		struct {
-			struct pb_msg_error e;
-			char text[40];
-		} e = { { -EINVAL, 0 }, "set_ftrace_filter: \033nothing" };
-		send_body(fd, PB_MSG_ERROR, &e, sizeof(e));
-	}
+	if (option("error", 0))
+		send_error(fd);
 	mod.m.image = welcome.image;
 	send_body(fd, PB_MSG_MODULE, &mod, sizeof(mod.m) + 1);
+	if (option("leave", 0)) {
+		leave(fd);
+		return -1;
+	}
 	receive(fd, buf, sizeof(buf), &ring_fd);
 	if (ring_fd >= 0)
 		close(ring_fd);

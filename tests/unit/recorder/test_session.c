@@ -208,6 +208,12 @@ static void agent_error_is_shown(void **state)
 	assert_int_equal(look().chunks, 1);
 }
 
+static void last_error_is_shown(void **state)
+{
+	assert_int_equal(run("leave", "/bin/true", NULL), 1);
+	assert_non_null(strstr(text, "set_ftrace_filter:  nothing"));
+}
+
 static void garbage_hurts_nobody(void **state)
 {
 	assert_int_equal(run("garbage,chunks=2", "/bin/true", NULL) & ~1, 0);
@@ -401,6 +407,7 @@ int main(void)
 		cmocka_unit_test(status_is_the_programs),
 		cmocka_unit_test(missing_agent_is_reported),
 		cmocka_unit_test(agent_error_is_shown),
+		cmocka_unit_test(last_error_is_shown),
 		cmocka_unit_test(garbage_hurts_nobody),
 		cmocka_unit_test(max_size_stops_the_file_only),
 		cmocka_unit_test(overwrite_writes_at_the_end),
