@@ -34,9 +34,9 @@
  * The file is made for one address, `place`. If it is mapped there, the front bytes begin
  * PB_STUBS_BELOW bytes below the image's start. (Here, an image is the memory in which a module is
  * mapped.) Usually nothing else is mapped at these addresses. The stubs of all images are at the
- * same distance from their images, so they don't overlap. An image at a low fixed address has no
- * room for stubs below it. Its stubs are above the image, as far away as a rel32 reaches, because
- * the heap grows right above the image.
+ * same distance from their images, so they rarely overlap. (If they do, the agent searches for
+ * another place.) An image at a low fixed address has no room for stubs below it. Its stubs are
+ * above the image, as far away as a rel32 reaches, because the heap grows right above the image.
  *
  * If something else is mapped at `place`, the agent searches for a free place downwards, from
  * PB_STUBS_GAP bytes below the image, in steps of the size that it needs. There is usually room

@@ -21,6 +21,7 @@ void attach_unwind_end(struct attach_unwind *u);
 
 /* Stores the return addresses of all calls that a stopped thread with these registers is in,
  * innermost first, in `calls`, which has room for ATTACH_UNWIND_MAX. Returns their number, or
- * -ENODATA: there are more calls, code without CFI, or a signal handler. */
+ * -ENODATA: there are more calls, a signal handler, code without CFI, or code of a file in which
+ * the search for CFI would have no limit (has_table()). */
 int attach_unwind(struct attach_unwind *u, const struct user_regs_struct *r, uint64_t *calls);
 #endif

@@ -236,7 +236,7 @@ static long receive_bytes(struct pb_wire *w, struct msghdr *msg)
 	return -ETIMEDOUT;
 }
 
-static void close_all(int fds[PB_WIRE_FDS])
+void pb_wire_close_fds(int fds[PB_WIRE_FDS])
 {
 	for (unsigned i = 0; i < PB_WIRE_FDS; i++) {
 		if (fds[i] >= 0)
@@ -263,7 +263,7 @@ int pb_wire_receive_fds(struct pb_wire *w, int fds[PB_WIRE_FDS], uint32_t *len)
 	    c->cmsg_len >= CMSG_LEN(0) && c->cmsg_len <= CMSG_LEN(PB_WIRE_FDS * sizeof(int)))
 		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	if (n < (long)sizeof(*head) || head->len != (size_t)n - sizeof(*head)) {
-		close_all(fds);
+		pb_wire_close_fds(fds);
 		return n ? -EPROTO : -ECONNRESET;
 	}
 	*len = head->len;
@@ -276,7 +276,7 @@ int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
 
 	*fd = fds[0];
 	fds[0] = -1;
-	close_all(fds);
+	pb_wire_close_fds(fds);
 	return type;
 }
 

@@ -44,7 +44,9 @@ int pb_wire_send(struct pb_wire *w, uint32_t type, const void *a, size_t na, con
 /* Returns the message's type. The message's body is in the buffer, after the head. fds: the
  * descriptors that came with the message, or -1. */
 int pb_wire_receive_fds(struct pb_wire *w, int fds[PB_WIRE_FDS], uint32_t *len);
-/* The same for a message with one descriptor at most. */
+/* Closes those that aren't -1, and sets all to -1. */
+void pb_wire_close_fds(int fds[PB_WIRE_FDS]);
+/* The same as pb_wire_receive_fds() for a message with one descriptor at most. */
 int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len);
 
 /* Returns true if the recorder gave no sign of life although the recording hasn't ended. The image

@@ -40,13 +40,6 @@ static bool has_size(int fd, uint64_t size)
 	return !pb_sys(SYS_fstat, fd, &st) && st.st_size >= 0 && (uint64_t)st.st_size >= size;
 }
 
-static void close_files(const int fds[PB_WIRE_FDS])
-{
-	for (unsigned i = 0; i < PB_WIRE_FDS; i++)
-		if (fds[i] >= 0)
-			pb_sys(SYS_close, fds[i]);
-}
-
 /* The address range that is reserved for the ring. Inside this range the ring is aligned to the
  * size of a chunk, because positions are masked. */
 static struct { uint64_t at, size; } reserved;
@@ -282,7 +275,7 @@ static int receive_files(struct pb_session *s, uint32_t answer, size_t answer_le
 
 	if (got == (int)answer && len >= answer_len && fds[0] >= 0)
 		return 0;
-	close_files(fds);
+	pb_wire_close_fds(fds);
 	return got == PB_MSG_ERROR ? 1 : got < 0 ? got : -EPROTO;
 }
 
@@ -305,7 +298,7 @@ static int ask_stubs(struct pb_session *s, struct pb_module *m)
 		return err;
 	if (map_stubs(m, fds[0], answer->size))
 		err = -ENOEXEC;
-	close_files(fds);
+	pb_wire_close_fds(fds);
 	return err;
 }
 
@@ -360,7 +353,7 @@ int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint6
 	    pb_pages_map(0, answer.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fds[0], 0);
 	if (!pb_sys_failed(p))
 		why = add_module(&answer, (void *)p, fds[1], bias, link_map, m);
-	close_files(fds);
+	pb_wire_close_fds(fds);
 	if (pb_sys_failed(p))
 		return (int)p;
 	if (!*m)
@@ -371,22 +364,17 @@ int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint6
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size)
 {
 	const struct pb_msg_progs *answer = body(s);
-	uint32_t len;
-	int fd, type, err = pb_wire_send(&s->wire, PB_MSG_PROGS, NULL, 0, NULL, 0);
+	int fds[PB_WIRE_FDS], err = pb_wire_send(&s->wire, PB_MSG_PROGS, NULL, 0, NULL, 0);
 	long p;
 
+	if (!err)
+		err = receive_files(s, PB_MSG_PROGS, sizeof(*answer), fds);
 	if (err)
-		return err;
-	type = pb_wire_receive(&s->wire, &fd, &len);
-	if (type != PB_MSG_PROGS || len < sizeof(*answer) || fd < 0) {
-		if (fd >= 0)
-			pb_sys(SYS_close, fd);
-		return type < 0 ? type : -EPROTO;
-	}
+		return err < 0 ? err : -EPROTO;
 	*size = answer->size;
-	p = !has_size(fd, *size) ? -EPROTO :
-	    pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	pb_sys(SYS_close, fd);
+	p = !has_size(fds[0], *size) ? -EPROTO :
+	    pb_pages_map(0, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fds[0], 0);
+	pb_wire_close_fds(fds);
 	if (pb_sys_failed(p))
 		return (int)p;
 	*file = (const void *)p;
