@@ -66,24 +66,61 @@ bool pb_process_is_held_up(uint32_t pid)
 	return is;
 }
 
+/* The line that is being read: how many characters it has so far, and a hash of those after the
+ * first PB_TASK_LINE. */
+struct line {
+	size_t len;
+	uint64_t hash;
+};
+
+static void put(struct pb_task_status *s, char c)
+{
+	if (s->len < sizeof(s->text))
+		s->text[s->len++] = c;
+}
+
+static void put_of_line(struct pb_task_status *s, struct line *l, char c)
+{
+	if (c == '\n') {
+		for (; l->hash; l->hash /= 16)
+			put(s, "0123456789abcdef"[l->hash % 16]);
+		put(s, c);
+		l->len = 0;
+	} else if (l->len++ < PB_TASK_LINE) {
+		put(s, c);
+	} else {
+		/* FNV-1a */
+		l->hash = ((l->hash ? l->hash : 0xcbf29ce484222325) ^ (uint8_t)c) * 0x100000001b3;
+	}
+}
+
+bool pb_task_read_status_at(struct pb_task_status *s, const char *path)
+{
+	struct line line = { 0 };
+	char part[512];
+	long n, fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+
+	s->len = 0;
+	if (pb_sys_failed(fd))
+		return false;
+	while ((n = pb_sys(SYS_read, fd, part, sizeof(part))) > 0)
+		for (long i = 0; i < n; i++)
+			put_of_line(s, &line, part[i]);
+	pb_sys(SYS_close, fd);
+	return s->len && !n;
+}
+
 bool pb_task_read_status(struct pb_task_status *s, uint32_t tid)
 {
 	char path[96];
 	size_t at = 0;
-	long fd, n;
 
 	pb_task_dir(path, sizeof(path), (uint32_t)pb_sys(SYS_getpid));
 	at = strlen(path);
 	pb_put_str(path, sizeof(path), &at, "/");
 	pb_put_u64(path, sizeof(path), &at, tid);
 	pb_put_str(path, sizeof(path), &at, "/status");
-	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	if (pb_sys_failed(fd))
-		return false;
-	n = pb_sys(SYS_read, fd, s->text, sizeof(s->text));
-	pb_sys(SYS_close, fd);
-	s->len = n > 0 ? (size_t)n : 0;
-	return n > 0;
+	return pb_task_read_status_at(s, path);
 }
 
 const char *pb_task_status_line(const struct pb_task_status *s, const char *key, size_t *len)
@@ -99,4 +136,13 @@ const char *pb_task_status_line(const struct pb_task_status *s, const char *key,
 		}
 	}
 	return NULL;
+}
+
+uint32_t pb_task_status_number(const struct pb_task_status *s, const char *key)
+{
+	size_t len, n = strlen(key) + 1;
+	const char *line = pb_task_status_line(s, key, &len);
+	int64_t number = line && len > n ? pb_parse_u64(line + n, len - n) : 0;
+
+	return number > 0 ? (uint32_t)number : 0;
 }

@@ -18,14 +18,22 @@ char pb_task_state(const char *dir, uint32_t tid);
  * while it writes to a busy disk. */
 bool pb_process_is_held_up(uint32_t pid);
 
-/* The text of a thread's status file. */
+/* The text of a thread's status file. Some lines may be very long, for example "Groups:" of a user
+ * with many groups. If a line has more than PB_TASK_LINE characters, the rest is replaced by a hash
+ * of the rest. So two such lines still differ if their files differ. */
+#define PB_TASK_LINE	200
 struct pb_task_status {
-	char text[4096];
+	char text[8192];
 	size_t len;
 };
 
-/* Reads the status file of a thread of this process. False: it can't be read. */
+/* Reads the status file at `path`. Only opens, reads and closes the file, as dlopen does with
+ * libraries. False: it can't be read. */
+bool pb_task_read_status_at(struct pb_task_status *s, const char *path);
+/* The same for a thread of this process. */
 bool pb_task_read_status(struct pb_task_status *s, uint32_t tid);
 /* Returns the line that begins with this key, and its length. NULL: there is none. */
 const char *pb_task_status_line(const struct pb_task_status *s, const char *key, size_t *len);
+/* Returns the number in the line "KEY\tNUMBER". 0: there is no such line. */
+uint32_t pb_task_status_number(const struct pb_task_status *s, const char *key);
 #endif

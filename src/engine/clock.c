@@ -85,3 +85,12 @@ uint64_t pb_clock_per_ms(void)
 	while (b.ns - a.ns < 2000000);
 	return (b.ticks - a.ticks) * 1000000 / (b.ns - a.ns);
 }
+
+uint64_t pb_clock_ticks_of(uint64_t ns, uint64_t ticks_per_ms)
+{
+	uint64_t per_us = ticks_per_ms / 1000, us = ns / 1000;
+
+	if (per_us && us >= INT64_MAX / per_us)
+		return INT64_MAX;
+	return us * per_us + (ns % 1000 * per_us + 999) / 1000;
+}

@@ -152,7 +152,7 @@ static int add_word(char *word, void *live)
 		return -ENOMEM;
 	t->words = text;
 	t->ns = ns;
-	t->ticks = ns ? (ns * (ticks_per_ms / 1000) + 999) / 1000 : 0;
+	t->ticks = pb_clock_ticks_of(ns, ticks_per_ms);
 	t->used = true;
 	t->ops.name = "snapshot";
 	t->ops.func = ns ? NULL : on_call;

@@ -119,7 +119,8 @@ static int change_nops(bool live)
 {
 	pb_text_begin();
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
-		pb_text_change_nops(&pb_modules[i], true);
+		if (pb_modules[i].present)
+			pb_text_change_nops(&pb_modules[i], true);
 	return pb_text_commit(live);
 }
 
@@ -133,6 +134,8 @@ static int hook_modules(const struct pb_start *s)
 		return err;
 	pb_text_begin();
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		if (!pb_modules[i].present)
+			continue;
 		pb_hook_module(&pb_modules[i]);
 		pb_fork_hook(&pb_modules[i]);
 	}

@@ -123,7 +123,10 @@ static void apply_depth(const struct ftrace_ops *tracer)
 	bool off = !tracing_on || !(tracer || snapshots) || pb_latched;
 	uint32_t depth = off ? 0 : max_depth ? max_depth : PB_NO_MAX_DEPTH;
 
-	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_RELEASE);
+	__atomic_store_n(&pb_max_depth, depth, __ATOMIC_SEQ_CST);
+	/* pb_latch() sets pb_latched, then stores 0. Perhaps this 0 has just been overwritten. */
+	if (__atomic_load_n(&pb_latched, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&pb_max_depth, 0, __ATOMIC_SEQ_CST);
 	pb_thread_words_changed();
 }
 
@@ -329,7 +332,7 @@ static void read_thresh(struct pb_seq *s)
 static int set_thresh(uint64_t ns, bool live)
 {
 	thresh_ns = ns;
-	pb_thresh = ns ? (ns * (pb_clock_per_ms() / 1000) + 999) / 1000 : 0;
+	pb_thresh = ns ? pb_clock_ticks_of(ns, pb_clock_per_ms()) : 0;
 	pb_thread_words_changed();
 	return update_if_tracing(live);
 }

@@ -89,19 +89,6 @@ bool pb_reads_off(void)
 
 /* Whether the site is a function of glibc. glibc sometimes blocks all signals without the agent's
  * knowledge, and then calls its own functions. */
-static bool of_libc(uint32_t site)
-{
-	if (site == PB_SITE_PROGRAM)
-		return false;
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		const struct pb_module *m = &pb_modules[i];
-
-		if (m->present && m->first_site && site - m->first_site < m->analysis->nr_funcs)
-			return m->libc;
-	}
-	return true;
-}
-
 static bool has_room(const struct pb_hit *h)
 {
 	const struct pb_stack *s = h->stack;
@@ -157,7 +144,8 @@ static bool is_known(const struct pb_hit *h)
 
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h)
 {
-	return on && is_known(h) && routine_runs() && has_room(h) && !of_libc(h->site);
+	return on && is_known(h) && routine_runs() && has_room(h) &&
+	       (h->site == PB_SITE_PROGRAM || !pb_site_is_of_libc(h->site));
 }
 
 bool pb_reads_begin(const struct pb_thread *t, const struct pb_hit *h)
@@ -176,21 +164,6 @@ void pb_reads_end(void)
 	__atomic_fetch_sub(&pb_process->readers, 1, __ATOMIC_SEQ_CST);
 }
 
-static bool is_lasting_data(uint64_t from, size_t n)
-{
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		const struct pb_module *m = &pb_modules[i];
-		uint64_t size;
-
-		if (!m->present || !m->lasting)
-			continue;
-		size = m->analysis->data_end - m->analysis->data_start;
-		if (n <= size && from - m->bias - m->analysis->data_start <= size - n)
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether the bytes are certainly mapped. They are if they lie on the stack above the hit,
  * or in the data of a lasting module. */
 static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, uint64_t from,
@@ -200,7 +173,7 @@ static bool is_vouched_for(const struct pb_thread *t, const struct pb_hit *h, ui
 
 	if (s->exact && h->stack == s && from >= h->slot && from < s->hi && n <= s->hi - from)
 		return true;
-	return is_lasting_data(from, n);
+	return pb_data_is_lasting(from, n);
 }
 
 /* Loads whole aligned words. Such a word lies in one page, so no load touches a page that has none

@@ -244,8 +244,23 @@ static bool map_holds(const struct pb_module_map *map, const struct module *m, u
 	return a >= m->map->image_start && a < m->map->image_end;
 }
 
-/* Finds the mapping that held the address at the time `clock`. The modules of a forked child are
- * listed under its parent's pid, so a mapping under `pid` is preferred but not required. */
+/* Whether mapping a is more likely than b to have held an address at the time `clock` in the
+ * process `pid`. Both have held it at some time. A mapping that began later is the last choice. But
+ * it counts, because the agent reports a module a little after it was mapped. A mapping of another
+ * process counts, too, because the modules of a forked child are listed under its parent's pid. */
+static bool fits_better(const struct pb_module_map *a, const struct pb_module_map *b, uint32_t pid,
+			uint64_t clock)
+{
+	bool began = a->from <= clock;
+
+	if (began != (b->from <= clock))
+		return began;
+	if ((a->pid == pid) != (b->pid == pid))
+		return a->pid == pid;
+	return began ? a->from > b->from : a->from < b->from;
+}
+
+/* Finds the mapping that held the address at the time `clock`. */
 static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t image, uint32_t pid,
 						  uint64_t clock, uint64_t address)
 {
@@ -258,8 +273,7 @@ static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t i
 
 		if (!m || clock > map->to || !map_holds(map, m, address))
 			continue;
-		if (!best || (map->pid == pid && best->pid != pid) ||
-		    (map->from <= clock && best->from < map->from))
+		if (!best || fits_better(map, best, pid, clock))
 			best = map;
 	}
 	return best;

@@ -247,10 +247,11 @@ static int our_capset(struct __user_cap_header_struct *h, const struct __user_ca
 {
 	size_t size = _LINUX_CAPABILITY_U32S_3 * sizeof(*d);
 	int ret = original_capset(h, d);
+	bool of_this_thread = !h->pid || h->pid == pb_sys(SYS_gettid);
 	struct patience p = begin();
 
-	if (ret || h->pid || !is_main_thread() || h->version == _LINUX_CAPABILITY_VERSION_1 ||
-	    !take_slot(&p))
+	if (ret || !of_this_thread || !is_main_thread() ||
+	    h->version == _LINUX_CAPABILITY_VERSION_1 || !take_slot(&p))
 		return ret;
 	memcpy(payload, h, sizeof(*h));
 	memcpy(payload + sizeof(*h), d, size);

@@ -274,7 +274,8 @@ static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size
 	*nr = *their_len = 0;
 	*theirs = NULL;
 	for (; envp; ++*nr) {
-		if (!is_there(&array, &envp[*nr]))
+		/* an element of an array that isn't aligned may lie in two pages */
+		if (!is_there(&array, &envp[*nr]) || !is_there(&array, (char *)&envp[*nr] + 7))
 			return false;
 		if (!envp[*nr])
 			break;

@@ -26,6 +26,7 @@
 #include "engine/uaccess.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "base/task.h"
 
 #define MAX_SEEN	4096
 #define AT_ONCE		64
@@ -113,8 +114,13 @@ static bool is_new(const struct link_map *l)
 {
 	bool another = is_another_map(l);
 
-	if (is_seen(l) || nr_seen == MAX_SEEN)
+	if (is_seen(l))
 		return false;
+	if (nr_seen == MAX_SEEN) {
+		/* no module's code was checked for system calls */
+		pb_sigaction_stand_down();
+		return false;
+	}
 	seen[nr_seen++] = (uint64_t)l;
 	return !another && is_file(l) && (uint64_t)l->l_ld != own_dynamic;
 }
@@ -190,37 +196,16 @@ static int ask(struct pb_session *s, struct requests *q, const struct link_map *
 	return 0;
 }
 
-/* Returns the number after `key`, which begins a line of a status file. 0: there is no such
- * line. */
-static uint32_t status_value(const char *text, const char *key)
-{
-	size_t len = strlen(key), end;
-
-	for (; *text; text++) {
-		if (*text != '\n' || !pb_has_prefix(text + 1, key))
-			continue;
-		text += 1 + len;
-		for (end = 0; text[end] >= '0' && text[end] <= '9'; end++)
-			;
-		return (uint32_t)pb_parse_u64(text, end);
-	}
-	return 0;
-}
-
 /* Returns a number that changes when this thread gets another seccomp filter. The function makes
  * only system calls that dlopen makes, too: open, read and close. */
 static uint32_t seccomp_filters(void)
 {
-	char text[4096];
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
-	long n;
+	struct pb_task_status s;
 
-	if (pb_sys_failed(fd))
+	if (!pb_task_read_status_at(&s, "/proc/thread-self/status"))
 		return 0;
-	n = pb_sys(SYS_read, fd, text, sizeof(text) - 1);
-	pb_sys(SYS_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	return status_value(text, "Seccomp:\t") + 16 * status_value(text, "Seccomp_filters:\t");
+	return pb_task_status_number(&s, "Seccomp:") +
+	       16 * pb_task_status_number(&s, "Seccomp_filters:");
 }
 
 static bool is_loader(const struct link_map *l)

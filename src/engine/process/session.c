@@ -188,17 +188,22 @@ static int say_hello(struct pb_session *s, bool first, uint32_t *len)
 	return 0;
 }
 
+/* A write consists of three strings. */
 static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char **writes,
 		       uint32_t *nr_writes)
 {
-	char *copy = pb_arena_alloc(len - sizeof(*w) + 1);
+	uint32_t size = len - sizeof(*w), strings = 0;
+	char *copy = pb_arena_alloc(size + 1);
 
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, w + 1, len - sizeof(*w));
-	copy[len - sizeof(*w)] = 0;
+	memcpy(copy, w + 1, size);
+	for (uint32_t i = 0; i < size; i++)
+		strings += !copy[i];
+	if (strings / 3 < w->nr_writes)
+		return -EPROTO;
 	*writes = copy;
-	*nr_writes = w->nr_writes < len ? w->nr_writes : 0;
+	*nr_writes = w->nr_writes;
 	pb_image = w->image;
 	return 0;
 }
@@ -321,7 +326,7 @@ static const char *add_module(const struct pb_msg_analysis *a, const void *analy
 	if (a->stubs_size && stubs >= 0)
 		why = map_stubs(*m, stubs, a->stubs_size);
 	if (why) {
-		(*m)->present = false;
+		pb_text_drop(*m);
 		*m = NULL;
 	}
 	return why;

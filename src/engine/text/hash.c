@@ -100,7 +100,7 @@ static struct pb_pattern *parse(const char *text)
 		function++;
 	}
 	for (char *c = function; *c; c++) {
-		if (*c == ':' && n >= 5 && !memcmp(c, ":mod:", 5)) {
+		if (pb_has_prefix(c, ":mod:")) {
 			*c = 0;
 			p->module = c + 5;
 			break;

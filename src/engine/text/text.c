@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Adds modules to the table of modules (text_modules.c) and removes them. Also has the lock under
- * which text changes. A row of the table is complete before its flag `present` and the number of
- * rows publish it.
+ * which text changes. A row of the table is complete before its sizes, its flag `present`, and the
+ * number of rows publish it.
  */
 #include "engine/text/text_priv.h"
 #include "abi/analysis_check.h"
@@ -76,11 +76,30 @@ struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias
 	m = &pb_modules[i];
 	*m = (struct pb_module){ .analysis = a, .bias = bias, .link_map = link_map,
 				 .first_site = first_site, .number = number };
-	pb_barrier();
+	m->image = bias + a->image_start;
+	m->data = bias + a->data_start;
+	m->data_size = a->data_end - a->data_start;
+	__atomic_store_n(&m->image_size, a->image_end - a->image_start, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->nr_funcs, a->nr_funcs, __ATOMIC_RELEASE);
 	m->present = true;
 	if (i == pb_nr_modules)
 		__atomic_store_n(&pb_nr_modules, i + 1, __ATOMIC_RELEASE);
 	return m;
+}
+
+void pb_text_drop(struct pb_module *m)
+{
+	static const struct pb_analysis empty;
+
+	m->present = false;
+	m->image_size = 0;
+	m->nr_funcs = 0;
+	m->sites = NULL;
+	m->stubs = NULL;
+	m->exits = NULL;
+	m->stubs_size = 0;
+	m->analysis = &empty;
+	pb_barrier();
 }
 
 /* Called when the loader is about to unmap the module. Unmaps the stubs at once, without a look at
@@ -90,12 +109,7 @@ void pb_text_remove(struct pb_module *m)
 {
 	struct pb_module gone = *m;
 
-	m->present = false;
-	m->sites = NULL;
-	m->stubs = NULL;
-	m->exits = NULL;
-	m->stubs_size = 0;
-	pb_barrier();
+	pb_text_drop(m);
 	pb_shared_remove(m);
 	pb_jit_withdraw(m);
 	pb_stubs_unmap(&gone);

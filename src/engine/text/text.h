@@ -25,7 +25,8 @@ struct pb_exit_site {
 #define PB_EXIT_FL_WANTED	8u	/* the open batch will patch this window */
 
 struct pb_module {
-	const struct pb_analysis *analysis;	/* mapped and checked */
+	const struct pb_analysis *analysis;	/* mapped and checked; an empty analysis if the row
+						 * is free */
 	uint64_t bias;
 	uint64_t link_map;		/* address of the loader's link map; identifies the module
 					 * while it is mapped */
@@ -47,6 +48,12 @@ struct pb_module {
 	bool near;			/* the stubs' head has copies of handlers (arch/arch.h) */
 	uint64_t region, region_size;	/* the memory of sites and stubs together */
 	struct pb_debugger_entry *jit;	/* debuggers' entry for the stubs, or NULL */
+	/* Copied from the analysis, for look-ups without the lock. Such a look-up must not read the
+	 * analysis, because another thread may call dlclose, and unmap it at any moment. */
+	uint64_t image, image_size;	/* where the module is mapped. The size is 0 if the row is
+					 * free */
+	uint64_t data, data_size;	/* the extent of the data that stays writable */
+	uint32_t nr_funcs;		/* 0 if the row is free */
 	bool present;
 	bool libc;			/* the module is libc or the loader (doc/design/reads.md) */
 	bool lasting;			/* mapped since the start: it is never unmapped */
@@ -68,6 +75,8 @@ extern uint32_t pb_nr_modules;		/* number of rows in pb_modules, published by a 
 struct pb_module *pb_text_add(const void *analysis, uint64_t size, uint64_t bias,
 			      uint64_t link_map, uint32_t first_site, uint32_t number,
 			      const char **why);
+/* Makes the module's row free. Doesn't unmap anything. */
+void pb_text_drop(struct pb_module *m);
 /* Asks the recorder for the stubs of a module that has none, and gives the module sites. False: the
  * module still has no stubs. */
 extern bool (*pb_text_ask)(struct pb_module *m);
@@ -90,6 +99,10 @@ struct pb_module *pb_site_module(const struct pb_site *s);
 struct pb_module *pb_module_at(uint64_t text_address);
 bool pb_in_stub(uint64_t pc);
 struct pb_site *pb_site_by_id(uint32_t id);
+/* True if the site with this number is a function of libc or of the loader, or of no module. */
+bool pb_site_is_of_libc(uint32_t id);
+/* True if the bytes lie in the writable data of a module that is never unmapped. */
+bool pb_data_is_lasting(uint64_t from, size_t n);
 
 /* Returns the handler of an idle site. The calls of an idle site aren't traced. */
 uint64_t pb_site_idle(const struct pb_module *m, const struct pb_site *s);

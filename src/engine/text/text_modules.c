@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of modules, and look-ups in it by address and by site number. text.c changes the table.
- * Look-ups take no lock. */
+/*
+ * The table of modules, and look-ups in it by address and by site number. text.c changes the table.
+ *
+ * Look-ups take no lock, because hits and signal handlers make them. Meanwhile another thread may
+ * free a row and fill it again. So a look-up reads only the row, not the analysis. It reads the
+ * beginning of a range, then the size, then the beginning again. If the row was filled again in
+ * between, the beginning has changed, or the row has the same module as before. While a row is
+ * free, its sizes are 0.
+ */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
 
@@ -22,9 +29,23 @@ struct pb_module *pb_module_at(uint64_t address)
 {
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		struct pb_module *m = &pb_modules[i];
+		uint64_t from = __atomic_load_n(&m->image, __ATOMIC_ACQUIRE);
 
-		if (m->present && address - m->bias - m->analysis->image_start <
-				  m->analysis->image_end - m->analysis->image_start)
+		if (address - from < __atomic_load_n(&m->image_size, __ATOMIC_ACQUIRE) &&
+		    from == __atomic_load_n(&m->image, __ATOMIC_ACQUIRE))
+			return m;
+	}
+	return NULL;
+}
+
+static struct pb_module *module_of_site(uint32_t id)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		struct pb_module *m = &pb_modules[i];
+		uint32_t first = __atomic_load_n(&m->first_site, __ATOMIC_ACQUIRE);
+
+		if (first && id - first < __atomic_load_n(&m->nr_funcs, __ATOMIC_ACQUIRE) &&
+		    first == __atomic_load_n(&m->first_site, __ATOMIC_ACQUIRE))
 			return m;
 	}
 	return NULL;
@@ -32,13 +53,29 @@ struct pb_module *pb_module_at(uint64_t address)
 
 struct pb_site *pb_site_by_id(uint32_t id)
 {
-	for (uint32_t i = 0; i < pb_nr_modules; i++) {
-		struct pb_module *m = &pb_modules[i];
+	const struct pb_module *m = module_of_site(id);
+	struct pb_site *sites = m ? __atomic_load_n(&m->sites, __ATOMIC_ACQUIRE) : NULL;
 
-		if (m->present && m->first_site && id - m->first_site < m->analysis->nr_funcs)
-			return &m->sites[id - m->first_site];
+	return sites ? &sites[id - m->first_site] : NULL;
+}
+
+bool pb_site_is_of_libc(uint32_t id)
+{
+	const struct pb_module *m = module_of_site(id);
+
+	return !m || m->libc;
+}
+
+bool pb_data_is_lasting(uint64_t from, size_t n)
+{
+	for (uint32_t i = 0; i < pb_nr_modules; i++) {
+		const struct pb_module *m = &pb_modules[i];
+
+		if (m->present && m->lasting && n <= m->data_size &&
+		    from - m->data <= m->data_size - n)
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 uint64_t pb_text_near(const struct pb_module *m, uint64_t handler)
