@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define PB_ANALYSIS_MAGIC	0x31304c414e414250ull	/* "PBANAL01" */
-#define PB_ANALYSIS_VERSION	6
+#define PB_ANALYSIS_VERSION	7
 #define PB_BUILD_ID_MAX		32
 
 struct pb_analysis {
@@ -80,6 +80,9 @@ struct pb_nop {
 
 #define PB_AN_SYSCALLS		16	/* the module may make system calls without libc */
 #define PB_AN_RETURNS		32	/* the exits of the module's functions were analysed */
+#define PB_AN_SMALL_STACKS	64	/* the module's functions may run on stacks with little more
+					 * room than they need themselves, for example Go's. Their
+					 * signal handlers must have an alternate stack */
 
 /* How the site was found. This determines the contents of the site's window. */
 #define PB_SITE_SYMBOL		0	/* plain code: displaced instructions are kept */

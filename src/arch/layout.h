@@ -63,6 +63,10 @@
 #define S_HANDLER		0
 #define S_BODY			8
 #define S_ID			16
+#define S_FLAGS			24
+/* FTRACE_FL_SMALL is this bit of the byte at S_SMALL, which is the sixth byte of the flags */
+#define S_SMALL			29
+#define PB_SITE_SMALL		0x80
 
 /* struct prog_site */
 #define P_SITE			0

@@ -24,6 +24,7 @@ struct pb_site {
 _Static_assert(__builtin_offsetof(struct pb_site, handler) == S_HANDLER, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, body) == S_BODY, "layout.h");
 _Static_assert(__builtin_offsetof(struct pb_site, id) == S_ID, "layout.h");
+_Static_assert(__builtin_offsetof(struct pb_site, flags) == S_FLAGS, "layout.h");
 
 /* The addresses that the stubs of a module's exits jump to. Each module has one such struct,
  * beside its sites. replaced.S uses the first member. */
@@ -46,6 +47,8 @@ struct pb_returns {
 #define FTRACE_FL_DIRECT	(1ul << 36)	/* body is a replacement: code of the agent */
 #define FTRACE_FL_DIRECT_EN	(1ul << 37)
 /* Patchbay's own. */
+#define FTRACE_FL_SMALL		(1ul << 47)	/* may run on a stack without room for C code
+						 * (PB_AN_SMALL_STACKS) */
 #define FTRACE_FL_TIMED		(1ul << 48)	/* an ops needs to know how long the site's calls
 						 * take */
 #define FTRACE_FL_REFUSED	(1ul << 49)	/* refused by the analysis or by the agent; bits
@@ -59,6 +62,7 @@ struct pb_returns {
 #define FTRACE_FL_ENDS		(1ul << 54)	/* with DIRECT: the replacement ends the call */
 #define FTRACE_FL_PASSES	(1ul << 55)	/* with DIRECT: the original's exits end the call */
 #define FTRACE_FL_REASON_SHIFT	56
+_Static_assert(FTRACE_FL_SMALL == (uint64_t)PB_SITE_SMALL << 8 * (S_SMALL - S_FLAGS), "layout.h");
 
 /* Returns whether a call of the function ends at the function's own exits. False: a replacement
  * returns in the function's place. */

@@ -16,6 +16,17 @@
 #define PB_LOOK_ROOM		384
 
 /*
+ * Functions of some runtimes run on stacks that have no room for the agent's C code: a Go function
+ * may be entered with a few hundred bytes left. Below the stack there is no guard page, but memory
+ * of the program. So at a site with FTRACE_FL_SMALL, slow_entry.S calls C code on a stack of the
+ * agent. A hit takes one of these stacks by setting a bit. If all of them are taken, the call is
+ * counted as lost. Handlers of such programs have an alternate stack. But if a handler has none, it
+ * runs on the agent's stack, so these stacks are larger than PB_HIT_ROOM.
+ */
+#define PB_NR_HIT_STACKS	32	/* the number of bits */
+#define PB_HIT_STACK_SHIFT	15
+
+/*
  * The stub of a site (made by stub.c). It is entered with the program's registers and with rsp at
  * the slot. The slot is the word of the stack that holds the return address:
  *
@@ -70,6 +81,7 @@
 #define F_TARGET		-112
 #define F_R8			-120
 #define F_SERIAL		-128	/* only while a reserved word becomes a PAD */
+#define F_RBP			-128	/* only while C code runs on a stack of the agent */
 
 #define PB_THUNK_SIZE		32	/* size of a thunk in replaced.S */
 

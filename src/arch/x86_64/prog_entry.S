@@ -15,6 +15,8 @@ pb_prog_entry:
 	save
 .Lsaved:
 	load_thread
+	testb	$PB_SITE_SMALL, S_SMALL(%r11)
+	jnz	.Lsmall
 	unless_room rdi, rax, .Lcramped, PB_LOOK_ROOM
 	mov	%r11, F_R8(%rsp)
 	lea	-128(%rsp), %rsp
@@ -46,6 +48,7 @@ pb_prog_entry:
 4:
 	mov	%rax, %rdi
 	mov	136 + F_R8(%rbp), %r11
+.Lrun:
 	make_regs 136, 136 + F_R11
 	/* struct pb_prog_target pb_prog_hit(site, regs) */
 	mov	%rsp, %rsi
@@ -69,6 +72,31 @@ pb_prog_entry:
 	restore
 	mov	F_TARGET(%rsp), %rax
 	ret
+
+	/* The stack may be too small even for pb_prog_room(). If it turns out to have enough room
+	 * for the programs, they run on this stack, as always. */
+.Lsmall:
+	mov	%r11, F_R8(%rsp)
+	to_hit_stack .Lcramped
+	mov	%r11, %rdi
+	mov	%rbp, %rsi
+	call	pb_prog_room
+	from_hit_stack
+	mov	F_R8(%rsp), %r11
+	test	%rdx, %rdx
+	jz	5f
+	mov	%rdx, F_TARGET(%rsp)
+	restore
+	mov	F_R8(%rsp), %r11
+	jmp	*F_TARGET(%rsp)
+5:
+	mov	%rax, %rdi
+	lea	-128(%rsp), %rsp
+	.cfi_adjust_cfa_offset 128
+	push_reg rbp
+	.cfi_rel_offset rbp, 0
+	mov	%rsp, %rbp
+	jmp	.Lrun
 	.cfi_endproc
 
 	/* The stack has no room even for pb_prog_room(). The programs miss the call. If tracing is

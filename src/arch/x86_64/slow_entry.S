@@ -19,6 +19,8 @@ pb_enter_slow:
 	cmpl	$0, pb_max_depth(%rip)		/* tracing is off */
 	je	pb_graph_reject
 	load_thread
+	testb	$PB_SITE_SMALL, S_SMALL(%r11)
+	jnz	enter_on_hit_stack
 	unless_room rdi, rax, pb_enter_cramped
 	mov	S_BODY(%r11), %rax
 	mov	%rax, F_TARGET(%rsp)
@@ -50,6 +52,30 @@ pb_enter_slow:
 	jmp	*F_TARGET(%rsp)
 	.cfi_endproc
 	.size pb_enter_slow, . - pb_enter_slow
+
+/* Does the same on a stack of the agent (frame.h). rdi is the thread. */
+	.balign 16
+	.type	enter_on_hit_stack, @function
+enter_on_hit_stack:
+	.cfi_startproc
+	to_hit_stack pb_enter_cramped
+	mov	S_BODY(%r11), %rax
+	mov	%rax, F_TARGET(%rbp)
+	mov	%r11, %rdi
+	mov	%rbp, %rsi
+	call	pb_enter
+	from_hit_stack
+	restore
+	jmp	*F_TARGET(%rsp)
+	.cfi_endproc
+	.size enter_on_hit_stack, . - enter_on_hit_stack
+
+	.globl	pb_hit_stacks_used
+	.hidden	pb_hit_stacks_used
+	.comm	pb_hit_stacks_used, 4, 4
+	.globl	pb_hit_stacks
+	.hidden	pb_hit_stacks
+	.comm	pb_hit_stacks, PB_NR_HIT_STACKS << PB_HIT_STACK_SHIFT, 4096
 
 /* The stack has no room for C code. The call is counted as lost if the tests below find that it
  * would have been recorded. rdi is the thread, edx the mode. */

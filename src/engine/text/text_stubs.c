@@ -166,6 +166,8 @@ static void init_sites(struct pb_module *m)
 				   (uint64_t)f[i].refused << FTRACE_FL_REASON_SHIFT;
 		else if (f[i].flags & PB_FUNC_GOES_ON)
 			s->flags = FTRACE_FL_GOES_ON;
+		if (m->analysis->flags & PB_AN_SMALL_STACKS)
+			s->flags |= FTRACE_FL_SMALL;
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "abi/analysis_check.h"
 #include "base/base.h"
+#include "module/elf/runtimes.h"
 #include "module/analysis/stages.h"
 
 #define MAX_STRINGS	(1u << 30)
@@ -224,7 +225,9 @@ static uint32_t unknown_kib(const struct pb_an *an)
 int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why)
 {
 	struct pb_analysis a = {
-		.magic = PB_ANALYSIS_MAGIC, .version = PB_ANALYSIS_VERSION, .flags = an->an_flags,
+		.magic = PB_ANALYSIS_MAGIC, .version = PB_ANALYSIS_VERSION,
+		.flags = an->an_flags | (pb_runtime_has_small_stacks(an->runtimes) ?
+					 PB_AN_SMALL_STACKS : 0),
 		.runtimes = an->runtimes,
 		.nr_funcs = (uint32_t)an->fns.n, .nr_nops = (uint32_t)an->nops.n,
 		.recipes_size = an->recipes.n,

@@ -20,6 +20,8 @@ static const struct runtime {
 	struct { enum sign by; const char *what; } signs[4];
 	bool own_stacks;	/* the runtime has code without unwind tables, and this code does
 				 * not use the stack as C does */
+	bool small_stacks;	/* the runtime's functions run on stacks with little room
+				 * (PB_AN_SMALL_STACKS) */
 } runtimes[] = {
 	{ "V8",
 	  "compiled JavaScript isn't traced; V8's builtins are traced by their entries only, "
@@ -31,7 +33,7 @@ static const struct runtime {
 	  "Go's functions are traced by their entries only: their stacks move, and a function "
 	  "begins anew when its stack has grown; C code has durations",
 	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" },
-	    { DEFINES, "runtime.goexit*" } }, true },
+	    { DEFINES, "runtime.goexit*" } }, true, true },
 	{ "OCaml",
 	  "calls that end by an exception are shown without a return; the collector may walk the "
 	  "stack, since tracing doesn't change it",
@@ -135,6 +137,14 @@ bool pb_runtime_has_own_stacks(uint32_t bits)
 {
 	for (unsigned i = 0; i < pb_array_size(runtimes); i++)
 		if (bits >> i & 1 && runtimes[i].own_stacks)
+			return true;
+	return false;
+}
+
+bool pb_runtime_has_small_stacks(uint32_t bits)
+{
+	for (unsigned i = 0; i < pb_array_size(runtimes); i++)
+		if (bits >> i & 1 && runtimes[i].small_stacks)
 			return true;
 	return false;
 }

@@ -22,4 +22,6 @@ const char *pb_runtime_policy(unsigned bit);
 /* True if at least one of these runtimes has code that has no unwind tables and doesn't use the
  * stack as C does. */
 bool pb_runtime_has_own_stacks(uint32_t bits);
+/* True if the functions of at least one of these runtimes run on stacks with little room. */
+bool pb_runtime_has_small_stacks(uint32_t bits);
 #endif
