@@ -243,7 +243,8 @@ static inline int pb_func_returns(const struct pb_analysis *a, const struct pb_f
 }
 
 /* Returns the indices of the windows that hold the function's exits. *nr is the number of these
- * windows. It is 0 if the function has no exit, or isn't complete (PB_INEXIT_NOT). */
+ * windows. It is 0 if the function has no exit, or if the function isn't complete, that is, if
+ * pb_func_inexit() isn't PB_INEXIT_NOT. */
 static inline const uint32_t *pb_func_left_by(const struct pb_analysis *a, const struct pb_func *f,
 					      uint32_t *nr)
 {

@@ -56,7 +56,7 @@
 	X("snapshot", SNAPSHOT, OBSERVER, RW, NUMBER, 1, \
 	  "1 takes a snapshot of the ring; reads name the last one") \
 	X("snapshot_on", SNAPSHOT_ON, AGENT, RW, TEXT, 0, \
-	  "functions whose call takes a snapshot; FUNC>MICROSECONDS: whose long call does") \
+	  "FUNC: a call of it takes a snapshot; FUNC>MICROSECONDS: a longer call does") \
 	X("bpf_jit_enable", BPF_JIT_ENABLE, AGENT, RW, NUMBER, 2, \
 	  "native code for eBPF: 0: no, 1: yes, 2: yes, and show it") \
 	X("bpf_jit_harden", BPF_JIT_HARDEN, AGENT, RW, NUMBER, 2, \

@@ -8,7 +8,9 @@
  *               any order; readers sort them by (serial, seq). If the last chunk is
  *               truncated, readers use all of its complete words.
  *   meta        struct pb_data_header, then struct pb_meta records in the order of
- *               their arrival: about the session, images, modules, threads and exits.
+ *               their arrival: about the session, images, modules, threads and the ends of
+ *               processes. An image is a program that a process runs. Each exec begins a
+ *               new image; a forked child has the image of its parent.
  *   open        only while a recording runs, or after the recorder was killed: struct
  *               pb_data_header, then places of PB_CHUNK_SIZE bytes from offset PB_CHUNK_SIZE on.
  *               A place is empty, or holds a chunk that wasn't full yet. If `chunks` has a chunk

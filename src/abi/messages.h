@@ -20,9 +20,11 @@
  *   PROGS ----------------------------> with PB_WELCOME_PROGS, when all modules are known
  *   <--------------------------------- PROGS + fd (abi/progs.h), or ERROR
  *   REFUSED --------------------------> 0 or more messages: functions that the agent refused
- *   READY  ---------------------------> (later connections: only new modules; GONE for each
- *                                       unloaded module)
+ *   READY  --------------------------->
  *   then the agent closes the connection; with SERVE it stays, and answers WRITE, READ and DETACH.
+ *
+ * On a later connection, the agent sends MODULE only for new modules, and also sends GONE for each
+ * unloaded module.
  *
  * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
  * heartbeat changes. PB_PATIENCE_NS after the last change the agent gives up. The heartbeat is in

@@ -46,13 +46,15 @@ static inline void pb_count_local(uint64_t *p);
 /*
  * The ring is shared with forked children. A signal handler may interrupt code that is about to
  * store into a chunk, and the handler may fork. In the child, the handler returns to the same code.
- * So each store of C code into the ring names its owner: the serial that the thread's writer had
- * when the code began. In a child, `*now` is another serial, and nothing is stored. pb_own_resume()
- * ensures this, whichever instruction the handler has interrupted.
+ * A writer has a serial, a number that is unique in the session. A forked child's writer gets
+ * another one. So C code that is going to store into the ring first notes the address and the value
+ * of its writer's serial (struct pb_owner), and passes both to each store. In a child, the word at
+ * that address has another value, so nothing is stored. pb_own_resume() ensures this, whichever
+ * instruction the handler has interrupted.
  */
 struct pb_owner {
-	const uint32_t *now;
-	uint32_t serial;
+	const uint32_t *now;	/* where the writer's serial is now */
+	uint32_t serial;	/* its value when the code began */
 };
 
 /* pb_own_store() stores a word, and pb_own_zero() zeroes n words. Both do nothing in a child. They
@@ -61,8 +63,9 @@ struct pb_owner {
 bool pb_own_store(struct pb_owner o, uint64_t *at, uint64_t value)
 	__attribute__((visibility("hidden")));
 void pb_own_zero(struct pb_owner o, uint64_t *at, size_t n) __attribute__((visibility("hidden")));
-/* Changes any word from `old` to `new`. The change is atomic for all threads, with acquire and
- * release order. Returns whether the word was changed. */
+/* Changes a word of the ring or of the writer from `old` to `new`. Does nothing in a child. Unlike
+ * pb_own_store(), it doesn't compare the chunk's serial. The change is atomic for all threads, with
+ * acquire and release order. Returns whether the word was changed. */
 bool pb_own_change(struct pb_owner o, uint64_t *at, uint64_t old, uint64_t new)
 	__attribute__((visibility("hidden")));
 /* Adds one to *shared, a word of the ring, then to *own, a word of the writer. Each addition is
@@ -77,9 +80,9 @@ void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 
 /* ---- writing text (doc/design/text.md) ----------------------------------- */
 
-/* Context: start (one thread), the loader's hook (text that no thread runs yet), or the helper of
- * a stop. When one of these functions returns, every processor runs the new bytes: the function
- * flushes caches where the processor requires it. */
+/* Context: start (one thread), the loader's debug hook (engine/process/loader.h; for text that no
+ * thread runs yet), or the helper of a stop. When one of these functions returns, every processor
+ * runs the new bytes: the function flushes caches where the processor requires it. */
 struct pb_patch {
 	uint64_t addr;
 	uint8_t len;		/* 1..10 */
@@ -110,8 +113,8 @@ int pb_text_write(uint64_t addr, const void *bytes, size_t len);
  * stopped thread could need.
  */
 extern uint32_t pb_agent_tid;		/* the thread that every stop leaves running; 0: none */
-extern uint32_t pb_observer_pid;	/* the recorder, which reaps the helpers that are its
-					 * children; 0: unknown */
+extern uint32_t pb_observer_pid;	/* the recorder. If it is the program's parent, it is also
+					 * the parent of the helpers, and reaps them. 0: unknown */
 extern uint64_t pb_stop_longest_ns;
 extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
 
@@ -140,16 +143,18 @@ struct pb_stop {
 	int (*stopped)(const struct pb_stopped *at, size_t nr);
 };
 
-/* Returns 0 or -errno. -EAGAIN: a thread could not be stopped in time, or another process shares
- * the memory. In this case the patches from p[done] on were not written, and the caller may try
- * again. If nr is 0, there is one stop, which only serves stopped(). A system call that a stop
+/* Returns 0 or -errno. -EAGAIN: all tries have failed. For example, a thread could not be stopped
+ * in time, another process traces a thread, another process shares the memory, or stopped() has
+ * returned -EAGAIN. In this case the patches from p[done] on were not written, and the caller may
+ * try again. If nr is 0, there is one stop, which only serves stopped(). A system call that a stop
  * interrupts is restarted: the program sees no EINTR. */
 int pb_stop_world(struct pb_stop *s);
 
 /* Sets the calling thread's thread pointer, and the word by which libc finds it. Context: a thread
  * of the agent that libc doesn't know. Returns 0 or -errno. */
 int pb_thread_pointer_set(uint64_t tp);
-/* Returns whether the code loads nr as the number of a system call. */
+/* Returns whether the code has an instruction that loads nr into the register of a system call's
+ * number. The code isn't decoded, so other bytes that look like this instruction count, too. */
 bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr);
 
 /* Starts a thread or process with the raw system call. The new thread runs fn(arg) on the given
@@ -170,10 +175,11 @@ long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg
  */
 
 /* A place (abi/analysis_place.h) is a function's entry or a window of exits. Its body is the code
- * that replaces its displaced instructions. First comes the code of the place's recipe, which is
- * the relocated copy of these instructions. In this copy the exits are hooked. If there is a second
- * recipe, its code follows. pb_body_size() returns the body's size in bytes. pb_body_second()
- * returns the offset of the second recipe's code. */
+ * that replaces its displaced instructions. The analysis describes the relocated copy of displaced
+ * instructions as a recipe (struct pb_recipe). The body begins with the code of the place's recipe,
+ * in which the exits are hooked. If the place has a second recipe, for the code that a code slot or
+ * the second shared jump displaces, that recipe's code follows. pb_body_size() returns the body's
+ * size in bytes. pb_body_second() returns the offset of the second recipe's code. */
 size_t pb_body_size(const struct pb_place *p);
 unsigned pb_body_second(const struct pb_place *p);
 /* Returns the offset of the code that conditional exits jump to. That code ends at
@@ -294,8 +300,8 @@ void pb_open_ret(void);
 void pb_open_jump(void);
 void pb_open_ret_none(void);
 void pb_open_jump_none(void);
-/* For calls that are open only for eBPF programs at their returns. All other calls go on at
- * pb_open_ret(). */
+/* Ends calls that are open only for eBPF programs at their returns. If the call that returns isn't
+ * open, only executes the return. In all other cases goes on at pb_open_ret(). */
 void pb_watch_ret(void);
 
 /* PB_MAX_REPLACED thunks of PB_THUNK_SIZE bytes. Thunk i runs in place of a function. It calls

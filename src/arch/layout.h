@@ -20,8 +20,9 @@
 					 * written: there was no room, or a handler's jump left the
 					 * code that was about to write it */
 #define PB_ENTRY_SILENT		5	/* neither this call nor any call below it is recorded */
-#define PB_ENTRY_PROG		6	/* the call isn't in the tree, but eBPF programs run at its
-					 * return */
+#define PB_ENTRY_PROG		6	/* the call is open only because eBPF programs run at its
+					 * return. It isn't in the tree of traced calls: it counts
+					 * neither as a parent nor for the depth */
 #define PB_ENTRY_FOOT		7	/* the foot of a segment, that is, its first entry. It
 					 * stands for the last call of the previous segment. For
 					 * the state, look at that call. */
@@ -35,8 +36,9 @@
 /* The call has no eBPF programs of its own, but its exit must go to C code. Usually the reason is a
  * call before it in the array, with the same return slot, that has programs. */
 #define PB_WATCH_BELOW		0xffff
-#define PB_MAX_WATCHED		6	/* if so many open calls wait for one return already, eBPF
-					 * programs don't run there for a further call */
+#define PB_MAX_WATCHED		6	/* if this many open calls with one return slot come before
+					 * a call with the same slot, no eBPF programs run at that
+					 * call's return */
 
 /* struct pb_thread */
 #define T_LO			0

@@ -4,8 +4,8 @@
  * explains the states, and what a signal handler may see at each instruction.
  *
  * An open call is an entry of 32 bytes in an array. The entry's first word (O_WORD) says whether
- * the entry is in use, and how far the call is. It isn't the field O_STATE, whose values are in
- * layout.h. The word's values:
+ * the entry is in use, and in which stage: being filled, live, or being ended. (The field O_STATE
+ * says something else; layout.h has its values.) The word's values:
  *
  *     slot         live: this stack slot holds the call's return address
  *     ~slot        claimed: the handler of the function's entry is filling these 32 bytes

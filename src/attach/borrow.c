@@ -284,7 +284,9 @@ int attach_borrow_undo(struct attach_remote *t)
 	return attach_remote_release(t, STOP_NS);
 }
 
-/* Returns 0, or -EAGAIN if the thread has been released. */
+/* Stops the thread and looks at it again. Returns 0 if the thread can be borrowed. It then stays
+ * stopped, and its state is saved. -EAGAIN: the thread has ended, or isn't fit and has been
+ * released. Other errors are those of attach_remote_stop() and attach_borrow_undo(). */
 static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
 		      struct attach_state *state, uint64_t *stopped_ns)
 {

@@ -61,9 +61,9 @@ static bool is_kernel_thread(const struct attach_subject *s)
 }
 
 /* Reads the process's status. While a thread other than the main thread executes a program, the
- * main thread is dead for a moment. At last the status doesn't even have the number of threads. So
- * if the main thread is dead and the number isn't 1, reads the status again, for at most
- * MAIN_THREAD_MS. */
+ * main thread is dead for a moment. Towards the end of this moment, the main thread's status has no
+ * line with the number of threads. So if the main thread is dead and the number isn't 1, reads the
+ * status again, for at most MAIN_THREAD_MS. */
 static bool read_status(const struct attach_subject *s, char status[RECORD_STATUS_MAX])
 {
 	for (unsigned ms = 0; ; ms++) {
@@ -95,8 +95,9 @@ static int check_state(struct attach_subject *s, const char *status)
 	return 0;
 }
 
-/* A vfork child, or the process that stops a program's threads for the agent (arch/x86_64/stop.c).
- * What the agent changed in it, it would change in the other process, too. */
+/* Refuses a vfork child, and the process that stops a program's threads for the agent
+ * (arch/x86_64/stop.c). Both share their memory with another process, so each change that the agent
+ * makes would appear in that process, too. */
 static int check_shared(struct attach_subject *s, const char *status)
 {
 	pid_t parent = (pid_t)number_of(status, "PPid");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Idle system calls: a thread waits in them for events, time, a file's lock or other processes, and
- * the kernel restarts them. A thread that makes such a call outside of the loader holds no lock of
- * the allocator, of the list of stacks or of the loader's TLS data. Context: the injector's thread.
+ * the kernel restarts them. A thread that makes such a call outside of the loader holds none of the
+ * locks that pthread_create() takes: those of malloc, of libc's list of thread stacks, and of the
+ * loader's TLS data. Context: the injector's thread.
  */
 #ifndef PB_ATTACH_IDLE_CALL_H
 #define PB_ATTACH_IDLE_CALL_H

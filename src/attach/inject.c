@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The sequence of an injection (doc/design/injection.md): check the process, borrow a thread for
- * one pthread_create(), give that thread back, and let the new thread load the agent. After each
- * step, the process could go on even if the injector were killed.
+ * one pthread_create(), give that thread back, and let the new thread load the agent. If the
+ * injector is killed, the process can go on, whichever step was under way. There is one exception,
+ * from map_scratch() until create_thread() has written the way back ("The gap" in injection.md).
  */
 #include "attach/inject.h"
 #include <dlfcn.h>
@@ -44,7 +45,9 @@ struct injection {
 	struct attach_libc l;
 	struct attach_remote borrowed, thread;
 	struct attach_state state;	/* of the borrowed thread */
-	uint64_t scratch;
+	uint64_t scratch;		/* address of SCRATCH_SIZE bytes in the process, which are
+					 * the borrowed thread's stack while it calls
+					 * pthread_create() */
 	/* of the new thread */
 	struct user_regs_struct start;	/* its registers in the start routine */
 	struct attach_way way;
@@ -89,7 +92,7 @@ static int scratch_call(struct injection *j, long number, bool before_call, int6
 }
 
 /* Lets the borrowed thread go on where it was stopped. If the injector is killed before it has set
- * the registers, the way back does the same (way_back.h). */
+ * the registers, the way back does the same (way_back.h), provided that it is written already. */
 static void give_back(struct injection *j)
 {
 	struct user_regs_struct r;
@@ -424,9 +427,9 @@ static int end_thread(struct injection *j, int err, bool said)
 
 /* --- the whole ------------------------------------------------------------ */
 
-/* A process that has just executed a program has no libc yet. So the checks are repeated for
- * START_NS. If the loader is mapped already, they are repeated for LIBC_NS, because on a busy
- * machine the loader may wait for a processor. */
+/* A process that has just executed a program has no libc yet. So if the search for libc fails, the
+ * checks are repeated. If libc or the loader isn't mapped (EAGAIN), they are repeated for LIBC_NS,
+ * because on a busy machine the loader may wait for a processor; otherwise for START_NS. */
 static int check(struct injection *j)
 {
 	uint64_t begin = pb_now_ns();
@@ -474,9 +477,10 @@ static int inject(struct injection *j, struct pb_injected *out)
 	return end_thread(j, err, said);
 }
 
-/* Whether the process executes another program. Called after a failure, because an exec may be the
- * reason: it first ends all other threads, so all kinds of things fail. Only then does the process
- * get its new image. So this function waits for the new image, for at most EXEC_NS. */
+/* Whether the process has ended or executed another program. Called after a failure, because an
+ * exec may be the reason: the exec first ends all other threads, so any step of the injection may
+ * fail. Only then does the process get its new image. So this function waits for the new image, for
+ * at most EXEC_NS. */
 static bool is_executing(const struct attach_subject *s)
 {
 	uint64_t end = pb_now_ns() + EXEC_NS;

@@ -25,7 +25,8 @@ struct pb_inject {
 				 * place of these paths is refused */
 };
 
-/* Values of *answer that are not the agent's answer, which is never positive. */
+/* Values of *answer (see pb_inject()), besides the agent's answer, which is 0 or negative. NONE:
+ * the agent hasn't answered yet. SEEN: the injector has read the answer. */
 enum { PB_ANSWER_NONE = 1, PB_ANSWER_SEEN };
 
 struct pb_injected {

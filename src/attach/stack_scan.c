@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Scans a stack for return addresses (stack_scan.h). A word counts as a return address if it points
- * into the text of libc or of the loader, just after a call instruction. Other words that point
- * there don't count. For example, each program has the address of the loader's exit function on its
- * stack.
+ * just after a call instruction in the loader, or just after a direct call in libc, but not into
+ * __libc_start_main(). (libc calls main(), start routines and callbacks by indirect calls. These
+ * calls do no harm.) Other words that point there don't count. For example, each program has the
+ * address of the loader's exit function on its stack.
  */
 #include "attach/stack_scan.h"
 #include <stddef.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads BTF from bytes that are not trusted. pb_bpf_btf_open() accepts BTF only if every record is
- * inside the bytes, and every type number is below `nr`. A name outside of the bytes is read as an
- * empty name. Chains of types may form circles, so code that follows a chain must count its steps,
- * as the functions of this file do. Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
+ * inside the bytes, and every type number is below `nr`. It doesn't check the names of an
+ * enumeration's values. So pb_bpf_btf_str() reads a name outside of the bytes as an empty name.
+ * Chains of types may form circles, so code that follows a chain must count its steps, as the
+ * functions of this file do. Source of the format: Documentation/bpf/btf.rst, linux/btf.h.
  *
  * Context: any thread, libc. Opened BTF isn't changed, except by pb_bpf_btf_index().
  */
@@ -89,7 +90,8 @@ static inline const char *pb_bpf_btf_name(const struct pb_bpf_btf *btf, const st
 	return pb_bpf_btf_str(btf, t->name_off);
 }
 /* Skips const, volatile, restrict and type tags, and also typedefs if `typedefs` is true. *id
- * becomes the number of the returned type. id may be NULL. */
+ * becomes the number of the returned type. id may be NULL. Returns NULL for void (*id becomes 0),
+ * and if more than PB_BPF_BTF_DEPTH types would be skipped (*id doesn't change). */
 const struct btf_type *pb_bpf_btf_skip(const struct pb_bpf_btf *btf, uint32_t type, bool typedefs,
 				       uint32_t *id);
 /* Returns the size of a type in bytes, or -EINVAL. */

@@ -124,7 +124,7 @@ bool load_work(struct load *l, uint64_t n, const char **why)
 {
 	if (n > l->work) {
 		l->work = 0;
-		load_error(l, why, "the object's types refer to each other too often");
+		load_error(l, why, "the object's parts refer to each other too often");
 		return false;
 	}
 	l->work -= n;

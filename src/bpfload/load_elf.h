@@ -35,8 +35,8 @@ const char *pb_bpf_elf_name(const struct pb_bpf_elf *e, uint32_t section);
 const char *pb_bpf_elf_sym_name(const struct pb_bpf_elf *e, const Elf64_Sym *sym);
 /* Returns the number of the first section with this name, or 0. */
 uint32_t pb_bpf_elf_find(const struct pb_bpf_elf *e, const char *name);
-/* Returns the section's bytes, which may not be aligned. NULL: there is no such section, or it has
- * no bytes in the file. */
+/* Returns the section's bytes, which may not be aligned. NULL: there is no such section, or
+ * sections of its type have no bytes in the file (SHT_NOBITS). */
 const uint8_t *pb_bpf_elf_data(const struct pb_bpf_elf *e, uint32_t section, size_t *size);
 /* Returns symbol i. If i is nr_syms or more, the symbol is all zeros. */
 Elf64_Sym pb_bpf_elf_sym(const struct pb_bpf_elf *e, uint32_t i);

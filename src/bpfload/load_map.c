@@ -114,8 +114,8 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Whether the section has a variable that isn't static. Only then user space must be able to map
- * the section's map. */
+/* Whether the section has a variable that isn't static. If it has one, user space must be able to
+ * mmap() the section's eBPF map. */
 static bool has_global(const struct load *l, uint32_t datasec)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;

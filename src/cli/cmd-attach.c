@@ -34,7 +34,7 @@ struct attach {
 };
 
 static const struct argp_option options[] = {
-	{ "data", 'd', "DIR", 0, "Keep what is traced in DIR, at the detach", 1 },
+	{ "data", 'd', "DIR", 0, "At the detach, write the newest records to DIR", 1 },
 	{ 0 }
 };
 

@@ -527,7 +527,8 @@ static error_t completion_parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp completion_argp = {
 	options, completion_parse, "bash|zsh|fish",
-	"Print a completion script. For this shell: source <(patchbay completion bash).\v"
+	"Prints a completion script. To use it at once in a running bash: source <(patchbay "
+	"completion bash).\v"
 	"`make install' installs all three where the shells look for them.", NULL, NULL, NULL,
 };
 

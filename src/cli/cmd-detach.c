@@ -25,8 +25,8 @@ static const struct argp detach_argp = {
 	.parser = detach_parse,
 	.args_doc = "[-p] PID",
 	.doc = "Leave a process that was attached, or that `patchbay record --serve' records. Its "
-	       "text and its signal handlers are then as before. Its recording ends, and the data "
-	       "stays.",
+	       "text and its signal handlers are then as before. Its recording ends. The recorded "
+	       "data stays, except after an attach without --data.",
 };
 
 static int detach_run(int argc, char **argv)

@@ -203,8 +203,8 @@ static void check_seccomp(void)
 		fclose(f);
 	if (mode > 0)
 		say(NOTE, "seccomp",
-		    "mode %d is on here: some system calls may fail; whether that matters shows "
-		    "when a program is recorded", mode);
+		    "mode %d is on here: some system calls may fail; to see whether this matters, "
+		    "record a program", mode);
 	else
 		say(OK, "seccomp", "off");
 }

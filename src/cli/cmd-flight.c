@@ -15,8 +15,8 @@ enum { OPT_SNAPSHOT_ON = 0x2000, OPT_SIGNAL, OPT_SNAPSHOTS };
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "When a snapshot is taken, besides `patchbay snapshot':", 5 },
 	{ "snapshot-on", OPT_SNAPSHOT_ON, "FUNC", 0,
-		"When FUNC is called. FUNC>TIME: when a call of FUNC took at least TIME (20ms); "
-	  "quote it for the shell", 5 },
+		"When FUNC is called. FUNC>TIME: when a call of FUNC took at least TIME, for "
+	  "example 'parse>20ms'; quote it for the shell", 5 },
 	{ "signal", OPT_SIGNAL, "SIG", 0, "When this command gets the signal USR1 or USR2", 5 },
 	{ "snapshots", OPT_SNAPSHOTS, "N", 0, "At most N of these snapshots (10)", 5 },
 	{ 0 }

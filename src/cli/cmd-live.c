@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * `patchbay live` and `patchbay top`: record into a temporary directory, and show calls (`live`) or
- * sums of calls (`top`) while the program runs. Ten times in a second, the recorder copies new
- * records to the directory, and then calls follow_round(), which prints the new events.
+ * sums of calls (`top`) while the program runs. Ten times a second, the recorder copies new records
+ * to the directory, and then calls follow_round(). This function reads the new events. `live`
+ * prints them; `top` adds them to its sums, and prints a table when one is due.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +34,9 @@
 					 * pieces of at least this size */
 
 #define ROUND_NS	100000000u	/* time between two rounds */
-#define SAMPLE_NS	1000000000u	/* records that would cost too much time wait at most this
-					 * long, and are then sampled */
+#define SAMPLE_NS	1000000000u	/* if decoding all records would take too much processor
+					 * time, they wait at most this long; then only a sample of
+					 * them is decoded (reader/sample.h) */
 
 #define INTERVAL_MIN	100000000ull
 #define INTERVAL_MAX	3600000000000ull
@@ -85,9 +87,9 @@ static const struct argp_option options[] = {
 	{ "count", OPT_COUNT, "N", 0, "End after N tables; the processes run on", 5 },
 	{ "threads", OPT_THREADS, NULL, 0, "A table for each thread", 5 },
 	{ "cpu", OPT_CPU, "PERCENT", 0,
-		"How much of the program's processor time may be used to read its records while no "
-		"processor is idle (0.5). If more is needed, numbers are estimates. 100: no limit",
-		5 },
+		"While no processor is idle, use at most this percentage of the program's "
+		"processor time to read its records (0.5). If that isn't enough, numbers are "
+		"estimates. 100: no limit", 5 },
 	{ "no-pager", OPT_NO_PAGER, NULL, OPTION_HIDDEN, NULL, 4 },
 	{ 0 }
 };

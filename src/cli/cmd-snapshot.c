@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `patchbay snapshot`: copies the records that are in the buffer of a process now to a data
+/* `patchbay snapshot`: copies the records that a process's buffer holds at this moment to a data
  * directory. The process and its recording go on. */
 #include <stdio.h>
 
@@ -46,8 +46,8 @@ static const struct argp snapshot_argp = {
 	.options = options,
 	.parser = snapshot_parse,
 	.args_doc = "[-p] PID",
-	.doc = "Write the newest records of a process that is attached or recorded with "
-	       "--overwrite. Its recording goes on.",
+	.doc = "Write the newest records of a process that is attached, or that `patchbay flight' "
+	       "or `patchbay record --overwrite --serve' records. Its recording goes on.",
 };
 
 static int snapshot_run(int argc, char **argv)

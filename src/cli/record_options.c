@@ -29,7 +29,7 @@ enum {
 	OPT_SET, OPT_FOR, OPT_CHILDREN,
 };
 
-/* Options that `live` and `bpf trace` have too. */
+/* Options of all commands that record: `record`, `flight`, `live`, `top`, `attach`, `bpf trace`. */
 static const struct argp_option common[] = {
 	{ "tracer", OPT_TRACER, "NAME", 0, "function_graph (default), function or nop", 1 },
 	{ "pid", 'p', "PID", 0,
@@ -75,6 +75,7 @@ static const struct argp_option common[] = {
 	{ 0 }
 };
 
+/* Further options of `record` and `flight`. */
 static const struct argp_option own[] = {
 	{ "directory", 'd', "DIR", 0,
 		"Data directory (" PB_DEFAULT_DIR "); an existing recording is "
@@ -84,10 +85,10 @@ static const struct argp_option own[] = {
 		"Attach the object's eBPF programs to functions; if a program returns 0 at a "
 	  "function's entry, the call isn't recorded", 2 },
 	{ "map", OPT_MAP, "NAME:SIZES", 0,
-		"With --bpf: the object's map NAME has these sizes: max_entries=N, "
-	  "value_size=N, key_size=N, with commas", 2 },
+		"With --bpf: set sizes of the object's map NAME: max_entries=N, "
+	  "value_size=N, key_size=N, separated by commas", 2 },
 	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
-		"With --bpf: the object's variable NAME has this value", 2 },
+		"With --bpf: set the object's variable NAME to VALUE", 2 },
 	{ "btf", OPT_BTF, "FILE", 0,
 		"With --bpf: CO-RE looks for types in FILE first, then among the kernel's", 2 },
 	{ "quiet", 'q', 0, 0, "No progress, no closing line", 3 },
@@ -276,8 +277,7 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
-/* Reports an error if --set=snapshot_on is used without overwrite mode, in which alone snapshots
- * are taken. */
+/* Snapshots are taken only in overwrite mode. So in other modes, --set=snapshot_on is an error. */
 static void check_snapshots(struct record_options *o, struct argp_state *state)
 {
 	for (uint32_t i = 0; i < o->nr_sets && !o->usage_error; i++)
@@ -287,7 +287,8 @@ static void check_snapshots(struct record_options *o, struct argp_state *state)
 }
 
 /* Checks that the user has named either a program or a running process (-p). With -p, children
- * aren't traced unless the user asks for it, because a child that was forked can't be detached. */
+ * aren't traced unless the user asks for it: if the recorder is killed, forked children can't be
+ * detached, because they have no connection to it. */
 static void check_program(struct record_options *o, struct argp_state *state)
 {
 	if (o->usage_error)
@@ -441,8 +442,9 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* argp appends the texts of a child to those of its parent. So the options that `flight` has, too,
- * have no texts. */
+/* argp appends a child's texts (doc, args_doc) to those of its parent. record_own_argp is also a
+ * child of the parser of `flight`, so it has no texts. The texts of `record` are in record_argp,
+ * which passes all options on to record_own_argp. */
 static error_t pass_input(int key, char *arg, struct argp_state *state)
 {
 	if (key != ARGP_KEY_INIT)

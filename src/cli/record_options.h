@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of `patchbay record`, `live` and `bpf trace`, and functions that record as the
- * options say. */
+/* The options of the commands that record (`record`, `flight`, `live`, `top`, `attach`, `bpf
+ * trace`), and functions that record as the options say. */
 #ifndef PB_CLI_RECORD_OPTIONS_H
 #define PB_CLI_RECORD_OPTIONS_H
 #include <argp.h>
@@ -9,9 +9,8 @@
 extern const struct argp record_argp;
 /* The options of `record` and `flight`, without a text about the command. */
 extern const struct argp record_own_argp;
-/* The options that `record` has in common with `live` and `bpf trace`. Only record_own_argp has
- * --directory, --quiet, --bpf and the options that need --bpf. The input is a struct
- * record_options. */
+/* The options that all of these commands have. --directory, --quiet, --bpf and the options that
+ * need --bpf aren't among them: record_own_argp has them. The input is a struct record_options. */
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
 	"A pattern may end in :mod:GLOB to mean functions of that module only. " \

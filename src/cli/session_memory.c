@@ -19,8 +19,8 @@
 #include "recorder/ring_memory.h"
 #include "recorder/tasks.h"
 
-/* Finds the names of the threads. The numbers in the ring's table are those of the traced process's
- * own pid namespace, where a thread of this namespace may have the same number. */
+/* Finds the names of the threads. The ring's table has each thread's number in the pid namespace of
+ * the traced process. In the pid namespace of this command, another thread may have this number. */
 struct namer {
 	struct record_ring ring;
 	struct record_names names;

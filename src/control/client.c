@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads and writes a running program's control files, through its recorder. */
+/* The client of a recorder's `control` socket. Reads and writes a running program's control files,
+ * asks for a detach or for the status, and gets the descriptors of the ring and the data. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -70,9 +70,9 @@ const char *pb_control_plain(enum pb_control_file file, const char *value, char 
 /* Formats a duration for tracing_thresh: in microseconds, with decimals if needed. */
 void pb_control_format_us(uint64_t ns, char *buf, size_t len);
 
-/* Checks whether `value` may be written to `file`. Doesn't check names of functions: the agent
- * does. Returns 0, -EINVAL, -EACCES (read-only) or -ENOENT (no such file). After -EINVAL or
- * -EACCES, err has the reason in one line. */
+/* Checks whether `value` may be written to `file`. Checks neither names of functions nor values of
+ * the type TEXT: the file's owner does. Returns 0, -EINVAL, -EACCES (read-only) or -ENOENT (no such
+ * file). After -EINVAL or -EACCES, err has the reason in one line. */
 int pb_control_validate(enum pb_control_file file, const char *value, bool append,
 			char *err, size_t errlen);
 

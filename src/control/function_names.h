@@ -7,8 +7,9 @@
 
 enum pb_name_kind {
 	PB_NAME_RAW,		/* a name from the symbol table, or an alias */
-	PB_NAME_SHORT,		/* a demangled name without parameters. Long lists of template
-				 * arguments are in full, or shortened to "<...>" as in views */
+	PB_NAME_SHORT,		/* a demangled name without parameters. fn gets it twice: with long
+				 * lists of template arguments in full, and with these lists
+				 * shortened to "<...>", as views show them */
 	PB_NAME_DEMANGLED,	/* a demangled name with parameters */
 };
 

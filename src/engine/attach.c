@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts the agent in a program that has long been running. The injection has loaded the agent by
- * dlopen, and calls patchbay_attach() in a new thread of libc's. That thread only starts the
- * agent's own thread, reports the result to the injector, and ends. The agent's thread does
- * everything else, and stays until it has detached.
+ * Starts the agent in a program that has long been running. The injector (src/attach, in the
+ * recorder) makes the program load the agent by dlopen in a new thread, which libc's
+ * pthread_create() makes, and call patchbay_attach() there. That thread only starts the agent's own
+ * thread, reports the result to the injector, and ends. The agent's thread does everything else,
+ * and stays until it has detached.
  *
  * The agent's thread begins with the TCB of the thread that started it, and this TCB may be freed
  * or reused when that thread ends. So the agent's thread gets a TLS block of its own, for the
@@ -36,8 +37,9 @@
  * shortly after it has reported to the recorder that it has detached. */
 #define END_NS	2000000000ull
 #define CREATOR_NS 30000000000ull	/* how long the agent waits for its creator to end */
-#define ANSWER_NS 4000000000ull		/* how long the creator waits until its answer is seen, if
-					 * it can't find out whether the injector lives */
+#define ANSWER_NS 4000000000ull		/* how long the creator waits until the injector has seen
+					 * its answer. After this time, it goes on waiting only
+					 * while the injector traces it */
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
@@ -45,7 +47,8 @@ static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
 static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
-static int handed = -1;			/* a descriptor of the socket's file; -1: it has a path */
+static int handed = -1;			/* a descriptor of the socket's file; -1: the socket has a
+					 * path that the agent can open */
 static uint64_t own_tp;			/* the thread pointer of the agent's thread */
 
 bool pb_attach_claim(void)
@@ -214,9 +217,9 @@ static bool is_traced(void)
 	return line && (len != sizeof(nobody) - 1 || memcmp(line, nobody, len));
 }
 
-/* The last step of a function that the injector calls. The injector doesn't see the function's end
- * before it has seen the answer (attach/inject.h). On a busy machine, the injector may get no
- * processor for seconds. */
+/* The last step of a function that the injector calls. Stores the result in *answer, and waits
+ * until the injector has read it and stores PB_ANSWER_SEEN there (attach/inject.h), or until the
+ * injector is gone. On a busy machine, the injector may get no processor for seconds. */
 static int give_answer(int result, int *answer)
 {
 	const struct { long sec, nsec; } nap = { 0, NAP_NS };

@@ -9,7 +9,7 @@
  * agent keeps the claim for good. Context: start. */
 bool pb_attach_claim(void);
 
-/* The one function of the agent that the injection calls (src/attach). session: path of the
+/* To attach, the injector (src/attach) makes the process call this function. session: path of the
  * recorder's socket. agent: path of the agent's file, for LD_PRELOAD at an exec. protocol:
  * PB_PROTOCOL of the recorder. Starts the agent's thread, and doesn't wait for it. Returns 0 or
  * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already, or threads may still be
@@ -17,13 +17,14 @@ bool pb_attach_claim(void);
  * or there was no memory.
  *
  * The function also stores its result in *answer. Then it waits until the injector stores another
- * value there, but only for some seconds, because the injector may have been killed. Context: a
- * thread that libc made, in which all signals but libc's SIGSETXID are blocked; one at a time. */
+ * value there. If the injector was killed, the wait ends after some seconds. Context: a thread that
+ * libc made, in which all signals but libc's SIGSETXID are blocked; one at a time. */
 int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer);
 
-/* Called when the recording ends, in a process that a traced process has forked. Takes the
- * inherited agent's jumps, handlers and ring out of this process. Does nothing in any other
- * process. Has the arguments of patchbay_attach(), but uses only `protocol` and `answer`. Returns
- * 0, -EPROTO, or -EBUSY if threads may still be in the agent's code. Context: as above. */
+/* When the recording ends, the injector makes each process that a traced process has forked, and
+ * that still has the ring, call this function. Takes the inherited agent's jumps, handlers and ring
+ * out of this process. Does nothing in any other process. Has the arguments of patchbay_attach(),
+ * but uses only `protocol` and `answer`. Returns 0, -EPROTO, or -EBUSY if threads may still be in
+ * the agent's code. Context: as above. */
 int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer);
 #endif

@@ -4,12 +4,14 @@
  *
  *   1  remove the tracers: the text of traced functions has the bytes of the file
  *      again, and no thread enters the functions' stubs any more
- *   2  stop the threads, until none is in a stub, in the agent's code or in libc's
- *      sigaction(); during the last stop, install the program's own signal handlers
- *      in the kernel again
+ *   2  stop the threads for a moment, again and again, until a stop finds none in a
+ *      stub, in the agent's code or in libc's sigaction(); during this last stop,
+ *      install the program's own signal handlers in the kernel again
  *   3  restore the text of replaced functions (sigaction, exec, the loader's hook)
- *   4  restore the compiled-in calls
- *   5  stop the threads again, until none is in a replacement; the ring can be unmapped
+ *   4  restore the calls of mcount and __fentry__ that the compiler made, and that the
+ *      agent has replaced by nops
+ *   5  stop the threads again and again, until a stop finds none in a replacement, in a
+ *      stub or in the agent's code; after this, the ring can be unmapped
  *
  * A forked child that isn't traced detaches by itself, too. It has one thread, which runs the
  * replacement of fork. So no thread is stopped: the child restores its text (steps 1, 3 and 4),
@@ -32,8 +34,8 @@
 #define FIRST_PAUSE_NS	1000000ull
 #define LAST_PAUSE_NS	10000000000ull
 #define SLICE_NS	20000000ull
-#define RUN_OUT_STOPS	16		/* after so many stops (about 40 seconds) step 2 doesn't
-					 * wait any more for threads that are still in our code */
+#define RUN_OUT_STOPS	16		/* after so many stops (about 40 seconds), steps 2 and 5 no
+					 * longer wait for threads that are still in our code */
 
 static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
@@ -120,8 +122,9 @@ static int stop_tracing(bool live)
 
 	pb_text_lock();
 	err = pb_ftrace_stop(live);
-	/* Replaced functions stay in place until step 3, and their ends use these addresses, too.
-	 * From now on such an end runs the idle code. */
+	/* The replacements stay in place until step 3. Each of them ends by a jump through the
+	 * words that pb_text_returns() sets. From now on, this jump leads to the idle code, which
+	 * records nothing. */
 	if (!err)
 		pb_text_returns((uint64_t)pb_exit_ret_idle, (uint64_t)pb_exit_jump_idle);
 	pb_text_unlock();

@@ -5,8 +5,9 @@
  * of fork takes these jumps out before the child continues. The child's text is the child's own
  * copy, so the process isn't affected.
  *
- * _Fork is replaced, because fork calls it, and so does everything that libc makes by fork. A child
- * of vfork or posix_spawn shares its parent's memory, and doesn't come here.
+ * _Fork is replaced, because fork() and all other functions of libc that fork call it. (If libc has
+ * no _Fork, fork is replaced.) A child of vfork or posix_spawn shares its parent's memory, and
+ * doesn't come here.
  *
  * A child keeps the jumps, and takes the slow path at each call of a traced function, if:
  *
@@ -14,6 +15,7 @@
  *     and may hold addresses in the ring, or be in the middle of a change of tables
  *   - the program has set a seccomp filter, which may kill the child for a system call of ours
  *   - the program has forked by a system call of its own
+ *   - the child's text can't be restored, for example because the kernel refuses a system call
  */
 #include <signal.h>
 #include <sys/types.h>

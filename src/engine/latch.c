@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ends tracing when the agent finds itself broken. To do this, it sets the limit of depth to 0. The
- * hit path compares this limit anyway, so it needs no further check. The reason is left in the
+ * Ends tracing when the agent finds itself broken. To do this, it sets the limit of depth to 0.
+ * Most handlers of entries compare this limit anyway, so they need no further check. The handlers
+ * of --clock=none don't compare it (tracer.c). So pb_period_leave_fast_paths() sends all later
+ * entries of the graph tracer to the slow path, which compares the limit. The reason is left in the
  * ring. Tracing stays off, unless the agent is detached and attached again (latched.h).
  */
 #include "base/base.h"

@@ -6,7 +6,8 @@
  * count in the ring. The observer looks at the count, and copies the ring.
  *
  * All words with the same time share one ops (struct ftrace_ops, text/ftrace.h). This ops has no
- * trampoline. So its sites have the list function as their handler, and C code opens their calls.
+ * trampoline. So its sites have the handler pb_list, which calls the list function. C code opens
+ * the calls of these sites.
  */
 #include <asm/errno.h>
 #include "abi/ring.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Starts tracing: in a program that begins (agent.c), and in a program that has long been running
- * (attach.c). Each calls those of these functions that it needs, in the order in which they stand
- * here. Context: one thread of the agent, or the program's only thread.
+ * (attach.c). Both files call the functions below in the order of their declarations, but leave out
+ * functions that they don't need. Context: one thread of the agent, or the program's only thread.
  */
 #ifndef PB_ENGINE_START_H
 #define PB_ENGINE_START_H

@@ -28,8 +28,9 @@
 #endif
 
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
-uint64_t pb_frame_room = 16384;	/* used if the kernel doesn't report a size; more than any processor
-				 * needs */
+uint64_t pb_frame_room = 16384;	/* bytes for a signal frame: this value is used if the kernel
+				 * doesn't report the frame's size, and is larger than the frame of
+				 * any processor. pb_reads_on() adds HANDLER_ROOM */
 static bool on;				/* loads that may fault are allowed: their signals' handlers
 					 * are installed. A forked child keeps them and this flag */
 static PB_LASTING bool never;			/* pb_reads_off() was called */
@@ -40,8 +41,9 @@ bool pb_reads_on(void)
 		return false;
 	pb_frame_room = pb_auxv(AT_MINSIGSTKSZ, pb_frame_room) + HANDLER_ROOM;
 	__atomic_store_n(&on, true, __ATOMIC_SEQ_CST);
-	/* the caller turns reads on only if the program can't install a handler without
-	 * sigaction(), so the reason PB_UNSEEN_PROGRAM no longer holds */
+	/* pb_ring_unseen has the reasons why handlers may run without the agent's knowledge
+	 * (ring_map.h). The caller turns reads on only if the program can't install a handler
+	 * without sigaction(). So one of the reasons, PB_UNSEEN_PROGRAM, no longer holds */
 	__atomic_and_fetch(&pb_ring_unseen, (uint8_t)~PB_UNSEEN_PROGRAM, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -107,8 +109,9 @@ static bool routine_runs(void)
 }
 
 /* Returns true if the agent knows of no handler that still runs. A handler is over if a hit has a
- * higher slot on the same stack, or is on another stack. If a handler itself changes stacks, it
- * also sets a mask, which the agent notices (sigmask.c). */
+ * higher slot on the same stack, or is on another stack. A handler that changes stacks by
+ * setcontext() or swapcontext() isn't over, although its next hit is on another stack. But these
+ * functions also set the signal mask, and the agent sees their calls (sigmask.c). */
 static bool handler_is_over(const struct pb_hit *h)
 {
 	uint64_t handler = pb_unblocked.handler;

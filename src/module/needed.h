@@ -3,7 +3,8 @@
  * Finds the shared libraries that ld.so would load with a program, without running any code of the
  * program. The search follows DT_NEEDED, and looks where ld.so does: DT_RPATH or DT_RUNPATH
  * ($ORIGIN), LD_LIBRARY_PATH, the directories of /etc/ld.so.conf, and the system's directories. The
- * result is still a guess, because the search ignores hwcaps, ld.so's cache and LD_PRELOAD.
+ * result is still a guess, because the search ignores hwcaps, ld.so's cache and LD_PRELOAD. It also
+ * ignores DT_RPATH of all files except the one that names the library.
  *
  * Context: any ordinary thread.
  */

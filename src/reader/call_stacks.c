@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps stacks in a hash table. The key of a thread's own stack is the thread's serial. The key of
- * any other stack is the process and the stack's id. */
+/* Keeps stacks in a hash table. The key of a stack with the id 0, which is a thread's own, is the
+ * thread's serial. The key of any other stack is the process and the stack's id. */
 #include "reader/call_stacks.h"
 
 #include <stdlib.h>

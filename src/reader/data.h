@@ -24,7 +24,8 @@ struct pb_chunk_ref {
 				 * the file is `open`, not `chunks` */
 	uint64_t seq, start;
 	uint32_t serial;
-	uint32_t used;		/* number of bytes of records, checked against the file's size */
+	uint32_t used;		/* number of bytes of records. In `chunks`, this is at most the
+				 * number of bytes that the file has */
 };
 
 #define PB_CHUNK_REF_OPEN	(1ull << 63)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes a data directory (abi/datadir.h). Files are only appended to. So what was written stays
- * readable, even if the recorder is killed at any point.
+ * Writes a data directory (abi/datadir.h). The files `chunks` and `meta` are only appended to. So
+ * the records in them stay readable, even if the recorder is killed at any point.
  *
  * Context: the observer. Any thread may write the meta file, because each record is one write on an
  * O_APPEND file. Only the drain thread writes the chunks file.

@@ -77,7 +77,8 @@ static void find_unwritten(struct pb_cursor *c, const struct list *l)
 
 /* Called after a gap. Finds which of the stack's open calls is the first call of the list. If the
  * list isn't full, it has all open calls whose ENTRY was written, so it begins with the outermost
- * call. A full list has only the innermost of these calls; `depth` is the number of all of them. */
+ * call. A full list has only the innermost of these calls. The header's `depth` counts all of them,
+ * and may also count calls whose ENTRY wasn't written. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 {
 	struct pb_call_stack *s = c->stack;

@@ -15,6 +15,8 @@
  *   TAKEN           -> READING -> FREE               its thread is dead
  *   FULL OPEN HELD  -> READING, write                at the end: the chunk stays READING
  *
+ * An OPEN chunk without records isn't written. It becomes FREE, or stays READING at the end.
+ *
  * In overwrite mode all chunks are written at the end, newest first (drain_newest.c). If max_size
  * leaves no room for the oldest chunks, these chunks count as overwritten.
  *
@@ -77,9 +79,9 @@ struct pb_drain {
 	uint32_t *discarded;		/* number of discarded calls of each thread; the index is
 					 * the serial minus 1 */
 
-	_Atomic uint64_t done;		/* number of bytes of the chunks file whose memory the
-					 * reader (`patchbay live`) has given back. They don't count
-					 * for max_size */
+	_Atomic uint64_t done;		/* number of bytes at the start of the chunks file whose
+					 * space the reader (`patchbay live`) has given back to the
+					 * file system. They don't count for max_size */
 
 	struct pb_drain_heads *heads;	/* NULL unless `followed`; freed by pb_drain_finish() */
 

@@ -132,9 +132,10 @@ static bool holds_nothing(const struct pb_chunk *c)
 	return !c->leaf_start && used_of_data(c) <= c->used;
 }
 
-/* Adds a chunk to the batch. The chunk is READING, and `state` is its previous state. A chunk that
- * names no thread isn't written, since readers would take its header for the file's end. Its calls
- * count as lost. */
+/* Adds a chunk to the batch. The chunk is READING, and `state` is its previous state. Two kinds of
+ * chunks are released without being written: an OPEN chunk without records, and a chunk that names
+ * no thread. Readers would take the header of the latter for the file's end, so its calls count as
+ * lost. */
 static void batch_add(struct pb_drain *d, uint32_t i, uint32_t state, uint32_t next_state)
 {
 	struct pb_drain_batch *b = d->batch;
@@ -329,8 +330,8 @@ void pb_drain_rest(struct pb_drain *d)
 {
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
 
-	/* Take at most d->high chunks. Without a limit, a thread that continues to write could keep
-	 * this loop running forever. */
+	/* Begin no further round when d->high chunks have been taken. Without a limit, a thread
+	 * that continues to write could keep this loop running forever. */
 	pb_drain_look(d);
 	for (uint32_t left = overwrite ? 0 : d->high; left;) {
 		unsigned n = pb_drain_full(d);

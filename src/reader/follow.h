@@ -11,8 +11,8 @@
  *
  *   a call that has made no traced call yet    its record comes when it ends or makes a traced call
  *   a record that isn't complete               the thread was interrupted while it wrote the record
- *   a chunk that isn't in the file yet         the chunk is full, and the drain hasn't passed over
- *                                              the ring twice since
+ *   a chunk that isn't in the file yet         the chunk is full. After ten rounds and two passes
+ *                                              of the drain over the ring, it counts as missing
  *
  * A thread can hold the horizon back by at most `delay_ns` (pb_follow_open). So one long call
  * doesn't stop the output of all threads. But a record of this thread may then come late: if later

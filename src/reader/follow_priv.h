@@ -17,8 +17,9 @@ struct follower {
 	bool paused;			/* the thread's chunks are sampled (PB_PART_PAUSE) */
 	uint32_t skipped;		/* number of chunks that were left out since the last chunk
 					 * that was decoded */
-	uint64_t open_seq;		/* `seq` and size of the open chunk in the last round in */
-	uint32_t open_used;		/* which chunks were held back */
+	uint64_t open_seq;		/* `seq` of the thread's open chunk, in the last round that
+					 * held chunks back */
+	uint32_t open_used;		/* number of bytes of records of that open chunk */
 	bool dead;			/* the drain took the thread's chunk because the thread is
 					 * dead */
 	unsigned waited;		/* number of rounds that have waited for the thread's next

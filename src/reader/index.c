@@ -119,8 +119,8 @@ static int add_thread(struct scan *s, const struct pb_chunk *c)
 	return 0;
 }
 
-/* Notes that the end of the file isn't shown, if so. `at` is the end of the data that is shown.
- * short_chunk: the file ends in the middle of the last chunk. */
+/* If the end of the file isn't shown, or is missing, adds a note. `at` is the end of the data that
+ * is shown. short_chunk: the file ends in the middle of the last chunk. */
 static void note_rest(struct pb_data *d, uint64_t at, bool short_chunk)
 {
 	unsigned long long from = at, size = d->chunks_size;

@@ -91,7 +91,8 @@ static void load_module(struct loader *l, const char *body, size_t len)
 }
 
 /* Ends the newest mapping of the module. A linear search is fast enough, because few modules are
- * unloaded. */
+ * unloaded. Only the newest 4096 mappings are searched, so that a hostile file can't make this
+ * slow. */
 static void module_gone(struct pb_data *d, const struct pb_meta_module *m)
 {
 	size_t looked = 0;

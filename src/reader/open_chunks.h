@@ -6,8 +6,9 @@
  * after about half a second, and they remain if the recorder is killed.
  *
  * A copy is a prefix of the chunk: it ends before the first record that isn't complete. A record is
- * complete when its first word isn't zero, because a thread writes this word last
- * (doc/design/writer.md). So the copied words never change again, and a later copy only adds words.
+ * complete when its first word is neither zero nor an UNDONE, because a thread writes the record's
+ * own first word last (doc/design/writer.md). So the copied words never change again, and a later
+ * copy only adds words.
  *
  * The copier only reads the ring, and doesn't disturb threads. During the copy, another thread may
  * begin a new chunk in the same memory. So serial, seq and state are compared before and after the
@@ -55,7 +56,8 @@ struct pb_open_chunks {
 
 	uint64_t clock;			/* TSC at the start of the last round. All records that were
 					 * written before this time are in `open` or in `chunks`,
-					 * except those after an incomplete record */
+					 * except those after an incomplete record, and those in
+					 * full chunks that the drain hasn't written yet */
 	struct pb_open_chunk *slots;
 	uint32_t nr_slots;
 	uint64_t rounds;
@@ -78,7 +80,7 @@ static inline struct pb_chunk_ref pb_open_chunk_ref(const struct pb_chunk *head,
 	};
 }
 
-/* True if the header's leaf still runs: no record has a later time. */
+/* True if the header's open leaf still runs: all copied records are earlier than its start. */
 static inline bool pb_open_chunk_leaf(const struct pb_open_chunk *s)
 {
 	return s->head.leaf_start > s->latest && s->head.leaf_site &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A table of what abi/entries.h says about each type of EXT record. The index is the type's number.
- * The decoder and counts.c use the table. The rows of unknown types are all zero, and records of
- * unknown types are skipped.
+ * The decoder, counts.c and open_chunks.c use the table. The rows of unknown types are all zero,
+ * and records of unknown types are skipped.
  */
 #ifndef PB_READER_RECORD_TABLE_H
 #define PB_READER_RECORD_TABLE_H

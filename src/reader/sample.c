@@ -23,9 +23,10 @@
 #include "base/base.h"
 #include "reader/follow_priv.h"
 
-#define SAVE_NS		1e9	/* unused time is saved, up to the share of this time on all
-				 * processors */
-#define DEBT_NS		5e8	/* debt is kept, up to the share of this time on all processors */
+/* The account holds at most `share` * processors * SAVE_NS, and at least the negative of `share` *
+ * processors * DEBT_NS. */
+#define SAVE_NS		1e9
+#define DEBT_NS		5e8
 #define IDLE_SHARE	0.1	/* this share of the time of idle processors may be used, too */
 #define PIDS_MAX	64	/* the time of at most this many processes counts */
 #define CHUNKS_MIN	16	/* about this many points are put on the line even if the account is
@@ -261,7 +262,7 @@ static int resume(struct pb_sample *s, struct pb_follow *f, size_t i, size_t fir
 	return 0;
 }
 
-/* True if the open chunk grows slowly. */
+/* True if the open chunk grows slowly. Notes its size for the next round. */
 static bool is_slow(struct waiting *x)
 {
 	const struct pb_chunk_ref *r = &x->w->refs[x->end - 1];
@@ -272,9 +273,9 @@ static bool is_slow(struct waiting *x)
 	return r->used - before <= SLOW_BYTES;
 }
 
-/* Decides what a thread reads in this round. With `hold`, its chunks wait for a later round, unless
- * it uses several stacks, or none of its full chunks has a known end and no open chunk of it grows
- * fast. */
+/* Decides which of a thread's waiting chunks are decoded in this round. Without `hold`, all of them
+ * are. With `hold`, they wait for a later round, except in two cases: the thread uses several
+ * stacks; or it has no full chunk whose end is known, and its open chunk, if any, grows slowly. */
 static int begin_thread(struct pb_sample *s, struct pb_follow *f, size_t i, bool hold)
 {
 	struct waiting x = waiting_of(f, i);

@@ -10,16 +10,17 @@
  * chosen at random as the account allows. The others are skipped, as if the recording didn't have
  * them.
  *
- * A chosen chunk stands for skipped ones, so what happens in it counts several times: as often as
- * the reciprocal of the probability with which it was chosen. So on average, each sum is the sum
- * over all chunks. The headers of all chunks show their bytes and times. With these, the weights
- * are corrected: a factor makes the sums of bytes and times right.
+ * A chosen chunk also stands for skipped chunks. If it was chosen with the probability p, its calls
+ * and times are multiplied by 1 / p. So on average, each sum is the sum over all chunks. Then these
+ * weights are corrected. The headers of all chunks show their bytes and times, so the true sums of
+ * both are known. One factor makes the bytes of the chosen chunks add up to the true sum, and
+ * another factor does the same for their times.
  *
  * The caller decodes a round in parts:
  *
  *	pb_follow_update(f, ...);
  *	pb_sample_round(s, f, due);
- *	events of pb_follow_next()		chunks of which none before was skipped
+ *	events of pb_follow_next()		the threads that aren't sampled
  *	while ((part = pb_sample_part(s, f)))
  *		events of pb_follow_next()	a part of one thread
  *	pb_sample_done(s);
@@ -43,9 +44,8 @@ struct pb_part {
 	size_t thread;		/* index of the stream's cursor */
 	uint64_t from, to;	/* ticks */
 	uint64_t weight, time_weight;	/* for calls and for times, in units of PB_SAMPLE_UNIT */
-	double times;		/* READ: number of chunks that the chosen chunk stands for, and its
-				 * bytes */
-	uint32_t bytes;
+	double times;		/* READ: number of chunks that the chosen chunk stands for */
+	uint32_t bytes;		/* READ: number of bytes of the chosen chunk's records */
 	uint32_t nr;		/* number of the part's chunks */
 	uint32_t skipped;	/* chunks before the part that were skipped */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Copies chunks without taking them. A copy is valid if the chunk had the same serial, `seq` and
- * count of uses before and after the copy, and both times a state in which a chunk has records.
- * Until a chunk is used again, its thread only appends to it.
+ * count of uses before and after the copy, and was OPEN, HELD or FULL both times. Until a chunk is
+ * used again, its thread only appends records to it, or fills its holes.
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. All records
@@ -13,8 +13,8 @@
  * The copy of an OPEN chunk may lack the chunk's last records. No later chunk of the same thread
  * may then be in the snapshot, because readers would take the two chunks for all records of that
  * time. So the OPEN chunks are copied last. First they are listed. Only the chunks in the list are
- * copied, and those of one thread newest first: when a chunk has a successor, all its records are
- * there.
+ * copied, and those of one thread newest first. So if a chunk's successor was copied with records,
+ * the thread had left the chunk before, and the copy of the chunk has all of its records.
  */
 #include "reader/snapshot.h"
 
@@ -55,7 +55,8 @@ struct writer {
 	struct copy *batch;
 	unsigned nr;
 	uint64_t meta;			/* the recording's meta file was copied up to this offset */
-	uint8_t *done;			/* [nr_chunks] the chunk was copied, or has no records */
+	uint8_t *done;			/* [nr_chunks] the chunk was copied, has no records, or was
+					 * noted in `last` */
 	struct unfinished *unfinished;	/* [nr_chunks] */
 	/* Used only if `newest` is set; the index is the serial minus 1. An element is the index of
 	 * the thread's newest FULL chunk, plus 1; or UINT32_MAX if a chunk of the thread has
@@ -280,7 +281,7 @@ static int copy_present(struct writer *w, uint32_t serial)
 	return ret;
 }
 
-/* Copies the chunks that were OPEN in each round. */
+/* Copies the chunks that no round has copied: they were OPEN, or changed during each try. */
 static int copy_unfinished(struct writer *w)
 {
 	uint32_t nr = list_unfinished(w);
@@ -407,7 +408,7 @@ static int read_meta(int from, uint64_t offset, char **text, size_t *len)
 	return ret;
 }
 
-/* Copies the meta records that the last call didn't find yet. */
+/* Copies the meta records that earlier calls haven't copied. */
 static int take_meta(struct writer *w, int modules)
 {
 	char *text = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Copies a ring (abi/ring.h) into a data directory of its own while threads write to it. Nothing in
- * the ring changes, so a read-only mapping is enough, and no thread waits. Chunks that were
+ * Copies the chunks of a ring (abi/ring.h) into a new data directory, while threads write to the
+ * ring. The copier changes nothing in the ring, so a read-only mapping is enough, and no thread
+ * waits. Chunks that were
  * overwritten while they were copied are left out; readers see a gap in the chunks' `seq`.
  *
  * The images and modules that the chunks refer to are copied from the data directory of the

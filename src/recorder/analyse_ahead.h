@@ -14,13 +14,14 @@ struct record_ahead;
 /* Starts threads that analyse the program and its libraries. Returns NULL on failure. */
 struct record_ahead *record_ahead_start(const struct record_options *o,
 					const struct record_target *t);
-/* Returns the path of the program (i = 0) or of a library that it is linked with. Returns NULL if i
- * is greater than the number of libraries. May wait for the list of libraries. If the list takes
- * too long, only the libraries that are already listed count. */
+/* Returns the path of the program (i = 0) or of a library that it is linked with. For a process
+ * that runs already, the libraries are those that it has loaded. Returns NULL if i is greater than
+ * the number of libraries. May wait for the list of libraries. If the list takes too long, only the
+ * libraries that are already listed count. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
-/* Returns a descriptor of the file's analysis, or -1 if no analysis was made. May wait for a
- * worker. If an analysis was made, sets *stubs_fd to a descriptor of its file of stubs, or to
- * -1. */
+/* Returns a descriptor of the file's analysis, which the caller then owns. Returns -1 if no
+ * analysis was made, or if it was taken before. May wait for a thread that analyses the file. If a
+ * descriptor is returned, *stubs_fd gets a descriptor of the file of stubs, or -1. */
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
 		      int *stubs_fd);
 /* Waits until the program is analysed. If the cache didn't have the program's analysis, waits until

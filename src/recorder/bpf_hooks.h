@@ -18,8 +18,9 @@ struct record_target;
 struct record_hook {
 	const char *section;		/* name of the program's section, for messages */
 	char *function;			/* a glob */
-	char *module;			/* path, file name or soname of a module; "" means any
-					 * module */
+	char *module;			/* path, file name or soname of a module; "" means each
+					 * module that has the function and is loaded when the
+					 * program starts */
 	uint32_t prog;			/* index of the program in its object */
 	bool returns;			/* the program runs at the function's return */
 	bool by_path;			/* `module` contains a slash. It means the file with the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Connections of agents and clients, and the images that agents run in. Context: the main
- * thread. */
+/* Connections of agents and clients, and the program images that agents run in. In a process, each
+ * exec begins a new image. Context: the main thread. */
 #ifndef PB_RECORDER_CONNECTION_H
 #define PB_RECORDER_CONNECTION_H
 #include <stdbool.h>
@@ -15,7 +15,8 @@ struct record_conn {
 	pid_t pid;			/* the peer's PID, as the kernel reports it */
 	uint32_t image;			/* number of the image; 0 until HELLO has come */
 	bool ready;			/* the agent has sent its image's first READY */
-	bool brings;			/* the agent has sent a MODULE that is new to its image */
+	bool brings;			/* since its last READY, the agent has sent a MODULE that is
+					 * traced and new to its image */
 	bool left;			/* the agent was asked to detach */
 	bool dead;			/* conns_sweep() will close it */
 	int error;			/* -errno: why the recorder gave the connection up; 0: it
@@ -57,8 +58,8 @@ struct record_image {
 
 /* Sends a message: body, then tail, and the descriptor fd unless it is -1. Returns 0. After an
  * error, sets c->error and c->dead, and returns -errno. If the peer has left, sets only c->error,
- * and returns 0: what the peer has sent before is still to be read, and then the connection
- * ends. */
+ * and returns 0, because messages that the peer has sent before must still be read. The read after
+ * the last of them ends the connection. */
 int record_conn_send(struct record_conn *c, uint32_t type, const void *body, size_t len,
 		     const void *tail, size_t tail_len, int fd);
 /* The same, but with up to two descriptors; nr is their number. */

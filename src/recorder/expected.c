@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the modules that a program will load, before the program starts. */
+/* Opens and analyses the files of a program's modules before the program is traced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -20,12 +20,12 @@ typedef void record_name_fn(void *arg, uint32_t index, const struct pb_ring_thre
 /* Starts the thread that takes the snapshots. Requests wait until record_flight_begin(). Returns
  * NULL if there is no memory or no thread. */
 struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg);
-/* Lets snapshots begin. To be called when the user has read that the process is attached, or when
- * the program was started. An attached process may make calls that ask for a snapshot before that
- * time. f may be NULL. */
+/* Lets snapshots begin. Requests that came earlier are served now. The recorder calls this function
+ * after it has started the program. For an attached process, it first prints the line that the
+ * process is attached, so that this line comes before those of snapshots. f may be NULL. */
 void record_flight_begin(struct record_flight *f);
-/* Asks for a snapshot. `why` is a text for the user, and must stay valid until the snapshots end.
- * Returns false if no more snapshots are taken. */
+/* Asks for a snapshot. `why` is a text for the user, and must stay valid until
+ * record_flight_stop(). Returns false if no more snapshots are taken. */
 bool record_flight_ask(struct record_flight *f, const char *why);
 /* Copies the path of the last snapshot; "" if there is none. */
 void record_flight_last(struct record_flight *f, char *path, size_t len);

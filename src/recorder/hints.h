@@ -20,6 +20,8 @@ void record_hint_unknown(const struct record_server *s);
 /* Writes to `near` up to three names of libraries that are similar to `name`, as "a, b or c". If
  * there is no such library, writes "". */
 void record_hint_library(const struct record_modules *m, const char *name, char *near, size_t len);
-/* Prints one line if libraries that weren't traced do the program's work. */
+/* Prints one line if the program is probably a launcher (hints.c): it made few calls, and its
+ * libraries, which weren't traced, have most of the functions. `calls` is the number of recorded
+ * calls. */
 void record_hint_launcher(const struct record_server *s, uint64_t calls);
 #endif

@@ -26,7 +26,9 @@ static void visit(void *arg, pid_t pid)
 	const struct leave *l = arg;
 	const struct record_session *session = l->server->session;
 
-	/* while a detach stops threads, another process shares their memory */
+	/* Leave out helpers, and processes that share the memory of `except`. (A process that
+	 * detaches makes a helper, which stops the process's threads. The helper shares the
+	 * process's memory, so it maps the ring, too.) */
 	if (pid != l->except && !record_proc_is_helper(pid) && !record_proc_shares(pid, l->except))
 		l->o->let_go(pid, session->agent, session->sock);
 }

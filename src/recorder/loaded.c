@@ -6,8 +6,8 @@
  *
  * The process runs on, so the list may change while it is read. The list may also be damaged. Each
  * step reads through /proc/PID/mem, which fails for bad addresses, and the number of steps is
- * limited. A wrong path does no harm: it names a file that is analysed in vain. The user of a bias
- * must check what is mapped there.
+ * limited. A wrong path does no harm: it names a file that is analysed in vain. A wrong bias may do
+ * harm. So before a caller uses a bias, it must check that the library is mapped there.
  */
 #include <elf.h>
 #include <fcntl.h>

@@ -11,9 +11,9 @@
  * paths. If the list can't be read, the paths of all files with executable mappings are used
  * instead. A path may occur more than once. The executable's path may be among them. */
 void record_loaded_each(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg);
-/* Finds the first library in the loader's list whose path is(path) accepts. *bias gets its load
- * address minus its link-time address. Returns false if there is none, or if the list can't be
- * read. */
+/* Finds the first library in the loader's list for whose path the callback is() returns true. *bias
+ * gets its load address minus its link-time address. Returns false if there is none, or if the list
+ * can't be read. */
 bool record_loaded_bias(pid_t pid, bool (*is)(const char *path), uint64_t *bias);
 /* If this line of /proc/PID/maps is an executable mapping of a file, returns the file's path, which
  * is a part of the line; else NULL. Changes the line. */

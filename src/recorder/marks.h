@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A mark is an alias that stands for a pattern. The recorder gives the mark to each function that
- * matches, because agents can't match such patterns. Context: the main thread. */
+/*
+ * Pattern aliases, called marks. An agent can only match globs against the names of the symbol
+ * table. If a pattern is of another kind (a regular expression, a glob for demangled names), the
+ * recorder finds the functions that match, and gives each of them an alias: the pattern's mark. The
+ * agent then looks for this alias. Context: the main thread.
+ */
 #ifndef PB_RECORDER_MARKS_H
 #define PB_RECORDER_MARKS_H
 #include "control/resolve.h"

@@ -19,8 +19,8 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-#define LIST_MAX 4000	/* in bytes: if a pattern's list of names is longer, the pattern gets a
-			 * mark */
+#define LIST_MAX 4000	/* in bytes: if the list of names that would replace a pattern is longer, a
+			 * pattern alias (marks.h) replaces the pattern */
 
 struct known {
 	const struct pb_analysis *list[RECORD_MAX_LIBRARIES + 1];
@@ -84,9 +84,10 @@ static int nothing_matches(const struct record_pattern *p, const struct known *k
 			    k->nr > 1 ? "" : "; libraries need --module or --all");
 }
 
-/* True if a mark (marks.h) must replace the pattern. The agent can match some patterns itself. For
- * other patterns, r->value lists the functions that match. A mark replaces this list if the list is
- * long, or if the pattern is a glob, which may match any number of functions. */
+/* True if the agent must get a pattern alias (a mark, see marks.h) in place of r->value. If the
+ * agent can match the pattern itself, r->value is the pattern. Otherwise r->value lists the
+ * functions that match. The list is replaced if it is long, or if the pattern is a glob with
+ * wildcards, which may match any number of functions. */
 static bool wants_mark(const struct record_options *o, const struct record_pattern *p,
 		       const struct pb_resolved *r)
 {
@@ -105,8 +106,9 @@ static int use_mark(struct record_options *o, const struct record_pattern *p, st
 	if (r->value)
 		return 0;
 	return record_error("%s %s: %s", option_name(p), p->text, errno == E2BIG ?
-			    "more than 64 patterns of demangled names; join patterns with | and "
-			    "use --match=regex" :
+			    "more than 64 patterns of these kinds: demangled names with wildcards, "
+			    "long lists of matches, libraries that are loaded later; join patterns "
+			    "with | and use --match=regex" :
 			    "out of memory");
 }
 

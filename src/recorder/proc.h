@@ -29,8 +29,8 @@ void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH]);
 enum record_maps {
 	RECORD_MAPS_NOT,	/* the process doesn't map the ring, has no memory, or is gone */
 	RECORD_MAPS,
-	RECORD_MAPS_UNKNOWN,	/* the recorder may not look: the process isn't dumpable, or belongs
-				 * to another user */
+	RECORD_MAPS_UNKNOWN,	/* the recorder can't find out: the process isn't dumpable or
+				 * belongs to another user, or a read failed */
 };
 /* Finds out whether a process maps the ring. If its main thread has exited, another thread's
  * directory is read. The answer is RECORD_MAPS_NOT for the recorder itself, and for all processes

@@ -38,8 +38,9 @@ struct record_server {
 					 * first image's agent before the agent was ready; 0: it
 					 * didn't */
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
-	unsigned shown;			/* number of messages of the first image's agent; only the
-					 * first MAX_SHOWN of them are printed */
+	unsigned shown;			/* number of messages from the first image's agent and about
+					 * its modules; only the first MAX_SHOWN (server.c) of them
+					 * are printed */
 	bool leave;			/* a client has asked for a detach */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts the program, serves its agents and waits for the end. The main thread polls, while the
- * drain thread moves data.
+ * Starts the program or attaches to a process, serves agents and waits for the end. The main thread
+ * polls, while the drain thread moves data.
  *
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
  * on. The recorder continues until the program has ended, and writes the data. A signal that
  * another process sends to the recorder is passed on to the program. If the program has ended and
- * only its children still run, ^C ends the recording.
+ * only its children still run, or if the process was attached, ^C ends the recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -126,8 +126,9 @@ static int attach(struct run *r)
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* Handles a signal that the recorder gets while it records an attached process. The first signal
- * ends the recording. The second signal ends the wait for the agent, which detaches by itself. */
+/* Handles a signal that the recorder gets while it records an attached process. SIGUSR1 and SIGUSR2
+ * are ignored. The first other signal ends the recording. The second other signal ends the wait for
+ * the agent, which detaches by itself. */
 static void on_end(struct run *r, int sig)
 {
 	if (sig == SIGUSR1 || sig == SIGUSR2)
@@ -323,9 +324,10 @@ static void on_ready(struct run *r)
 	record_flight_begin(r->server.flight);
 }
 
-/* Whether the recording of a process that outlives it is over: all agents have detached or died. If
- * no agent has connected yet, the agent that was brought into the process has AGENT_NS to
- * connect. */
+/* True if the recording is over, although its process may run on. If no agent has connected yet, it
+ * is over when the process has ended, or AGENT_NS after the injection. Later, it is over when all
+ * agents have detached or died. With --children it goes on while any process is traced, unless the
+ * agents were asked to detach. */
 static bool is_over(struct run *r)
 {
 	if (r->o->pid && !r->ready && r->server.ready)

@@ -39,7 +39,8 @@
 #include "recorder/serve_control.h"
 #include "recorder/recording.h"
 
-/* Returns the agent of the process. If pid is 0, returns the agent of the oldest image. */
+/* Returns the agent of the process. If pid is 0, returns the agent of the oldest image. Returns
+ * NULL if no such agent is connected and ready. */
 static struct record_conn *find_agent(struct record_server *s, pid_t pid)
 {
 	struct record_conn *best = NULL;
@@ -212,7 +213,8 @@ static int send_file(struct record_conn *c, uint32_t type, const void *body, siz
 	return ret;
 }
 
-/* Sends what a client needs to look at the records while they are made. */
+/* Sends the ring or the data directory. With both, a client can read the records while the
+ * recording runs. */
 static int send_memory(struct record_server *s, struct record_conn *c, uint32_t type)
 {
 	struct pb_msg_ring ring = record_ring_message(s->ring);

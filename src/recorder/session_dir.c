@@ -212,7 +212,8 @@ static int make_dir(struct record_session *s, const char *base)
 		s->lock_fd = lock_dir(AT_FDCWD, s->dir);
 		if (s->lock_fd == -ENOENT || s->lock_fd == -EWOULDBLOCK)
 			continue;
-		/* the file system has no flock(), so no recorder removes the directory */
+		/* The directory stays without a lock. Usually the file system has no flock(). In
+		 * that case no other recorder can lock the directory, so none removes it. */
 		if (s->lock_fd < 0)
 			return 0;
 		if (!fstat(s->lock_fd, &made) && !lstat(s->dir, &there) &&

@@ -3,7 +3,8 @@
  * Writes the text that `patchbay info` shows. The text has a line for each fact. If the process ran
  * already, the text has the working directory and the user of the process, not those of the
  * recorder. Paths and patterns may contain control characters. A newline in a value would begin
- * another line, which could be a false fact. So control characters of all values are replaced.
+ * another line, which could be a false fact. So control characters are replaced in all values. (In
+ * the command line, they are escaped as in a shell.)
  */
 #include <errno.h>
 #include <limits.h>

@@ -78,9 +78,9 @@ struct record_options {
 	void (*let_go)(pid_t pid, const char *agent, const char *session);
 	bool attach_only;		/* a pid is required: the command starts no program */
 	bool children;			/* if pid is set: record the process's children, too */
-	/* Called by a separate thread again and again while the recording runs, each time after all
-	 * records so far were copied to the data directory (reader/open_chunks.h). NULL: not
-	 * called. The callback returns false if the next round need not copy anything. */
+	/* Called by a separate thread again and again while the recording runs. Before each call,
+	 * the thread copies the newest records to the data directory (reader/open_chunks.h), unless
+	 * the callback returned false the last time. NULL, or overwrite mode: not called. */
 	bool (*round)(void *arg, const struct pb_open_chunks *o);
 	void *round_arg;
 	_Atomic bool leave;		/* `round` sets this to end the recording; the processes run

@@ -264,8 +264,8 @@ int record_nothing(const struct record_server *s, const struct record_outcome *o
 		       __atomic_load_n(&s->ring->map->silent, __ATOMIC_RELAXED) ?
 		       "isn't traced, because the recorder was too slow to answer its agent" :
 		       "isn't traced";
-	/* if the process has ended or runs another program, the broken connection only shows
-	 * this */
+	/* if the process has ended or runs another program, its connection broke for this reason,
+	 * and the connection's error adds nothing to it */
 	if (s->start_error && runs_on)
 		return record_error("%s (%d) %s: the connection to its agent failed: %s; nothing "
 				    "was recorded", out->name, (int)out->pid, left,

@@ -14,7 +14,8 @@ struct record_server;
 
 struct record_threads {
 	char (*comm)[RECORD_COMM];	/* [RECORD_NR_THREADS] */
-	pthread_mutex_t lock;		/* protects the names; a lock of zeros is unlocked */
+	pthread_mutex_t lock;		/* protects the names. A zeroed struct is valid, because a
+					 * mutex whose bytes are 0 is unlocked */
 	uint32_t seen;			/* number of rows of the ring's table that were polled */
 };
 /* Copies the name of the thread in a row of the ring's table; "" if it isn't known. Context: any

@@ -2,7 +2,7 @@
 /*
  * Trace Event JSON, for chrome://tracing and Perfetto. Each call is one complete event ("X"), which
  * is written when the call ends. If a call is open at the end of the data, the call is shown as if
- * it ended with the program. Lost records are instant events.
+ * it ended at the last event of its process. Lost records are instant events.
  *
  * Events of one track must nest. But a call on one stack may outlast calls on another stack. So
  * each stack that a program switches to has its own track.

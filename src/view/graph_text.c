@@ -14,7 +14,8 @@
  * Some calls have a comment that the kernel doesn't have: "no return seen" (exception, longjmp, a
  * return that isn't hooked), "return lost" (its record was lost), "still open" (at the end of the
  * data). Calls with one of these comments have no duration. If a call ends by a tail call, it has a
- * comment and a duration. The duration ends with the tail call.
+ * comment and a duration. The duration ends with the tail call. In `patchbay live`, the comment
+ * "shown late" means that later events were printed before this line.
  *
  * Calls on another stack (a signal handler's, a coroutine's) are indented below the call that waits
  * for the other stack. So each line is shown inside the right call (view/select.h).

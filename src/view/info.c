@@ -22,8 +22,9 @@ static void status_text(char *buf, size_t len, int status)
 		snprintf(buf, len, "wait status %#x", (unsigned)status);
 }
 
-/* Returns how the recorded program ended. The recorded program is the process of the first
- * image. */
+/* Returns how the recorded program ended, or NULL if this isn't known. The recorded program is the
+ * process of the first image. If no exit has this process's PID, returns the first exit: in another
+ * pid namespace, the process has another PID. */
 static const struct pb_exit *main_exit(const struct pb_data *d)
 {
 	uint32_t pid = d->nr_images > 1 ? d->images[1].pid : 0;

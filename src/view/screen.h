@@ -3,7 +3,7 @@
  * A table that is refreshed in place on a terminal, with keys. The table uses the terminal's
  * alternate screen. When that screen is closed, the terminal shows its former contents again. Keys
  * are read at once, without echo and without a newline. ^C still sends a signal. The terminal is
- * restored when the process exits, if not earlier.
+ * restored when the process calls exit(), if not earlier, but not when a signal kills the process.
  *
  * Context: the observer. There is one screen in a process.
  */

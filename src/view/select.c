@@ -13,8 +13,9 @@ bool pb_view_selects(const struct pb_view *v)
 }
 
 /* Returns the selection that the outermost call of a stack inherits. PB_SEL_IN and PB_SEL_OUT are
- * copied from the call that waits for the stack: the innermost call of s->from. The depth is
- * s->base, the number of outer calls that aren't in s->calls, but at most DEPTH_MAX. */
+ * copied from the call that waits for the stack: the innermost call of s->from. If s->from has no
+ * open call, both are 0. The depth is s->base, the number of outer calls that aren't in s->calls,
+ * but at most DEPTH_MAX. */
 static uint32_t outside(const struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;

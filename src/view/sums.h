@@ -41,9 +41,9 @@ void pb_sums_free(struct pb_sums *m);
  * Returns true. */
 bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls);
 /* Adds the calls that are open on the stack at `time`, with the time that they have run so far.
- * `leaf` is the number of the function of a leaf that runs since leaf_start, or 0. When these calls
- * end, they are not counted again. They are timed only after the caller has set their `aux` to the
- * time from which on they are timed again. */
+ * `leaf` is 0, or the number of the function of a leaf that has run since leaf_start. When these
+ * calls end, they are not counted again, and their time isn't added again. If the caller wants the
+ * time from some moment on to be added, it sets their `aux` to that moment. */
 void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
 		    uint64_t time);
 /* Counts a call that is still open at the end of the data. The call's time isn't known. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tables of `patchbay live --top`: functions by their calls and times within an interval.
+ * The tables of `patchbay top` and `live --top`: functions by their calls and times within an
+ * interval.
  *
  * A call counts in the interval in which it begins. Its time is divided among the intervals in
  * which it runs. So the time of an open call counts before the call ends. Each table is the

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes the events of a round for `live --top`, and adds them to the sums.
+ * Takes the events of a round for `top` and `live --top`, and adds them to the sums.
  *
- * A thread whose chunks are sampled (reader/sample.h) is decoded in parts. What happens in a part
- * counts in that part alone. So each sum is a sum over all parts, and the parts that are decoded
- * give an estimate of it.
+ * A thread whose chunks are sampled (reader/sample.h) is decoded in parts (struct pb_part). A part
+ * is one chosen chunk, or all chunks from some time on. Calls and times count in the part in which
+ * they happen, and in no other part. So each sum is a sum over all parts, and the parts that are
+ * decoded give an estimate of the sum.
  *
  *   at a part's beginning    the open calls are timed from the part's beginning on
- *   at a part's end          the open calls are added with the time since the part's beginning, or
- *                            since their own. They are not counted again
+ *   at a part's end          each open call is counted, if it began in the part. The time of each
+ *                            open call is added: the time since the call began, or since the part's
+ *                            beginning if that is later. When the calls end, they aren't counted
+ *                            again
  *
- * Between two parts, the decoder keeps the open calls. At the next part, the chunk's list of open
- * calls shows which of these calls are still open, and which calls have begun since, as after lost
- * chunks. A call counts in the chunk that has its ENTRY, or for a leaf, its record.
+ * Between two parts, the decoder keeps the open calls. The next part's chunk begins with a list of
+ * open calls. As after lost chunks, this list shows which of the kept calls are still open, and
+ * which calls have begun since. A call counts in the chunk that has its ENTRY. A leaf counts in the
+ * chunk that has its record.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Describes the hit path (section pb_hot) for C code that interprets program counters. In [start,
- * start + end) rsp points to the return address, and `of` says what r11 holds. From start + saved
- * on, the red-zone frame (frame.h) has the program's values of the registers that the code uses.
- * Before start + saved, the frame has no register but rax. It has rax from the second instruction
- * on.
+ * Describes the hit path (section pb_hot) for C code that interprets program counters. A struct
+ * pb_hot_range describes one range of code. Everywhere in the range, rsp points to the return
+ * address. From the offset `saved` on, the frame in the red zone (frame.h) has the program's values
+ * of the registers that the code uses. Before that offset, the frame has only rax, and this only
+ * from the range's second instruction on.
  */
 #ifndef PB_ARCH_HOT_H
 #define PB_ARCH_HOT_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 struct pb_hot_range {
-	int32_t start;		/* offset from this member's own address */
-	uint32_t saved, end;	/* bytes from `start` */
+	int32_t start;		/* offset of the range's first byte from this member's address */
+	uint32_t saved, end;	/* offsets from the range's first byte; `end` is the range's size */
 	uint32_t rdi_rsi;	/* 0: none of rdi, rsi and r8 is in the frame; 1: rdi and rsi are;
 				 * 2: all three are */
 	uint32_t of;		/* What r11 holds. PB_HOT_ENTRY: the site. PB_HOT_RET: the program's

@@ -7,7 +7,7 @@
 #include "arch/x86_64/open_call.inc"
 
 	.if O_STATE != O_SITE + 4 || PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1
-	.error "site and state are stored at once, and EMITTED is set by bts"
+	.error "O_STATE must be O_SITE + 4, LEAF 0 (one store sets both), EMITTED 1 (for bts)"
 	.endif
 
 	/* Jumps to `to` if a callee of the call at rcx would be too deep; rax and rdx are lost.
@@ -47,7 +47,8 @@
 .Lunlimited_\name:
 	.if \nested
 	testb	$1, O_WORD(%rcx)		/* a foot's word is odd (arch/open_call.h).
-						 * The caller is in another segment */
+						 * Then the caller is in another segment, or
+						 * no traced call is open */
 	jnz	.Lfoot_\name
 	.endif
 	.if \lazy

@@ -12,7 +12,7 @@
 #include "arch/x86_64/open_call.inc"
 
 	.if O_STATE != O_SITE + 4 || PB_ENTRY_LEAF != 0 || PB_ENTRY_EMITTED != 1
-	.error "site and state are read and stored at once, and EMITTED is set by bts"
+	.error "O_STATE must be O_SITE + 4, LEAF 0 (one access for both), EMITTED 1 (for bts)"
 	.endif
 
 	.macro open_none name, mode, nested

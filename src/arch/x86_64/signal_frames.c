@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds two things on a stack: signal frames, and the return address of a call in
- * pb_signal_entry().
+ * Finds two things on a stack: signal frames, and the return address with which pb_signal_entry()
+ * calls pb_signal_begin().
  *
  * A signal frame is a word with the restorer's address, followed by a struct ucontext and a
  * siginfo. The restorer (sa_restorer) is the function to which a handler returns. If the thread is
@@ -10,7 +10,7 @@
  *
  * While pb_signal_begin() calls a handler, the context in the signal frame may be one that the
  * agent shows to the handler, with a PC of the program. But the handler will return to the agent.
- * The return address in pb_signal_entry() shows this.
+ * If the return address in pb_signal_entry() is on the stack, such a handler may be running.
  */
 #include <signal.h>
 #include <sys/uio.h>

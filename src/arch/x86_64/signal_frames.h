@@ -6,9 +6,8 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-/* Notes the functions to which the program's present signal handlers return. Must be called before
- * each stop: the frame of a handler is found only if the handler was installed at one of these
- * calls. */
+/* Notes the functions to which the program's present signal handlers return (the restorers). Must
+ * be called before each stop: the frame of a handler is found only if its restorer was noted. */
 void pb_signal_frames_begin(void);
 struct pb_signal_frame {
 	uint64_t *rip;	/* points to the PC at which the thread goes on when the handler returns */
@@ -17,9 +16,10 @@ struct pb_signal_frame {
 };
 
 /* Calls visit() for each frame on the stack, from the innermost on, until visit() returns true.
- * visit() may change *f->rip. If the agent has called a handler, visit() also gets that call's
- * return address, which is in the agent, as a frame. Returns whether visit() has returned true.
- * Context: the helper of a stop. */
+ * visit() may change *f->rip. If the stack holds the return address of the call that
+ * pb_signal_entry() makes, visit() also gets a frame for this call: f->rip then points to the
+ * return address, which is in the agent. Returns whether visit() has returned true. Context: the
+ * helper of a stop. */
 bool pb_signal_frames(const struct user_regs_struct *regs,
 		      bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg);
 #endif

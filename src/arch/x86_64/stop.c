@@ -20,9 +20,10 @@
  *   <---------------------
  *
  * If the observer started the program, the helper becomes the observer's child, too. So the
- * program's wait calls don't see the helper. The helper has a name of its own. So an injector that
- * searches for the program's children doesn't take it for one of them. Its parent's PID wouldn't
- * tell: the program may end while the helper still runs.
+ * program's wait calls don't see the helper. The helper has a name of its own (PB_STOP_HELPER). By
+ * this name, an injector that searches for the program's children recognises the helper, and leaves
+ * it out. The PID of the helper's parent isn't enough for this, because it changes if the program
+ * ends while the helper still runs.
  *
  * In the first try, all threads have STOP_NS to stop. If a thread is late, the try fails before
  * anything is written. A thread that waits in the kernel may be late, for example if it waits for
@@ -458,7 +459,7 @@ static int helper(void *arg)
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE)) {
 		if ((uint32_t)pb_sys(SYS_getppid) != job->parent ||
 		    pb_now_ns() - start > 10 * STOP_NS)
-			return 1;	/* the process that requested the stop is gone */
+			return 1;	/* the parent is gone, or nobody sets `go` any more */
 		pb_sys(SYS_sched_yield);
 	}
 	if (pb_vm_users(job->pid)) {

@@ -3,9 +3,9 @@
  * The code of stubs, for the agent and for the recorder, which makes the file of stubs. A stub has
  * a fixed head and a body. The head jumps to the site's handler. The body has a relocated copy of
  * the displaced instructions. The analysis has this copy as a recipe: code, and the fixups that the
- * code needs at its final address. In the body, each exit is replaced by a jump to the exit's
- * handler. The code depends on the address at which it will run. The caller passes this address
- * and a buffer for the code.
+ * code needs at its final address. In the body, a jump to code of the agent comes before each exit,
+ * or replaces it (frame.h). This code of the agent ends the call. The stub's code depends on the
+ * address at which it will run. The caller passes this address and a buffer for the code.
  */
 #include <asm/errno.h>
 #include "arch/arch.h"

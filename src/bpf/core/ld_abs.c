@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* LD_ABS and LD_IND: loads from a packet, in network byte order. */
+/* LD_ABS and LD_IND: loads from a packet, in network byte order. program.h has the contract of
+ * pb_bpf_ld_abs(). */
 #include <linux/filter.h>
 #include "bpf/core/packet.h"
 #include "bpf/core/program.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A program that can run. It is made from the resolved instructions of a verified program
- * (fixup.h), and never changes. A program runs on any thread, inside signal handlers, and nested in
- * itself. A run allocates nothing. It takes a lock only for bpf_spin_lock, for BPF_F_LOCK, and for
- * operations on maps that have a lock (pb_bpf_guard_take() in map_priv.h).
+ * (fixup.h). Only its `stats` change. A program may run on any thread, inside signal handlers, and
+ * nested in itself. A run allocates nothing. It takes a lock only for bpf_spin_lock, for
+ * BPF_F_LOCK, and for operations on maps that have a lock (pb_bpf_guard_take() in map_priv.h).
  *
  * After verification, some fields of instructions are free. pb_bpf_resolve() gives them a new
  * meaning:
@@ -148,7 +148,7 @@ struct pb_bpf_settings {
 					 * yes */
 	uint64_t (*now)(void);		/* returns nanoseconds, for stats; context: any. NULL: only
 					 * the number of runs is counted */
-	/* called if jit_enable is 2; reports what the kernel would log. May be NULL */
+	/* called if jit_enable is 2, to output the text that the kernel would log. May be NULL */
 	void (*show)(const struct pb_bpf_prog *prog, uint32_t passes);
 };
 extern struct pb_bpf_settings pb_bpf_settings;

@@ -4,7 +4,8 @@
  * and the disassembly.
  *
  * Conversions: %s %c %d %u %x %%. A number may have the flags 0, + (a sign) and # (0x), a width,
- * and l or ll. No other conversions or flags are supported.
+ * and l or ll. Unlike in printf, the width doesn't count the 0x. No other conversions or flags are
+ * supported.
  */
 #ifndef PB_BPF_CORE_TEXTBUF_H
 #define PB_BPF_CORE_TEXTBUF_H

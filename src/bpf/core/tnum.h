@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A tnum (tristate number) describes what is known of a value: each of its bits is 0, 1 or unknown.
- * `mask` has the unknown bits. `value` has the known bits that are 1. Sums follow Vishwanathan et
- * al., "Sound, Precise, and Fast Abstract Interpretation with Tristate Numbers", arXiv 2105.05398.
+ * `mask` has the unknown bits. `value` has the known bits that are 1. Sums and products follow
+ * Vishwanathan et al., "Sound, Precise, and Fast Abstract Interpretation with Tristate Numbers",
+ * arXiv 2105.05398.
  */
 #ifndef PB_BPF_CORE_TNUM_H
 #define PB_BPF_CORE_TNUM_H

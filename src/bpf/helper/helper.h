@@ -74,8 +74,9 @@ enum pb_bpf_helper_flags {
 	PB_BPF_HELPER_PKT = 2,		/* programs may pass packet memory to the helper
 					 * (pkt_access) */
 	PB_BPF_HELPER_MOVES_PKT = 4,	/* the call invalidates packet pointers */
-	PB_BPF_HELPER_SLEEPS = 8,	/* might_sleep. Not checked: helpers with this flag have no
-					 * function, so programs that call them can't run */
+	PB_BPF_HELPER_SLEEPS = 8,	/* the helper may sleep (might_sleep). The verifier doesn't
+					 * use this flag: helpers that have it have no function,
+					 * so programs that call them can't run anyway */
 };
 
 struct pb_bpf_helper {

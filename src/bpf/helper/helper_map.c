@@ -100,7 +100,8 @@ PB_BPF_HELPER(loop)
 	return nr;
 }
 
-/* Returns the map whose block contains the lock at address `at`, or NULL. */
+/* Returns the map whose block contains the lock at address `at`. NULL: none of the program's maps
+ * contains it. */
 static struct pb_bpf_map *map_around(const struct pb_bpf_run *run, uint64_t at)
 {
 	for (uint32_t i = 0; i < run->prog->nr_maps; i++) {

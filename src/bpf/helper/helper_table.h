@@ -7,8 +7,8 @@
  * DO: src/bpf has a function for the helper. NO: src/bpf has no function for it. Either
  * pb_bpf_resolve() replaces the call (tail_call), or only the kernel can do the helper's work.
  * Programs that call such a kernel-only helper can be verified, but not run. If a row's sets are 0,
- * no program may call the helper, and the table has only the helper's name. Prototypes and sets are
- * those of Linux 6.1. helper.c defines the words that the rows use.
+ * only programs of unsupported types may call the helper, and the table has only the helper's name.
+ * Prototypes and sets are those of Linux 6.1. helper.c defines the words that the rows use.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
 #define PB_BPF_HELPER_HELPER_TABLE_H

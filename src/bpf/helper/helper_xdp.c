@@ -3,8 +3,8 @@
 #include "bpf/helper/helper_priv.h"
 
 #define ETH_HEADER	14
-#define MAX_META	255	/* largest size of the metadata in bytes. Before Linux 6.9: 32. The
-				 * size must also be a multiple of 4 */
+#define MAX_META	255	/* largest size of the metadata in bytes (Linux before 6.9 allows
+				 * only 32). The size must also be a multiple of 4 */
 
 static struct pb_bpf_pkt *pkt_of(uint64_t r1)
 {

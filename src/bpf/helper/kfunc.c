@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Iterators over numbers. The iterator is on the program's stack. The verifier lets only the
- * functions of this file change the iterator. The iterator gives the numbers start ... end - 1. It
- * gives at most PB_BPF_MAX_ITERATIONS numbers, so that a loop that calls num_next() ends.
+ * functions of this file change the iterator. The iterator gives the numbers start ... end - 1. If
+ * these are more than PB_BPF_MAX_ITERATIONS numbers, num_new() returns -E2BIG, and the iterator
+ * gives no number. So each loop that calls num_next() ends.
  */
 #include <errno.h>
 #include "base/mem.h"

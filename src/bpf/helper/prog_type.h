@@ -71,7 +71,7 @@ enum pb_bpf_field_flags {
 	PB_BPF_FIELD_WIDE = 128,	/* programs may also read 4 bytes: the field with the
 					 * padding after it */
 	PB_BPF_FIELD_FULL = 256,	/* only full sockets have the field */
-	PB_BPF_FIELD_DEVMAP = 512,	/* only for programs attached to BPF_XDP_DEVMAP */
+	PB_BPF_FIELD_DEVMAP = 512,	/* only for programs whose attach type is BPF_XDP_DEVMAP */
 };
 
 struct pb_bpf_field {

@@ -8,8 +8,10 @@
  * the JIT lays out the code in passes. For instructions that a pass hasn't reached yet, the pass
  * uses the addresses of the previous pass:
  *
- *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so forward jumps are long
- *   next passes  code only shrinks, so a jump that is short stays short
+ *   first pass   each instruction counts as PB_BPF_JIT_MOST bytes, so most forward jumps are long
+ *   next passes  the addresses get closer to the final ones, so jumps become short, and the code
+ *                shrinks. Rarely, a short jump becomes long again: the pass has moved the jump to a
+ *                lower address, but still uses the target's address of the previous pass
  *   settled      after PASSES passes, a long jump stays long. Without this limit, there could be
  *                many passes: in the worst case, each pass makes only one more jump short
  *   end          if no address has moved, all jumps are right. One more pass writes the bytes
@@ -193,7 +195,8 @@ int pb_bpf_jit(struct pb_bpf_jit *job)
 
 	if (p->nr > INT32_MAX / PB_BPF_JIT_MOST || p->nr_subs > PB_BPF_MAX_SUBPROGS)
 		return -E2BIG;
-	/* forward jumps are long at first, so that code only shrinks */
+	/* the first addresses are too large: most forward jumps are long at first, and become short
+	 * in later passes */
 	for (uint32_t i = 0; i <= p->nr; i++)
 		job->addr[i] = i * PB_BPF_JIT_MOST;
 	for (uint32_t s = 0; s < p->nr_subs; s++)

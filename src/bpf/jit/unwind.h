@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Describes native code for unwinders and for gdb. Unwinders read the frames from an .eh_frame. gdb
- * reads an object file in memory. Context: not on a hit.
+ * Describes native code for unwinders and for gdb. Unwinders read the layout of each function's
+ * frame from an .eh_frame. gdb reads an object file in memory. Context: not on a hit.
  */
 #ifndef PB_BPF_JIT_UNWIND_H
 #define PB_BPF_JIT_UNWIND_H

@@ -35,7 +35,7 @@ struct pb_bpf_kptr {
 };
 #define PB_BPF_MAX_KPTRS 8
 
-/* What BTF says about the values. */
+/* The facts about a map's values that come from BTF. */
 struct pb_bpf_map_types {
 	int32_t spin_lock_off, timer_off;	/* -1: none */
 	uint32_t nr_kptrs;
@@ -67,9 +67,9 @@ struct pb_bpf_map_head {
 	struct pb_bpf_map_spec spec;
 	uint32_t version, id;
 	uint32_t frozen;		/* the map is no longer writable from outside */
-	uint32_t next_owner;		/* the next search for a free owner number begins at this
-					 * number. Each search increments it, so that numbers are
-					 * reused late */
+	uint32_t next_owner;		/* count of the searches for a free owner number. Each
+					 * search begins one number after the previous search, so
+					 * that numbers are reused late */
 	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* one bit for each process that has the
 							 * map */
 	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4];
@@ -178,12 +178,16 @@ struct pb_bpf_map {
 	 * owner: the number of this process among the processes that share the map (1 ... 1023).
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
-	 * Operations call `alive` in three cases: elements run out, a lock or the bucket of a stack
-	 * trace isn't released, or a full map refuses a key or a record. In the last case,
-	 * operations call `alive` at most a few hundred times a second. `alive` is NULL if this
-	 * process can't find out which processes live, or if its runs may make no system calls.
-	 * Then another process cleans up after a dead process, or `repair` does when a process gets
-	 * the dead process's number.
+	 * Operations ask which processes live in these cases:
+	 *   - elements run out
+	 *   - a lock, the bucket of a stack trace, or a ring buffer's record that the consumer
+	 *     waits for isn't released
+	 *   - a full map refuses a key or a record, or no word is free to announce a change
+	 *     (map_hash.h). In this case, they ask at most a few hundred times a second
+	 * `alive` is NULL if this process can't find out which processes live, or if its runs may
+	 * make no system calls. Then another process that has `alive` frees a dead process's
+	 * elements and records, or `repair` does when a process gets the dead process's number. A
+	 * dead process's lock or bucket can be taken only by a process that has `alive`.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
@@ -249,7 +253,8 @@ uint32_t pb_bpf_thread(const struct pb_bpf_run *run);
 /*
  * Spin locks in values. me: the calling thread's id. -EBUSY: the thread itself holds the lock, or
  * the holder makes no progress. (If a signal handler has interrupted the lock's holder, the handler
- * can't wait for the lock.) A lock whose holder has died can be taken. Context: any.
+ * can't wait for the lock.) If the map has `alive`, pb_bpf_map_lock() takes the lock from a dead
+ * holder. Context: any.
  */
 int pb_bpf_map_lock(const struct pb_bpf_map *map, void *value, uint32_t me);
 void pb_bpf_map_unlock(const struct pb_bpf_map *map, void *value);

@@ -223,9 +223,9 @@ static void forget_changes(struct pb_bpf_map *m, struct lives *l)
 		forget_change(m, l, &hash_top(m)->changing[i]);
 }
 
-/* If a change of a free element is announced, sets the element aside and takes another one. At the
- * end, frees the elements set aside to another shard, so that the next call doesn't find them
- * again. */
+/* If a change of the element that was taken is announced, takes another one. At the end, puts the
+ * elements with announced changes on the stack of another shard, so that the next call doesn't find
+ * them again. */
 uint32_t pb_bpf_hash_take_elem(struct pb_bpf_map *m, uint32_t shard)
 {
 	uint32_t aside[CHANGING], nr = 0, link;
@@ -294,7 +294,7 @@ uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m)
 	return m->attr.max_entries - all_room(m);
 }
 
-/* ---- what dead processes have left behind ----------------------------------------- */
+/* ---- elements and room of dead processes ------------------------------------------- */
 
 /* Frees the element if no list and no living process has it. Returns whether the element was
  * freed. */

@@ -13,7 +13,8 @@
 #define PB_BPF_MAP_MAP_FILE_H
 #include "bpf/map/map.h"
 
-/* Creates a map in a memfd. Other processes can get the descriptor of the memfd. */
+/* Creates a map in a memfd. Another process can open the memfd by /proc/PID/fd, and then call
+ * pb_bpf_map_attach(). */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
 /* Creates a map in an empty file that is open for reading and writing. The map keeps fd until
  * pb_bpf_map_close(). */

@@ -36,9 +36,9 @@
  * announcement. Otherwise the word is one of hash_top.changing. Values that are changed by
  * change_small() need no announcement, because its cmpxchg checks the element's word.
  *
- * Circle: these files call each other. map_hash.c has the map type's operations, and the walk
- * along a bucket's list. To make room, map_hash.c calls map_elem.c and map_lru.c. These use the
- * walk of map_hash.c to repair and shorten lists. Operations that visit all elements are in
+ * These files call each other. map_hash.c has the map type's operations, and the walk along a
+ * bucket's list. To make room, map_hash.c calls map_elem.c and map_lru.c. These use the walk of
+ * map_hash.c to repair and shorten lists. Operations that visit all elements are in
  * map_hash_walk.c.
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
@@ -49,7 +49,8 @@
 #define MARK		(1ull << 32)
 #define OUT		(1ull << 33)
 #define KEPT		(1ull << 34)	/* with MARK: the next element replaces this element, and
-					 * has taken over this element's room */
+					 * has taken over this element's room (its share of
+					 * max_entries) */
 #define TAG_ONE		(1ull << 35)
 #define TAGS		(~(TAG_ONE - 1))
 #define LINK(word)	((uint32_t)(word))
@@ -57,7 +58,8 @@
 #define FREE		(MARK | OUT)	/* the state of free and of owned elements; the link of an
 					 * owned element has END */
 #define SPARE		64	/* number of additional elements, for updates that are under way */
-#define SHARDS		16	/* a run uses the shard of its per-CPU slot first, so that
+#define SHARDS		16	/* number of parts (shards) into which free elements and room are
+				 * divided. A run uses the shard of its per-CPU slot first, so that
 				 * processors seldom contend */
 #define SMALL		8	/* values of at most SMALL bytes are in `small`, except per-CPU
 				 * values */
@@ -183,9 +185,9 @@ uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m);
  * changing them. dead: as in pb_bpf_map_ops.repair. */
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
-/* Asks the kernel whether a process that has the map has died. Asks at most a few hundred times a
- * second. If a process has died, or if the number of keys is in doubt, repairs the map and returns
- * true. */
+/* Asks the kernel whether a process that has the map has died. If a process has died, or if the
+ * number of keys is in doubt, repairs the map and returns true. Otherwise returns false. If `alive`
+ * is NULL, or if the last such call was less than a few milliseconds ago, only returns false. */
 bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m);
 
 /* map_hash.c */

@@ -150,9 +150,10 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 	return err || !take ? err : m->ops->remove(m, key, NULL);
 }
 
-/* Copies all keys and values of a bucket to arrays with `room` elements. Returns the number of
- * elements that were copied. Sets *full if there is no room for all. If *full is set and `take`
- * isn't, returns 0, and a later batch reads the whole bucket again. */
+/* Copies all keys and values of a bucket to arrays with `room` elements. If `take` is set, also
+ * removes the keys. Returns the number of elements that were copied. Sets *full if there is no room
+ * for all. If *full is set and `take` isn't, returns 0, and a later batch reads the whole bucket
+ * again. */
 static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
 			     uint32_t room, uint64_t flags, bool take, bool *full)
 {

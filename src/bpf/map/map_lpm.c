@@ -7,10 +7,10 @@
  *
  * A lock serialises writers. A slot is a word that refers to a node: `root`, or a `child` of a
  * node. A change takes effect by one store, into a slot or into a node's flags. So the tree is
- * consistent at every instruction. If a writer dies, the next owner of the lock frees the nodes
- * that aren't in the tree, and counts the entries (mend()). Readers take no lock. A reader that
- * sees a reused node must restart. So a writer that removes a node changes `gone` before the node
- * can be reused, and a reader restarts if `gone` has changed during its walk.
+ * consistent at every instruction. If a writer dies, the thread that takes the lock from it frees
+ * the nodes that aren't in the tree, and counts the entries (mend()). Readers take no lock. If a
+ * reader sees a reused node, it must restart. So a writer that removes a node changes `gone` before
+ * the node can be reused, and a reader restarts if `gone` has changed during its walk.
  */
 #include "bpf/map/map_priv.h"
 

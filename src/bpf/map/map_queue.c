@@ -8,8 +8,8 @@
  * of values. So each change takes effect by one store of `ends`. If a process dies before this
  * store, it has changed nothing. The ring has one slot more than the map can have values. If the
  * map is full, the value that replaces the oldest one is written to this slot. A lock serialises
- * operations. A thread can take the lock from a process that died. A signal handler that
- * interrupted the lock's holder gets -EBUSY.
+ * operations. If the map has `alive` (map.h), a thread can take the lock from a process that died.
+ * A signal handler that interrupted the lock's holder gets -EBUSY.
  */
 #include "bpf/map/map_priv.h"
 

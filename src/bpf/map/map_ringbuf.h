@@ -33,8 +33,8 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
  * Calls fn for each record that the buffer holds when this call begins, but stops at the first
  * record that isn't submitted. If fn returns a negative value, stops and returns this value.
  * Otherwise returns the number of records. -EINVAL: a process has corrupted the buffer. Skips
- * records that dead producers had reserved. Context: not inside a run; only one thread of all
- * processes at a time.
+ * records that dead producers had reserved. Context: not inside a run. At any time, only one thread
+ * of all processes together may be in this function.
  */
 typedef int pb_bpf_ringbuf_fn(void *arg, const void *data, uint64_t size);
 int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *map, pb_bpf_ringbuf_fn *fn, void *arg);

@@ -8,8 +8,9 @@
  * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
  * fills the bucket. If the word has changed during a read, the reader discards what it has read. A
  * thread may find that its stack's bucket is BUSY and has the hash of its stack. Then the thread
- * only returns the id, because most likely another thread is storing the same stack. If the owner
- * of a BUSY bucket has died, the bucket is filled again.
+ * only returns the id, because most likely another thread is storing the same stack. If the map has
+ * `alive` (map.h), and the process that was filling a BUSY bucket has died, a thread fills the
+ * bucket again.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"

@@ -23,7 +23,8 @@ struct out {
 				 * target */
 	uint32_t *place;	/* for a verified instruction: the first of its resolved
 				 * instructions */
-	uint32_t nr, room, from;
+	uint32_t nr, room, from;	/* nr: number of resolved instructions so far; from: the
+					 * verified instruction that is being resolved */
 	pb_bpf_fn **calls;
 	struct pb_bpf_map **maps;	/* the maps that the program names */
 	uint32_t nr_calls, nr_maps;

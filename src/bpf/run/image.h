@@ -26,7 +26,8 @@ struct pb_bpf_pages {
 };
 extern const struct pb_bpf_pages *pb_bpf_pages;
 
-/* The parts of a program. All parts are copied. */
+/* The parts of a program. The program gets copies of the name and the arrays. It keeps the pointers
+ * to its type, maps and stats, so these must exist as long as the program does. */
 struct pb_bpf_prog_spec {
 	uint32_t nr, nr_subs, nr_calls, nr_maps;
 	const struct bpf_insn *insns;		/* resolved (program.h) */

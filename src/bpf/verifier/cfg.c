@@ -3,7 +3,8 @@
  * The program's control-flow graph. Finds the subprograms. Checks jump targets and the depth of the
  * stack, and that each instruction is reachable. Marks prune points: instructions at which paths
  * may meet. Also marks jump points, which are instructions that a path may reach from an
- * instruction other than the previous one. The backward walk of precise.c needs a record there.
+ * instruction other than the previous one. At a jump point, each path records a step (struct step),
+ * because a backward walk (precise.c) must know from which instruction the path came.
  */
 #include "bpf/helper/kfunc.h"
 #include "bpf/verifier/cfg.h"

@@ -100,7 +100,7 @@ static int check_one(struct env *env, uint32_t i)
 		return refuse(env, EINVAL, "invalid bpf_ld_imm64 insn\n");
 	if (insn->src_reg == BPF_PSEUDO_BTF_ID)
 		return refuse(env, EINVAL,
-			      "ldimm64 of a kernel variable: there is no kernel here\n");
+			      "ldimm64 of a kernel variable, which doesn't exist in user space\n");
 	if (!insn->src_reg || insn->src_reg == BPF_PSEUDO_FUNC)
 		return 0;
 	return check_map_load(env, i);

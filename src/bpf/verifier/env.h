@@ -10,9 +10,9 @@
  * the kept state is safe after the later state. If a path arrives at a prune point with a state
  * that a kept state covers, the path need not be followed. Kept states form a tree by `parent`. The
  * ancestors of the path's state are the kept states that lie on the path. If a path reads a
- * register or slot, or the program's safety depends on the exact value of a register or slot, it is
- * marked in these ancestors. The marked values of a kept state are its *needs*: the values that a
- * later state must match.
+ * register or slot, or the program's safety depends on the exact value of a register or slot, this
+ * register or slot is marked in these ancestors. The marked values of a kept state are its *needs*:
+ * the values that a later state must match.
  *
  * The current state and the newest waiting branch are unpacked: their registers and slots can be
  * changed in place. All other states are at rest (kept.c), to save memory: their frames point to
@@ -116,6 +116,7 @@ struct step {
 					 * stack */
 	uint8_t frame, slot;	/* if stack is set: the slot and its frame */
 	uint8_t nr_linked;	/* number of linked scalars whose bounds this instruction changed */
+	/* the linked scalars: frame << 8 | register, or frame << 8 | 0x80 | slot */
 	uint16_t linked[MAX_LINKED];
 };
 
@@ -191,7 +192,8 @@ struct explored {
 /* The verifier's notes on an instruction. */
 struct aux {
 	struct pb_bpf_fact fact;
-	/* calls_back: the instruction calls a helper that runs a callback before it returns */
+	/* jump_point: a path may reach the instruction from another instruction than the previous
+	 * one. calls_back: the instruction calls a helper that runs a callback before it returns */
 	bool prune_point : 1, jump_point : 1, calls_back : 1;
 	bool head : 1;			/* an iteration of a loop with a budget begins at this
 					 * instruction */
@@ -245,9 +247,12 @@ struct env {
 	uint32_t nr_subs;
 	const struct pb_bpf_func *funcs[MAX_SUBPROGS + 2];
 	struct pb_bpf_map *inner;	/* for each of v->maps: a description of its inner maps */
-	/* the caller's privileges */
+	/* the caller's privileges. capable: CAP_BPF. The others need CAP_PERFMON. ptr_leaks: the
+	 * program may reveal addresses; uninit_stack: it may read stack that it hasn't written;
+	 * trust_v1, trust_v4: it gets no protection against Spectre v1 or v4 */
 	bool capable, ptr_leaks, uninit_stack, trust_v1, trust_v4;
-	bool strict, state_freq;
+	bool strict, state_freq;	/* strict: all accesses must be aligned; state_freq:
+					 * keep a state at each prune point */
 	/* the current path */
 	struct state *cur;
 	uint32_t insn;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States at rest: kept states and waiting branches. There may be a hundred thousand such states,
- * and an unpacked state may take 77 KB. But little changes from one state to the next, so states at
- * rest share what didn't change. A frame at rest is a list of pointers to values. A value describes
- * a register or a stack slot (8 bytes). Equal values are stored once. If nothing changed in a
- * frame, states share the frame.
+ * States at rest: kept states, and waiting branches except the newest. There may be a hundred
+ * thousand such states, and an unpacked state may take 77 KB. But little changes from one state to
+ * the next, so states at rest share what didn't change. A frame at rest is a list of pointers to
+ * values. A value describes a register or a stack slot (8 bytes). Equal values are stored once. If
+ * nothing changed in a frame, states share the frame.
  *
  * Values and frames at rest have reference counts, and don't change while they are shared. For each
  * frame, each state has its own struct marks of 72 bytes. This structure says which values are read
@@ -59,7 +59,8 @@ static uint32_t hash(const struct reg *r, uint64_t types)
 	return (uint32_t)(a ^ a >> 32);
 }
 _Static_assert(STORED / 8 % 2 == 0 &&
-	       STORED % 8 == 4, "hash and same go over words, two at a time, and `frame`");
+	       STORED % 8 == 4, "hash() takes the words in pairs; hash() and same() take `frame`, "
+				"the last 4 bytes, separately");
 
 /* ---- the table of values -------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* States at rest take little memory: their frames share the values of registers and slots
- * (kept.c). */
+/* Packs and unpacks states. To save memory, the verifier keeps most states "at rest", that is,
+ * packed: all kept states, and all waiting branches except the newest. The frames of states at rest
+ * share the values of registers and slots (kept.c). */
 #ifndef PB_BPF_VERIFIER_KEPT_H
 #define PB_BPF_VERIFIER_KEPT_H
 #include "bpf/verifier/env.h"

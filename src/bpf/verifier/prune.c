@@ -30,11 +30,12 @@
  *   unlisted        in no list and never compared again, but needed as a parent: usually only
  *                   its marks and steps stay
  *
- * The choice of kept states decides how fast the verifier is, but not its verdict. So a state may
- * be dropped if no other state waits for it. A state is dropped if it was compared too often
- * without pruning a path (patience()). If memory runs short, the oldest states are dropped. The
- * verifier keeps no state at a prune point soon after the last kept state, and none in most
- * iterations of a loop without a budget (iterations.c).
+ * The choice of kept states decides how many instructions the verifier processes. It changes the
+ * verdict only if a limit is reached, for example PB_BPF_COMPLEXITY. So a state may be dropped if
+ * no other state waits for it. A state is dropped if it was compared too often without pruning a
+ * path (patience()). If memory runs short, the oldest states are dropped. The verifier keeps no
+ * state at a prune point soon after the last kept state, and none in most iterations of a loop
+ * without a budget (iterations.c).
  *
  * Three rules keep backward walks short. If a path has more than LONG_PATH instructions since its
  * last kept state, a state is kept at the next instruction that is no prune point. (At a prune

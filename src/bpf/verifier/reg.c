@@ -96,9 +96,10 @@ void pbv_reg_cut(struct reg *r, int bytes)
 	pbv_reg_sync(r);
 }
 
-/* The bounds of the result are the old bounds, sign-extended, in two cases: if sign extension
- * changes no number of the range, or if all numbers of the range have the same upper bits, and have
- * the same sign after truncation. In all other cases the bounds are those of the narrow type. */
+/* Only the low half matters. In two cases the bounds of the result are the low half's old bounds,
+ * sign-extended: if sign extension changes no number of the range, or if all numbers of the range
+ * have the same upper bits, and have the same sign after truncation. In all other cases the bounds
+ * are those of the narrow type. */
 void pbv_reg_sign_extend(struct reg *r, int bytes)
 {
 	int bits = bytes * 8, up = 64 - bits;

@@ -4,11 +4,13 @@
 #define PB_BPF_VERIFIER_SPECULATE_H
 #include "bpf/verifier/env.h"
 
+/* The bits have the values of enum pb_bpf_mask (verify.h), where they are explained. */
 enum alu_state { ALU_MASK_SRC = 1, ALU_MASK_DST = 2, ALU_NEGATIVE = 4, ALU_SCALARS = 8,
 	ALU_IMMEDIATE = 16 };
 struct mask_window {
 	uint8_t state;			/* bits of enum alu_state */
-	uint32_t limit;			/* the pointer's limit (limit_of) before the operation */
+	uint32_t limit;			/* the pointer's limit (limit_of() in speculate.c) before
+					 * the operation */
 	bool left, off_in_dst;		/* left: the pointer moves to a lower address; off_in_dst:
 					 * the number is in dst */
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The stack: bounds, reads and writes. */
+/* The stack: bounds, reads and writes. In all functions, register n holds a pointer to the stack.
+ * `off` is the access's offset from the frame pointer, without the pointer's variable part. `value`
+ * is a register, or -1, as in pbv_check_mem() (access.h). */
 #ifndef PB_BPF_VERIFIER_STACK_SLOTS_H
 #define PB_BPF_VERIFIER_STACK_SLOTS_H
 #include "bpf/verifier/env.h"

@@ -3,11 +3,11 @@
  * Makes, copies and frees unpacked states and frames. Also handles the current state's references,
  * its recorded steps, and the branches that wait.
  *
- * Circle: these files call each other. If memory is short, a function of state.c that makes a
- * state calls prune.c to drop kept states. prune.c compares, logs and marks states, and calls
- * state.c to record a step or to clear a state. Files that check instructions belong to the circle,
- * too: they make states, and precise.c calls a function of call.c to recognise helpers with
- * callbacks.
+ * Circle: state.c, prune.c and the files that check instructions call each other
+ * (scripts/check-layers requires a reason for each such circle). If memory is short, a function of
+ * state.c that makes a state calls prune.c to drop kept states. prune.c compares, logs and marks
+ * states, and calls state.c to record a step or to clear a state. The files that check instructions
+ * make states, and precise.c calls a function of call.c to recognise helpers with callbacks.
  */
 #ifndef PB_BPF_VERIFIER_STATE_H
 #define PB_BPF_VERIFIER_STATE_H
@@ -74,8 +74,8 @@ struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, boo
 /* Makes the newest waiting branch the current path. Returns 0, -ENOENT if no branch waits, or
  * -ENOMEM. */
 int pbv_branch_pop(struct env *env, bool shorten_log);
-/* Called when the current path has ended. Finishes each state of the path from which no other path
- * remains to be followed. */
+/* Called when the current path has ended. Goes back along the path's kept states, and finishes each
+ * state that has no other path left to follow. Stops at the first state that has one. */
 void pbv_branches_end(struct env *env);
 
 /* Loops over all registers and spilled registers of a frame, or of a state. */

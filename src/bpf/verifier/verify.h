@@ -91,7 +91,8 @@ struct pb_bpf_verify {
 };
 
 /* Returns 0, or the kernel's -errno. After a refusal, the log's last line before the statistics
- * gives the reason. If v->caps or v->nr is the reason, the log is empty. */
+ * usually gives the reason. For a few errors the kernel logs no reason, and neither does this
+ * function. If v->caps or v->nr is the reason, the log is empty. */
 int pb_bpf_verify(struct pb_bpf_verify *v);
 /* facts may be NULL. */
 void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts);

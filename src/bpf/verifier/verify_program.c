@@ -228,8 +228,8 @@ void pb_bpf_facts_free(struct pb_bpf_mem *mem, struct pb_bpf_facts *facts)
 		mem->free(mem, facts, facts->size);
 }
 
-/* Refuses a tail call whose index is masked if it gets different maps on different paths, because
- * the mask depends on the map. */
+/* Without CAP_PERFMON the index of each tail call is masked, and the mask depends on the map. So a
+ * tail call that gets different maps on different paths is refused. */
 static int check_tail_calls(struct env *env)
 {
 	for (uint32_t i = 0; i < env->nr && !env->trust_v1; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens an object for `record`, makes its maps as files, and writes the file that agents read. */
+/* Opens an object whose programs are to be attached to functions (bpf_attach.h). Makes the object's
+ * maps as files, verifies its programs, and writes the file that agents read. */
 #include "cli/bpf/bpf_attach.h"
 
 #include <errno.h>
@@ -28,8 +29,9 @@
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* Makes PINS/OBJECT-PID, a directory for maps. The file for agents has only PB_PROGS_PATH bytes for
- * the path of a map's file. So the directory's path must leave room for a map's name. */
+/* Makes PINS/OBJECT-PID, a directory for the files of maps. PINS is the root of the tree of pins
+ * (bpf_pin.h). The file for agents has only PB_PROGS_PATH bytes for the path of a map's file. So
+ * the directory's path must leave room for a map's name. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);
@@ -161,7 +163,8 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 }
 
 /* Notes the programs that agents get: the attached programs, and the programs that an attached
- * program may reach by tail calls. */
+ * program may reach by tail calls. For each other program of the object, prints why it isn't
+ * attached, unless its section begins with "?". */
 static int take_loaded(struct bpf_attach *a)
 {
 	const struct pb_bpf_object *obj = a->session.object;
@@ -343,8 +346,8 @@ static uint32_t cpu_slots(void)
 	       PB_BPF_MAX_CPU_SLOTS;
 }
 
-/* Applies the eBPF settings of --set to this process too. Agents read the settings from their
- * control files, but this process makes the programs earlier. */
+/* Applies the eBPF settings of --set to this process: it makes the programs before any agent does,
+ * and write_all() copies the settings to the file that agents read. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Attaches an object's eBPF programs to functions of the program that `record` starts. Makes the
- * object's maps as files, which agents and other processes open. Verifies the eBPF programs. Writes
- * the file that describes maps and programs to agents (abi/progs.h). The agents verify the programs
- * again.
+ * Attaches an object's eBPF programs to functions of the traced program. This program is one that
+ * `record`, `flight` or `bpf trace` starts, or a process to which they attach (-p). The code here
+ * runs in the recorder. It makes the object's maps as files, which agents and other processes open,
+ * and verifies the eBPF programs. Then it writes the file that describes maps and programs to
+ * agents (abi/progs.h). The agents verify the programs again.
  *
  * Context: the recorder's main thread. Functions that return int return 0 on success. After an
  * error, they print a message and return an exit status.
@@ -40,8 +41,8 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o);
 /* Writes the file for agents, and begins to print output. Must be called after
  * record_hooks_resolve() has resolved o->hooks. */
 int bpf_attach_publish(struct bpf_attach *a, struct record_options *o);
-/* Prints the rest of the output. If `show`, prints the maps' elements too. Removes the maps'
- * files. */
+/* Prints the rest of the output. If `show` is set and something was recorded, prints the maps'
+ * elements too. Removes the maps' files. */
 void bpf_attach_close(struct bpf_attach *a, struct record_options *o);
 
 /* In bpf_output.c. A separate thread prints the output, so that the ring buffers don't fill up. */

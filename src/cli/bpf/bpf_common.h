@@ -135,6 +135,7 @@ const struct pb_bpf_type *bpf_type_of(const char *text);
 int bpf_session_load(struct bpf_session *s, const struct bpf_unit *u, struct bpf_loaded *out);
 /* Prints the log to standard error, if there is any. */
 void bpf_session_show_log(const struct bpf_session *s);
+/* Empties the log, and returns it for the verifier to write to. */
 struct pb_bpf_text bpf_session_log(struct bpf_session *s);
 /* Returns the log's last line that isn't a line of statistics. */
 const char *bpf_session_reason(const struct bpf_session *s);
@@ -155,10 +156,10 @@ bool bpf_is_object(const char *path);
 /* Opens an object (s->object) and makes its maps (s->made). Returns 0, or the exit status after a
  * message. If a map can't be made, only the programs that use it fail. */
 int bpf_open_object(struct bpf_session *s, const char *path);
-/* Makes the object's program number nr. Returns 0 or -errno. After an error, the reason is in *why
- * and in s->log. */
+/* Verifies the object's program number nr, and makes it ready to run. Returns 0 or -errno. After an
+ * error, the reason is in *why and in s->log. */
 int bpf_object_verify(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
-/* Like bpf_object_verify(), but also makes all programs that the program may reach by tail calls
+/* Like bpf_object_verify(), but also for all programs that the program may reach by tail calls
  * (pb_bpf_make_chain). */
 int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why);
 /* Returns whether the program is one of `names`. Without names, returns whether the program is

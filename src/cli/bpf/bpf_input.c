@@ -11,29 +11,31 @@ enum { OPT_UNPRIV = 0x3000, OPT_CAPS, OPT_FLAGS, OPT_INTERPRET, OPT_JIT, OPT_GLO
 
 static const struct argp_option options[] = {
 	{ "type", 't', "TYPE", 0,
-		"Type of the program, bpftool's word, or socket, cls, act, raw_tp, perf, or a "
-	  "number (socket_filter, or what the object says)", 1 },
+		"Type of the program: bpftool's name for it, or socket, cls, act, raw_tp, perf, or "
+	  "a number (default: the type in the object; for instructions, socket_filter)", 1 },
 	{ "attach-type", 'a', "NUMBER", 0, "Attach type of the program (expected_attach_type)", 1 },
 	{ "map", 'm', "MAP", 0,
-		"NAME:max_entries=N[,value_size=N,key_size=N]: sizes of an object's map. "
-	  "TYPE,KEY,VALUE,ENTRIES[,FLAGS], in numbers: a map for instructions; instructions refer "
-	  "to these maps by 0, 1, ... in the order of -m", 1 },
+		"For an object: NAME:max_entries=N[,value_size=N,key_size=N] sets sizes of its map "
+	  "NAME. For instructions: TYPE,KEY,VALUE,ENTRIES[,FLAGS], all numbers, makes a map; "
+	  "instructions name the maps by 0, 1, ... in the order of -m", 1 },
 	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
-		"An object's variable has this value: a number, true, false, or text "
+		"Set the object's variable NAME to VALUE: a number, true, false, or text "
 	  "for an array of characters", 1 },
 	{ "btf", OPT_BTF, "FILE", 0,
 		"CO-RE looks for types in FILE first, then among the kernel's. FILE is a program "
 	  "with BTF (gcc -gbtf), or a file of only BTF", 1 },
-	{ "file", 'f', "FILE", 0, "Instructions in binary", 1 },
+	{ "file", 'f', "FILE", 0, "Read instructions in binary from FILE", 1 },
 	{ "log-level", 'l', "LEVEL", 0,
 		"Level of the verifier's log: 0, 1, 2, or 4 for statistics (default: a log of "
 	  "level 1, only if a program is rejected)", 1 },
 	{ "quiet", 'q', NULL, 0, "No log", 1 },
 	{ "unprivileged", OPT_UNPRIV, NULL, 0, "Verify as for a user without privileges", 1 },
-	{ "caps", OPT_CAPS, "LIST", 0, "Privileges: bpf, perfmon, net_admin, with commas (all)",
-		1 },
-	{ "load-flags", OPT_FLAGS, "NUMBER", 0, "BPF_F_ flags of loading", 1 },
-	{ "interpret", OPT_INTERPRET, NULL, 0, "No native code", 1 },
+	{ "caps", OPT_CAPS, "LIST", 0,
+		"Verify as for a user with these capabilities: bpf, perfmon, net_admin, separated "
+	  "by commas; or all (the default), or none", 1 },
+	{ "load-flags", OPT_FLAGS, "NUMBER", 0,
+		"The kernel's flags for loading a program, for example BPF_F_STRICT_ALIGNMENT", 1 },
+	{ "interpret", OPT_INTERPRET, NULL, 0, "Run in the interpreter, not as native code", 1 },
 	{ "jit", OPT_JIT, NULL, 0, "Compile to native code (the default)", 1 },
 	{ 0 }
 };

@@ -23,8 +23,8 @@ static error_t bpf_load_parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
 	NULL, bpf_load_parse, "OBJECT PATH [PROGRAM...]",
-	"Verifies an object's programs and pins them in the tree of pins as PATH/PROGRAM. Also "
-	"pins their maps, as PATH/maps/MAP.", children
+	"Verifies an object's programs and pins them as PATH/PROGRAM, in Patchbay's own directory "
+	"of pins (not in /sys/fs/bpf). Also pins their maps, as PATH/maps/MAP.", children
 };
 
 static int load_prog(struct bpf_session *s, uint32_t nr)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens compiled objects, and makes their maps as pins or in memory. */
+/* Opens compiled objects. Makes their maps: pinned if there is a directory for pins, else only in
+ * memory. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads and writes pins: programs and maps that have a name in the tree of pins (bpf/map/pin.h).
- * The tree is $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. A path is relative to the
- * tree's root, or absolute and inside the tree. A map's file is the map's memory. A program's file
- * has the program as it was before verification, and counts the program's runs. Each process that
- * runs the program verifies it again.
+ * The tree is $XDG_RUNTIME_DIR/patchbay/bpf or, if that can't be used, /tmp/patchbay-UID/bpf. A
+ * path is relative to the tree's root, or absolute and inside the tree. A map's file is the map's
+ * memory. A program's file has the program as it was before verification, and counts the program's
+ * runs. Each process that runs the program verifies it again.
  */
 #ifndef PB_CLI_BPF_PIN_H
 #define PB_CLI_BPF_PIN_H
@@ -47,7 +47,7 @@ struct bpf_pinned {
 /* Opens the tree. If the tree doesn't exist, makes it. After an error, prints a message, sets
  * errno, and returns NULL. */
 struct pb_bpf_pins *bpf_pins(const char *command);
-/* Stores the absolute path of the pin `name`. Returns 0, or 1 after a message. */
+/* Stores the absolute path of the pin `name` in `path`. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
 /* Calls fn for each pin in the tree. If fn returns a value that isn't 0, stops and returns this
  * value. If the tree can't be opened, returns 1 after a message. */
@@ -81,7 +81,8 @@ struct pb_bpf_map *bpf_pin_map_id(struct bpf_session *s, uint32_t id);
 int bpf_pin_unit(struct bpf_session *s, const char *path, struct bpf_unit *u,
 		 struct bpf_pin_prog **file);
 void bpf_pin_unit_free(struct bpf_unit *u);
-/* Loads the programs and opens the maps whose ids are in the session's maps. Does the same for the
- * ids in the opened maps. To be called before a run. Returns 0, or 1 after a message. */
+/* The elements of prog arrays and of maps of maps are ids. Loads the programs and opens the maps
+ * with these ids, for all maps of the session, including those that it opens. To be called before
+ * a run. Returns 0, or 1 after a message. */
 int bpf_pin_elements(struct bpf_session *s);
 #endif

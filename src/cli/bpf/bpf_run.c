@@ -29,18 +29,18 @@ struct run {
 };
 
 static const struct argp_option run_options[] = {
-	{ "data", 'd', "HEX", 0, "The packet (64 zeros)", 2 },
+	{ "data", 'd', "HEX", 0, "The packet (default: 64 zeros)", 2 },
 	{ "ctx", 'c', "HEX", 0, "The context", 2 },
 	{ "data-in", OPT_DATA_IN, "FILE", 0, "The packet, in binary", 2 },
-	{ "data-out", OPT_DATA_OUT, "FILE", 0, "Where the packet goes afterwards", 2 },
+	{ "data-out", OPT_DATA_OUT, "FILE", 0, "Write the packet to FILE after the run", 2 },
 	{ "ctx-in", OPT_CTX_IN, "FILE", 0, "The context, in binary", 2 },
-	{ "ctx-out", OPT_CTX_OUT, "FILE", 0, "Where the context goes afterwards", 2 },
+	{ "ctx-out", OPT_CTX_OUT, "FILE", 0, "Write the context to FILE after the run", 2 },
 	{ "repeat", 'r', "N", 0,
 		"Run the program N times (1); ns= in the output is the time of one run", 2 },
-	{ "no-run", 'n', NULL, 0, "The verdict only", 2 },
+	{ "no-run", 'n', NULL, 0, "Only verify the program and print the verdict", 2 },
 	{ "plugin", OPT_PLUGIN, NULL, 0,
-		"Speak the plug-in protocol of bpf_conformance: memory in the first "
-	  "argument, the program in --program or standard input, r0 to standard output", 2 },
+		"Act as a plug-in of the bpf_conformance suite: read the memory from the first "
+	  "argument and the program from --program or standard input, and print r0", 2 },
 	{ "program", OPT_PROGRAM, "HEX", 0, "With --plugin: the program", 2 },
 	{ 0 }
 };

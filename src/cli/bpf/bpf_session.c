@@ -48,7 +48,8 @@ static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t i
 }
 
 /* The handler for SIGSEGV and SIGBUS. If a load of an eBPF program faults, the program continues
- * after the load. */
+ * after the load. Any other fault ends the process: the instruction faults again, then without a
+ * handler. */
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	greg_t *ip = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_RIP];

@@ -130,8 +130,8 @@ static int dump_keyless(struct pb_bpf_map *map, uint8_t *value, const struct bpf
 	return err && err != -ENOENT ? pb_error("bpf map", "%s", strerror(-err)) : 0;
 }
 
-/* True if an element must be left out: if values are printed by type, those elements of an array
- * whose values are still zero. */
+/* If values are printed by type, elements of an array whose value is still zero are left out.
+ * Returns whether this element is left out. */
 static bool is_untouched(const struct pb_bpf_map *map, const struct bpf_words *w,
 			 const uint8_t *value)
 {

@@ -15,10 +15,10 @@ enum { OPT_GLOBAL = 0x3000, OPT_BTF, OPT_HEX };
 
 static const struct argp_option options[] = {
 	{ "map", 'm', "NAME:SIZES", 0,
-		"The object's map NAME has these sizes: max_entries=N, value_size=N, "
-	  "key_size=N, with commas", 2 },
+		"Set sizes of the object's map NAME: max_entries=N, value_size=N, "
+	  "key_size=N, separated by commas", 2 },
 	{ "global", OPT_GLOBAL, "NAME=VALUE", 0,
-		"The object's variable NAME has this value: a number, true, false, or "
+		"Set the object's variable NAME to VALUE: a number, true, false, or "
 	  "text for an array of characters", 2 },
 	{ "btf", OPT_BTF, "FILE", 0,
 		"CO-RE looks for types in FILE first, then among the kernel's. FILE is PROG "
@@ -76,8 +76,8 @@ static const struct argp argp = {
 	.children = children,
 };
 
-/* The recorder calls this function when the programs are attached to the process. It can't look at
- * o->quiet, which is set because nothing is recorded. */
+/* The recorder calls this function when the programs are attached to the process. By now
+ * record_temporary() has set o->quiet, so attach.show tells whether the user gave --quiet. */
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	const struct trace *t = pb_container_of(o, struct trace, record);

@@ -12,14 +12,15 @@
 #include "arch/arch.h"
 #include "engine/graph/call_records.h"
 
-/* Moves t to the stack that holds the slot, and returns that stack. Context: a hit of t. */
+/* Notes in the state of t that t is on the stack that holds the slot, and returns that stack.
+ * Context: a hit of t. */
 const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
 /* Called when the program has reported the bounds of a stack (makecontext, sigaltstack). `slot` is
  * the return slot of the reporting call. Calls that are still open on this stack belong to an
  * earlier use of the memory, and are closed. alternate: sigaltstack reported it. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate);
-/* Set by the first call of pb_calls_watch(). While it isn't set, no live call has the state
- * PB_ENTRY_PROG. */
+/* Set when eBPF programs for returns are loaded, or by the first call of pb_calls_watch(). While it
+ * isn't set, no live call has the state PB_ENTRY_PROG. */
 extern bool pb_calls_watching;
 /* Lists the calls that are open when a chunk begins, outermost first. The ring calls this function
  * through the pointer pb_ring_open_calls. ending: a call to list although its exit is under way, or

@@ -15,10 +15,11 @@
  * endless. A handler may call functions, and jump out of these functions to a place inside the
  * handler. Then the calls of these functions stay open. If handlers do this at each instruction of
  * the code that closes calls, they leave calls open faster than the code closes them. Or each
- * handler closes just the entry that the code looks at. Then the code finds a free entry each time,
- * and goes on to further open calls. So the code gives up after it has looked at MOST_LEFT more
- * entries than were in use at first. A handler may also take the entry that the code is about to
- * claim. After MOST_TRIES attempts to claim an entry, the code gives up. */
+ * handler closes just the entry that the code looks at, and leaves another call open. Then the code
+ * finds a free entry, searches again, and finds the other call. So the code gives up after it has
+ * looked at MOST_LEFT more entries than were in use at first. A handler may also take the entry
+ * that the code is about to claim. After MOST_TRIES attempts to claim an entry, the code gives
+ * up. */
 #define MOST_LEFT	256
 #define MOST_TRIES	16
 

@@ -2,7 +2,8 @@
 /*
  * The stacks that threads run on. There are three kinds: threads' own stacks, stacks that the
  * program reported (makecontext, sigaltstack), and stacks whose bounds are guessed at the first
- * hit. See doc/design/open-calls.md, "Threads and stacks". Context: hit path.
+ * hit. To move a thread to a stack means to note in the thread's state that the thread is on this
+ * stack. See doc/design/open-calls.md, "Threads and stacks". Context: hit path.
  */
 #ifndef PB_ENGINE_GRAPH_STACK_H
 #define PB_ENGINE_GRAPH_STACK_H

@@ -6,9 +6,10 @@
 #include "engine/graph/stack.h"
 #include "engine/graph/chains.h"
 
-/* A hit of another thread may be on a stack with open calls, if a coroutine goes on in that thread.
- * This is assumed if the hit's slot is at most this many bytes below or above the slots of the
- * stack's open calls. */
+/* A coroutine may continue in another thread than the one that made its open calls. A hit of this
+ * other thread is then on the coroutine's stack. This is assumed if no thread runs on the stack,
+ * and the hit's slot is at most this many bytes below or above the slots of the stack's open
+ * calls. */
 #define CONTINUES	8192
 #define FULL		1024		/* after a search has found the table full, this many
 					 * requests fail without a search */
@@ -78,8 +79,8 @@ static struct pb_stack *take_free(void)
 }
 
 /* Takes a free entry. If no entry is free, takes the entry of a stack without open calls. If that
- * stack is used again, it counts as new, and its bounds are guessed. NULL: all stacks have open
- * calls. */
+ * stack is used again, it counts as new, and its bounds are guessed. NULL: each stack has open
+ * calls or a thread on it, or a search has found this shortly before (FULL). */
 static struct pb_stack *take_any(void)
 {
 	struct pb_stack *s;

@@ -36,9 +36,9 @@ struct pb_known_thread {
  * Returns 0 or -errno. Context: start, one thread. */
 int pb_threads_start(const struct pb_known_thread *thread);
 
-/* Wipes the states of all threads. The next hit of each thread is its first, but for a thread that
- * has forked and has not had a hit in the child: for that one the wipe is like the fork's. Context:
- * renew.c; no thread is in the agent's code. */
+/* Wipes the states of all threads. The next hit of each thread then counts as its first. The thread
+ * that forked this process is an exception if it has had no hit here yet: the wipe has the same
+ * effect on it as the wipe at the fork. Context: renew.c; no thread is in the agent's code. */
 void pb_threads_forget(void);
 
 /* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The variables that name the process's data, threads and stacks (thread_state.h). thread.c sets
- * them; all files of this folder use them. */
+/* The variables that lead to the data of the process, its threads and its stacks (thread_state.h),
+ * and the period, which period.c changes. thread.c sets the other variables. All files of this
+ * folder use them. */
 #include "engine/graph/thread_state.h"
 #include "base/base.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps the copies of variables that each thread's state has (thread_words.h). Several threads may
- * change variables and copy them at the same time, and a thread may fill its state meanwhile. So
- * after each copy, the variables are compared with the copied values. If they differ, they are
- * copied again. Whoever stores an old value last then finds that the variable has changed, unless
- * the variable's writer hasn't stored its copies yet.
+ * Each thread's state has copies of four variables of the agent (thread_words.h). This file brings
+ * the copies up to date when a variable changes. Several threads may change variables and copy them
+ * at the same time, and a thread may fill its state meanwhile. So after each copy, the variables
+ * are compared with the copied values. If they differ, they are copied again. For example, if a
+ * thread stores an old value over a new one, its comparison finds that the variable has changed. If
+ * the variable changes only after the comparison, the thread that changes it stores the copies
+ * afterwards (pb_thread_words_changed()).
  */
 #include "engine/graph/thread_words.h"
 #include "engine/clock.h"

@@ -2,8 +2,8 @@
 /*
  * When the program changes its credentials, libc changes the credentials of all threads that it
  * knows. libc doesn't know the agent's thread. So setuid and related functions are replaced. A
- * replacement lets the agent's thread make the same system call, and waits for this thread, but not
- * for long.
+ * replacement first calls libc's function. If that succeeds, the replacement asks the agent's
+ * thread to make the same system call, and waits for it, for two seconds at most.
  */
 #ifndef PB_ENGINE_PROCESS_CREDS_H
 #define PB_ENGINE_PROCESS_CREDS_H

@@ -150,14 +150,15 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
-/* The memory of threads that have an exec, but no state. A vfork child has its parent's TCB, so it
- * uses its parent's memory again. */
+/* Memory for the environments (area()) of threads that call exec, but have no state. A vfork child
+ * has the TCB of the thread that made it, so it uses that thread's memory again. */
 static struct {
 	uint64_t tcb;
 	struct pb_exec_area area;
 } stateless[64];
 
-/* Returns the calling thread's memory. NULL: too many threads without a state have some. */
+/* Returns the calling thread's memory. NULL: the thread has no state, and all elements of
+ * stateless[] belong to other threads. */
 static struct pb_exec_area *own_area(void)
 {
 	uint64_t tcb = pb_cpu_thread_pointer(), none;
@@ -235,9 +236,9 @@ struct look {
 
 #define NO_SUCH_HOW 99
 
-/* Returns whether the memory at p can be read. Passes p to rt_sigprocmask() as the new mask, with
- * an invalid `how`. The kernel reads the mask before it looks at `how`, and changes nothing. Hardly
- * any seccomp filter forbids this system call. */
+/* Returns whether the memory at p can be read. Passes p, rounded down to 8, to rt_sigprocmask() as
+ * the new mask, with an invalid `how`. The kernel reads the mask before it looks at `how`, and
+ * changes nothing. Hardly any seccomp filter forbids this system call. */
 static bool is_there(struct look *l, const void *p)
 {
 	uint64_t page = (uint64_t)p & ~4095ul;
@@ -343,8 +344,10 @@ static void leave_image(void)
 		pb_writer_close(&t->w);
 }
 
-/* An exec that is under way. counter: if the image should be traced but can't be, points to the
- * count of these images; otherwise NULL. */
+/* An exec that is under way. If the image won't be traced, `counter` may point to a count in the
+ * ring that includes the image. Under a seccomp filter each exec is counted that would be followed
+ * without the filter, because the agent can't check the image. Otherwise only images that could be
+ * traced are counted. NULL: this image isn't counted. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;

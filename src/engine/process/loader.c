@@ -127,8 +127,9 @@ static bool is_new(const struct link_map *l)
 
 /* A module that makes system calls itself may change signal dispositions or masks unseen. If there
  * is such a module, reads that may fault are turned off. The libc that is present at the start is
- * an exception, because its functions that change dispositions or masks are replaced. In a libc of
- * another namespace, which is loaded later, these functions aren't replaced. */
+ * an exception, because its functions that change dispositions or masks are replaced. The loader
+ * that is present at the start is another exception. In a libc of another namespace, which is
+ * loaded later, these functions aren't replaced. */
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
@@ -253,7 +254,8 @@ static int wait_for_loader(void)
 	while (loader_state() != RT_CONSISTENT) {
 		if (pb_now_ns() > end)
 			return -EBUSY;
-		/* the thread may be waiting for the lock in debug_state() */
+		/* release the lock meanwhile: the thread in dlopen or dlclose may be waiting for it
+		 * in debug_state() */
 		pb_text_unlock();
 		pb_sys(SYS_nanosleep, &nap, NULL);
 		pb_text_lock();
@@ -272,11 +274,11 @@ static int hook_live(const char *session_path)
 }
 
 /*
- * Other threads may load and unload modules meanwhile, and this thread can't take the loader's own
- * lock. The list up to the loader itself never changes. This part of the list is enough to place
- * the hook. From then on, a thread that unloads a module waits in the hook for the lock of the
- * text, before it unmaps anything. A thread that loads a module appends a finished link map to the
- * list, and waits in the hook before it relocates the module.
+ * While this function runs, other threads may load and unload modules, and this thread can't take
+ * the loader's own lock. The list up to the loader itself never changes. This part of the list is
+ * enough to place the hook. From then on, a thread that unloads a module waits in the hook for the
+ * lock of the text, before it unmaps anything. A thread that loads a module appends a finished link
+ * map to the list, and waits in the hook before it relocates the module.
  */
 int pb_loader_attach(struct pb_session *s, const char *exe, uint64_t self_dynamic,
 		     const char *session_path)
@@ -332,9 +334,9 @@ struct talk {
 	bool open, failed;
 };
 
-/* Returns whether no message may be sent. A seccomp filter that the program has set since the start
- * may kill the program for using a socket. Context: the thread that loads, because filters belong
- * to threads. */
+/* Returns whether no message may be sent: the agent is latched or detaches, doesn't know the PID of
+ * this process, or the program has set a seccomp filter since the start. Such a filter may kill the
+ * program for using a socket. Context: the thread that loads, because filters belong to threads. */
 static bool must_be_silent(void)
 {
 	return pb_latched || pb_detached || !pb_process->pid || seccomp_filters() != filters;
@@ -457,8 +459,8 @@ static void look_for_changes(void)
 }
 
 /* Runs in place of _dl_debug_state(). Context: inside dlopen or dlclose, with the loader's lock.
- * From RT_DELETE to RT_CONSISTENT a module is being unmapped, and no text may be changed. So the
- * lock of the text is held from one to the other. */
+ * From RT_DELETE to RT_CONSISTENT a module is being unmapped, and no text may be changed. So this
+ * function takes the lock of the text at RT_DELETE, and releases it at RT_CONSISTENT. */
 static void debug_state(void)
 {
 	static bool deleting;

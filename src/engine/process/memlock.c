@@ -85,7 +85,8 @@ static bool next_mapping(struct maps *m, uint64_t *start, uint64_t *end)
 	return true;
 }
 
-/* Calls fn with each piece of memory that belongs to the program. False: the list can't be read. */
+/* Calls fn with each piece of memory that belongs to the program. False: /proc/self/maps can't be
+ * read. */
 static bool each_of_program(void (*fn)(uint64_t start, uint64_t size, void *arg), void *arg)
 {
 	struct maps m = { .at = 0 };

@@ -49,7 +49,7 @@ static struct { uint64_t at, size; } reserved;
  * another address. So the ring is farther away. */
 #define RING_BELOW	0x200000000ul
 
-/* Returns how many chunks of the reserve are mapped (abi/ring.h). If address space is limited, most
+/* Returns how many chunks of the reserve to map (abi/ring.h). If address space is limited, most
  * of it is left to the program. */
 static uint32_t reserve_chunks(const struct pb_msg_ring *r)
 {
@@ -208,7 +208,7 @@ static int keep_writes(const struct pb_msg_welcome *w, uint32_t len, const char 
 	return 0;
 }
 
-/* The session that is open, for ask_late(); or NULL. */
+/* The session that was opened last, for ask_late(). NULL: it is closed again, or there was none. */
 static struct pb_session *talking;
 
 int pb_session_open(struct pb_session *s, const char *path, bool first,

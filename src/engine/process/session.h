@@ -29,8 +29,8 @@ void pb_session_missed(struct pb_session *s, const char *path);
  * PB_SESSION_AHEAD at a time. */
 #define PB_SESSION_AHEAD 4
 int pb_session_ask(struct pb_session *s, const char *path, uint64_t bias, uint32_t flags);
-/* Takes the answer to the oldest request, and adds the module. *m is NULL if the module is not
- * traced. */
+/* Takes the answer to the oldest request, and adds the module. *m is NULL if the module could not
+ * be added. (A module that isn't traced is added, too: its functions may be replaced.) */
 int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint64_t link_map,
 		    struct pb_module **m);
 /* Maps the file of eBPF programs. */

@@ -12,7 +12,9 @@
  *
  * A table keeps the program's handlers. The table doesn't keep whether a disposition is SIG_DFL or
  * SIG_IGN, because a vfork child shares the table with its parent, but has dispositions of its own.
- * Instead the kernel is asked. If the kernel has by_default(), the program has set SIG_DFL.
+ * Instead the kernel is asked. by_default() and by_default_at_start() are the handlers that the
+ * kernel gets in place of SIG_DFL. So if the kernel has one of them, the disposition is SIG_DFL for
+ * the program.
  */
 #include <asm/errno.h>
 #include <linux/seccomp.h>
@@ -240,8 +242,8 @@ static bool must_see_the_end(void)
 	return pb_ftrace_regs && !pb_calls_are_safe();
 }
 
-/* Returns the address at which the thread goes on. In a handler nothing is known of the signal
- * mask, because the handler may have interrupted a sigsuspend(), which sets another mask. */
+/* Returns the address at which the thread goes on. While a handler runs, the agent doesn't know the
+ * signal mask: the handler may have interrupted a sigsuspend(), which sets another mask. */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
 	uint64_t done = (uint64_t)pb_signal_done;
@@ -462,7 +464,8 @@ bool pb_sigaction_start(void)
 
 /* ---- handlers that were installed before an attach --------------------------- */
 
-/* A function of libc that makes the system call itself counts, too. */
+/* Besides sigaction(), a function of libc counts if it makes the system call rt_sigaction itself. A
+ * stub counts, because the thread may be in the copy of sigaction()'s first instructions. */
 bool pb_in_sigaction(uint64_t pc)
 {
 	const struct pb_module *m = pb_module_at(pc);

@@ -22,8 +22,8 @@
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
 
-#define NR_BOXES 1024	/* how many threads that are being made at a time get a box; the masks of
-			 * further threads stay unknown */
+#define NR_BOXES 1024	/* if more threads than this are being made at the same time, the further
+			 * ones get no box (see below), and their masks stay unknown */
 
 typedef int pthread_sigmask_fn(int how, const sigset_t *set, sigset_t *old);
 typedef int pthread_create_fn(pthread_t *thread, const pthread_attr_t *attr,
@@ -208,8 +208,8 @@ struct pb_routine pb_thread_begins(void *box, const uint64_t *slot)
 	return r;
 }
 
-/* Returns whether the module has exactly one function of that name. Calls of a second version would
- * not be seen. */
+/* Returns whether the module has exactly one function of that name. If the symbol has a second
+ * version, only one of the two can be replaced, and calls of the other aren't seen. */
 static bool is_unique(const struct pb_module *m, const char *name)
 {
 	const struct pb_func *f = pb_analysis_funcs(m->analysis);

@@ -277,7 +277,9 @@ void pb_prog_module_gone(struct pb_module *m)
 	}
 }
 
-/* Returns the handler of a site with programs. pb_watch_entry() goes on at site->body. */
+/* Returns the handler of a site with programs. pb_watch_entry() jumps to site->body, not to the
+ * next handler. So it serves only sites that need no next handler and have no programs at their
+ * entry. */
 static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 {
 	struct prog_site *p = site_of(site);

@@ -3,10 +3,12 @@
  * eBPF programs at functions' entries and returns. They are kprobe programs: their context is the
  * registers at the entry or return. See doc/design/bpf.md, "Attached".
  *
- * A site with programs has FTRACE_FL_REGS, and pb_prog_entry as its handler. After the
- * programs, pb_prog_entry jumps to the next handler, which the site would have without
- * them. If a program returns 0, the call isn't recorded: the idle handler runs in place of the next
- * handler, unless the next handler is that of set_graph_notrace, which records nothing either.
+ * A site with programs has FTRACE_FL_REGS. Its handler is pb_prog_entry. (If the site has programs
+ * at its return only, no tracer selects it, and it isn't replaced, the handler is pb_watch_entry.)
+ * After the programs, pb_prog_entry jumps to the next handler, which the site would have without
+ * them. If a program returns 0, the call isn't recorded: the idle handler (pb_site_idle()) runs in
+ * place of the next handler. But the handler of set_graph_notrace still runs, because it also keeps
+ * the callees unrecorded.
  */
 #ifndef PB_ENGINE_PROG_PROG_H
 #define PB_ENGINE_PROG_PROG_H

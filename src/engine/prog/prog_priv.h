@@ -11,13 +11,15 @@
 #define PB_PROG_AT_ONE	8		/* largest number of programs at a site's entry, and of
 					 * programs at its return */
 
-/* A site with programs. It is found by its address, without a lock. */
+/* A site with programs. pb_prog_sites[] leads to it from the address of the struct pb_site, without
+ * a lock. */
 struct prog_site {
 	struct pb_site *site;		/* stored last; GONE (prog.c): the site's module is gone */
 	uint64_t call;			/* what the assembly stores in an open call from O_SITE to
 					 * O_WATCH */
 	uint64_t ip, next, idle;	/* ip: the function's address; next: the handler after
-					 * pb_prog_entry(); idle: the idle handler */
+					 * pb_prog_entry(); idle: the handler that the site would
+					 * have if it were disabled */
 	uint32_t number;		/* the site's number in records */
 	uint16_t watch;			/* the ID of this struct, which open calls have as their
 					 * `watch`; > 0 and < PB_WATCH_BELOW */

@@ -3,11 +3,11 @@
  * Decides for each site which handler gets its hits, for the tracers (tracer.c), for replaced
  * functions and for eBPF. A tracer registers a struct ftrace_ops, called "the ops", which has
  * filters. An update uses the filters to compute for each site the handler, and whether the site's
- * jump is needed. First, most sites that no ops selects any more become idle. (Sites with eBPF
- * programs, and sites whose calls the compiler's hooks report, get their new handler at the end.)
- * Then text_batch.c writes the jumps of all sites in one batch. Then the new handlers are stored. A
- * handler is one word, so running threads see either the old or the new handler. The control files
- * that list functions are here, too.
+ * jump is needed. First, most sites that no ops selects any more become idle (text.h). (Sites with
+ * eBPF programs, and sites whose calls the compiler's hooks report, get their new handler at the
+ * end.) Then text_batch.c writes the jumps of all sites in one batch. Then the new handlers are
+ * stored. A handler is one word, so running threads see either the old or the new handler. The
+ * control files that list functions are here, too.
  */
 #include <asm/errno.h>
 #include "engine/files.h"

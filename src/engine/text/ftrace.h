@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A struct ftrace_ops ("ops") stands for one tracer, with filters for the functions that it traces.
- * Several ops may be registered at a time. A site that only one ops selects jumps to that ops' own
- * trampoline. A site that several ops select jumps to the list function.
+ * Several ops may be registered at a time. If only one ops selects a site, and this ops has a
+ * trampoline, the site's handler is what the trampoline function returns. If several ops select the
+ * site, or the only one has no trampoline, the handler calls the list function.
  * Context: start, the loader's hook or the agent's thread, one at a time.
  */
 #ifndef PB_ENGINE_TEXT_FTRACE_H
@@ -29,7 +30,8 @@ struct ftrace_ops {
 	const char *name;
 	/* called from the list function; parent_ip: the return address */
 	ftrace_func *func;
-	/* the handler of a site that only this ops selects */
+	/* returns the handler of a site that only this ops selects; NULL: such a site has the
+	 * handler pb_list */
 	uint64_t (*trampoline)(struct pb_module *m, struct pb_site *site);
 	/* for the list function: how the graph tracer enters a call; NULL: this ops doesn't
 	 * hook returns */
@@ -56,8 +58,8 @@ extern uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t 
  * Returns 0 or -errno. After an error the text is as it was. The caller must then undo its change
  * to hashes or options, and call this function again. */
 int pb_ftrace_update(bool live);
-/* Removes all ops. The text is again as in the file, except for replaced functions and compiled-in
- * calls. */
+/* Removes all ops. The text is again as in the file, with two exceptions: replaced functions, and
+ * the compiler's calls of mcount and __fentry__, which stay nops. */
 int pb_ftrace_stop(bool live);
 /* Called after pb_ftrace_stop(): restores the text of the replaced functions, too. */
 int pb_ftrace_undo(bool live);

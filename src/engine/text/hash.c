@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Filters: lists of patterns for functions, in the order in which the patterns were written. */
+/* Filters: lists of patterns for functions, in the order in which the patterns were written. They
+ * are called hashes after the kernel's struct ftrace_hash, but they are lists. */
 #include <asm/errno.h>
 #include "engine/files.h"
 #include "engine/text/ftrace.h"

@@ -30,7 +30,7 @@ static struct found of_window(const struct pb_module *m, const struct pb_exit_wi
 	return f ? of_func(m, f) : (struct found){ pb_window_place(m->analysis, w), at, at };
 }
 
-/* Finds the place whose slot is after `from` and not after `to` (link-time addresses). */
+/* Finds the place whose slot begins in (from, to]. Both are link-time addresses. */
 static bool find_slot(const struct pb_module *m, uint64_t from, uint64_t to, struct found *found)
 {
 	const struct pb_func *f = pb_analysis_slot_in(m->analysis, from, to);

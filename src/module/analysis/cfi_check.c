@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares the CFI with the code (cfi_check.h). The check knows the CFA's offset from rsp from the
- * row before an instruction that changes rsp by a constant, and from the constant. The row after
- * the instruction must have the same offset. If it doesn't, the check follows the offset by itself
- * until a row agrees.
+ * Compares the CFI with the code (cfi_check.h). If an instruction changes rsp by a constant, the
+ * check takes the CFA's offset from rsp in the row before the instruction, and adds the change. The
+ * row after the instruction must have the resulting offset. If it has another one, the check
+ * continues with its own offset, without the rows, until a row agrees.
  */
 #include "module/analysis/cfi_check.h"
 #include "module/analysis/exits_priv.h"
@@ -46,8 +46,8 @@ static bool stack_growth(const struct pb_insn *i, int64_t *by)
 /*
  * True if the instruction sets rsp from another register or from memory. The CFA's offset is then
  * unknown, unless this unit has copied rsp, or an address on the stack, to that register. If it has
- * done both, either offset is right: the order of addresses doesn't show which copy came last.
- * Also notes such copies. `now` is the CFA's offset from rsp.
+ * done both, the next row may have either offset: the order of addresses doesn't show which copy
+ * came last. The function also notes such copies. `now` is the CFA's offset from rsp.
  */
 static bool moves_stack_pointer(struct pb_cfi_check *c, const struct pb_insn *i, int64_t now)
 {
@@ -76,8 +76,8 @@ static void note_lag(struct pb_cfi_check *c, uint64_t to, uint64_t target, uint3
 					       .unit = unit });
 }
 
-/* Notes the mov to rsp before this row. If the row has neither of the two offsets, it lags, and the
- * mov must have set c->off. */
+/* Notes the mov to rsp before this row, with the offset that it must have set. This is c->other_off
+ * if the row has that offset, and otherwise c->off. (If the row has neither, the row lags.) */
 static void note_restore(struct pb_cfi_check *c, const struct pb_cfi_row *row, uint32_t unit)
 {
 	bool other = row->cfa_off == c->other_off;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Compares the CFI with instructions that change rsp (push, pop, add, sub, lea, mov) during the
- * sweep. CFI that contradicts the code doesn't prove where the return address is.
+ * Compares the CFI with instructions that change rsp (push, pop, add, sub, lea, mov). This is done
+ * during the sweep, which decodes all code once (stages.h). If the CFI contradicts the code, it
+ * doesn't prove where the return address is.
  *
- * Some compilers write a row some instructions too late (clang, if it moves an `add` to rsp to
- * before a branch). Such rows *lag*. Rows that lag do no harm if no exit is among them, and if the
- * rows are right again wherever control goes from them. Whether a branch leads to such rows is
- * known only after the sweep. So the sweep notes these rows in a list of struct pb_lag, and
- * pb_lags_check() judges them.
+ * Some compilers write a row of the CFI some instructions too late. For example, clang may move an
+ * `add` to rsp before a branch, and leave the row after the branch. The rows of the instructions
+ * between the two *lag*: they still have the former offset. Rows that lag do no harm if no exit is
+ * among them, and if the rows are right again wherever control goes from them. Whether a branch
+ * leads to such rows is known only after the sweep. So the sweep notes these rows in a list of
+ * struct pb_lag, and pb_lags_check() checks them afterwards.
  *
  * Context: the sweep's threads, each with its own struct pb_cfi_check, except pb_lags_check().
  */

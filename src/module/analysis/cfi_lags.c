@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Judges the rows that lag (cfi_check.h). The sweep has followed the CFA's offset from rsp without
- * the rows, with what its small decoder knows of each instruction. This file decodes the same
- * instructions in full, and follows the offset again. An instruction that changes rsp in a way that
- * isn't understood, or that may use the return slot, proves nothing, so the unit is then refused.
+ * Decides whether rows that lag (cfi_check.h) do any harm. The sweep has followed the CFA's offset
+ * from rsp without the rows, by means of its small decoder (insn.h). This file decodes the same
+ * instructions in full, and follows the offset again. If one of them may use the return slot, or
+ * changes rsp in an unknown way, the exits of the unit (the code of one FDE) are not hooked.
  */
 #include <Zydis/Zydis.h>
 #include "module/analysis/cfi_check.h"

@@ -2,10 +2,9 @@
 /*
  * Checks each `mov` from a register to rsp after which the CFA is based on rsp: the CFI's next row
  * says that the CFA is rsp + N. The CFI is believed only if, on all paths to the `mov`, the
- * register is known to hold CFA - N: a `mov` copied rsp to it, or a `lea` put an address on the
- * stack there.
- * The sweep (cfi_check.h) can't check this. It passes over the code once, and follows neither
- * branches nor other writes to the register.
+ * register is known to hold CFA - N: a `mov` has copied rsp to the register, or a `lea` has set the
+ * register to rsp plus a constant. The sweep (cfi_check.h) can't check this. It passes over the
+ * code once, and follows neither branches nor other writes to the register.
  *
  * The check is a dataflow analysis of one register in one unit (the code of one FDE). It passes
  * over the unit in the order of addresses until nothing changes. In practice this takes two or
@@ -101,8 +100,8 @@ static bool is_entered(const struct flow *f, uint64_t addr)
 	       (jump < f->an->cross_jumps.n && f->an->cross_jumps.v[jump].to == addr);
 }
 
-/* Merges the state into the instruction at `target`. A branch may lead to the byte after the
- * instruction's lock prefix. */
+/* Merges the state into the instruction at `target`. If no instruction begins at `target`, the
+ * branch skips a lock prefix: the instruction begins one byte earlier. */
 static void branch(struct flow *f, uint64_t addr, uint64_t target, int64_t state)
 {
 	uint64_t off = target - f->fde->start;

@@ -14,7 +14,8 @@
  *   - in a function that has no computed jump, and in which no call, lea or relocation refers to
  *     an instruction after the entry. Landing pads are marked as jump targets (lsda.c). So all
  *     targets are known, and only the first of the ten bytes may be a target;
- *   - outside of windows, slots, other displaced code and calls that become nops;
+ *   - outside of windows, slots, other displaced code, and calls that the agent replaces by nops
+ *     (struct pb_nop);
  *   - where there is no call, since a displaced call's return would be mispredicted each time.
  */
 #include <Zydis/Zydis.h>

@@ -8,7 +8,7 @@
  * unknown.
  *
  * The result is one FDE for each symbol, so that all users of the CFI get the result. The sweep
- * compares these FDEs with the code, like all other FDEs.
+ * (stages.h) compares these FDEs with the code, like all other FDEs.
  *
  * Big programs without CFI are not written in assembly. Their compilers (Go, GHC) use the stack in
  * other ways than C compilers, so this analysis leaves such programs alone.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds units (the code of one FDE) that may run in another way than the sweep has seen, and
- * refuses them: their exits are not hooked. Each function below looks for one such case.
+ * Refuses units (the code of one FDE) about which the sweep (stages.h) may be wrong: their exits
+ * are not hooked. There are three cases. Two FDEs cover the same code. The unit sets rsp to a
+ * register whose value isn't known (cfi_restores.c). Code without an FDE jumps into the unit.
  */
 #include "module/analysis/exits_priv.h"
 

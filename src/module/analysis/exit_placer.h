@@ -23,7 +23,8 @@ struct pb_placer {
 bool pb_placer_used(const struct pb_an *an, uint64_t start, uint64_t end);
 /* Marks [start, end) as taken or as free. */
 void pb_placer_use(struct pb_an *an, uint64_t start, uint64_t end, bool used);
-/* Adds the window's recipe to the file's recipes. Returns the recipe's offset. */
+/* Adds the window's recipe (struct pb_recipe: the code that the stub runs in place of the displaced
+ * instructions) to the file's recipes. Returns the recipe's offset. */
 uint32_t pb_placer_recipe(struct pb_an *an, const struct pb_window_out *w);
 /* True if the instruction at addr is an endbr64. An indirect branch may lead to an endbr64. */
 bool pb_placer_endbr(const struct pb_an *an, uint64_t addr);

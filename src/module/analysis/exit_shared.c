@@ -84,8 +84,8 @@ static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_
 	return found;
 }
 
-/* Uses the jump of another exit's window as the second jump. That window is extended, so that it
- * begins right after the exit `e`. */
+/* Uses the jump of another exit's window as the second jump. If that window begins later than right
+ * after the exit `e`, it is extended so that it begins there. */
 static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 {
 	struct pb_an *an = p->an;

@@ -24,7 +24,7 @@
 #include "module/analysis/exit_placer.h"
 #include "module/analysis/exit_shared.h"
 
-#define MAX_CANDIDATES	8
+#define MAX_CANDIDATES	8	/* at most this many starts of a window are tried for one exit */
 #define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* how far before a window's start a slot may lie */
 #define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* how far after a window's start a slot may lie */
 
@@ -294,7 +294,7 @@ static uint64_t padding_slot(struct pb_placer *p, uint64_t window)
 
 /* Returns the address of code that can be displaced for a slot within reach of the window, or 0.
  * *second is the window of the displaced code. The first five bytes of the displaced code become
- * the jump to its stub, and the next five bytes become the slot. */
+ * the jump to its copy (in the stub of the window), and the next five bytes become the slot. */
 static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window_out *second)
 {
 	struct pb_an *an = p->an;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the instructions that leave a function, and decides whether these are all of the function's
- * exits. The sweep has noted every instruction through which control may leave a unit (the code of
- * one FDE). Each of these instructions is of one of six kinds:
+ * exits. The sweep, which decodes all code once (stages.h), has noted every instruction through
+ * which control may leave a unit (the code of one FDE). Each of these instructions is of one of six
+ * kinds:
  *
  *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
@@ -180,9 +181,9 @@ static bool is_dead_end(const struct pb_an *an, uint32_t unit)
 	return !an->units[unit];
 }
 
-/* A jump to another frame is allowed if it leads to a dead end: no exit follows the jump, whatever
- * the frame is. gcc emits such jumps for cases that can't happen. Their target is a cold part that
- * is empty, so another function's cold part begins at the same address. */
+/* A jump to code with another frame is allowed if the jump leads to a dead end: no exit follows it,
+ * whatever the frame is. gcc emits such jumps for cases that can't happen. Their target is a cold
+ * part that is empty, so another function's cold part begins at the same address. */
 static void judge_framed(struct search *s)
 {
 	for (size_t i = 0; i < s->framed.n; i++)
@@ -289,9 +290,9 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 /*
  * True if control may come back from the call at the end of a unit. Compilers end a unit with a
  * call only if the call never returns. Then the code after the unit is another function, or another
- * function's cold part, so it has a name, or some way leads to it. If nothing but this unit leads
- * there, and the frame is the same, then hand-written CFI has an FDE of its own for the code to
- * which the call returns.
+ * function's cold part. So it has a symbol, or a branch, a call or an address from elsewhere leads
+ * to it. If only this unit leads there, and the frame is the same, the CFI was written by hand: the
+ * code to which the call returns has an FDE of its own.
  */
 static bool returns_at_end(struct pb_an *an, struct pb_fn_exit *e)
 {

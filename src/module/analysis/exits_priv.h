@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Declarations for the files that find exits: exits.c, doubts.c, computed.c, labels.c,
- * exit_tables.c, and exit_windows.c with its helpers. */
+ * exit_tables.c, exit_windows.c with its helpers, and the files that check the CFI (cfi_check.c,
+ * cfi_lags.c, cfi_restores.c). A unit is the code of one FDE (exit_types.h). */
 #ifndef PB_MODULE_EXITS_PRIV_H
 #define PB_MODULE_EXITS_PRIV_H
 #include "module/analysis/insn.h"
@@ -35,8 +36,8 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 	return an->exit_work > PB_EXIT_WORK;
 }
 
-/* doubts.c: refuses units that may run in another way than the sweep has seen. False: there
- * is no memory. */
+/* doubts.c: refuses units about which the sweep (stages.h) may be wrong: their exits aren't hooked.
+ * False: there is no memory. */
 bool pb_doubts_find(struct pb_an *an);
 /* cfi_restores.c: refuses the units that set rsp to a register that may not hold what the CFI
  * says. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * During the sweep, collects the facts that the search for exits (exits.c) needs. In code with an
- * FDE, notes where each instruction begins, and each instruction through which control may leave
- * the FDE's code. Also compares the CFI with instructions that change rsp (push, pop, add, sub,
- * lea, mov). If the CFI contradicts the code, the CFI doesn't prove where the return address is.
+ * Collects the facts that the search for exits (exits.c) needs, during the sweep, which decodes all
+ * code once (stages.h). In code with an FDE, notes where each instruction begins, and each
+ * instruction through which control may leave the FDE's code. Also compares the CFI with
+ * instructions that change rsp (push, pop, add, sub, lea, mov). If the CFI contradicts the code,
+ * the CFI doesn't prove where the return address is.
  *
  * Context: the sweep's threads, each with its own struct pb_flow. The threads share the bitmaps of
  * starts, `units` and `goes_on`, and only ever set bits in them.

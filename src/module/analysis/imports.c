@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads the dynamic relocations. They show which pointers lead to the compiler's hooks, of which
- * code the program takes the address, which functions resolve IFUNCs, and which text the loader
- * rewrites. They also show which words the loader will write into the sections of the compiler's
- * records (__mcount_loc and similar; records.c). A program at a fixed address contains its pointers
- * without relocations. So in such a program, every aligned word that could be a pointer counts as a
- * pointer.
+ * Reads the dynamic relocations. They show:
+ *
+ *   - which pointers lead to the compilers' hooks (mcount, __fentry__, ...);
+ *   - which code has its address taken;
+ *   - which functions resolve IFUNCs;
+ *   - which text the loader rewrites;
+ *   - which words the loader will write into the sections of the compiler's records (__mcount_loc
+ *     and similar; records.c).
+ *
+ * A program at a fixed address contains its pointers without relocations. So in such a program,
+ * every aligned word that could be a pointer counts as a pointer.
  */
 #include <errno.h>
 #include <string.h>

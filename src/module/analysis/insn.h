@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decodes what the sweep needs to know of an instruction. This is less than a full decoder returns,
- * so decoding takes a tenth of a full decoder's time. A table decodes the frequent opcodes, and
- * Zydis decodes all other opcodes. A test compares the table with Zydis.
+ * Decodes those properties of an instruction that the sweep needs. (The sweep is the stage of the
+ * analysis that decodes all code once: stages.h.) These are fewer properties than a full decoder
+ * returns, so decoding takes a tenth of a full decoder's time. A table decodes the frequent
+ * opcodes, and Zydis decodes all other opcodes. A test compares the table with Zydis.
  *
  * Context: any thread.
  */

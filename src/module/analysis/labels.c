@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds tables whose elements are offsets from a label, for the sweep and for exits.c. Such
+ * Finds tables whose elements are offsets from a label, for sweep.c and for exits.c. Such
  * tables serve the computed gotos of position-independent code (glibc's vfprintf):
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
  * An offset is the difference of two labels of one function, so the jump stays in that function.
  * No window may have a target in its middle, so all targets must be found. The addition may be far
- * from its jump, so it is unknown which label belongs to which table. So each label of a unit is
- * tried with each datum whose address the unit takes. At worst, a wrong pair makes one window
- * impossible.
+ * from its jump, so it is unknown which label belongs to which table. So each label of a unit (the
+ * code of one FDE) is tried with each datum whose address the unit takes. At worst, the targets of
+ * a wrong pair make some windows impossible.
  */
 #include <Zydis/Zydis.h>
 #include <string.h>

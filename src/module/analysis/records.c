@@ -9,7 +9,7 @@
  *                                 (for example, with -fpatchable-function-entry=16,14)
  *   xray_instr_map                addresses of XRay's sleds, that is, of code that XRay may
  *                                 patch; a sled of kind 0 is at an entry
- *   no record                     calls of the hooks, found by the sweep
+ *   no record                     calls of the compilers' hooks, which sweep.c finds
  *
  * If any function of a module has such a sign, the module's functions without a sign are refused.
  * With PB_MODULE_ALL_SITES, they are not refused for this reason.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes a window and its stub's recipe from the instructions that a jump is to replace. The result
+ * Makes a window from the instructions that a jump is to replace. Also makes the window's recipe
+ * (struct pb_recipe): the code that the stub runs in place of these instructions. The result
  * depends only on the bytes, on their address, and on what the caller knows of the code around the
  * bytes.
  *

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes each function's entry a site: chooses its window and writes the recipe of the displaced
- * instructions, or refuses the function with a reason. If there is no room for a jump of five
- * bytes, the function gets a short jump to a trampoline slot. The slot lies in padding or in code.
- * A function that is one byte long shares the jump of the next function. Slots are given out after
- * all windows of long jumps are known.
+ * Makes each function's entry a site: chooses its window and writes the window's recipe, or refuses
+ * the function with a reason. (The recipe, struct pb_recipe, is the code that the stub runs in
+ * place of the displaced instructions.) If there is no room for a jump of five bytes, the function
+ * gets a short jump to a trampoline slot. The slot lies in padding or in code. A function that is
+ * one byte long shares the jump of the next function. Slots are given out after all windows of long
+ * jumps are known.
  */
 #include <errno.h>
 #include <string.h>

@@ -14,14 +14,15 @@
  *             return slot, padding
  *   functions candidates and FDEs become functions
  *   records   __mcount_loc and similar sections show which functions the compiler prepared
- *   sites     each function's window, recipe and trampoline slot, or the reason why the
- *             function is refused
+ *   sites     each function's window, its recipe (struct pb_recipe: the code that the stub runs
+ *             in place of the displaced instructions) and its trampoline slot, or the reason
+ *             why the function is refused
  *   exits     each function's exits, and how they are hooked
  *   exit tables  the windows of exits and each function's list of them, in the file's format
  *   emit      the file
  *
  * Context: one thread. The sweep may have a second thread. Both threads of the sweep write to the
- * bitmaps of ranges, and to `units` and `goes_on`.
+ * bitmaps of ranges, and to the members `units` and `goes_on` of struct pb_an.
  */
 #ifndef PB_MODULE_STAGES_H
 #define PB_MODULE_STAGES_H
@@ -161,8 +162,9 @@ struct pb_an {
 	PB_VEC(uint8_t) recipes;
 
 	/* with PB_MODULE_RETURNS */
-	uint32_t *units;	/* for each FDE: why its exits can't be found or hooked. The bit
-				 * 1 << R stands for the reason R of enum pb_inexit */
+	uint32_t *units;	/* for each unit (the code of one FDE): why its exits can't be found
+				 * or hooked. The bit 1 << R stands for the reason R of enum
+				 * pb_inexit */
 	bool *goes_on;		/* for each FDE: control may go from the FDE's code to a function's
 				 * entry without passing an exit */
 	PB_VEC(uint8_t) depth_rows; /* CFI instructions of the FDEs that depth.c makes */

@@ -9,8 +9,8 @@
  *   - jumps that leave the code of their FDE;
  *   - instructions that touch their function's return slot, according to the CFI;
  *   - whether there is any system call;
- *   - padding that no code falls into. It comes after a piece of known code whose last instruction
- *     is a return or a jump.
+ *   - padding that no code falls into. The code before such padding has an FDE or a symbol, and
+ *     its last instruction is a return or a jump.
  *
  * Code is cut into pieces at the starts of sections, at the starts and ends of FDEs, and at
  * symbols. Each piece is decoded linearly from its start, so data between functions cannot put the

@@ -2,8 +2,9 @@
 /*
  * Executes the instructions of an FDE up to an address, for the unwind table of stubs. The result
  * is the rules for the CFA and for all registers. (cfi.c keeps only the part of a row that the
- * analysis needs.) The cursor goes forward. If pb_rules_at() gets a lower address than in the
- * previous call, the cursor restarts at the beginning of the FDE that covers the address.
+ * analysis needs.) The cursor goes forward in one FDE. If pb_rules_at() gets a lower address than
+ * in the previous call, or an address after this FDE, the cursor restarts at the beginning of the
+ * FDE that covers the address.
  */
 #include "module/elf/cfi_rules.h"
 #include <string.h>

@@ -31,7 +31,7 @@ struct pb_rule {
 	const uint8_t *block;
 };
 
-/* All padding in the struct is zero, so that rows may be compared as bytes. */
+/* A row. The struct has no padding, so rows may be compared as bytes. */
 struct pb_rules {
 	struct pb_rule cfa, regs[PB_RULE_REGS];
 };

@@ -198,8 +198,8 @@ int pb_elf_open(struct pb_elf *e, int fd, bool symbols_only, const char **why)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->base == MAP_FAILED)
 		e->base = NULL;
-	else	/* huge pages save page faults. Without them, a third of the page faults of a first
-		 * start, when nothing is cached, were here */
+	else	/* huge pages save page faults. Without them, a third of the page faults of a
+		 * recording's first start, when the cache has no analysis, occur in this mapping */
 		madvise(e->base, e->size, MADV_HUGEPAGE);
 	int err = e->base && e->loaded ? read_headers(e, why) : -ENOMEM;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of runtimes (runtimes.h) with the signs that identify each, and the search for these
- * signs in a file's symbols and sections. A new runtime needs one new row. Row N stands for bit N
- * in the result of pb_runtimes_find().
+ * The table of runtimes (runtimes.h) with the signs that identify each runtime, and the search for
+ * these signs in a file's symbols and sections. A new runtime needs one new row. Row N stands for
+ * bit N in the result of pb_runtimes_find().
  */
 #include "module/elf/runtimes.h"
 #include <string.h>
@@ -12,8 +12,9 @@
  * a section. A star at the end of a name matches any rest. */
 enum sign { DEFINES, NEEDS, SECTION };
 
-#define COPIES "the runtime copies stacks away and back: a call on a copied stack may appear to " \
-	       "end when another call takes its place"
+#define COPIES "the runtime saves a part of a stack elsewhere and copies it back later: " \
+	       "meanwhile other calls may use this part of the stack, and then the saved calls " \
+	       "appear to end"
 
 static const struct runtime {
 	const char *name, *policy;
@@ -31,7 +32,7 @@ static const struct runtime {
 	  { { DEFINES, "gHotSpotVMStructs" } } },
 	{ "Go",
 	  "Go's functions are traced by their entries only: their stacks move, and a function "
-	  "begins anew when its stack has grown; C code has durations",
+	  "restarts when its stack has grown; C code has durations",
 	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" },
 	    { DEFINES, "runtime.goexit*" } }, true, true },
 	{ "OCaml",
@@ -54,7 +55,7 @@ static const struct runtime {
 	  { { DEFINES, "stg_ap_v_info" }, { DEFINES, "hs_init_ghc" } }, true },
 	{ "SBCL", "compiled Lisp isn't traced; the runtime's C code is",
 	  { { DEFINES, "call_into_lisp" } } },
-	{ "Chez Scheme", "compiled Scheme isn't traced; the kernel's C code is",
+	{ "Chez Scheme", "compiled Scheme isn't traced; the C code of Chez Scheme's runtime is",
 	  { { DEFINES, "Sscheme_init" } } },
 	{ "Erlang", "compiled Erlang isn't traced; the emulator's C code is",
 	  { { DEFINES, "erts_alloc_init" }, { DEFINES, "erl_start" },
@@ -65,8 +66,8 @@ static const struct runtime {
 	{ "Guile", COPIES, { { DEFINES, "scm_call_with_current_continuation" } } },
 	{ "Ruby's callcc", COPIES, { { DEFINES, "Init_continuation" } } },
 	{ "AddressSanitizer",
-	  "its runtime must be the first library; functions that it replaces are traced "
-	  "as functions of the program",
+	  "its runtime must be loaded before all other libraries, so Patchbay loads it before the "
+	  "agent; functions that it replaces are traced as functions of the program",
 	  { { DEFINES, "__asan_init" }, { NEEDS, "__asan_init" } } },
 };
 _Static_assert(sizeof(runtimes) / sizeof(*runtimes) <= 32, "struct pb_analysis: runtimes");

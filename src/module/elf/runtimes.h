@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Recognises runtimes by the symbols and sections of a file, so that users know what to expect of a
- * trace. Runtimes use stacks, code or calls in other ways than C. A runtime changes the analysis in
- * one case only. Code without unwind tables usually counts as assembly (analysis/depth.c). But if
- * the file belongs to a runtime with its own kind of stacks, this code doesn't count as assembly.
+ * trace. Most runtimes are those of languages (V8, Go, ...). Some are libraries, for example
+ * greenlet and AddressSanitizer. Runtimes use stacks, code or calls in other ways than C. A runtime
+ * changes the analysis in one case only. Code without unwind tables usually counts as assembly
+ * (analysis/depth.c). But if the file belongs to a runtime with its own kind of stacks, this code
+ * doesn't count as assembly.
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H

@@ -268,7 +268,8 @@ uint64_t pb_stubs_sum(const struct pb_stubs *s)
 	return h[0] ^ h[0] >> 29 ^ h[1];
 }
 
-/* Writes the build-id, which is a checksum of the whole file. */
+/* Writes struct pb_stubs and the build-id, which consists of two checksums of the file. Then sets
+ * `sum` in struct pb_stubs, which is a checksum of the file with this build-id. */
 static void put_identity(struct image *im)
 {
 	uint8_t *note = im->file + im->sections[PB_STUBS_NOTE].sh_offset;

@@ -224,8 +224,9 @@ static bool is_exit(const struct pb_place *p, unsigned off)
 	return false;
 }
 
-/* Sets the rows of a recipe's copy. `exits` is the struct pb_place if the recipe may contain exits;
- * otherwise NULL. */
+/* Sets the rows of a recipe's code (struct pb_recipe), which begins at `body` in the file. `window`
+ * is the address of the window in the module. `exits` is the struct pb_place if the recipe may
+ * contain exits; otherwise NULL. */
 static void recipe(struct pb_rows *t, uint32_t body, const struct pb_recipe *r, uint64_t window,
 		   const struct pb_place *exits)
 {
