@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A Go function may be entered with little more room on the stack than it needs itself, and no guard
- * page lies below the stack. The agent must not write below its frame in the red zone. This program
- * has a section by which it counts as a Go program. It calls functions on a stack with ROOM bytes,
- * and looks whether the bytes below have changed. Signals come at any moment. Their handlers have
- * an alternate stack, as Go's have.
+ * A Go function may be entered with little more room on the stack than it needs itself, and no
+ * guard page lies below the stack. The agent must not write below its frame in the red zone. This
+ * program has a section by which it counts as a Go program. It calls functions on a stack with ROOM
+ * bytes, and looks whether the bytes below have changed. Signals come at any moment. Their handlers
+ * have an alternate stack, as Go's have.
  * @calls probe 40000
  */
 #include <pthread.h>
@@ -23,7 +23,8 @@ static volatile long signals;
 static KEEP void on_alarm(int sig) { signals++; }
 
 /* int probe(int n) returns 3 * n + 1. As Go's functions, it has no unwind table. */
-__asm__(".globl probe\n.type probe,@function\nprobe:\tlea (%rdi,%rdi,2),%eax\n\tadd $1,%eax\n\tret\n"
+__asm__(".globl probe\n.type probe,@function\n"
+	"probe:\tlea (%rdi,%rdi,2),%eax\n\tadd $1,%eax\n\tret\n"
 	".size probe,.-probe\n");
 
 /* Calls probe(n) with the stack pointer at `sp`. */
