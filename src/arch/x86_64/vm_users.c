@@ -3,13 +3,15 @@
  * Finds the processes that share the program's memory. Only kcmp(2) tells whether two processes
  * share an address space. A call of kcmp(2) takes about a microsecond. The caller is the stop's
  * helper, which also shares the memory. Before the stop, the helper compares itself with all
- * processes. During the stop, the helper compares itself only with newer processes.
+ * processes. During the stop, the helper compares itself only with newer processes. Threads have
+ * numbers of the same kind, and kcmp(2) accepts them: the program's threads share the memory, too.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include "arch/x86_64/vm_users.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "base/task.h"
 
 #define MAX_NEW 256	/* if there are more new PIDs, all processes are compared */
 
@@ -60,15 +62,24 @@ static uint32_t newest_pid(void)
 	return pid > 0 ? (uint32_t)pid : 0;
 }
 
+static bool is_thread(const char *dir, uint32_t tid)
+{
+	char state = pb_task_state(dir, tid);
+
+	return state && state != 'X';
+}
+
 bool pb_vm_users_new(uint32_t pid)
 {
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid();
+	char dir[64];
 
 	/* too many new PIDs, or PIDs have wrapped around, or /proc/loadavg isn't the kernel's */
 	if (newest - self > MAX_NEW)
 		return pb_vm_users(pid);
+	pb_task_dir(dir, sizeof(dir), pid);
 	for (uint32_t other = self + 1; other <= newest; other++)
-		if (other != pid && shares(self, other))
+		if (shares(self, other) && !is_thread(dir, other))
 			return true;
 	return false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests stops of all threads. A thread must not notice a stop, even if it gets no processor in
- * time. A stop that asks its requester must end, whichever thread has requested it. */
+ * time. A stop that asks its requester must end, whichever thread has requested it. New threads are no
+ * reason for a failure. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 #include "abi/messages.h"
 #include "arch/arch.h"
+#include "arch/x86_64/vm_users.h"
 
 #define ROUNDS 6
 #define LATE_MOST_NS 2000000000	/* if a thread is late by more than this, the stop may interrupt its
@@ -183,12 +185,60 @@ static void helper_has_a_name(void **state)
 	assert_string_equal(helper_name, PB_STOP_HELPER);
 }
 
+static void *waits_for_byte(void *arg)
+{
+	char byte;
+
+	read(*(int *)arg, &byte, 1);
+	return NULL;
+}
+
+static int wait_for_byte(void *arg)
+{
+	waits_for_byte(arg);
+	return 0;
+}
+
+/* Runs in a process that is so new that few PIDs are newer. Returns 0, or the number of the check
+ * that has failed. */
+static int find_new_users(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	int ends[2], failed = 0;
+	pthread_t thread;
+	pid_t child;
+
+	if (pipe(ends) || pthread_create(&thread, NULL, waits_for_byte, &ends[0]))
+		return 1;
+	if (pb_vm_users_new((uint32_t)getpid()))
+		failed = 2;
+	child = clone(wait_for_byte, stack + sizeof(stack), CLONE_VM | SIGCHLD, &ends[0]);
+	if (!failed && (child < 0 || !pb_vm_users_new((uint32_t)getpid())))
+		failed = 3;
+	write(ends[1], "12", 2);
+	pthread_join(thread, NULL);
+	waitpid(child, NULL, 0);
+	return failed;
+}
+
+static void new_thread_is_no_process(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(find_new_users());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(starved_thread_sees_no_stop),
 		cmocka_unit_test(requester_calls_stopped),
 		cmocka_unit_test(helper_has_a_name),
+		cmocka_unit_test(new_thread_is_no_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
