@@ -510,7 +510,7 @@ static void wait_for_helper(struct job *job)
 static int one_stop(struct job *job)
 {
 	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0), status;
-	bool yama = yama_restricts();
+	bool hidden = dumpable == 0 || dumpable == 2, yama = yama_restricts();
 	/* make the helper a child of the observer, if the observer is there to reap it */
 	bool sibling = pb_observer_pid && pb_sys(SYS_getppid) == pb_observer_pid;
 	long pid;
@@ -524,7 +524,7 @@ static int one_stop(struct job *job)
 		       helper_stack + sizeof(helper_stack), helper, job, &helper_state);
 	if (pb_sys_failed(pid))
 		return (int)pid;
-	if (dumpable != 1)
+	if (hidden)
 		pb_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (yama)
 		pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);
@@ -534,8 +534,9 @@ static int one_stop(struct job *job)
 		;
 	if (yama)
 		pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
-	if (dumpable != 1)
-		pb_sys(SYS_prctl, PR_SET_DUMPABLE, dumpable, 0, 0, 0);
+	/* prctl() can't set 2 (only root may trace the process). 0 also forbids a core */
+	if (hidden)
+		pb_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	return job->result;
 }
 

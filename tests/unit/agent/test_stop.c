@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests stops of all threads. A thread must not notice a stop, even if it gets no processor in
  * time. A stop that asks its requester must end, whichever thread has requested it. New threads are no
- * reason for a failure. */
+ * reason for a failure. A stop must not leave the process more open to others than before. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,12 +12,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include "abi/messages.h"
 #include "arch/arch.h"
@@ -232,6 +237,58 @@ static void new_thread_is_no_process(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* PR_GET_DUMPABLE with 0 as its next argument is a trap, which makes the result 2. */
+static bool trap_dumpable(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_GET_DUMPABLE, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+static void say_root_only(int sig, siginfo_t *info, void *context)
+{
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 2;
+}
+
+/* A program gets the value 2 if it changes its user while fs.suid_dumpable is 2. The test doesn't
+ * change this setting of the machine: a trap shows the stop the value 2. */
+static int stop_root_only(void)
+{
+	struct sigaction trap = { .sa_sigaction = say_root_only, .sa_flags = SA_SIGINFO };
+	struct pb_stop s = { .moved = stays, .stopped = nothing };
+
+	sigaction(SIGSYS, &trap, NULL);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || !trap_dumpable() ||
+	    prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 2 || prctl(PR_GET_DUMPABLE, 1, 0, 0, 0))
+		return 1;
+	pb_agent_tid = (uint32_t)gettid();
+	if (pb_stop_world(&s))
+		return 2;
+	return prctl(PR_GET_DUMPABLE, 1, 0, 0, 0) ? 3 : 0;
+}
+
+static void hidden_process_stays_hidden(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(stop_root_only());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +296,7 @@ int main(void)
 		cmocka_unit_test(requester_calls_stopped),
 		cmocka_unit_test(helper_has_a_name),
 		cmocka_unit_test(new_thread_is_no_process),
+		cmocka_unit_test(hidden_process_stays_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
