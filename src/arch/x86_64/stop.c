@@ -97,6 +97,7 @@ struct job {
 	uint64_t most;		/* ns for which the stop waits for runnable threads */
 	bool late;		/* the stop failed because a thread stopped too late */
 	bool shared;		/* the stop failed because another process shares the memory */
+	int answer;		/* the result of stopped() */
 	int result;
 	const char *why;
 };
@@ -423,7 +424,7 @@ static int ask(const struct job *job)
 			return -ESRCH;
 		look_at = now + STOP_NS;
 	}
-	return job->result;
+	return job->answer;
 }
 
 static int stop_and_write(struct job *job)
@@ -499,8 +500,13 @@ static void wait_for_helper(struct job *job)
 
 	while ((state = __atomic_load_n(&helper_state, __ATOMIC_ACQUIRE)) != GONE) {
 		if (state == ASKS) {
-			job->result = job->s->stopped(places, nr_places);
-			__atomic_store_n(&helper_state, RUNS, __ATOMIC_RELEASE);
+			job->answer = job->s->stopped(places, nr_places);
+			/* without patches, nothing is left to do after stopped() */
+			if (!job->nr)
+				job->result = job->answer;
+			/* if the helper was killed meanwhile, GONE must stay */
+			__atomic_compare_exchange_n(&helper_state, &state, RUNS, false,
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 		} else {
 			pb_sys(SYS_futex, &helper_state, FUTEX_WAIT, RUNS, NULL, NULL, 0);
 		}

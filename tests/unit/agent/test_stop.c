@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests stops of all threads. A thread must not notice a stop, even if it gets no processor in
- * time. A stop that asks its requester must end, whichever thread has requested it. New threads are no
- * reason for a failure. A stop must not leave the process more open to others than before. */
+ * time. A stop that asks its requester must end, whichever thread has requested it, and even if its
+ * helper is killed. New threads are no reason for a failure. A stop must not leave the process more
+ * open to others than before. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -157,8 +158,8 @@ static void requester_calls_stopped(void **state)
 	alarm(0);
 }
 
-/* Reads the name of this thread's only child. */
-static int read_helper(const struct pb_stopped *at, size_t nr)
+/* Returns this thread's only child, or 0. */
+static pid_t only_child(void)
 {
 	char path[64];
 	int child = 0;
@@ -171,6 +172,15 @@ static int read_helper(const struct pb_stopped *at, size_t nr)
 	if (fscanf(f, "%d", &child) != 1)
 		child = 0;
 	fclose(f);
+	return child;
+}
+
+static int read_helper(const struct pb_stopped *at, size_t nr)
+{
+	pid_t child = only_child();
+	char path[64];
+	FILE *f;
+
 	snprintf(path, sizeof(path), "/proc/%d/comm", child);
 	f = fopen(path, "r");
 	if (!f)
@@ -188,6 +198,29 @@ static void helper_has_a_name(void **state)
 
 	assert_int_equal(pb_stop_world(&s), 0);
 	assert_string_equal(helper_name, PB_STOP_HELPER);
+}
+
+static int killed;
+
+static int kill_helper(const struct pb_stopped *at, size_t nr)
+{
+	pid_t child = only_child();
+
+	killed += child && !kill(child, SIGKILL);
+	/* before the helper can be waited for, the kernel has set GONE */
+	waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT | __WALL);
+	return 0;
+}
+
+/* `pkill patchbay` kills the helper, too. */
+static void killed_helper_ends_the_stop(void **state)
+{
+	struct pb_stop s = { .moved = stays, .stopped = kill_helper };
+
+	alarm(60);
+	assert_int_equal(pb_stop_world(&s), 0);
+	alarm(0);
+	assert_int_equal(killed, 1);
 }
 
 static void *waits_for_byte(void *arg)
@@ -295,6 +328,7 @@ int main(void)
 		cmocka_unit_test(starved_thread_sees_no_stop),
 		cmocka_unit_test(requester_calls_stopped),
 		cmocka_unit_test(helper_has_a_name),
+		cmocka_unit_test(killed_helper_ends_the_stop),
 		cmocka_unit_test(new_thread_is_no_process),
 		cmocka_unit_test(hidden_process_stays_hidden),
 	};
