@@ -6,8 +6,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define MAX_PHDRS	16
-#define MAX_DYN		64
+#define MAX_DYN	8192		/* the largest number of dynamic entries that are read */
 
 bool pb_is_first_library(const char *name)
 {
@@ -29,12 +28,19 @@ static bool read_at(int fd, void *to, size_t size, uint64_t at)
 	return pb_sys(SYS_pread64, fd, to, size, at) == (long)size;
 }
 
-/* Returns the file offset of a link-time address. */
-static uint64_t offset_of(const Elf64_Phdr *p, unsigned nr, uint64_t addr)
+static bool read_phdr(int fd, const Elf64_Ehdr *e, unsigned i, Elf64_Phdr *p)
 {
-	for (unsigned i = 0; i < nr; i++)
-		if (p[i].p_type == PT_LOAD && addr - p[i].p_vaddr < p[i].p_filesz)
-			return addr - p[i].p_vaddr + p[i].p_offset;
+	return read_at(fd, p, sizeof(*p), e->e_phoff + i * sizeof(*p));
+}
+
+/* Returns the file offset of a link-time address. */
+static uint64_t offset_of(int fd, const Elf64_Ehdr *e, uint64_t addr)
+{
+	Elf64_Phdr p;
+
+	for (unsigned i = 0; i < e->e_phnum && read_phdr(fd, e, i, &p); i++)
+		if (p.p_type == PT_LOAD && addr - p.p_vaddr < p.p_filesz)
+			return addr - p.p_vaddr + p.p_offset;
 	return 0;
 }
 
@@ -49,46 +55,39 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 }
 
 /* Looks for a library that must come first. Looks only at the first two needed libraries. The
- * library may be the second, if another sanitizer's runtime is the first. */
-static bool look(int fd, const Elf64_Phdr *p, unsigned nr, const Elf64_Dyn *d, unsigned nr_dyn,
-		 char name[PB_FIRST_MAX])
+ * library may be the second, if another sanitizer's runtime is the first. A linker writes the table
+ * of strings after all needed libraries. */
+static bool look(int fd, const Elf64_Ehdr *e, const Elf64_Phdr *dynamic, char name[PB_FIRST_MAX])
 {
-	uint64_t strings = 0;
+	uint64_t strings = 0, needed[2], at = dynamic->p_offset;
+	unsigned nr = 0;
+	Elf64_Dyn d;
 
-	for (unsigned i = 0; i < nr_dyn; i++)
-		if (d[i].d_tag == DT_STRTAB)
-			strings = offset_of(p, nr, d[i].d_un.d_ptr);
-	for (unsigned i = 0, seen = 0; strings && i < nr_dyn && seen < 2; i++) {
-		if (d[i].d_tag != DT_NEEDED)
-			continue;
-		if (read_name(fd, strings + d[i].d_un.d_val, name))
-			return true;
-		seen++;
+	for (unsigned i = 0; i < MAX_DYN && i < dynamic->p_filesz / sizeof(d); i++) {
+		if (!read_at(fd, &d, sizeof(d), at + i * sizeof(d)) || d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == DT_STRTAB)
+			strings = d.d_un.d_ptr;
+		else if (d.d_tag == DT_NEEDED && nr < 2)
+			needed[nr++] = d.d_un.d_val;
 	}
+	strings = nr ? offset_of(fd, e, strings) : 0;
+	for (unsigned i = 0; strings && i < nr; i++)
+		if (read_name(fd, strings + needed[i], name))
+			return true;
 	return false;
 }
 
 bool pb_first_library(int fd, char name[PB_FIRST_MAX])
 {
-	Elf64_Phdr p[MAX_PHDRS];
-	Elf64_Dyn d[MAX_DYN];
 	Elf64_Ehdr e;
-	unsigned nr;
+	Elf64_Phdr p;
 
 	if (!read_at(fd, &e, sizeof(e), 0) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
-	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(*p))
+	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(p))
 		return false;
-	nr = e.e_phnum < MAX_PHDRS ? e.e_phnum : MAX_PHDRS;
-	if (!read_at(fd, p, nr * sizeof(*p), e.e_phoff))
-		return false;
-	for (unsigned i = 0; i < nr; i++) {
-		long n;
-
-		if (p[i].p_type != PT_DYNAMIC)
-			continue;
-		n = pb_sys(SYS_pread64, fd, d,
-			   p[i].p_filesz < sizeof(d) ? p[i].p_filesz : sizeof(d), p[i].p_offset);
-		return n > 0 && look(fd, p, nr, d, (unsigned)(n / (long)sizeof(*d)), name);
-	}
+	for (unsigned i = 0; i < e.e_phnum && read_phdr(fd, &e, i, &p); i++)
+		if (p.p_type == PT_DYNAMIC)
+			return look(fd, &e, &p, name);
 	return false;
 }
