@@ -13,7 +13,6 @@
 #include <string.h>
 #include <syscall.h>
 #include <time.h>
-#include <unistd.h>
 #include "attach/fit.h"
 #include "attach/idle_call.h"
 #include "attach/stack_scan.h"
@@ -81,17 +80,45 @@ static bool is_futex_wait(long number, const uint64_t args[6])
 	return number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET);
 }
 
+struct number {
+	pid_t pid;
+	int own;
+	bool found;
+};
+
+/* Whether the thread doesn't have the number n->own in its own pid namespace. */
+static bool is_another(void *arg, pid_t tid)
+{
+	struct number *n = arg;
+	struct record_status s;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)n->pid, (int)tid);
+	n->found = !record_proc_status(path, &s) && s.ids[s.nr - 1] == n->own;
+	return !n->found;
+}
+
+/* Whether the process has a thread with this number in its own pid namespace. The number is usually
+ * the same here, so this thread is looked at first. */
+static bool has_thread(const struct borrow *b, int own)
+{
+	struct number n = { .pid = b->s->pid, .own = own };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)n.pid);
+	if (is_another(&n, own))
+		record_proc_each(path, is_another, &n);
+	return n.found;
+}
+
 /* Whether the thread waits in pthread_join() for another thread's end. Such a thread waits until
  * the kernel clears the word that has the other thread's TID. A wait for a lock of libc looks
  * different: it is a FUTEX_WAIT. */
 static bool is_join(const struct borrow *b, long number, const uint64_t args[6])
 {
-	char name[64];
-
 	if (number != SYS_futex || ((int)args[1] & ~FUTEX_CLOCK_REALTIME) != FUTEX_WAIT_BITSET)
 		return false;
-	snprintf(name, sizeof(name), "/proc/%d/task/%d", (int)b->s->pid, (int)args[2]);
-	return (int)args[2] > 0 && !access(name, F_OK);
+	return (int)args[2] > 0 && has_thread(b, (int)args[2]);
 }
 
 /* in: the calls that the thread is in (stack_scan.h). */
