@@ -86,14 +86,16 @@ static bool in_group(const struct user *u, unsigned gid)
 	return false;
 }
 
-/* Whether the user has this permission (4: read, 2: write, 1: search) by the mode of the file. */
+/* Whether the user has this permission (4: read, 2: write, 1: search) by the mode of the file.
+ * CAP_DAC_READ_SEARCH doesn't permit writing. */
 static bool may(const struct user *u, const struct stat *st, unsigned need)
 {
 	unsigned mode = st->st_uid == u->uid ? st->st_mode >> 6 :
 			in_group(u, st->st_gid) ? st->st_mode >> 3 : st->st_mode;
+	unsigned capabilities = 1 << CAP_DAC_OVERRIDE |
+				(need & 2 ? 0 : 1 << CAP_DAC_READ_SEARCH);
 
-	return (mode & need) == need ||
-	       u->capabilities & (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH);
+	return (mode & need) == need || u->capabilities & capabilities;
 }
 
 /* Checks each directory of a path, and whether the user has the permission `need` for the file. */
