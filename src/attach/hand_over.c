@@ -144,14 +144,17 @@ static int send_files(int socket, const int files[2])
 	return sendmsg(socket, &m.head, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-static int send_both(const struct attach_subject *s, int socket)
+/* *what: the step that has failed. */
+static int send_both(const struct attach_subject *s, int socket, const char **what)
 {
 	int files[2] = { open(s->agent, O_RDONLY | O_CLOEXEC), -1 }, err;
 
+	*what = "open";
 	if (files[0] < 0)
 		return -errno;
 	err = files[1] = open_session(s);
 	if (files[1] >= 0) {
+		*what = "sendmsg";
 		err = send_files(socket, files);
 		close(files[1]);
 	}
@@ -184,10 +187,15 @@ static int receive_both(struct attach_hand *h, int socket)
 		err = attach_mem_read(h->s, at, &m, sizeof(m));
 	if (err)
 		return err;
-	if (m.head.msg_controllen < CMSG_LEN(sizeof(fds)) || m.head.msg_flags & MSG_CTRUNC ||
-	    m.control.align.cmsg_len != CMSG_LEN(sizeof(fds)))
-		return -EMFILE;
 	memcpy(fds, m.control.buf + CMSG_LEN(0), sizeof(fds));
+	if (m.head.msg_controllen < CMSG_LEN(sizeof(fds)) || m.head.msg_flags & MSG_CTRUNC ||
+	    m.control.align.cmsg_len != CMSG_LEN(sizeof(fds))) {
+		/* if the process had room for one descriptor only, the agent's has come alone */
+		if (m.head.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+		    m.control.align.cmsg_len == CMSG_LEN(sizeof(int)))
+			remote_close(h, fds[0]);
+		return -EMFILE;
+	}
 	h->agent = fds[0];
 	h->session = fds[1];
 	return 0;
@@ -196,20 +204,23 @@ static int receive_both(struct attach_hand *h, int socket)
 int attach_hand_over(struct attach_hand *h)
 {
 	int pair[2] = { -1, -1 }, ours, err = make_pair(h, pair);
+	const char *what = "pidfd_getfd";
 
 	h->agent = h->session = -1;
 	if (err)
 		return say_failed(h, "socketpair", -err);
 	err = ours = take(h->s->pid, pair[0]);
 	if (ours >= 0) {
-		err = send_both(h->s, ours);
+		err = send_both(h->s, ours, &what);
 		close(ours);
-		if (!err)
+		if (!err) {
+			what = "recvmsg";
 			err = receive_both(h, pair[1]);
+		}
 	}
 	remote_close(h, pair[0]);
 	remote_close(h, pair[1]);
-	return err ? say_failed(h, ours < 0 ? "pidfd_getfd" : "sendmsg", -err) : 0;
+	return err ? say_failed(h, what, -err) : 0;
 }
 
 void attach_hand_close(struct attach_hand *h)
