@@ -24,7 +24,7 @@
 #include "recorder/proc.h"
 
 #define MAX_HEADERS	64
-#define MAX_DYNAMIC	256
+#define MAX_DYNAMIC	8192		/* needed libraries come first */
 #define MAX_LIBRARIES	4096
 
 static bool read_at(int mem, uint64_t at, void *to, size_t size)
