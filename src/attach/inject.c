@@ -31,6 +31,7 @@
 #define LOAD_NS		(20000 * ATTACH_MS)
 #define EXEC_NS		(100 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
+#define NO_LIMIT	UINT64_MAX
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
 /* The only signal that the borrowed thread and the new thread don't block. setuid() and similar
  * functions send it to all threads, and wait until each thread has handled it. Meanwhile they hold
@@ -92,11 +93,15 @@ static int scratch_call(struct injection *j, long number, bool before_call, int6
 }
 
 /* Lets the borrowed thread go on where it was stopped. If the injector is killed before it has set
- * the registers, the way back does the same (way_back.h), provided that it is written already. */
+ * the registers, the way back does the same (way_back.h), provided that it is written already. A
+ * thread that is in a scratch_call() has no way back. So if such a call takes too long, this waits
+ * for the thread without a limit. */
 static void give_back(struct injection *j)
 {
 	struct user_regs_struct r;
 
+	if (j->borrowed.running)
+		attach_remote_trap(&j->borrowed, NO_LIMIT);
 	/* if the thread is stopped just before the system call at the end of its way back, it must
 	 * skip this call */
 	if (!attach_remote_regs(&j->borrowed, &r)) {
@@ -104,7 +109,7 @@ static void give_back(struct injection *j)
 		attach_remote_set_regs(&j->borrowed, &r);
 	}
 	attach_way_restart(&j->state.regs, &r);
-	if (!attach_remote_trap(&j->borrowed, pb_now_ns() + CREATE_NS)) {
+	if (!attach_remote_trap(&j->borrowed, NO_LIMIT)) {
 		attach_remote_restore_mask(&j->borrowed, &j->state);
 		attach_remote_set_regs(&j->borrowed, &r);
 	}
@@ -123,6 +128,8 @@ static int map_scratch(struct injection *j)
 		return 0;
 	}
 	give_back(j);
+	if (err == -ETIMEDOUT)
+		return attach_say(&j->s, ETIMEDOUT, "took too long to map memory; try again");
 	return err == -ESRCH ? attach_say_gone(&j->s) : err ?
 	       attach_say(&j->s, -err, "can't be traced: %s", strerror(-err)) :
 	       attach_say(&j->s, (int)-result, "has no memory left for the agent (%s); raise its "

@@ -238,8 +238,11 @@ int attach_remote_stop(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t d
 
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline)
 {
-	int err = resume_to_trap(t);
+	int err;
 
+	if (t->running)
+		return stop(t, deadline);
+	err = resume_to_trap(t);
 	return err ? err : wait_for_trap(t, deadline);
 }
 

@@ -49,7 +49,7 @@ int attach_remote_follow(const struct attach_remote *t);
 /* Waits for the first stop of a new thread, which the kernel has traced from its start, because its
  * creator is traced. */
 int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline);
-/* Moves a stopped thread to another stop by PTRACE_INTERRUPT, like its first stop. After the
+/* Moves a thread, stopped or running, to a stop by PTRACE_INTERRUPT, like its first stop. After the
  * release from such a stop, the kernel restarts an interrupted system call. */
 int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
 /* Lets the thread go, from any state; does nothing if no thread is traced. A running thread is

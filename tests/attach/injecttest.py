@@ -208,6 +208,16 @@ def refused(p, target, word, session=None, maps=True, **more):
     return error
 
 
+def control_groups():
+    """Returns where the control groups of version 2 are mounted."""
+    with open("/proc/mounts") as f:
+        for line in f:
+            _, where, kind, *_ = line.split()
+            if kind == "cgroup2":
+                return where
+    raise Skip("no control groups of version 2")
+
+
 def need_root():
     if os.geteuid():
         raise Skip("needs root")
