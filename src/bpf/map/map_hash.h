@@ -36,9 +36,9 @@
  * announcement. Otherwise the word is one of hash_top.changing. Values that are changed by
  * change_small() need no announcement, because its cmpxchg checks the element's word.
  *
- * These files call each other. map_hash.c has the map type's operations, and the walk along a
- * bucket's list. To make room, map_hash.c calls map_elem.c and map_lru.c. These use the walk of
- * map_hash.c to repair and shorten lists. Operations that visit all elements are in
+ * Circle: these files call each other. map_hash.c has the map type's operations, and the walk
+ * along a bucket's list. To make room, map_hash.c calls map_elem.c and map_lru.c. These use the
+ * walk of map_hash.c to repair and shorten lists. Operations that visit all elements are in
  * map_hash_walk.c.
  */
 #ifndef PB_BPF_MAP_MAP_HASH_H
