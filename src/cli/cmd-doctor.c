@@ -149,12 +149,15 @@ static void check_memlock(void)
 		    (unsigned long long)r.rlim_cur >> 10);
 }
 
-/* True if a child process can be stopped by ptrace, as the agent's helper stops the program. */
-static bool ptrace_works(void)
+/* Returns 1 if a child process can be stopped by ptrace, as the agent's helper stops the program.
+ * Returns 0 if it can't, or -errno if no child process can be started. */
+static int ptrace_works(void)
 {
 	int status = 0;
 	pid_t victim = fork();
 
+	if (victim < 0)
+		return -errno;
 	if (!victim) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
@@ -172,9 +175,12 @@ static bool ptrace_works(void)
 static void check_ptrace(void)
 {
 	const char *scope = line_of("/proc/sys/kernel/yama/ptrace_scope");
-	int s = *scope ? atoi(scope) : 0;
+	int s = *scope ? atoi(scope) : 0, works = ptrace_works();
 
-	if (!ptrace_works())
+	if (works < 0)
+		say(BAD, "processes", "%s: no process can be started (see ulimit -u), so neither "
+		    "record nor the check of ptrace works", strerror(-works));
+	else if (!works)
 		say(NOTE, "ptrace",
 		    "not allowed (a container's seccomp profile?): what is traced is set "
 		    "at start; it can't be changed while several threads run");
