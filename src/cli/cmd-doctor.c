@@ -109,8 +109,8 @@ static void check_memfd(void)
 	struct rlimit as, files;
 
 	if (fd < 0 || ftruncate(fd, 64 << 20) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
-		say(BAD, "memfd", "%s: shared memory for the ring cannot be created",
-		    strerror(errno));
+		say(BAD, "memfd", "%s: shared memory for the ring cannot be created%s",
+		    strerror(errno), errno == EFBIG ? " (see ulimit -f)" : "");
 	else
 		say(OK, "memfd", "sealed shared memory of 64 MiB");
 	if (fd >= 0)

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "control/resolve.h"
+#include "recorder/start_program.h"
 
 const char *argp_program_version = "patchbay " PB_VERSION;
 
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
 	static char name[64];
 	const struct pb_command *c;
 
+	record_ignore_xfsz();
 	argp_err_exit_status = 2;
 	pb_commands = commands;
 	if (argc < 2) {

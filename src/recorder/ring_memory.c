@@ -2,7 +2,6 @@
 /* Makes the ring: a sparse memfd that can neither shrink nor grow. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -63,19 +62,6 @@ static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t reserve, 
 	measure_wait(g);
 }
 
-/* Sets the file's size. If `size` exceeds the limit of file sizes, the result is an error, not a
- * signal. */
-static int set_size(int fd, uint64_t size)
-{
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
-	int ret;
-
-	sigaction(SIGXFSZ, &ignore, &old);
-	ret = ftruncate(fd, (off_t)size);
-	sigaction(SIGXFSZ, &old, NULL);
-	return ret;
-}
-
 /* Makes the ring's file and maps it. Returns 0 or -errno. *map is set when the file has been made.
  * So if this function fails and *map is set, the file can't be mapped. */
 static int try_create(struct record_ring *r, bool *map)
@@ -86,7 +72,7 @@ static int try_create(struct record_ring *r, bool *map)
 	r->fd = memfd_create("patchbay-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (r->fd < 0)
 		return -errno;
-	if (set_size(r->fd, r->geometry.size) ||
+	if (ftruncate(r->fd, (off_t)r->geometry.size) ||
 	    fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		e = errno;
 	if (!e) {

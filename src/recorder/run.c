@@ -66,7 +66,7 @@ struct run {
 	struct record_threads threads;
 	struct record_outcome out;
 	sigset_t old_mask;
-	struct sigaction old_pipe, old_xfsz;
+	struct sigaction old_pipe;
 	int signal_fd;
 	uint64_t next_second;
 	unsigned ticks, seconds;
@@ -105,7 +105,7 @@ static int start_program(struct run *r, const struct record_target *t, char **en
 {
 	const struct record_start start = {
 		.path = t->path, .argv = r->o->argv, .env = env, .mask = &r->old_mask,
-		.pipe = &r->old_pipe, .xfsz = &r->old_xfsz,
+		.pipe = &r->old_pipe,
 	};
 
 	return record_start_program(&start, &r->out.pid);
@@ -538,7 +538,6 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 
 	block_signals(r);
 	sigaction(SIGPIPE, &ignore, &r->old_pipe);
-	sigaction(SIGXFSZ, &ignore, &r->old_xfsz);
 	ret = start_recording(r, t, m);
 	if (ret)
 		return ret;

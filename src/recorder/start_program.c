@@ -10,13 +10,22 @@
 #include "recorder/start_program.h"
 #include "recorder/texts.h"
 
+static struct sigaction old_xfsz;
+
+void record_ignore_xfsz(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGXFSZ, &ignore, &old_xfsz);
+}
+
 /* Runs in the child, so it makes only async-signal-safe calls. */
 static void run_child(const struct record_start *s, int err_fd)
 {
 	int e;
 
 	sigaction(SIGPIPE, s->pipe, NULL);
-	sigaction(SIGXFSZ, s->xfsz, NULL);
+	sigaction(SIGXFSZ, &old_xfsz, NULL);
 	sigprocmask(SIG_SETMASK, s->mask, NULL);
 	execve(s->path, s->argv, s->env);
 	e = errno;

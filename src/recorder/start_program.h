@@ -10,8 +10,12 @@ struct record_start {
 	char **argv, **env;
 	/* settings that the program gets in place of the recorder's own */
 	const sigset_t *mask;
-	const struct sigaction *pipe, *xfsz;	/* for SIGPIPE and SIGXFSZ */
+	const struct sigaction *pipe;	/* for SIGPIPE */
 };
+/* Makes writes beyond the limit of file sizes (ulimit -f) fail with EFBIG, where the signal SIGXFSZ
+ * would kill this process without a message. The started program gets the former action. To be
+ * called once, when the process starts. */
+void record_ignore_xfsz(void);
 /* Returns 0, or the exit status after an error line. */
 int record_start_program(const struct record_start *s, pid_t *pid);
 #endif
