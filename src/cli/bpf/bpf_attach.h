@@ -33,6 +33,8 @@ struct bpf_attach {
 						 * agents get */
 	pthread_t thread;		/* the thread that prints the output */
 	void *copy;			/* copy of the record that is being printed */
+	bool damaged[PB_PROGS_MAX_MAPS];	/* true for each ring buffer that is no longer read,
+						 * by the map's number in the file for agents */
 	bool printing, stop;
 };
 

@@ -113,21 +113,38 @@ static int show_record(void *arg, const void *data, uint64_t size)
 	return 0;
 }
 
+/* Prints the records of the ring buffer with the number `ring`. Returns whether there were any. The
+ * program can write to its ring buffers. If one is damaged, reports this once, and never reads the
+ * ring buffer again. */
+static bool print_ring(struct bpf_attach *a, uint32_t ring, struct pb_bpf_map *map,
+		       pb_bpf_ringbuf_fn *fn, void *arg)
+{
+	int64_t nr = a->damaged[ring] ? 0 : pb_bpf_ringbuf_consume(map, fn, arg);
+
+	if (nr < 0) {
+		a->damaged[ring] = true;
+		pb_error(a->command, "map %s: the program damaged this ring buffer; its other "
+				     "records are not printed", map->name);
+	}
+	return nr;
+}
+
 static bool print(struct bpf_attach *a)
 {
-	int64_t nr = 0;
+	uint32_t nr_maps = a->session.object->nr_maps;
+	bool any = false;
 
-	for (uint32_t i = 0; i < a->session.object->nr_maps; i++) {
+	for (uint32_t i = 0; i < nr_maps; i++) {
 		struct pb_bpf_map *map = a->session.made->maps[i].map;
 		struct named n = { a->to, map->name };
 
 		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
-			nr += pb_bpf_ringbuf_consume(map, show_record, &n);
+			any |= print_ring(a, i, map, show_record, &n);
 	}
-	nr += pb_bpf_ringbuf_consume(&a->output, show_output, a);
-	if (nr)
+	any |= print_ring(a, nr_maps, &a->output, show_output, a);
+	if (any)
 		fflush(a->to);
-	return nr;
+	return any;
 }
 
 static void *loop(void *arg)
