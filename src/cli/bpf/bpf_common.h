@@ -169,6 +169,9 @@ bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, in
 /* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */
 int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
 		   struct pb_bpf_map *map);
+/* Finds the path in `dir` of the pin with this name. Dots and slashes of the name become _. Returns
+ * false if the path is too long. */
+bool bpf_object_pin_path(const char *dir, const char *name, char *path, size_t size);
 /* Finds the path at which bpf_object_pin() pins the map with this name. Returns false if the path
  * is too long. */
 bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size);

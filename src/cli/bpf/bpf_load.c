@@ -56,7 +56,8 @@ static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint3
 
 	for (uint32_t i = 0; i < s->object->nr_maps; i++)
 		ids[i] = s->made->maps[i].map ? s->made->maps[i].map->id : 0;
-	snprintf(path, sizeof(path), "%s/%s", dir, p->name);
+	if (!bpf_object_pin_path(dir, p->name, path, sizeof(path)))
+		return pb_error(s->command, "%s/%s: the path is too long", dir, p->name);
 	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
 }
 

@@ -7,17 +7,23 @@
 #include "bpf/map/map_file.h"
 #include "cli/bpf/bpf_pin.h"
 
-bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)
+bool bpf_object_pin_path(const char *dir, const char *name, char *path, size_t size)
 {
-	size_t n = strlen(s->map_dir);
+	size_t n = strlen(dir);
 
-	if (snprintf(path, size, "%s/%s", s->map_dir, name) >= (int)size)
+	if (snprintf(path, size, "%s/%s", dir, name) >= (int)size)
 		return false;
-	/* names of pins have no dots; libbpf replaces dots in the same way */
-	for (char *p = path + n; *p; p++)
-		if (*p == '.')
+	/* names of pins have no dots; libbpf replaces dots in the same way. A slash, which no name
+	 * of C has, would lead to another directory. */
+	for (char *p = path + n + 1; *p; p++)
+		if (*p == '.' || *p == '/')
 			*p = '_';
 	return true;
+}
+
+bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *path, size_t size)
+{
+	return bpf_object_pin_path(s->map_dir, name, path, size);
 }
 
 static int pin_new(struct pb_bpf_pins *pins, const struct pb_bpf_map_spec *spec, const char *path,

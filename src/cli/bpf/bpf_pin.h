@@ -47,7 +47,8 @@ struct bpf_pinned {
 /* Opens the tree. If the tree doesn't exist, makes it. After an error, prints a message, sets
  * errno, and returns NULL. */
 struct pb_bpf_pins *bpf_pins(const char *command);
-/* Stores the absolute path of the pin `name` in `path`. Returns 0, or 1 after a message. */
+/* Stores the absolute path of the pin `name`. The part below the tree's root must have no dot, so
+ * the path can't lead out of the tree. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
 /* Calls fn for each pin in the tree. If fn returns a value that isn't 0, stops and returns this
  * value. If the tree can't be opened, returns 1 after a message. */

@@ -242,6 +242,19 @@ mv "$ids/.last" "$tmp/last" && mkdir "$ids/.last"
 says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a directory" load -q "$tmp/alone.bpf.o" alone
 [ ! -e "$tmp/run/patchbay/bpf/alone/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
 rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
+# no name leads out of the tree of pins
+cat >"$tmp/out.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+SEC("xdp") int out(struct xdp_md *ctx) __asm__("../../../out");
+SEC("xdp") int out(struct xdp_md *ctx) { return 1; }
+C
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/out.bpf.c" -o "$tmp/out.bpf.o" || exit 1
+check 0 "" load -q "$tmp/out.bpf.o" alone
+[ -e "$tmp/run/patchbay/bpf/alone/_________out" ] && [ ! -e "$tmp/run/out" ] ||
+	{ echo "FAILED: the pin of a program with slashes in its name"; find "$tmp/run"; failed=1; }
+says 1 "patchbay bpf pin: ../out: the path of a pin has no dots" pin prog alone/_________out ../out
+says 3 "patchbay bpf run: ../out: the path of a pin has no dots" run -q pinned ../out
 size="--map=open:max_entries"
 # a map of 32 MB; `limited` limits the address space, and some of its limits leave no room for a
 # copy of the map's value
