@@ -140,6 +140,7 @@ long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room)
 	return (long)n;
 }
 
+/* Returns the stream's bytes and a 0 after them, or NULL after an error. */
 static uint8_t *read_stream(FILE *f, size_t *size)
 {
 	size_t room = 1 << 16, n = 0;
@@ -154,6 +155,10 @@ static uint8_t *read_stream(FILE *f, size_t *size)
 		}
 		p = more;
 		room *= 2;
+	}
+	if (p && ferror(f)) {
+		free(p);
+		return NULL;
 	}
 	if (p)
 		p[n] = 0;

@@ -104,6 +104,12 @@ RUN retval=1 data_out=0000000000000000000000000000000000000000" \
 	run -q --data-in "$tmp/packet" --data-out "$tmp/out" $one
 cmp -s "$tmp/packet" "$tmp/out" || { echo "FAILED: --data-out"; failed=1; }
 
+# a read error isn't the end of the file
+for option in "-n -f" --data-in --ctx-in; do
+	check 3 "" run -q $option "$tmp" $one
+	grep -qx "patchbay bpf run: $tmp: Is a directory" "$tmp/err" || { echo "FAILED: $option DIR"; cat "$tmp/err"; failed=1; }
+done
+
 # the plug-in protocol of the bpf_conformance suite
 check 0 807060504030201 run --plugin "01 02 03 04 05 06 07 08" --program "7910000000000000 $exit0"
 check 0 3 run --plugin "010203" --program "bf20000000000000 $exit0"
