@@ -49,6 +49,7 @@ static error_t parse_data(struct attach *a, const char *arg)
 	else if (!getcwd(cwd, sizeof(cwd)) || asprintf(&a->dir, "%s/%s", cwd, arg) < 0)
 		a->dir = NULL;
 	a->record.dir = a->dir;
+	a->record.temporary = false;
 	return a->dir ? 0 : ENOMEM;
 }
 
@@ -123,8 +124,6 @@ static void run_recorder(struct attach *a, int report_fd)
 	close_range(REPORT_FD + 1, ~0u, 0);
 	a->record.quiet = true;
 	a->record.on_ready = attached;
-	if (a->record.mode == PB_RING_DISCARD)
-		a->record.mode = PB_RING_OVERWRITE;
 	if (!a->dir && a->record.mode == PB_RING_OVERWRITE)
 		a->record.max_size = PB_CHUNK_SIZE;	/* a small file is enough, because the data
 							 * is removed at the end */
@@ -164,7 +163,7 @@ static int attach_run(int argc, char **argv)
 	record_say_as("attach");
 	record_options_init(&a.record);
 	a.record.tracer = "nop";
-	a.record.attach_only = true;
+	a.record.attach_only = a.record.temporary = true;	/* temporary until --data is seen */
 	ret = argp_parse(&attach_argp, argc, argv, ARGP_IN_ORDER, NULL, &a) ||
 	      a.record.usage_error ? 2 : 0;
 	if (!ret)

@@ -411,6 +411,7 @@ static int run(int argc, char **argv, bool top)
 	l.command = top ? "top" : "live";
 	record_say_as(l.command);
 	record_options_init(&l.record);
+	l.record.temporary = true;
 	ret = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &l) ||
 	      l.record.usage_error ? 2 : 0;
 	if (!ret)

@@ -277,13 +277,21 @@ static int add_set(struct record_options *o, const char *arg, struct argp_state 
 	return 0;
 }
 
-/* Snapshots are taken only in overwrite mode. So in other modes, --set=snapshot_on is an error. */
+/* Reports an error if --set=snapshot_on is used, but no snapshots are taken. Snapshots are taken
+ * only in overwrite mode, and are written beside the data directory. */
 static void check_snapshots(struct record_options *o, struct argp_state *state)
 {
-	for (uint32_t i = 0; i < o->nr_sets && !o->usage_error; i++)
-		if (o->sets[i].file == PB_CF_SNAPSHOT_ON && o->mode != PB_RING_OVERWRITE)
+	for (uint32_t i = 0; i < o->nr_sets && !o->usage_error; i++) {
+		if (o->sets[i].file != PB_CF_SNAPSHOT_ON)
+			continue;
+		if (o->temporary)
+			usage_error(state, "--set=snapshot_on: only if data is kept; %s",
+				    o->attach_only ? "add --data DIR" :
+				    "say patchbay flight --snapshot-on FUNC");
+		else if (o->mode != PB_RING_OVERWRITE)
 			usage_error(state, "--set=snapshot_on: only with --overwrite; or say "
 				    "patchbay flight --snapshot-on FUNC%s", "");
+	}
 }
 
 /* Checks that the user has named either a program or a running process (-p). With -p, children
@@ -293,6 +301,9 @@ static void check_program(struct record_options *o, struct argp_state *state)
 {
 	if (o->usage_error)
 		return;
+	/* attach keeps the newest records, if the user doesn't choose another mode */
+	if (o->attach_only && o->mode == PB_RING_DISCARD)
+		o->mode = PB_RING_OVERWRITE;
 	if (o->pid && o->argv)
 		usage_error(state, "%s: give a program or -p PID, not both", o->argv[0]);
 	else if (o->for_ns && !o->pid)

@@ -102,6 +102,7 @@ static int bpf_trace_run(int argc, char **argv)
 
 	record_say_as("bpf trace");
 	record_options_init(&t.record);
+	t.record.temporary = true;
 	t.record.tracer = "nop";
 	t.attach.command = "bpf trace";
 	t.attach.to = stdout;
