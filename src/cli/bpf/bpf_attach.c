@@ -113,6 +113,10 @@ static int parse_target(struct bpf_attach *a, const struct pb_bpf_object_prog *p
 	if (t.off)
 		return pb_error(a->command, "%s: programs are attached at functions' entries and "
 					    "returns only, not at offsets in them", p->section);
+	if (t.func_len >= sizeof(((struct pb_progs_link *)NULL)->function))
+		return pb_error(a->command, "%s: the name of the function is too long: it has %zu "
+				"bytes, of at most %zu; give a glob", p->section, t.func_len,
+				sizeof(((struct pb_progs_link *)NULL)->function) - 1);
 	h->section = p->section;
 	h->function = strndup(t.func, t.func_len);	/* record_hooks_free() frees both strings */
 	h->module = strndup(t.path ? t.path : "", t.path ? t.path_len : 0);
@@ -212,8 +216,10 @@ static bool write_map(struct bpf_attach *a, FILE *f, const char *name)
 {
 	struct pb_progs_map m = { 0 };
 
-	return bpf_object_map_path(&a->session, name, m.path, sizeof(m.path)) &&
-	       put(f, &m, sizeof(m));
+	if (bpf_object_map_path(&a->session, name, m.path, sizeof(m.path)))
+		return put(f, &m, sizeof(m));
+	errno = ENAMETOOLONG;
+	return false;
 }
 
 static bool write_maps(struct bpf_attach *a, FILE *f)
@@ -258,9 +264,8 @@ static bool write_links(const struct record_options *o, FILE *f)
 		const struct record_hook *h = &o->hooks[i];
 		struct pb_progs_link l = { .prog = h->prog, .returns = h->returns };
 
-		ok &= snprintf(l.function, sizeof(l.function), "%s",
-			       h->function) < (int)sizeof(l.function) &&
-		      put(f, &l, sizeof(l));
+		snprintf(l.function, sizeof(l.function), "%s", h->function);
+		ok &= put(f, &l, sizeof(l));
 	}
 	return ok;
 }
@@ -323,16 +328,19 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 	int fd = memfd_create("patchbay-progs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
 	bool ok = f && write_all(a, o, f, 0);	/* this pass finds the size */
+	int err;
 
 	if (ok) {
 		o->progs_size = (uint64_t)ftell(f);
 		ok = write_all(a, o, f, o->progs_size);
 	}
+	ok = ok && !fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+	err = errno;	/* before fclose() changes it */
 	if (f)
 		fclose(f);
-	ok = ok && !fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
 	o->progs_fd = fd;
-	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s", strerror(errno));
+	return ok ? 0 : pb_error(a->session.command, "programs for the agent: %s%s", strerror(err),
+				 err == EFBIG ? " (see ulimit -f)" : "");
 }
 
 /* Returns the number of per-CPU slots: at least twice the number of processors, but not more than
