@@ -2,7 +2,7 @@
 /* The tree of pins: finds the tree, and reads and writes programs as files in the tree. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,20 +84,13 @@ static bool is_map(const void *p, size_t size)
 	return size >= sizeof(struct pb_bpf_map_head) && pb_bpf_map_block_size(p, size, &span);
 }
 
-static struct {
-	int (*fn)(void *arg, const struct bpf_pinned *pin);
-	void *arg;
-} walk;
-
-static int visit(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int visit(const char *path, int (*fn)(void *arg, const struct bpf_pinned *pin), void *arg)
 {
 	struct bpf_pinned pin = { .path = path };
 	size_t size;
 	void *p;
 	int ret = 0;
 
-	if (type != FTW_F)
-		return 0;
 	p = map_file(path, O_RDONLY, &size);
 	if (!p)
 		return 0;
@@ -106,20 +99,31 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 	else if (is_map(p, size))
 		pin.map = p;
 	if (pin.prog || pin.map)
-		ret = walk.fn(walk.arg, &pin);
+		ret = fn(arg, &pin);
 	munmap(p, size);
 	return ret;
 }
 
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin), void *arg)
 {
-	const struct pb_bpf_pins *pins = bpf_pins(command);
+	struct pb_bpf_pins *pins = bpf_pins(command);
+	FTSENT *e = NULL;
+	int ret = 0;
+	FTS *tree;
 
 	if (!pins)
 		return 1;
-	walk.fn = fn;
-	walk.arg = arg;
-	return nftw(pins->path, visit, 16, FTW_PHYS);
+	/* Other processes remove directories at any time, for example a `bpf trace` that ends. The
+	 * walk goes on after a directory that is gone. nftw() would end there. */
+	tree = fts_open((char *[]){ pins->path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	while (tree && !ret && (e = fts_read(tree)))
+		if (e->fts_info == FTS_F)
+			ret = visit(e->fts_path, fn, arg);
+	if (!ret && !e && errno)
+		ret = pb_error(command, "%s: %s", pins->path, strerror(errno));
+	if (tree)
+		fts_close(tree);
+	return ret;
 }
 
 struct search {

@@ -261,6 +261,14 @@ check 0 "" load -q "$tmp/out.bpf.o" alone
 	{ echo "FAILED: the pin of a program with slashes in its name"; find "$tmp/run"; failed=1; }
 says 1 "patchbay bpf pin: ../out: the path of a pin has no dots" pin prog alone/_________out ../out
 says 3 "patchbay bpf run: ../out: the path of a pin has no dots" run -q pinned ../out
+# a directory that another process removes during the walk doesn't end the walk
+mkdir "$tmp/run/patchbay/bpf/gone"
+if strace -qq -o "$tmp/trace" true 2>/dev/null; then
+	all=$("$patchbay" bpf prog list)
+	got=$(strace -qq -o "$tmp/trace" -P "$tmp/run/patchbay/bpf/gone" -e inject=openat:error=ENOENT "$patchbay" bpf prog list) &&
+		[ "$got" = "$all" ] && grep -q INJECTED "$tmp/trace" || { echo "FAILED: a directory is gone"; cat "$tmp/trace"; failed=1; }
+fi
+rmdir "$tmp/run/patchbay/bpf/gone"
 size="--map=open:max_entries"
 # a map of 32 MB; `limited` limits the address space, and some of its limits leave no room for a
 # copy of the map's value
