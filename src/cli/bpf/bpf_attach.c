@@ -25,27 +25,34 @@
  * variable can't contain a '+', and the loader replaces a '+' in the name of a section. */
 #define OUTPUT		"bpf+output"
 #define COUNTS		"bpf+counts"
+#define MAX_DIRS	1000		/* most directories of killed recorders with one PID */
 #define CPU_SLOTS	16		/* smallest count of per-CPU slots */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
-/* Makes PINS/OBJECT-PID, a directory for the files of maps. PINS is the root of the tree of pins
- * (bpf_pin.h). The file for agents has only PB_PROGS_PATH bytes for the path of a map's file. So
- * the directory's path must leave room for a map's name. */
+/* Makes PINS/OBJECT-PID, a directory for maps. A recorder that was killed leaves its directory. If
+ * this process has the PID of such a recorder, it makes PINS/OBJECT-PID-2 and so on. The file for
+ * agents has only PB_PROGS_PATH bytes for the path of a map's file. So the directory's path must
+ * leave room for a map's name. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);
 	const char *name = record_base_name(a->path);
 	size_t room = PB_PROGS_PATH - BPF_OBJ_NAME_LEN;
-	int err;
+	char number[16] = "";
+	int err = -EEXIST;
 
 	if (!pins)
 		return 1;
-	if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d", pins->path, (int)strcspn(name, "."), name,
-			     (int)getpid()) >= room)
-		err = -ENAMETOOLONG;
-	else
-		err = pb_bpf_pins_mkdir(pins, a->dir);
+	for (int i = 2; err == -EEXIST && i < MAX_DIRS; i++) {
+		if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d%s", pins->path,
+				     (int)strcspn(name, "."), name, (int)getpid(),
+				     number) >= room)
+			err = -ENAMETOOLONG;
+		else
+			err = pb_bpf_pins_mkdir(pins, a->dir);
+		snprintf(number, sizeof(number), "-%d", i);
+	}
 	if (err)
 		return pb_error(a->command, "%s: %s", a->dir, strerror(-err));
 	a->session.map_dir = a->dir;
