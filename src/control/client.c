@@ -117,12 +117,30 @@ uint32_t pb_control_recorder(const struct pb_control *c)
 	return c->recorder;
 }
 
+/* Connects to the recorder. Returns 0 or -errno. -EAGAIN: the recorder accepts no connection within
+ * TIMEOUT_S. */
+static int connect_to(struct pb_control *c, const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct timeval tv = { .tv_sec = TIMEOUT_S };
+
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (c->fd < 0)
+		return -errno;
+	if (strlen(path) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(a.sun_path, path);
+	/* SO_SNDTIMEO also limits connect(), which waits while the recorder's queue of connections
+	 * is full */
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	return connect(c->fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+}
+
 int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen)
 {
 	struct pb_msg_hello h = { .protocol = PB_PROTOCOL, .pid = pid };
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	struct timeval tv = { .tv_sec = TIMEOUT_S };
 	struct pb_control *c = malloc(sizeof(*c));
 	int ret;
 
@@ -130,16 +148,13 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
 	}
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", socket_path);
-	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a))) {
-		ret = -errno;
-		snprintf(err, errlen, "%s: %s", socket_path, strerror(-ret));
+	ret = connect_to(c, socket_path);
+	if (ret) {
+		snprintf(err, errlen, "%s: %s", socket_path, ret == -EAGAIN ?
+			 "the recorder doesn't answer" : strerror(-ret));
 		pb_control_close(c);
 		return ret;
 	}
-	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	ret = send_message(c, PB_MSG_HELLO, &h, sizeof(h), NULL, NULL, 0);
 	if (ret)
 		snprintf(err, errlen, "%s: %s", socket_path, strerror(-ret));

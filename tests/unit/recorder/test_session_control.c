@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -171,6 +173,46 @@ static void answers_to_hello(void **state)
 	assert_non_null(strstr(err, "unexpected answer"));
 }
 
+static bool accepts_nothing;
+
+/* Replaces libc's function. If accepts_nothing is set, the call fails as it does if the recorder is
+ * stopped, but only if the socket has a timeout. Without a timeout, the call would never end. */
+int connect(int fd, const struct sockaddr *a, socklen_t len)
+{
+	struct timeval tv = { 0 };
+	socklen_t size = sizeof(tv);
+
+	if (!accepts_nothing)
+		return (int)syscall(SYS_connect, fd, a, len);
+	getsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, &size);
+	errno = tv.tv_sec ? EAGAIN : EDEADLK;
+	return -1;
+}
+
+/* A recorder that accepts no connection doesn't block its client for ever. */
+static void nothing_accepts(void **state)
+{
+	struct pb_control *c;
+	char err[300];
+
+	accepts_nothing = true;
+	assert_int_equal(pb_control_open(&c, "/tmp/none", 1, err, sizeof(err)), -EAGAIN);
+	assert_string_equal(err, "/tmp/none: the recorder doesn't answer");
+	accepts_nothing = false;
+}
+
+/* A path that is too long for a socket isn't cut. */
+static void long_path(void **state)
+{
+	char path[200] = "/tmp/", err[300];
+	struct pb_control *c;
+
+	memset(path + 5, 'x', sizeof(path) - 6);
+	path[sizeof(path) - 1] = 0;
+	assert_int_equal(pb_control_open(&c, path, 1, err, sizeof(err)), -ENAMETOOLONG);
+	assert_non_null(strstr(err, "File name too long"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +222,8 @@ int main(void)
 		cmocka_unit_test(writes),
 		cmocka_unit_test(distances),
 		cmocka_unit_test(answers_to_hello),
+		cmocka_unit_test(nothing_accepts),
+		cmocka_unit_test(long_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
