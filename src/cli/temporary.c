@@ -13,16 +13,17 @@
 int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
 {
 	const char *tmp = getenv("TMPDIR");
+	bool fits = (size_t)snprintf(dir, PATH_MAX, "%s/patchbay-XXXXXX",
+				     tmp && *tmp ? tmp : "/tmp") < PATH_MAX;
 
-	if ((size_t)snprintf(dir, PATH_MAX, "%s/patchbay-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-	    PATH_MAX || !mkdtemp(dir)) {
-		pb_error(command, "%s: %s; set TMPDIR to a directory that can be written", dir,
-			 strerror(errno));
-		*dir = 0;	/* the caller has nothing to remove */
-		return 1;
+	if (fits && mkdtemp(dir)) {
+		strcat(dir, "/data");
+		return 0;
 	}
-	strcat(dir, "/data");
-	return 0;
+	pb_error(command, "%s: %s; set TMPDIR to a directory that can be written",
+		 fits ? dir : "TMPDIR", strerror(fits ? errno : ENAMETOOLONG));
+	*dir = 0;	/* the caller has nothing to remove */
+	return 1;
 }
 
 void cli_temporary_remove(char dir[CLI_TEMPORARY])
