@@ -39,9 +39,12 @@ static int open_map(struct bpf_session *s, const char *path, uint32_t id, uint8_
 
 int bpf_pin_map(struct bpf_session *s, const char *path, uint32_t id, uint8_t access)
 {
-	int err = open_map(s, path, id, access);
 	char number[16];
+	int err;
 
+	if (!bpf_pins(s->command))
+		return 1;
+	err = open_map(s, path, id, access);
 	if (err == -E2BIG)
 		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
 	snprintf(number, sizeof(number), "map %u", id);
