@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -410,17 +411,19 @@ bool pb_write_all(int fd, const uint8_t *p, size_t n)
 int pb_cache_store(const struct pb_cache *c, int elf_fd, const char *path, const uint8_t *blob,
 		   size_t size)
 {
-	static unsigned serial;
 	char temp[NAME_MAX];
+	uint64_t random;
 	struct stat st;
 	int fd;
 
 	if (c->dir < 0 || !c->settled || size > c->limit || fstat(elf_fd, &st) ||
 	    file_identity(&st, path) != c->identity)
 		return -1;
-	snprintf(temp, sizeof(temp), ".new-%d-%u", getpid(),
-		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
-	unlinkat(c->dir, temp, 0);
+	/* Containers with the same home directory share the cache. A process of another container
+	 * may have the same PID, so only a random name belongs to this call alone. */
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		return -1;
+	snprintf(temp, sizeof(temp), ".new-%016llx", (unsigned long long)random);
 	fd = openat(c->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -1;
