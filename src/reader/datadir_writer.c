@@ -185,6 +185,8 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 
 	*err = 0;
 	w->moved = false;
+	pthread_mutex_init(&w->meta_lock, NULL);
+	w->meta_size = sizeof(struct pb_data_header);
 	w->dir_fd = w->chunks_fd = w->meta_fd = w->modules_fd = -1;
 	while (len > 1 && dir[len - 1] == '/')
 		len--;
@@ -235,6 +237,26 @@ fail:
 	return ret;
 }
 
+/* Appends the bytes, or none of them: if the rest of a record were missing, a reader would take the
+ * next record for the rest. */
+static int append_meta(struct pb_datadir *w, const struct iovec *iov, int nr, uint64_t bytes)
+{
+	ssize_t n;
+	int ret;
+
+	do
+		n = writev(w->meta_fd, iov, nr);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)bytes) {
+		w->meta_size += bytes;
+		return 0;
+	}
+	ret = n < 0 ? -errno : -ENOSPC;
+	if (n > 0 && ftruncate(w->meta_fd, (off_t)w->meta_size))
+		return -errno;
+	return ret;
+}
+
 int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
 		    const void *tail, size_t tail_len)
 {
@@ -245,14 +267,12 @@ int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_
 		{ &m, sizeof(m) }, { (void *)body, len }, { (void *)tail, tail_len },
 		{ (void *)zero, padded - len - tail_len },
 	};
-	ssize_t n;
+	int ret;
 
-	do
-		n = writev(w->meta_fd, iov, 4);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)(sizeof(m) + padded))
-		return 0;
-	return n < 0 ? -errno : -ENOSPC;
+	pthread_mutex_lock(&w->meta_lock);
+	ret = append_meta(w, iov, 4, sizeof(m) + padded);
+	pthread_mutex_unlock(&w->meta_lock);
+	return ret;
 }
 
 int pb_datadir_note(struct pb_datadir *w, const char *text)

@@ -3,11 +3,13 @@
  * Writes a data directory (abi/datadir.h). The files `chunks` and `meta` are only appended to. So
  * the records in them stay readable, even if the recorder is killed at any point.
  *
- * Context: the observer. Any thread may write the meta file, because each record is one write on an
- * O_APPEND file. Only the drain thread writes the chunks file.
+ * Context: the observer. Any thread may write the meta file: a lock is held while a record is
+ * written. If a record doesn't fit on the disk, no part of it stays in the file. Only the drain
+ * thread writes the chunks file.
  */
 #ifndef PB_READER_DATADIR_WRITER_H
 #define PB_READER_DATADIR_WRITER_H
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +20,8 @@ struct pb_datadir {
 	char dir[4096];
 	bool moved;		/* an existing directory was renamed to DIR.old */
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
+	pthread_mutex_t meta_lock;
+	uint64_t meta_size;	/* number of bytes in the meta file; under meta_lock */
 	uint64_t chunks_size;	/* number of bytes in the chunks file; only the drain thread uses
 				 * it */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests the copies of open chunks (reader/open_chunks.h). The test plays the engine and the drain.
- * It changes the ring only while the copying thread waits in its callback. */
+/* Tests the copies of open chunks (reader/open_chunks.h), and records of the meta file. The test
+ * plays the engine and the drain. It changes the ring only while the copying thread waits in its
+ * callback. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +9,12 @@
 #include <cmocka.h>
 
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../test_dir.h"
@@ -129,9 +133,31 @@ static void kept_until_written(void **state)
 	assert_false(copy_of(2)->full);
 }
 
+/* Of a record that can be written only in part, the meta file keeps nothing. */
+static void meta_is_whole(void **state)
+{
+	off_t size = lseek(datadir.meta_fd, 0, SEEK_END);
+	struct rlimit old, limit;
+	char text[200] = "";
+
+	memset(text, 'x', sizeof(text) - 1);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	limit.rlim_cur = (rlim_t)size + 100;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	assert_true(pb_datadir_note(&datadir, text) < 0);
+	setrlimit(RLIMIT_FSIZE, &old);
+	assert_int_equal(lseek(datadir.meta_fd, 0, SEEK_END), size);
+	assert_int_equal(pb_datadir_note(&datadir, text), 0);
+	assert_int_equal(lseek(datadir.meta_fd, 0, SEEK_END),
+			 size + (off_t)sizeof(struct pb_meta) + 200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(meta_is_whole, begin, end),
 		cmocka_unit_test_setup_teardown(kept_until_written, begin, end),
 	};
 
