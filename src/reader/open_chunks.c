@@ -267,6 +267,12 @@ static void init_lock(struct pb_open_chunks *o)
 	pthread_condattr_destroy(&attr);
 }
 
+static void end_lock(struct pb_open_chunks *o)
+{
+	pthread_cond_destroy(&o->wake);
+	pthread_mutex_destroy(&o->lock);
+}
+
 int pb_open_chunks_start(struct pb_open_chunks *o)
 {
 	sigset_t all, old;
@@ -278,14 +284,22 @@ int pb_open_chunks_start(struct pb_open_chunks *o)
 	if (!o->slot_of)
 		return -ENOMEM;
 	o->fd = pb_datadir_file(o->drain->datadir, "open", PB_DATA_MAGIC_OPEN);
-	if (o->fd < 0)
-		return o->fd;
+	if (o->fd < 0) {
+		ret = o->fd;
+		goto fail;
+	}
 	init_lock(o);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = -pthread_create(&o->thread, NULL, copier_main, o);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	o->running = !ret;
+	if (!ret)
+		return 0;
+	end_lock(o);
+	close(o->fd);
+fail:
+	pb_open_chunks_remove(o);
 	return ret;
 }
 
@@ -299,6 +313,7 @@ void pb_open_chunks_stop(struct pb_open_chunks *o)
 	pthread_mutex_unlock(&o->lock);
 	pthread_join(o->thread, NULL);
 	o->running = false;
+	end_lock(o);
 	close(o->fd);
 }
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -100,6 +102,29 @@ static void next_round(void)
 	sem_wait(&round_begun);
 }
 
+static bool no_thread;
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	return no_thread ? EAGAIN : __real_pthread_create(t, attr, fn, arg);
+}
+
+/* A start that fails keeps nothing. */
+static void fails_to_start(void **state)
+{
+	no_thread = true;
+	assert_int_equal(pb_open_chunks_start(&copies), -EAGAIN);
+	assert_null(copies.slot_of);
+	assert_int_equal(fcntl(copies.fd, F_GETFD), -1);
+	no_thread = false;
+	assert_int_equal(pb_datadir_file(&datadir, "open", PB_DATA_MAGIC_OPEN), copies.fd);
+	close(copies.fd);
+	/* the file exists */
+	assert_int_equal(pb_open_chunks_start(&copies), -EEXIST);
+	assert_null(copies.slot_of);
+}
+
 static const struct pb_open_chunk *copy_of(uint32_t serial)
 {
 	for (uint32_t i = 0; i < copies.nr_slots; i++)
@@ -157,6 +182,7 @@ static void meta_is_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(fails_to_start, begin, end),
 		cmocka_unit_test_setup_teardown(meta_is_whole, begin, end),
 		cmocka_unit_test_setup_teardown(kept_until_written, begin, end),
 	};
