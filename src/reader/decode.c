@@ -490,8 +490,8 @@ bool pb_cursor_peek(struct pb_cursor *c, uint64_t *time)
 	if (c->attention && !pb_gap_settled(c))
 		return true;
 	if ((word & PB_TAG_MASK) == PB_TAG_LEAF)
-		*time = pb_time_near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS) -
-			(word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1));
+		*time = before(pb_time_near(c->last, word >> PB_LEAF_SHIFT, PB_LEAF_BITS),
+			       word >> PB_DUR_SHIFT & ((1 << PB_DUR_BITS) - 1));
 	else if (word & PB_TAG_MASK)
 		*time = pb_time_near(c->last, word >> PB_TIME_SHIFT, PB_TIME_BITS);
 	else if (type == PB_EXT_LONG)

@@ -125,11 +125,23 @@ static void test_stack_looked_at(void **state)
 			    "3@1005 1@1010 2@1500 4@1520 9@1600<2 8@1620<2 2@1700 4@1810 ");
 }
 
+/* A damaged call that would begin before the time 0 begins at 0. */
+static void test_before_zero(void **state)
+{
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_chunk(&g, 1, 101, 0, 0);
+	gen_leaf(&g, 1, -4ull, 1);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 102, 0, 0);
+	gen_leaf(&g, 3, 10, 20);
+	assert_string_equal(events(), "1@1 3@20 ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_chunk), cmocka_unit_test(test_late_chunk_of_stack),
-		cmocka_unit_test(test_stack_looked_at),
+		cmocka_unit_test(test_stack_looked_at), cmocka_unit_test(test_before_zero),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
