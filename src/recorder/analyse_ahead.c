@@ -117,6 +117,7 @@ static FILE *list_libraries(struct record_ahead *a)
 	char *argv[] = { (char *)a->target->loader, "--list", a->jobs[0]->path, NULL };
 	posix_spawn_file_actions_t actions;
 	int fds[2], ret;
+	FILE *f = NULL;
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
@@ -132,11 +133,11 @@ static FILE *list_libraries(struct record_ahead *a)
 	pthread_mutex_unlock(&a->lock);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
-	if (ret) {
+	if (!ret)
+		f = fdopen(fds[0], "r");
+	if (!f)
 		close(fds[0]);
-		return NULL;
-	}
-	return fdopen(fds[0], "r");
+	return f;
 }
 
 static void job_free(struct job *j)
