@@ -96,6 +96,8 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 		struct pb_tree_node *n = &t->nodes[i];
 		uint32_t up = t->nodes[n->parent].mark;
 
+		if (n->pruned)
+			continue;
 		if (up) {
 			n->mark = up == HIDDEN ||
 				  (v->max_depth && merged->nodes[up].depth >= v->max_depth) ?

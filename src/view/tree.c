@@ -270,17 +270,19 @@ static void add_open(void *arg, struct pb_call_stack *s, const struct pb_open_ca
  * All calls of such a node were too short, or outside of --range. */
 static void prune(struct pb_tree *t)
 {
+	for (uint32_t i = 1; i < t->nr; i++)
+		t->nodes[i].pruned = !t->nodes[i].calls;
 	for (uint32_t i = t->nr - 1; i; i--)
-		if (t->nodes[i].calls || t->nodes[i].keep)
-			t->nodes[i].keep = t->nodes[t->nodes[i].parent].keep = true;
+		if (!t->nodes[i].pruned)
+			t->nodes[t->nodes[i].parent].pruned = false;
 	for (uint32_t i = 0; i < t->nr; i++) {
 		uint32_t *link = &t->nodes[i].child;
 
 		while (*link)
-			if (t->nodes[*link].keep)
-				link = &t->nodes[*link].next;
-			else
+			if (t->nodes[*link].pruned)
 				*link = t->nodes[*link].next;
+			else
+				link = &t->nodes[*link].next;
 	}
 }
 

@@ -24,7 +24,9 @@ struct pb_tree_node {
 					 * none */
 	uint32_t depth;
 	uint32_t mark;			/* free for use by code that uses the tree */
-	bool keep;			/* used only by tree.c */
+	bool pruned;			/* the options exclude all calls of the node and of the
+					 * nodes below; the node isn't in its parent's list of
+					 * children */
 	uint64_t calls, total, self;	/* times in ticks of the clock */
 };
 

@@ -75,6 +75,9 @@ check buffer-unknown buffers replay --buffer=3
 check graph-basic basic graph
 check graph-helper threads graph helper
 check graph-nothing threads graph nothing
+check graph-function-time basic graph -t 1s main
+check graph-function-none basic graph -t 1s fib
+check graph-function-range basic graph --range 1us~2us main
 check chrome-killed killed dump --format=chrome
 check chrome-threads threads dump --format=chrome
 check chrome-tails tails dump --format=chrome
