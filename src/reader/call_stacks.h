@@ -42,6 +42,8 @@ struct pb_call_stack {
 				 * counts) */
 	uint32_t shift;		/* for the view (select.h: a number that is added to the depth of
 				 * the stack's calls) */
+	uint32_t inherited;	/* for the view (select.h: the selection that the thread brought
+				 * to the stack when it entered it) */
 	uint32_t pid, serial;	/* serial: serial of the last thread that used the stack */
 	uint64_t id;
 	/* The stack that the thread left to enter this stack. The innermost call of `from` waits

@@ -13,26 +13,25 @@ bool pb_view_selects(const struct pb_view *v)
 }
 
 /* Returns the selection that the outermost call of a stack inherits. PB_SEL_IN and PB_SEL_OUT are
- * copied from the call that waits for the stack: the innermost call of s->from. If s->from has no
- * open call, both are 0. The depth is s->base, the number of outer calls that aren't in s->calls,
- * but at most DEPTH_MAX. */
+ * those that place_stack() found. The depth is s->base, the number of outer calls that aren't in
+ * s->calls, but at most DEPTH_MAX. */
 static uint32_t outside(const struct pb_call_stack *s)
 {
-	const struct pb_call_stack *f = s->from;
 	uint32_t base = s->base < DEPTH_MAX ? s->base : DEPTH_MAX;
-	uint32_t select = f && f->depth ? f->calls[f->depth - 1].select : 0;
 
-	return (select & (PB_SEL_IN | PB_SEL_OUT)) | base << PB_SEL_DEPTH_SHIFT;
+	return s->inherited | base << PB_SEL_DEPTH_SHIFT;
 }
 
 /* Called when a thread has switched to the stack. The stack's calls are shown below the call that
- * waits for the stack. */
+ * waits for the stack: the innermost call of s->from. If s->from has no open call, a call waits
+ * that s->from inherited. */
 static void place_stack(struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;
 	uint32_t around = f->depth ? f->calls[f->depth - 1].select : outside(f);
 
 	s->entered = false;
+	s->inherited = around & (PB_SEL_IN | PB_SEL_OUT);
 	s->shift = f->shift + (around >> PB_SEL_DEPTH_SHIFT);
 }
 

@@ -232,6 +232,32 @@ static void stacks(const char *dir, uint64_t n)
 	end(&g, 3000);
 }
 
+/* Two coroutines. The thread switches from the first to the second, without an event on its own
+ * stack between. By then, the first coroutine has no open call. */
+static void coroutines(const char *dir, uint64_t n)
+{
+	const uint64_t own = 1ull << 63 | 1, first = 0x200, second = 0x300;
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	g.head.stack = own;
+	gen_entry(&g, MAIN, T(1000));
+	gen_leaf(&g, HELPER, T(1100), T(1150));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, first);
+	gen_leaf(&g, PARSE, T(1200), T(1250));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, second);
+	gen_entry(&g, WORK, T(1300));
+	gen_leaf(&g, CPP, T(1400), T(1450));
+	gen_exit(&g, WORK, T(1500));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
+	gen_exit(&g, MAIN, T(1600));
+	gen_leaf(&g, FIB, T(1700), T(1750));
+	gen_chunk_write(&g);
+	end(&g, 2000);
+}
+
 /* The recorder was killed. There are open calls, a running leaf, words that were never written, and
  * a cut-off chunk. The meta file has no END record. */
 static void killed(const char *dir, uint64_t n)
@@ -350,15 +376,15 @@ static void bench_threads(const char *dir, uint64_t n)
 }
 
 const char *const gen_scenarios[] = {
-	"basic", "skipped", "tails", "lost", "threads", "stacks", "killed", "buffers", "function",
-	"bench", "bench_threads", NULL
+	"basic", "skipped", "tails", "lost", "threads", "stacks", "coroutines", "killed", "buffers",
+	"function", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
-		basic, skipped, tails, lost, threads, stacks, killed, buffers, function, bench,
-		bench_threads,
+		basic, skipped, tails, lost, threads, stacks, coroutines, killed, buffers,
+		function, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

@@ -39,6 +39,8 @@ check replay-range basic replay --range 1us~25us
 check replay-tid threads replay --tid 101
 check replay-stacks-filter stacks replay -F work -N '*::write_fmt'
 check replay-stacks-depth stacks replay -D 3
+check replay-coroutines-filter coroutines replay -F main
+check report-coroutines-notrace.csv coroutines report -N main --format=csv
 check report-self basic report --sort=self
 check report-avg basic report --sort=avg
 check report-json threads report --format=json
