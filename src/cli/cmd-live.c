@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -371,6 +372,8 @@ static int open_output(struct live *l)
 	if (fd < 0)
 		return pb_error(l->command, "--output=%s: %s", l->output, strerror(errno));
 	pb_out_open(&l->out, l->command, false);
+	/* the program inherits this; the recorder ignores SIGPIPE itself */
+	signal(SIGPIPE, l->out.old_pipe);
 	l->out.fd = fd;
 	l->out.colour &= isatty(fd);
 	l->out.progress_next = 0;

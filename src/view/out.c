@@ -25,10 +25,11 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void run_pager(const int *p, const char *pager)
+static void run_pager(const struct pb_out *o, const int *p, const char *pager)
 {
 	char *script;
 
+	signal(SIGPIPE, o->old_pipe);
 	dup2(p[0], 0);
 	close(p[0]);
 	close(p[1]);
@@ -49,7 +50,7 @@ static void start_pager(struct pb_out *o)
 		return;
 	o->pager = fork();
 	if (o->pager == 0)
-		run_pager(p, pager);
+		run_pager(o, p, pager);
 	close(p[0]);
 	if (o->pager < 0) {
 		close(p[1]);
@@ -75,7 +76,7 @@ void pb_out_open(struct pb_out *o, const char *command, bool pager)
 	o->colour = tty && !dumb && !getenv("NO_COLOR");
 	o->want_pager = pager && tty;
 	o->progress_next = isatty(STDERR_FILENO) && !dumb ? now_ns() + PROGRESS_AFTER : 0;
-	signal(SIGPIPE, SIG_IGN);
+	o->old_pipe = signal(SIGPIPE, SIG_IGN);
 }
 
 void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total)

@@ -11,6 +11,7 @@
  */
 #ifndef PB_VIEW_OUT_H
 #define PB_VIEW_OUT_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,12 +31,14 @@ struct pb_out {
 				 * monotonic ns; 0: never */
 	const char *command;	/* the command's name for the progress line */
 	pid_t pager;		/* 0: none */
+	sighandler_t old_pipe;	/* how SIGPIPE was handled before; for programs that are started
+				 * while the output is open */
 	size_t used;
 	char buf[PB_OUT_SIZE];
 };
 
-/* Prepares output to stdout. If `pager` is true and stdout is a terminal, the output goes through
- * $PAGER (or less -FRX). The progress line names `command`. */
+/* Prepares output to stdout, and ignores SIGPIPE. If `pager` is true and stdout is a terminal, the
+ * output goes through $PAGER (or less -FRX). The progress line names `command`. */
 void pb_out_open(struct pb_out *o, const char *command, bool pager);
 /* Reports how far the view has read. After some time, prints a progress line to stderr if stderr is
  * a terminal. If the view has already printed to this terminal, prints no progress line. */
