@@ -106,6 +106,7 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode)
 	bool map;
 	int ret;
 
+	*r = (struct record_ring){ 0 };
 	if (buffer < 4 * PB_CHUNK_SIZE || buffer > BUFFER_MAX)
 		return record_error("-b %llu: the buffer must be between 64K and 16T",
 				    (unsigned long long)buffer);

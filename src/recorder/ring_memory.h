@@ -25,8 +25,9 @@ struct record_ring {
 	_Atomic bool nested;	/* a traced process was seen in another pid namespace */
 };
 #define RECORD_NR_THREADS 65536
-/* Makes the ring. `buffer` is the buffer's size in bytes, and `mode` is PB_RING_*. Returns 0. On an
- * error, prints one line and returns 1. */
+/* Makes the ring. `buffer` is the buffer's size in bytes, and `mode` is PB_RING_*. Sets all members
+ * of *r; those that the ring doesn't determine are 0. Returns 0. On an error, prints one line and
+ * returns 1. */
 int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
 /* Returns row i of the ring's table of threads. The row is untrusted. */
 const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);

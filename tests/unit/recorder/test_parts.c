@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tests parts of the recorder that need no agent: the ring's memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../test_dir.h"
+#include "recorder/ring_memory.h"
+
+static void ring_free(struct record_ring *r)
+{
+	munmap(r->map, r->geometry.size);
+	close(r->fd);
+}
+
+/* record_ring_create() leaves no member of the structure as it was. */
+static void ring(void **state)
+{
+	struct record_ring r;
+
+	memset((void *)&r, 0xff, sizeof(r));
+	assert_int_equal(record_ring_create(&r, 4 * PB_CHUNK_SIZE, PB_RING_DISCARD), 0);
+	assert_false(r.unlocked);
+	assert_int_equal(r.attached, 0);
+	assert_false(r.foreign);
+	assert_false(r.nested);
+	ring_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ring),
+	};
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
