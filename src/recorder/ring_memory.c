@@ -156,9 +156,9 @@ uint64_t record_ring_bytes(const struct record_ring *r)
 	return nr * PB_CHUNK_SIZE;
 }
 
-uint64_t record_threads_lost(const struct record_ring *r)
+uint64_t record_ring_lost(const struct record_ring *r)
 {
-	uint64_t lost = 0;
+	uint64_t lost = __atomic_load_n(&r->map->calls_lost, __ATOMIC_RELAXED);
 
 	for (uint32_t i = 0, n = record_ring_nr_threads(r); i < n; i++)
 		lost += __atomic_load_n(&record_ring_thread(r, i)->lost, __ATOMIC_RELAXED);

@@ -32,9 +32,8 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
 /* Returns row i of the ring's table of threads. The row is untrusted. */
 const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);
 uint32_t record_ring_nr_threads(const struct record_ring *r);
-/* Returns the number of lost calls: the sum of the counts in the ring's table of threads. Lost
- * calls of threads that have no row in the table (calls_lost in struct pb_ring) aren't included. */
-uint64_t record_threads_lost(const struct record_ring *r);
+/* Returns the number of calls that engines have counted as lost so far. */
+uint64_t record_ring_lost(const struct record_ring *r);
 /* Returns the size of the chunks that are in use now, or were overwritten. */
 uint64_t record_ring_bytes(const struct record_ring *r);
 /* Returns the message that is sent together with a descriptor of the ring. */

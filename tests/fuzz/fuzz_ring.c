@@ -251,7 +251,7 @@ static void step(enum step what, struct fuzz_input *in)
 		record_threads_poll(&threads, &server, fuzz_take(in, 1) & 1);
 		break;
 	case LOST:
-		record_threads_lost(&ring);
+		record_ring_lost(&ring);
 		break;
 	case SUPPLY:
 		pb_drain_ahead(&drain);

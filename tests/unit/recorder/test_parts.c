@@ -34,10 +34,25 @@ static void ring(void **state)
 	ring_free(&r);
 }
 
+/* The number of lost calls includes the calls of threads that have no row in the table. */
+static void lost(void **state)
+{
+	struct record_ring r;
+
+	assert_int_equal(record_ring_create(&r, 4 * PB_CHUNK_SIZE, PB_RING_DISCARD), 0);
+	assert_int_equal(record_ring_lost(&r), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		((struct pb_ring_thread *)record_ring_thread(&r, i))->lost = 10 + i;
+	r.map->next_serial = 2;
+	r.map->calls_lost = 300;
+	assert_int_equal(record_ring_lost(&r), 321);
+	ring_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring),
+		cmocka_unit_test(ring), cmocka_unit_test(lost),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
