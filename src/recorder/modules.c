@@ -147,7 +147,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	e->ino = st.st_ino;
 	e->ctime_ns = ctime_of(&st);
 	if (m->datadir)
-		pb_datadir_module(m->datadir, e->number, e->fd, e->size);
+		e->written = !pb_datadir_module(m->datadir, e->number, e->fd, e->size);
 	return e;
 }
 
@@ -182,15 +182,17 @@ int record_module_stubs(struct record_modules *m, struct record_module *e, int e
 
 int record_modules_write(struct record_modules *m, struct pb_datadir *w)
 {
+	int error = 0;
+
 	m->datadir = w;
 	for (uint32_t i = 0; i < m->nr; i++) {
-		int ret = pb_datadir_module(w, m->list[i]->number, m->list[i]->fd,
-					    m->list[i]->size);
+		struct record_module *e = m->list[i];
+		int ret = e->written ? 0 : pb_datadir_module(w, e->number, e->fd, e->size);
 
-		if (ret)
-			return ret;
+		e->written = !ret;
+		error = error ? error : ret;
 	}
-	return 0;
+	return error;
 }
 
 bool record_module_traced(const struct record_options *o, const struct record_module *e,

@@ -25,6 +25,7 @@ struct record_module {
 	uint64_t size;
 	int stubs_fd;		/* descriptor of the module's file of stubs; -1: not made yet */
 	uint64_t stubs_size;
+	bool written;			/* the data directory has the analysis */
 	bool traced;			/* the module is traced in at least one image */
 	bool no_numbers;		/* at least one image had too few unused site numbers for
 					 * the module's functions */
@@ -49,8 +50,10 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 /* Makes the module's file of stubs (src/abi/stubs.h), unless it exists. elf_fd is the module's
  * file, or -1. Returns 0 or -errno. */
 int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd);
-/* Writes the modules that were analysed before the data directory existed. All later modules are
- * written when they are analysed. */
+/* Writes the modules that the data directory doesn't have yet. To be called twice: when the data
+ * directory was made, and at the recording's end. Between, each module is written when it is
+ * analysed. If this fails, for example because no descriptor is free, the second call tries again.
+ * Returns 0 or -errno. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 /* True if the options select the module for tracing. is_exe: the module is the image's executable.
  * Notes in o->module_matched which patterns match the module. */

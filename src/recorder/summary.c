@@ -19,6 +19,7 @@
 #include "recorder/bpf_hooks.h"
 #include "recorder/connection.h"
 #include "recorder/hints.h"
+#include "recorder/modules.h"
 #include "recorder/recording.h"
 #include "recorder/ring_memory.h"
 #include "recorder/server.h"
@@ -218,11 +219,26 @@ static void closing_line(struct record_server *s, struct pb_drain *d,
 	free(next);
 }
 
+/* Writes the modules that could not be written before. Returns 1 after an error. If chunks could
+ * not be written either, a line has named the cause, so the error is only noted in the data. */
+static int write_modules(struct record_server *s, const struct pb_drain *d)
+{
+	int ret = record_modules_write(s->modules, s->datadir);
+	char text[200];
+
+	if (!ret)
+		return 0;
+	snprintf(text, sizeof(text), "functions have no names, because the analysis of their "
+		 "module can't be written: %s%s", strerror(-ret), pb_say_limit(ret));
+	pb_datadir_note(s->datadir, text);
+	return d->error ? 1 : record_error("%s", text);
+}
+
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out)
 {
 	struct pb_meta_end end = { 0 };
-	int status = exit_status(out), error = d->error;
+	int status = exit_status(out), error = d->error, nameless = write_modules(s, d);
 
 	write_threads(s, d, t, &end);
 	engine_notes(s, &end);
@@ -250,7 +266,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	if (!s->options->quiet)
 		record_hint_launcher(s, pb_counts_calls(&d->counts, true));
 	closing_line(s, d, out, &end);
-	return status ? status : error || ret || s->agent_error;
+	return status ? status : error || nameless || ret || s->agent_error;
 }
 
 int record_nothing(const struct record_server *s, const struct record_outcome *out)

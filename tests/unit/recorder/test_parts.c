@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests parts of the recorder that need no agent: the ring's memory. */
+/* Tests parts of the recorder that need no agent: the ring's memory and the list of modules. */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,11 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "../test_dir.h"
+#include "abi/messages.h"
+#include "reader/datadir_writer.h"
+#include "recorder/modules.h"
 #include "recorder/ring_memory.h"
 
 static void ring_free(struct record_ring *r)
@@ -49,10 +55,34 @@ static void lost(void **state)
 	ring_free(&r);
 }
 
+/* A module that can't be written when it is analysed is written at the end. */
+static void late_module(void **state)
+{
+	struct pb_datadir w = { .modules_fd = -1 };
+	struct record_modules m = { 0 };
+	struct stat st;
+	char err[256];
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(record_modules_write(&m, &w), 0);
+	struct record_module *e = record_module_get(&m, fd, "/test", err, sizeof(err));
+	assert_non_null(e);
+	assert_int_equal(record_modules_write(&m, &w), -EBADF);
+	w.modules_fd = open(dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(record_modules_write(&m, &w), 0);
+		assert_int_equal(fstatat(w.modules_fd, "1", &st, 0), 0);
+		assert_int_equal(st.st_size, e->size);
+	}
+	record_modules_free(&m);
+	close(w.modules_fd);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring), cmocka_unit_test(lost),
+		cmocka_unit_test(ring), cmocka_unit_test(lost), cmocka_unit_test(late_module),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
