@@ -143,19 +143,28 @@ bool record_listen_next(struct record_server *s, struct record_peer *peer)
 	return read(s->listener->read_fd, peer, sizeof(*peer)) == sizeof(*peer);
 }
 
+/* Closes the connections that wait in the pipe. */
+static void drop_peers(struct record_server *s)
+{
+	struct record_peer peer;
+
+	while (record_listen_next(s, &peer))
+		close(peer.fd);
+}
+
 void record_listen_stop(struct record_server *s)
 {
 	struct record_listener *l = s->listener;
-	struct record_peer peer;
 
 	if (!l)
 		return;
 	l->stop = true;
 	/* wake the thread, and give an error to agents that wait to be accepted */
 	shutdown(s->session->listen_fd, SHUT_RDWR);
+	/* the thread writes at most one more connection; a full pipe would block this write */
+	drop_peers(s);
 	pthread_join(l->thread, NULL);
-	while (record_listen_next(s, &peer))
-		close(peer.fd);
+	drop_peers(s);
 	close(l->read_fd);
 	close(l->write_fd);
 	free(l);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests parts of the recorder that need no agent: the ring's memory and the list of modules. */
+/* Tests parts of the recorder that need no agent: the ring's memory, the list of modules, and the
+ * thread that accepts connections. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -9,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,8 +21,12 @@
 #include "../test_dir.h"
 #include "abi/messages.h"
 #include "reader/datadir_writer.h"
+#include "recorder/listen.h"
 #include "recorder/modules.h"
+#include "recorder/recording.h"
 #include "recorder/ring_memory.h"
+#include "recorder/session_dir.h"
+#include "recorder/settings.h"
 
 static void ring_free(struct record_ring *r)
 {
@@ -79,10 +87,57 @@ static void late_module(void **state)
 	close(fd);
 }
 
+/* Connects and waits until the connection was accepted. */
+static int connect_to(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct pb_msg m;
+
+	assert_true(strlen(path) < sizeof(a.sun_path));
+	strcpy(a.sun_path, path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(recv(fd, &m, sizeof(m), 0), sizeof(m));
+	return fd;
+}
+
+/* The pipe between the threads is full when the recording ends. */
+static void full_pipe(void **state)
+{
+	struct rlimit files;
+	struct record_options o = { 0 };
+	struct record_session session;
+	struct record_ring r;
+	struct record_server s = { .options = &o, .session = &session, .ring = &r };
+	int fds[600], nr = 0, size;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_max < 4096)
+		skip();
+	files.rlim_cur = 4096;
+	setrlimit(RLIMIT_NOFILE, &files);
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	assert_int_equal(record_session_open(&session, false), 0);
+	assert_int_equal(record_ring_create(&r, 4 * PB_CHUNK_SIZE, PB_RING_DISCARD), 0);
+	assert_int_equal(record_listen_start(&s), 0);
+	size = fcntl(record_listen_fd(&s), F_SETPIPE_SZ, 4096);
+	assert_int_equal(size, 4096);
+	alarm(600);
+	/* the last connection has no room in the pipe */
+	while (nr <= size / (int)sizeof(struct record_peer))
+		fds[nr++] = connect_to(session.sock);
+	record_listen_stop(&s);
+	while (nr)
+		close(fds[--nr]);
+	record_session_close(&session);
+	ring_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring), cmocka_unit_test(lost), cmocka_unit_test(late_module),
+		cmocka_unit_test(full_pipe),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
