@@ -120,7 +120,8 @@ static bool hidden_starts(const struct starting *v, pid_t pid)
 /* Sets v->found if the process is starting. A process is starting if its initial environment has
  * the session's variable PATCHBAY_SESSION. The agent removes this variable after it has mapped the
  * ring. While exec makes the new image, a process has no environment, so that process also counts
- * as starting. Processes that are older than the recorder are left out. */
+ * as starting. Processes that are older than the recorder are left out, except the process that
+ * was attached. */
 static bool visit_starting(void *arg, pid_t pid)
 {
 	struct starting *v = arg;
@@ -131,7 +132,7 @@ static bool visit_starting(void *arg, pid_t pid)
 
 	snprintf(dir, sizeof(dir), "/proc/%d", (int)pid);
 	if (pid == getpid() || record_proc_stat(dir, &before) || before.kernel ||
-	    before.start < v->since)
+	    (before.start < v->since && pid != v->r->attached))
 		return true;
 	snprintf(path, sizeof(path), "%s/environ", dir);
 	FILE *f = fopen(path, "re");
