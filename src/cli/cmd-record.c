@@ -72,7 +72,6 @@ static int find_process(struct record_options *o, struct record_target *target)
 				    "-p %d ends that", target->name, (int)o->pid, recorder,
 				    (int)o->pid);
 	o->attach = attach;
-	o->let_go = let_go;
 	if (!o->on_ready)
 		o->on_ready = attached;
 	return 0;
@@ -124,6 +123,7 @@ int record_with(struct record_options *o)
 	if (!ret)
 		ret = record_ring_create(&ring, o->buffer, o->mode);
 	if (!ret) {
+		o->let_go = let_go;
 		ring.attached = o->pid;
 		ret = record_run(o, target, &session, &ring, &modules);
 		munmap(ring.map, ring.geometry.size);
