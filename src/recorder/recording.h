@@ -4,6 +4,7 @@
 #define PB_RECORDER_RECORDING_H
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct pb_datadir;
 struct pb_drain;
@@ -43,5 +44,16 @@ struct record_server {
 					 * are printed */
 	bool leave;			/* a client has asked for a detach */
 	struct record_listener *listener;	/* NULL: the main thread accepts agents itself */
+};
+
+/* How the recording ended for its main process. */
+struct record_outcome {
+	int status;			/* status of the main process, as waitpid() gives it */
+	bool exited;
+	pid_t pid;
+	const char *left;		/* for a process that was attached or that outlives its
+					 * recording: what it does now, for example "runs on"; else
+					 * NULL */
+	char name[16];			/* that process's name */
 };
 #endif

@@ -389,6 +389,16 @@ static void serve_attached(struct run *r)
 		r->out.left = "runs on";
 }
 
+/* Finds the name of a program that the recorder has started. If the program has ended, its PID may
+ * be that of another process. */
+static void name_program(struct run *r)
+{
+	snprintf(r->out.name, sizeof(r->out.name), "%.15s", record_base_name(r->target->path));
+	if (!r->out.exited)
+		record_read_comm(r->out.pid, r->out.pid, r->out.name);
+	pb_text_clean(r->out.name, '?', 0);
+}
+
 static void serve(struct run *r)
 {
 	uint64_t ended = 0;
@@ -400,8 +410,7 @@ static void serve(struct run *r)
 	}
 	while (!r->stop) {
 		if (r->server.leave || r->o->leave) {
-			record_read_comm(r->out.pid, r->out.pid, r->out.name);
-			pb_text_clean(r->out.name, '?', 0);
+			name_program(r);
 			serve_attached(r);
 			return;
 		}
@@ -512,19 +521,6 @@ static int finish(struct run *r)
 	return ret;
 }
 
-/* Reports the result of the detach to the clients that have asked for it. */
-static void report_left(struct run *r)
-{
-	char text[PATH_MAX + 100], dir[PATH_MAX];
-	const char *left = r->out.left ? r->out.left : "has ended";
-	int n = snprintf(text, sizeof(text), "%s (%d) %s", r->out.name, (int)r->out.pid,
-			 strcmp(left, "runs on") ? left : "is detached, and runs on");
-
-	if (!r->o->temporary && r->o->recorded && realpath(r->o->dir, dir))
-		snprintf(text + n, sizeof(text) - (size_t)n, "; its recording is in %s", dir);
-	record_serve_left(&r->server, text);
-}
-
 /* Finds a thread's name for a snapshot (record_name_fn). */
 static void thread_name(void *threads, uint32_t index, const struct pb_ring_thread *t, char *comm)
 {
@@ -563,7 +559,7 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 		record_flight_begin(r->server.flight);
 	serve(r);
 	ret = finish(r);
-	report_left(r);
+	record_serve_left(&r->server, &r->out);
 	return ret;
 }
 

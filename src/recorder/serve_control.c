@@ -30,14 +30,17 @@
 
 #include "abi/messages.h"
 #include "abi/ring.h"
+#include "base/clean_text.h"
 #include "control/control.h"
 #include "reader/datadir_writer.h"
 #include "reader/drain.h"
 #include "recorder/connection.h"
 #include "recorder/flight.h"
+#include "recorder/proc.h"
 #include "recorder/ring_memory.h"
 #include "recorder/serve_control.h"
 #include "recorder/recording.h"
+#include "recorder/settings.h"
 
 /* Returns the agent of the process. If pid is 0, returns the agent of the oldest image. Returns
  * NULL if no such agent is connected and ready. */
@@ -224,11 +227,41 @@ static int send_memory(struct record_server *s, struct record_conn *c, uint32_t 
 	return send_file(c, type, &ring, sizeof(ring), s->ring->fd);
 }
 
-void record_serve_left(struct record_server *s, const char *text)
+static bool is_running(pid_t pid)
+{
+	char dir[RECORD_PROC_PATH];
+	struct record_stat st;
+
+	snprintf(dir, sizeof(dir), "/proc/%d", (int)pid);
+	return !record_proc_stat(dir, &st) && st.memory;
+}
+
+static void answer_detach(struct record_server *s, struct record_conn *c,
+			  const struct record_outcome *out)
+{
+	char text[PATH_MAX + 100], dir[PATH_MAX], name[RECORD_COMM] = "?";
+	const char *left = out->left ? out->left : "has ended";
+	pid_t pid = out->exited ? c->target : out->pid;
+
+	if (pid == out->pid) {
+		memcpy(name, out->name, sizeof(name));
+	} else if (is_running(pid)) {
+		record_read_comm(pid, pid, name);
+		pb_text_clean(name, '?', 0);
+		left = "runs on";
+	}
+	int n = snprintf(text, sizeof(text), "%s (%d) %s", name, (int)pid,
+			 strcmp(left, "runs on") ? left : "is detached, and runs on");
+	if (!s->options->temporary && s->options->recorded && realpath(s->options->dir, dir))
+		snprintf(text + n, sizeof(text) - (size_t)n, "; its recording is in %s", dir);
+	reply(c, 0, text, strlen(text) + 1);
+}
+
+void record_serve_left(struct record_server *s, const struct record_outcome *out)
 {
 	for (unsigned i = 0; i < s->nr_conns; i++)
 		if (s->conns[i]->leaves && !s->conns[i]->dead)
-			reply(s->conns[i], 0, text, strlen(text) + 1);
+			answer_detach(s, s->conns[i], out);
 }
 
 /* True if a READ or WRITE has all its parts. If the recorder forwarded an incomplete request, the

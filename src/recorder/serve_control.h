@@ -6,13 +6,16 @@
 
 struct pb_msg;
 struct record_conn;
+struct record_outcome;
 struct record_server;
 
 int record_serve_request(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 			 const char *body);
 int record_serve_reply(struct record_server *s, struct record_conn *agent,
 		       const struct pb_msg *m, const char *body);
-/* Answers the clients that have asked for a detach. To be called at the recording's end. */
-void record_serve_left(struct record_server *s, const char *text);
+/* Answers the clients that have asked for a detach. To be called at the recording's end. The answer
+ * is about the main process. But if the main process is a program that has ended, the answer is
+ * about the process that the client has named. */
+void record_serve_left(struct record_server *s, const struct record_outcome *out);
 void record_serve_forget(struct record_server *s, struct record_conn *c);
 #endif

@@ -3,22 +3,12 @@
  * thread. */
 #ifndef PB_RECORDER_SUMMARY_H
 #define PB_RECORDER_SUMMARY_H
-#include <stdbool.h>
-#include <sys/types.h>
 
 struct pb_drain;
+struct record_outcome;
 struct record_server;
 struct record_threads;
 
-struct record_outcome {
-	int status;			/* status of the main process, as waitpid() gives it */
-	bool exited;
-	pid_t pid;
-	const char *left;		/* for a process that was attached or that outlives its
-					 * recording: what it does now, for example "runs on"; else
-					 * NULL */
-	char name[16];			/* that process's name */
-};
 /* Writes the last meta records, prints the closing lines and returns the exit status. */
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out);
