@@ -155,6 +155,7 @@ struct record_flight *record_flight_start(struct record_server *s, record_name_f
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret) {
 		free(f);
+		errno = ret;
 		return NULL;
 	}
 	return f;

@@ -18,7 +18,7 @@ struct record_server;
 /* Finds the name of a thread (struct pb_snapshot). Context: the thread that takes snapshots. */
 typedef void record_name_fn(void *arg, uint32_t index, const struct pb_ring_thread *t, char *comm);
 /* Starts the thread that takes the snapshots. Requests wait until record_flight_begin(). Returns
- * NULL if there is no memory or no thread. */
+ * NULL and sets errno if there is no memory or no thread. */
 struct record_flight *record_flight_start(struct record_server *s, record_name_fn *name, void *arg);
 /* Lets snapshots begin. Requests that came earlier are served now. The recorder calls this function
  * after it has started the program. For an attached process, it first prints the line that the

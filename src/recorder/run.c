@@ -156,8 +156,9 @@ static void on_signal(struct run *r)
 				r->out.status = status;
 				r->out.exited = true;
 			}
-		} else if (sig == r->o->snapshot_signal && r->server.flight) {
-			record_flight_ask(r->server.flight, "a signal asked for it");
+		} else if (sig == r->o->snapshot_signal) {
+			if (r->server.flight)
+				record_flight_ask(r->server.flight, "a signal asked for it");
 		} else if (r->o->pid) {
 			on_end(r, sig);
 		} else if (r->out.exited) {
@@ -552,9 +553,12 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	pb_datadir_clock(&r->datadir);
 	raise_file_limit();
 	/* no snapshots beside a temporary directory, which is removed at the end */
-	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary)
-		r->server.flight = record_flight_start(&r->server, thread_name,
-						       &r->threads);
+	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary) {
+		r->server.flight = record_flight_start(&r->server, thread_name, &r->threads);
+		if (!r->server.flight)
+			record_error("no snapshots are taken: %s%s; patchbay snapshot still takes "
+				     "one", strerror(errno), pb_say_limit(errno));
+	}
 	if (!r->o->pid)
 		record_flight_begin(r->server.flight);
 	serve(r);
