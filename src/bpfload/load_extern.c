@@ -192,15 +192,18 @@ static int by_layout(const void *a, const void *b)
 static int add_kconfig(struct load *l, uint32_t datasec)
 {
 	struct pb_bpf_object_map *map = NULL;
-	uint32_t size = 0;
+	uint64_t size = 0;
 	uint8_t *values;
 	char name[BPF_OBJ_NAME_LEN];
 
 	for (uint32_t i = 0; i < l->nr_externs && l->externs[i].kind == LOAD_KCONFIG; i++) {
 		struct load_extern *e = &l->externs[i];
 
-		e->off = (size + e->align - 1) / e->align * e->align;
-		size = e->off + e->size;
+		size = (size + e->align - 1) / e->align * e->align;
+		e->off = (uint32_t)size;
+		size += e->size;
+		if (size > INT32_MAX)
+			return load_refuse(l, "the variables in .kconfig are too large for a map");
 	}
 	if (!size)
 		return 0;
@@ -217,7 +220,7 @@ static int add_kconfig(struct load *l, uint32_t datasec)
 	map->kind = PB_BPF_MAP_KCONFIG;
 	map->contents = values;
 	map->types.btf_value = datasec;
-	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, size, 1,
+	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, (uint32_t)size, 1,
 		BPF_F_RDONLY_PROG | BPF_F_MMAPABLE };
 	for (uint32_t i = 0; i < l->nr_externs && l->externs[i].kind == LOAD_KCONFIG; i++)
 		l->externs[i].known = store_known(l, &l->externs[i], values + l->externs[i].off);
