@@ -85,6 +85,18 @@ static struct pb_bpf_map_attr attr_of(const struct making *m, const struct pb_bp
 	return pb_bpf_map_attr_settle(a, m->opts.cpu_slots);
 }
 
+/* Sets the names of the structures to which a map's kernel pointers point. A map that find() has
+ * attached doesn't have these names, because its file doesn't. Without them, the verifier would
+ * take all kernel pointers of the map for pointers to the same structure. */
+static void name_kptrs(struct pb_bpf_map_types *to, const struct pb_bpf_map_types *from)
+{
+	for (uint32_t i = 0; i < to->nr_kptrs; i++)
+		for (uint32_t k = 0; k < from->nr_kptrs; k++)
+			if (to->kptrs[i].off == from->kptrs[k].off &&
+			    to->kptrs[i].btf_id == from->kptrs[k].btf_id)
+				to->kptrs[i].name = from->kptrs[k].name;
+}
+
 static int make_map(struct making *m, uint32_t nr)
 {
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
@@ -111,6 +123,7 @@ static int make_map(struct making *m, uint32_t nr)
 		err = pb_bpf_map_create(&m->map[nr], &spec);
 	if (err < 0)
 		return err;
+	name_kptrs(&m->map[nr].types, &spec.types);
 	m->map[nr].objects = &m->objects;
 	m->map_of[nr] = &m->map[nr];
 	return 0;

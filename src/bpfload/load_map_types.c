@@ -49,6 +49,8 @@ static void find_kptr(struct value *v, uint32_t type, uint32_t at)
 	const struct pb_bpf_btf *b = v->l->object.btf, *target;
 	const struct btf_type *t = pb_bpf_btf_type(b, type), *to;
 	struct pb_bpf_map_types *types = &v->map->types;
+	const char *name;
+	uint32_t id;
 	bool referenced;
 
 	if (!t || pb_btf_kind(t) != BTF_KIND_PTR || !(t = pb_bpf_btf_type(b, t->type)) ||
@@ -67,11 +69,17 @@ static void find_kptr(struct value *v, uint32_t type, uint32_t at)
 			   v->map->name, at);
 		return;
 	}
-	types->kptrs[types->nr_kptrs++] = (struct pb_bpf_kptr){ .off = at, .referenced = referenced,
-		.btf_id = pb_bpf_btf_find(target, pb_bpf_btf_name(b, to), BTF_KIND_STRUCT) };
-	if (!types->kptrs[types->nr_kptrs - 1].btf_id)
-		load_error(v->l, &v->map->why, "map %s: struct %s isn't among the target's types",
-			   v->map->name, pb_bpf_btf_name(b, to));
+	id = pb_bpf_btf_find(target, pb_bpf_btf_name(b, to), BTF_KIND_STRUCT);
+	name = id ? load_text(v->l, pb_bpf_btf_name(b, to)) : NULL;
+	if (!name) {
+		load_error(v->l, &v->map->why, id ? "no memory" :
+			   "map %s: struct %s isn't among the target's types", v->map->name,
+			   pb_bpf_btf_name(b, to));
+		return;
+	}
+	types->kptrs[types->nr_kptrs++] = (struct pb_bpf_kptr){ .off = at, .btf_id = id,
+		.size = pb_bpf_btf_type(target, id)->size, .name = name,
+		.referenced = referenced };
 }
 
 static void look_at(struct value *v, uint32_t type, uint32_t at)
