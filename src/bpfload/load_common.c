@@ -124,11 +124,16 @@ bool load_work(struct load *l, uint64_t n, const char **why)
 {
 	if (n > l->work) {
 		l->work = 0;
-		load_error(l, why, "the object's parts refer to each other too often");
+		load_error(l, why, "the object's parts overlap or refer to each other too often");
 		return false;
 	}
 	l->work -= n;
 	return true;
+}
+
+bool load_compare(struct load *l, uint64_t n, const char *name, const char **why)
+{
+	return load_work(l, n * (1 + strlen(name) / 64), why);
 }
 
 int load_refuse(struct load *l, const char *format, ...)
@@ -144,26 +149,37 @@ int load_refuse(struct load *l, const char *format, ...)
 	return -EINVAL;
 }
 
-int load_each_rel(const struct load *l, uint32_t section,
+/* Calls fn for each relocation in section i. */
+static int each_rel_in(struct load *l, uint32_t i,
+		       int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel))
+{
+	size_t size;
+	const uint8_t *p = pb_bpf_elf_data(&l->elf, i, &size);
+	const char *spent = NULL;
+	int ret = 0;
+
+	/* sections may overlap, so the file's size doesn't bound the sum of their sizes */
+	if (!load_work(l, size, &spent))
+		return load_refuse(l, "%s", spent);
+	for (size_t at = 0; p && !ret && size - at >= sizeof(Elf64_Rel); at += sizeof(Elf64_Rel)) {
+		Elf64_Rel rel;
+
+		memcpy(&rel, p + at, sizeof(rel));
+		ret = fn(l, l->elf.sh[i].sh_info, &rel);
+	}
+	return ret;
+}
+
+int load_each_rel(struct load *l, uint32_t section,
 		  int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel))
 {
-	for (uint32_t i = 1; i < l->elf.nr; i++) {
-		size_t size;
-		const uint8_t *p = pb_bpf_elf_data(&l->elf, i, &size);
+	int ret = 0;
 
-		if (l->elf.sh[i].sh_type != SHT_REL || l->elf.sh[i].sh_info != section)
-			continue;
-		for (size_t at = 0; p && size - at >= sizeof(Elf64_Rel); at += sizeof(Elf64_Rel)) {
-			Elf64_Rel rel;
-			int ret;
-
-			memcpy(&rel, p + at, sizeof(rel));
-			ret = fn((struct load *)l, section, &rel);
-			if (ret)
-				return ret;
-		}
-	}
-	return 0;
+	for (uint32_t i = 1; i < l->elf.nr && !ret; i++)
+		if (l->elf.sh[i].sh_type == SHT_REL &&
+		    (!section || l->elf.sh[i].sh_info == section))
+			ret = each_rel_in(l, i, fn);
+	return ret;
 }
 
 const struct pb_bpf_btf *load_target(struct load *l)

@@ -18,8 +18,9 @@ struct core {
 
 static void core_error(struct core *c, const char *what)
 {
-	load_error(c->l, &c->f->why, "%s: CO-RE relocation %s at instruction %u: %s", c->f->name,
-		   core_path_text(c->l, &c->from), c->insn, what);
+	if (!c->f->why)
+		load_error(c->l, &c->f->why, "%s: CO-RE relocation %s at instruction %u: %s",
+			   c->f->name, core_path_text(c->l, &c->from), c->insn, what);
 }
 
 /* Takes the value that a matching candidate gives. Returns false if the value can't be computed, or
@@ -55,10 +56,10 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 	uint32_t first = b->first[pb_bpf_btf_hash(name, pb_bpf_btf_essential(name)) & b->mask],
 		n = 0;
 
-	for (uint32_t id = first; id; id = b->next[id])
-		n++;
-	list->types = load_work(c->l, 64ull * n,
-				&why) ? load_alloc(c->l, (n + 1) * sizeof(list->types[0])) : NULL;
+	for (uint32_t id = first; id; id = b->next[id], n++)
+		if (!load_work(c->l, 64, &why))
+			return false;
+	list->types = load_alloc(c->l, (n + 1) * sizeof(list->types[0]));
 	if (!list->types)
 		return false;
 	list->btf = b;

@@ -106,10 +106,33 @@ const char *pb_bpf_elf_sym_name(const struct pb_bpf_elf *e, const Elf64_Sym *sym
 	return e->symtab ? text_at(e, e->sh[e->symtab].sh_link, sym->st_name) : "";
 }
 
+/* Whether the string at an offset is `text`. Unlike text_at(), doesn't look for the end of a string
+ * that differs. */
+static bool text_is(const struct pb_bpf_elf *e, uint32_t section, uint64_t off, const char *text,
+		    size_t length)
+{
+	size_t size;
+	const uint8_t *p = pb_bpf_elf_data(e, section, &size);
+
+	return p && off < size && length < NAME_SIZE && size - off > length &&
+	       !memcmp(p + off, text, length + 1);
+}
+
+bool pb_bpf_elf_sym_is(const struct pb_bpf_elf *e, const Elf64_Sym *sym, const char *name)
+{
+	if (ELF64_ST_TYPE(sym->st_info) == STT_SECTION && !sym->st_name)
+		return sym->st_shndx < e->nr &&
+		       text_is(e, e->names, e->sh[sym->st_shndx].sh_name, name, strlen(name));
+	return e->symtab &&
+	       text_is(e, e->sh[e->symtab].sh_link, sym->st_name, name, strlen(name));
+}
+
 uint32_t pb_bpf_elf_find(const struct pb_bpf_elf *e, const char *name)
 {
+	size_t length = strlen(name);
+
 	for (uint32_t i = 1; i < e->nr; i++)
-		if (!strcmp(pb_bpf_elf_name(e, i), name))
+		if (text_is(e, e->names, e->sh[i].sh_name, name, length))
 			return i;
 	return 0;
 }

@@ -33,6 +33,8 @@ void pb_bpf_elf_close(struct pb_bpf_elf *e);
 /* Never NULL. */
 const char *pb_bpf_elf_name(const struct pb_bpf_elf *e, uint32_t section);
 const char *pb_bpf_elf_sym_name(const struct pb_bpf_elf *e, const Elf64_Sym *sym);
+/* Whether the symbol has this name, which isn't empty. */
+bool pb_bpf_elf_sym_is(const struct pb_bpf_elf *e, const Elf64_Sym *sym, const char *name);
 /* Returns the number of the first section with this name, or 0. */
 uint32_t pb_bpf_elf_find(const struct pb_bpf_elf *e, const char *name);
 /* Returns the section's bytes, which may not be aligned. NULL: there is no such section, or

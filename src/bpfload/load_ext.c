@@ -64,9 +64,9 @@ static int walk(struct load *l, const struct table *t)
 
 		if (end - p < 8 || word(p + 4) > (uint64_t)(end - p - 8) / record)
 			return load_refuse(l, ".BTF.ext is cut off");
-		if (!load_work(l, l->elf.nr, &spent))
-			return load_refuse(l, "%s", spent);
 		name = pb_bpf_btf_str(l->object.btf, word(p));
+		if (!load_compare(l, l->elf.nr, name, &spent))
+			return load_refuse(l, "%s", spent);
 		nr = word(p + 4);
 		ret = walk_section(l, t, pb_bpf_elf_find(&l->elf, name), p + 8, nr, record);
 		p += 8 + (uint64_t)nr * record;

@@ -54,8 +54,8 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 	e->kind = LOAD_UNKNOWN;
 	if (!b)
 		return 0;
-	if (!load_work(l, (kconfig ? pb_btf_vlen(pb_bpf_btf_type(b, kconfig)) : 0) +
-		       (ksyms ? pb_btf_vlen(pb_bpf_btf_type(b, ksyms)) : 0), &spent))
+	if (!load_compare(l, (kconfig ? pb_btf_vlen(pb_bpf_btf_type(b, kconfig)) : 0) +
+			     (ksyms ? pb_btf_vlen(pb_bpf_btf_type(b, ksyms)) : 0), e->name, &spent))
 		return load_refuse(l, "%s", spent);
 	e->btf = in_section(b, kconfig, e->name);
 	if (e->btf) {
@@ -192,6 +192,8 @@ static int by_layout(const void *a, const void *b)
 static int add_kconfig(struct load *l, uint32_t datasec)
 {
 	struct pb_bpf_object_map *map = NULL;
+	size_t config = l->opts.kconfig ? strlen(l->opts.kconfig) : 0;
+	const char *spent = NULL;
 	uint64_t size = 0;
 	uint8_t *values;
 	char name[BPF_OBJ_NAME_LEN];
@@ -222,8 +224,11 @@ static int add_kconfig(struct load *l, uint32_t datasec)
 	map->types.btf_value = datasec;
 	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, (uint32_t)size, 1,
 		BPF_F_RDONLY_PROG | BPF_F_MMAPABLE };
-	for (uint32_t i = 0; i < l->nr_externs && l->externs[i].kind == LOAD_KCONFIG; i++)
+	for (uint32_t i = 0; i < l->nr_externs && l->externs[i].kind == LOAD_KCONFIG; i++) {
+		if (!load_work(l, config, &spent))
+			return load_refuse(l, "%s", spent);
 		l->externs[i].known = store_known(l, &l->externs[i], values + l->externs[i].off);
+	}
 	return 0;
 }
 

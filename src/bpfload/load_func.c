@@ -87,7 +87,7 @@ static int copy_insns(struct load *l, struct load_func *f)
 
 int load_funcs(struct load *l)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, progs = 0;
 	int ret = 0;
 
 	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
@@ -108,8 +108,11 @@ int load_funcs(struct load *l)
 		return ret;
 	qsort(l->funcs, l->nr_funcs, sizeof(l->funcs[0]), by_place);
 	ret = drop_aliases(l);
-	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++)
+	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++) {
 		ret = copy_insns(l, &l->funcs[i]);
+		l->funcs[i].number = progs;
+		progs += l->funcs[i].entry;
+	}
 	return ret;
 }
 

@@ -46,6 +46,7 @@ static int load_legacy_maps(struct load *l)
 	uint32_t section = pb_bpf_elf_find(&l->elf, "maps"), nr = 0;
 	size_t size;
 	const uint8_t *p = pb_bpf_elf_data(&l->elf, section, &size);
+	const char *spent = NULL;
 	int ret = 0;
 
 	for (uint32_t i = 1; p && i < l->elf.nr_syms; i++) {
@@ -62,6 +63,8 @@ static int load_legacy_maps(struct load *l)
 			s.st_size = size / nr;
 		if (s.st_value > size || s.st_size > size - s.st_value)
 			return load_refuse(l, "a map extends beyond the section `maps'");
+		if (!load_work(l, s.st_size, &spent))	/* the maps may overlap */
+			return load_refuse(l, "%s", spent);
 		ret = add_legacy(l, &s, p + s.st_value, s.st_size);
 	}
 	return ret;
@@ -114,13 +117,16 @@ static const char *variables_name(struct load *l, const char *section)
 	return load_text(l, name);
 }
 
-/* Whether the section has a variable that isn't static. If it has one, user space must be able to
- * mmap() the section's eBPF map. */
-static bool has_global(const struct load *l, uint32_t datasec)
+/* Whether the section has a variable that isn't static. Only then user space must be able to map
+ * the section's map. */
+static bool has_global(struct load *l, struct pb_bpf_object_map *map)
 {
-	const struct btf_type *t = datasec ? pb_bpf_btf_type(l->object.btf, datasec) : NULL;
+	const struct btf_type *t = map->types.btf_value ?
+		pb_bpf_btf_type(l->object.btf, map->types.btf_value) : NULL;
 
-	for (uint32_t i = 0; t && i < pb_btf_vlen(t); i++) {
+	if (!t || !load_work(l, pb_btf_vlen(t), &map->why))
+		return false;
+	for (uint32_t i = 0; i < pb_btf_vlen(t); i++) {
 		const struct btf_type *v = pb_bpf_btf_type(l->object.btf, pb_btf_vars(t)[i].type);
 
 		if (v && pb_btf_kind(v) == BTF_KIND_VAR && pb_btf_int(v) != BTF_VAR_STATIC)
@@ -148,11 +154,11 @@ static int add_variables(struct load *l, uint32_t section, int kind)
 		load_error(l, &map->why, "section %s is too large for a map", name);
 		bytes = 0;
 	}
-	map->types.btf_value =
-		l->object.btf ? pb_bpf_btf_find(l->object.btf, name, BTF_KIND_DATASEC) : 0;
+	if (l->object.btf && load_compare(l, l->object.btf->nr, name, &map->why))
+		map->types.btf_value = pb_bpf_btf_find(l->object.btf, name, BTF_KIND_DATASEC);
 	map->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, (uint32_t)bytes, 1,
 		(kind == PB_BPF_MAP_RODATA ? BPF_F_RDONLY_PROG : 0) |
-		(has_global(l, map->types.btf_value) ? BPF_F_MMAPABLE : 0) };
+		(has_global(l, map) ? BPF_F_MMAPABLE : 0) };
 	load_map_types(l, map);
 	return 0;
 }

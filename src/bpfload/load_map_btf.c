@@ -140,7 +140,7 @@ static void read_def(struct load *l, const struct btf_type *t, struct pb_bpf_obj
 	for (uint32_t i = 0; i < pb_btf_vlen(t) && !map->why; i++) {
 		const char *name = pb_bpf_btf_str(l->object.btf, pb_btf_members(t)[i].name_off);
 
-		if (!load_work(l, 1, &map->why) || !read_member(l, t, i, map, &d, inner))
+		if (!load_compare(l, 1, name, &map->why) || !read_member(l, t, i, map, &d, inner))
 			load_error(l, &map->why, "map %s: attribute %s isn't understood", map->name,
 				   name);
 	}
@@ -169,7 +169,7 @@ static uint64_t offset_of(const struct load *l, uint32_t section, const char *na
 		Elf64_Sym s = pb_bpf_elf_sym(&l->elf, i);
 
 		if (s.st_shndx == section && ELF64_ST_BIND(s.st_info) != STB_LOCAL &&
-		    !strcmp(pb_bpf_elf_sym_name(&l->elf, &s), name))
+		    pb_bpf_elf_sym_is(&l->elf, &s, name))
 			return s.st_value;
 	}
 	return off;
@@ -185,7 +185,7 @@ static int add_map(struct load *l, uint32_t section, const struct btf_var_secinf
 
 	if (!var || pb_btf_kind(var) != BTF_KIND_VAR)
 		return load_refuse(l, "BTF lists an entry of section .maps that isn't a variable");
-	if (!load_work(l, l->elf.nr_syms, &spent))
+	if (!load_compare(l, l->elf.nr_syms, pb_bpf_btf_name(b, var), &spent))
 		return load_refuse(l, "%s", spent);
 	off = offset_of(l, section, pb_bpf_btf_name(b, var), v->offset);
 	if (off > size || v->size > size - off)
@@ -249,8 +249,7 @@ static uint32_t map_over(const struct load *l, uint32_t section, uint64_t off)
 /* Finds the map or the program that symbol s names, and stores its number in *slot. */
 static bool slot_of(struct load *l, const Elf64_Sym *s, bool prog, struct pb_bpf_object_slot *slot)
 {
-	struct load_func *f;
-	uint32_t n = 0;
+	const struct load_func *f;
 
 	slot->prog = prog;
 	if (!prog) {
@@ -260,9 +259,7 @@ static bool slot_of(struct load *l, const Elf64_Sym *s, bool prog, struct pb_bpf
 	f = load_func_at(l, s->st_shndx, s->st_value / 8);
 	if (!f || !f->entry)
 		return false;
-	for (struct load_func *g = l->funcs; g < f; g++)
-		n += g->entry;
-	slot->number = n;
+	slot->number = f->number;
 	return true;
 }
 
@@ -273,8 +270,11 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	struct pb_bpf_object_map *map = number == UINT32_MAX ? NULL : &l->object.maps[number];
 	uint64_t at, values = map && map->kind == PB_BPF_MAP_DECLARED ? values_at(l, number) : 0;
 	struct pb_bpf_object_slot slot = {}, *slots;
+	const char *spent = NULL;
 	uint32_t room;
 
+	if (!load_work(l, 2ull * l->object.nr_maps, &spent))	/* for map_over() */
+		return load_refuse(l, "%s", spent);
 	if (!values)
 		return load_refuse(l, "a relocation of .maps belongs to no map's values");
 	at = rel->r_offset - l->places[number].off;

@@ -32,6 +32,7 @@ struct load_func {
 	struct bpf_insn *insns;		/* a copy, which relocation changes */
 	bool global, hidden;		/* hidden: verified like a static function */
 	bool entry;			/* the function is a program */
+	uint32_t number;		/* the program's number, if the function is one */
 	const char *why;		/* NULL, or the reason why the function and its callers
 					 * can't be used */
 	int err;			/* if `why` is set: the -errno with which the kernel would
@@ -128,10 +129,12 @@ void *load_grow(struct load *l, void *array, uint32_t nr, uint32_t *room, size_t
 void load_error(struct load *l, const char **why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Bounds the loader's work, since a file's parts may refer to each other without end. Subtracts n
- * from the steps that may still be spent on the object. If too few steps are left, sets *why and
- * returns false. */
+/* Bounds the loader's work, since a file's parts may overlap, or refer to each other without end.
+ * Subtracts n from the steps that may still be spent on the object. If too few steps are left, sets
+ * *why and returns false. A loop needs this if the file decides how often the whole loop runs. */
 bool load_work(struct load *l, uint64_t n, const char **why);
+/* The same for a name that is compared with n names. A long name needs more steps. */
+bool load_compare(struct load *l, uint64_t n, const char *name, const char **why);
 
 /* Sets those fields of prog that follow from the name of its section. After an error, sets
  * prog->why. */
@@ -151,8 +154,9 @@ void load_map_types(struct load *l, struct pb_bpf_object_map *map);
 int load_externs(struct load *l);
 struct load_extern *load_extern_of(const struct load *l, uint32_t sym);
 
-/* Calls fn for each relocation of a section. Stops when fn returns an error. */
-int load_each_rel(const struct load *l, uint32_t section,
+/* Calls fn for each relocation of a section, or of all sections if `section` is 0. Stops when fn
+ * returns an error. */
+int load_each_rel(struct load *l, uint32_t section,
 		  int (*fn)(struct load *l, uint32_t section, const Elf64_Rel *rel));
 int load_relocs(struct load *l);
 

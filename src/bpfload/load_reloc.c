@@ -110,6 +110,8 @@ static int relocate_imm64(struct load *l, struct load_func *f, uint32_t at, cons
 	}
 	if (ELF64_ST_TYPE(s->st_info) == STT_SECTION)
 		off += (uint64_t)insn->imm;
+	if (!load_work(l, l->object.nr_maps, &f->why))
+		return 0;
 	map = map_at(l, s->st_shndx, off);
 	if (!map) {
 		load_error(l, &f->why, "%s refers to %s, which is no map, variable or function",
@@ -133,7 +135,7 @@ static int relocate(struct load *l, uint32_t section, const Elf64_Rel *rel)
 	uint32_t sym = (uint32_t)ELF64_R_SYM(rel->r_info), at;
 	Elf64_Sym s = pb_bpf_elf_sym(&l->elf, sym);
 
-	if (!f)		/* the relocation is in code that no symbol names */
+	if (!f)		/* the relocation isn't in code, or no symbol names the code */
 		return 0;
 	at = (uint32_t)(rel->r_offset / 8) - f->start;
 	if (!f->relocated)
@@ -224,11 +226,8 @@ static void own_descriptors(struct load *l, struct load_func *f)
 
 int load_relocs(struct load *l)
 {
-	int ret = 0;
+	int ret = load_each_rel(l, 0, relocate);
 
-	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++)
-		if (!i || l->funcs[i].section != l->funcs[i - 1].section)
-			ret = load_each_rel(l, l->funcs[i].section, relocate);
 	for (uint32_t i = 0; i < l->nr_funcs && !ret; i++) {
 		ret = near_calls(l, &l->funcs[i]);
 		own_descriptors(l, &l->funcs[i]);

@@ -59,10 +59,135 @@ static void kconfig_sizes(void **state)
 	refused(&m, NULL, "the variables in .kconfig are too large for a map");
 }
 
+/* --- parts that refer to many other parts ------------------------------------------ */
+
+#define MANY 20000	/* MANY * MANY is more than the loader's limit on work, 2^28 */
+static const char too_often[] = "the object's parts overlap or refer to each other too often";
+
+/* Adds MANY sections of variables, which have their bytes in common. Returns the last one. */
+static uint32_t add_variables(struct maker *m)
+{
+	Elf64_Shdr h = { .sh_name = maker_name(m, ".data.x"), .sh_type = SHT_PROGBITS,
+		.sh_offset = maker_append(&m->data, NULL, 8), .sh_size = 8 };
+
+	for (uint32_t i = 1; i < MANY; i++)
+		maker_header(m, h);
+	return maker_header(m, h);
+}
+
+/* Adds a section with one function, whose instructions all have the given code. */
+static uint32_t add_func(struct maker *m, uint8_t code, uint32_t nr)
+{
+	Elf64_Shdr h = { .sh_name = maker_name(m, "socket"), .sh_type = SHT_PROGBITS,
+		.sh_flags = SHF_EXECINSTR, .sh_offset = m->data.nr, .sh_size = 8ull * nr };
+	struct bpf_insn insn = { .code = code };
+	uint32_t section = maker_header(m, h);
+
+	for (uint32_t i = 0; i < nr; i++)
+		maker_append(&m->data, &insn, sizeof(insn));
+	maker_symbol(m, maker_name(m, "prog"), STT_FUNC, section, 0, h.sh_size);
+	return section;
+}
+
+/* A program that loads MANY addresses of variables. The variables' map is the last of MANY. */
+static void references_to_maps(void **state)
+{
+	uint32_t var;
+	struct pb_bpf_object *o;
+	Elf64_Shdr h = { .sh_type = SHT_REL, .sh_size = MANY * sizeof(Elf64_Rel) };
+	struct maker m;
+
+	maker_begin(&m);
+	var = maker_symbol(&m, maker_name(&m, "var"), STT_OBJECT, add_variables(&m), 0, 8);
+	h.sh_info = add_func(&m, BPF_LD | BPF_IMM | BPF_DW, 2 * MANY);
+	h.sh_offset = m.data.nr;
+	for (uint32_t i = 0; i < MANY; i++)
+		maker_append(&m.data, &(Elf64_Rel){ 16 * i, ELF64_R_INFO(var, 1) },
+			     sizeof(Elf64_Rel));
+	maker_header(&m, h);
+	assert_int_equal(maker_open(&m, NULL, &o, NULL, 0), 0);
+	assert_int_equal(o->nr_maps, MANY);
+	assert_non_null(o->progs[0].why);
+	assert_string_equal(o->progs[0].why, too_often);
+	pb_bpf_object_close(o);
+}
+
+/* MANY sections of variables, each of which may be described by any of MANY types. */
+static void types_of_variables(void **state)
+{
+	struct maker_types t = {};
+	struct pb_bpf_object *o;
+	struct maker m;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		maker_int(&t, 4);
+	maker_begin(&m);
+	add_btf(&m, &t);
+	add_variables(&m);
+	assert_int_equal(maker_open(&m, NULL, &o, NULL, 0), 0);
+	assert_null(o->maps[0].why);
+	assert_non_null(o->maps[MANY - 1].why);
+	assert_string_equal(o->maps[MANY - 1].why, too_often);
+	pb_bpf_object_close(o);
+}
+
+/* MANY externs, each of which may be any line of a configuration. */
+static void lines_of_kconfig(void **state)
+{
+	struct maker_types t = {};
+	char *kconfig = calloc(1, MANY + 1);
+	uint32_t number = maker_int(&t, 4), var, name;
+	struct maker m;
+
+	assert_non_null(kconfig);
+	memset(kconfig, '\n', MANY);
+	var = maker_var(&t, "CONFIG_X", number, BTF_VAR_GLOBAL_EXTERN);
+	maker_datasec(&t, ".kconfig", &var, 1, 0);
+	maker_begin(&m);
+	add_btf(&m, &t);
+	name = maker_name(&m, "CONFIG_X");
+	for (uint32_t i = 0; i < MANY; i++)
+		maker_symbol(&m, name, STT_NOTYPE, SHN_UNDEF, 0, 0);
+	refused(&m, &(struct pb_bpf_object_opts){ .kconfig = kconfig }, too_often);
+	free(kconfig);
+}
+
+/* --- parts that overlap -------------------------------------------------------------- */
+
+/* MANY declarations of maps, each of which takes the whole section. */
+static void declarations(void **state)
+{
+	uint32_t section, name;
+	struct maker m;
+
+	maker_begin(&m);
+	section = maker_section(&m, "maps", SHT_PROGBITS, NULL, MANY);
+	name = maker_name(&m, "map");
+	for (uint32_t i = 0; i < MANY; i++)
+		maker_symbol(&m, name, STT_OBJECT, section, 0, MANY);
+	refused(&m, NULL, too_often);
+}
+
+/* MANY sections that all have the same relocations. */
+static void relocations(void **state)
+{
+	Elf64_Shdr h = { .sh_type = SHT_REL, .sh_size = 1000 * sizeof(Elf64_Rel) };
+	struct maker m;
+
+	maker_begin(&m);
+	h.sh_info = add_func(&m, BPF_JMP | BPF_EXIT, 1);
+	h.sh_offset = maker_append(&m.data, NULL, h.sh_size);
+	for (uint32_t i = 0; i < MANY; i++)
+		maker_header(&m, h);
+	refused(&m, NULL, too_often);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kconfig_sizes),
+		cmocka_unit_test(kconfig_sizes), cmocka_unit_test(references_to_maps),
+		cmocka_unit_test(types_of_variables), cmocka_unit_test(lines_of_kconfig),
+		cmocka_unit_test(declarations), cmocka_unit_test(relocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
