@@ -17,6 +17,8 @@
 #endif
 #define OBJECT_MAX	(256u << 20)
 #define WORK_MAX	(256u << 20)
+#define MEMORY_MAX	(512u << 20)	/* limit on the memory that opening an object takes, without
+					 * the file's bytes and BTF */
 #define INSNS_MAX	(8u << 20)	/* limit on an object's instructions, over all programs */
 
 /* --- licence, name, types -------------------------------------------------- */
@@ -150,7 +152,10 @@ static int finish(struct load *l, int ret, struct pb_bpf_object **object)
 	pb_bpf_btf_close(l->types);
 	l->own_target = l->types = NULL;
 	l->target = NULL;
-	if (ret == -ENOMEM && l->err_size)
+	l->memory = UINT64_MAX;		/* the limit is only for opening */
+	if (ret == -ENOMEM && l->memory_spent)
+		ret = load_refuse(l, "opening the object takes more than 512 MB of memory");
+	else if (ret == -ENOMEM && l->err_size)
 		snprintf(l->err, l->err_size, "no memory");
 	if (ret)
 		pb_bpf_object_close(&l->object);
@@ -170,6 +175,7 @@ static struct load *new_load(const struct pb_bpf_object_opts *opts, char *err, s
 	l->kconfig = -1;
 	l->room = INSNS_MAX;
 	l->work = WORK_MAX;
+	l->memory = MEMORY_MAX;
 	l->err = err;
 	l->err_size = size;
 	if (size)

@@ -26,6 +26,11 @@ void *load_alloc(struct load *l, size_t size)
 	void *p;
 
 	size = (size + 7) & ~(size_t)7;
+	if (size > l->memory) {
+		l->memory_spent = true;
+		return NULL;
+	}
+	l->memory -= size;
 	if (!c || c->size - c->used < size) {
 		size_t room = size > CHUNK / 4 ? size : CHUNK;
 

@@ -106,11 +106,16 @@ struct load {
 	uint64_t room;			/* how many more instructions the object's programs may
 					 * have, all together */
 	uint64_t work;			/* count of steps that may still be spent: load_work() */
+	uint64_t memory;		/* how many more bytes load_alloc() may return: parts of the
+					 * file may overlap, so the file's size doesn't bound the
+					 * size of all copies */
+	bool memory_spent;		/* load_alloc() has returned NULL because of `memory` */
 	char *err;
 	size_t err_size;
 };
 
-/* Returns zeroed memory, aligned to 8, that is freed with the object; NULL: no memory. */
+/* Returns zeroed memory, aligned to 8, that is freed with the object; NULL: no memory, or the
+ * object has had too much. */
 void *load_alloc(struct load *l, size_t size);
 /* Frees all memory that load_alloc() has returned. */
 void load_free(struct load *l);

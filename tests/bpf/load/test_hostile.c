@@ -182,12 +182,47 @@ static void relocations(void **state)
 	refused(&m, NULL, too_often);
 }
 
+static const char too_large[] = "opening the object takes more than 512 MB of memory";
+
+/* 200 functions that all have the same 4 MB of instructions, each in a section of its own. */
+static void instructions(void **state)
+{
+	Elf64_Shdr h = { .sh_type = SHT_PROGBITS, .sh_flags = SHF_EXECINSTR, .sh_size = 4 << 20 };
+	uint32_t name;
+	struct maker m;
+
+	maker_begin(&m);
+	h.sh_name = maker_name(&m, ".text");
+	h.sh_offset = maker_append(&m.data, NULL, h.sh_size);
+	name = maker_name(&m, "func");
+	for (int i = 0; i < 200; i++)
+		maker_symbol(&m, name, STT_FUNC, maker_header(&m, h), 0, h.sh_size);
+	refused(&m, NULL, too_large);
+}
+
+/* 100000 undefined symbols that all have the same name of 8000 bytes. */
+static void names(void **state)
+{
+	char text[8001];
+	uint32_t name;
+	struct maker m;
+
+	memset(text, 'x', 8000);
+	text[8000] = 0;
+	maker_begin(&m);
+	name = maker_name(&m, text);
+	for (int i = 0; i < 100000; i++)
+		maker_symbol(&m, name, STT_NOTYPE, SHN_UNDEF, 0, 0);
+	refused(&m, NULL, too_large);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kconfig_sizes), cmocka_unit_test(references_to_maps),
 		cmocka_unit_test(types_of_variables), cmocka_unit_test(lines_of_kconfig),
 		cmocka_unit_test(declarations), cmocka_unit_test(relocations),
+		cmocka_unit_test(instructions), cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
