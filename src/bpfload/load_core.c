@@ -105,7 +105,8 @@ static struct core_candidates *list_candidates(struct core *c)
  * Looks the path up in all candidates. A candidate without the path is dropped for later
  * relocations of this type, too, since all relocations of one type must be resolved by the same
  * candidates. But if no candidate has the path, none is dropped, because the relocation may only
- * ask whether the path exists.
+ * ask whether the path exists. After an error, none is dropped either, because the error concerns
+ * only one function.
  */
 static bool look_up(struct core *c)
 {
@@ -130,8 +131,12 @@ static bool look_up(struct core *c)
 			core_error(c, "a chain of the target's types is too long or broken");
 		if (ret < 0 || (ret && !take(c, &to)))
 			return false;
-		if (ret)
-			list->types[kept++] = list->types[i];
+		if (ret) {	/* swap, since the list must stay whole until the loop's end */
+			uint32_t type = list->types[i];
+
+			list->types[i] = list->types[kept];
+			list->types[kept++] = type;
+		}
 	}
 	if (kept)
 		list->nr = kept;

@@ -401,6 +401,7 @@ static const struct { const char *name; int64_t value; } values[] = {
 	{ "type_exists", 1 }, { "type_gone", 0 }, { "type_size", 88 }, { "type_size_gone", 0 },
 	{ "exists_function", 1 }, { "enum_green", 4000 }, { "enum_exists", 1 }, { "enum_never", 0 },
 	{ "enum_flavour", 77 },
+	{ "exists_first", 1 },
 };
 
 static void core(void **state)
@@ -425,6 +426,7 @@ static void core(void **state)
 	assert_int_equal(p->insns[0].code, BPF_LDX | BPF_MEM | BPF_W);
 	assert_int_equal(p->insns[0].off, 72);
 	refused(o, "ambiguous", "struct two.x");
+	refused(o, "ambiguous_second", "struct third.second");
 	pb_bpf_object_close(o);
 	opts.target = "/nonexistent";
 	o = open_with(CORE, &opts);

@@ -26,6 +26,9 @@ struct gone {
 struct two {
 	int x;
 };
+struct third {
+	int first, second;
+};
 struct same_shape {
 	int x;
 	struct moved *p;
@@ -71,6 +74,9 @@ PROG(id_local, bpf_core_type_id_local(struct moved) > 0)
 PROG(missing, ((struct moved___absent *)m)->missing)
 PROG(enum_poison, bpf_core_enum_value(enum colour, NEVER))
 PROG(ambiguous, ((struct two *)m)->x)
+/* refused, which must not change what the next program finds */
+PROG(ambiguous_second, ((struct third *)m)->second)
+PROG(exists_first, bpf_core_field_exists(((struct third *)m)->first))
 
 /* the relocation makes this load wider */
 SEC("socket") int load_grown(struct __sk_buff *skb)
