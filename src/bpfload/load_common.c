@@ -200,6 +200,8 @@ const struct pb_bpf_btf *load_target(struct load *l)
 			l->no_target = load_printf(l, "types of %s: %s", path, why);
 		l->target = l->own_target;
 	}
+	if (!l->target && !l->no_target)
+		l->no_target = "no memory";
 	if (l->target && pb_bpf_btf_index((struct pb_bpf_btf *)l->target)) {
 		l->no_target = "no memory";
 		l->target = NULL;

@@ -47,9 +47,8 @@ static bool take(struct core *c, const struct core_path *to)
 }
 
 /* Lists the types in b that have the same name and kind as the relocation's type. A flavour (the
- * end of a name, from "___") is ignored. Returns false if there are too many types, or if there is
- * no memory. */
-static bool fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
+ * end of a name, from "___") is ignored. Returns NULL, or what is wrong. */
+static const char *fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);
 	const char *name = pb_bpf_btf_name(c->from.btf, t), *why = NULL;
@@ -58,16 +57,16 @@ static bool fill(struct core *c, struct core_candidates *list, const struct pb_b
 
 	for (uint32_t id = first; id; id = b->next[id], n++)
 		if (!load_work(c->l, 64, &why))
-			return false;
+			return "there are too many types of that name";
 	list->types = load_alloc(c->l, (n + 1) * sizeof(list->types[0]));
 	if (!list->types)
-		return false;
+		return "no memory";
 	list->btf = b;
 	for (uint32_t id = first; id; id = b->next[id])
 		if (core_same_kind(t, b->types[id]) &&
 		    core_same_name(name, pb_bpf_btf_name(b, b->types[id])))
 			list->types[list->nr++] = id;
-	return true;
+	return NULL;
 }
 
 /*
@@ -82,22 +81,29 @@ static struct core_candidates *list_candidates(struct core *c)
 	const struct pb_bpf_btf *own = c->from.btf, *types = c->l->types, *target;
 	const char *name = pb_bpf_btf_name(own, pb_bpf_btf_type(own, c->from.root));
 	struct core_candidates *list;
-	bool ok = true;
+	const char *wrong = NULL;
 
 	if (!c->l->candidates)
 		c->l->candidates = load_alloc(c->l, own->nr * sizeof(c->l->candidates[0]));
-	list = c->l->candidates ? &c->l->candidates[c->from.root] : NULL;
-	if (list && list->types)
+	if (!c->l->candidates) {
+		core_error(c, "no memory");
+		return NULL;
+	}
+	list = &c->l->candidates[c->from.root];
+	if (list->types)
 		return list;
-	if (list && types && !core_same_name(name, "pt_regs"))
-		ok = fill(c, list, types);
-	target = list && ok && !list->nr ? load_target(c->l) : NULL;
-	if (target)
-		ok = fill(c, list, target);
-	if (list && ok && list->types)
+	if (types && !core_same_name(name, "pt_regs"))
+		wrong = fill(c, list, types);
+	if (!wrong && !list->nr) {
+		target = load_target(c->l);
+		if (target)
+			wrong = fill(c, list, target);
+		else if (!list->types)
+			wrong = c->l->no_target;
+	}
+	if (!wrong)
 		return list;
-	core_error(c, list && ok && !types ? c->l->no_target :
-		   "there are too many types of that name");
+	core_error(c, wrong);
 	return NULL;
 }
 
@@ -128,7 +134,8 @@ static bool look_up(struct core *c)
 			  core_find_path(c->l, &c->from, list->btf, list->types[i], &to);
 
 		if (ret < 0)
-			core_error(c, "a chain of the target's types is too long or broken");
+			core_error(c, spent ? spent :
+				   "a chain of the target's types is too long or broken");
 		if (ret < 0 || (ret && !take(c, &to)))
 			return false;
 		if (ret) {	/* swap, since the list must stay whole until the loop's end */

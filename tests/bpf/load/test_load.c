@@ -433,6 +433,11 @@ static void core(void **state)
 	refused(o, "off_b", "/nonexistent");
 	assert_null(prog(o, "id_local")->why);
 	pb_bpf_object_close(o);
+	opts.types = TARGET;
+	o = open_with(CORE, &opts);
+	assert_null(prog(o, "off_b")->why);
+	refused(o, "regs", "/nonexistent");	/* never from `types` */
+	pb_bpf_object_close(o);
 }
 
 static void poison(void **state)

@@ -29,6 +29,9 @@ struct two {
 struct third {
 	int first, second;
 };
+struct pt_regs {
+	long di;
+};
 struct same_shape {
 	int x;
 	struct moved *p;
@@ -74,6 +77,7 @@ PROG(id_local, bpf_core_type_id_local(struct moved) > 0)
 PROG(missing, ((struct moved___absent *)m)->missing)
 PROG(enum_poison, bpf_core_enum_value(enum colour, NEVER))
 PROG(ambiguous, ((struct two *)m)->x)
+PROG(regs, ((struct pt_regs *)m)->di)
 /* refused, which must not change what the next program finds */
 PROG(ambiguous_second, ((struct third *)m)->second)
 PROG(exists_first, bpf_core_field_exists(((struct third *)m)->first))
