@@ -110,8 +110,9 @@ static int read_types(struct load *l)
 	if (!l->opts.types)
 		return 0;
 	ret = pb_bpf_btf_open_file(l->opts.types, &l->types, &why);
-	return ret ? load_refuse(l, "types of %s: %s", l->opts.types, why) :
-	       pb_bpf_btf_index(l->types);
+	if (ret)
+		load_refuse(l, "types of %s: %s", l->opts.types, why);
+	return ret ? ret : pb_bpf_btf_index(l->types);
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -121,8 +122,10 @@ static int open_elf(struct load *l, size_t nr)
 	const char *why;
 	int ret = pb_bpf_elf_open(&l->elf, l->bytes, nr, &why);
 
-	if (ret)
-		return load_refuse(l, "%s", why);
+	if (ret) {
+		load_refuse(l, "%s", why);
+		return ret;
+	}
 	if (l->elf.type != ET_REL || (l->elf.machine != EM_BPF && l->elf.machine != EM_NONE))
 		return load_refuse(l, "not an eBPF object file");
 	if (!l->elf.symtab)
@@ -168,6 +171,8 @@ static struct load *new_load(const struct pb_bpf_object_opts *opts, char *err, s
 {
 	struct load *l = calloc(1, sizeof(*l));
 
+	if (size)
+		snprintf(err, size, "%s", l ? "" : "no memory");
 	if (!l)
 		return NULL;
 	if (opts)
@@ -178,8 +183,6 @@ static struct load *new_load(const struct pb_bpf_object_opts *opts, char *err, s
 	l->memory = MEMORY_MAX;
 	l->err = err;
 	l->err_size = size;
-	if (size)
-		err[0] = 0;
 	return l;
 }
 

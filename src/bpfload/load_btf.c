@@ -125,6 +125,8 @@ const char *pb_bpf_btf_kind_name(const struct btf_type *t)
 
 /* --- opening ------------------------------------------------------------- */
 
+static const char no_memory[] = "no memory";
+
 /* Returns the size of a record in bytes, with its header. 0: the kind is unknown. */
 static uint64_t record_size(const struct btf_type *t)
 {
@@ -198,7 +200,7 @@ static const char *read_types(struct pb_bpf_btf *b, const uint8_t *types, uint32
 	}
 	b->types = calloc(n, sizeof(b->types[0]));
 	if (!b->types)
-		return "no memory";
+		return no_memory;
 	b->nr = n;
 	for (at = 0, n = 1; at < size; n++) {
 		b->types[n] = (const struct btf_type *)(types + at);
@@ -238,7 +240,7 @@ int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, con
 	struct pb_bpf_btf *b = calloc(1, sizeof(*b));
 
 	*btf = NULL;
-	*why = "no memory";
+	*why = no_memory;
 	if (!b)
 		return -ENOMEM;
 	b->data = malloc(size ? size : 1);
@@ -251,7 +253,7 @@ int pb_bpf_btf_open(const void *bytes, size_t size, struct pb_bpf_btf **btf, con
 	*why = read_btf(b, size);
 	if (*why) {
 		pb_bpf_btf_close(b);
-		return -EINVAL;
+		return *why == no_memory ? -ENOMEM : -EINVAL;
 	}
 	*btf = b;
 	return 0;
