@@ -131,7 +131,7 @@ static void types_of_variables(void **state)
 	pb_bpf_object_close(o);
 }
 
-/* MANY externs, each of which may be any line of a configuration. */
+/* MANY externs, each of which is looked for in a configuration of MANY bytes. */
 static void lines_of_kconfig(void **state)
 {
 	struct maker_types t = {};
@@ -140,7 +140,7 @@ static void lines_of_kconfig(void **state)
 	struct maker m;
 
 	assert_non_null(kconfig);
-	memset(kconfig, '\n', MANY);
+	memset(kconfig, 'x', MANY);
 	var = maker_var(&t, "CONFIG_X", number, BTF_VAR_GLOBAL_EXTERN);
 	maker_datasec(&t, ".kconfig", &var, 1, 0);
 	maker_begin(&m);
@@ -150,6 +150,52 @@ static void lines_of_kconfig(void **state)
 		maker_symbol(&m, name, STT_NOTYPE, SHN_UNDEF, 0, 0);
 	refused(&m, &(struct pb_bpf_object_opts){ .kconfig = kconfig }, too_often);
 	free(kconfig);
+}
+
+static uint32_t pointer_to(struct maker_types *t, uint32_t type)
+{
+	return maker_type(t, "", BTF_KIND_PTR, 0, type);
+}
+
+/* Adds the variable of a map of maps to section .maps. Its elements begin at byte 24. */
+static void add_map_of_maps(struct maker_types *t)
+{
+	uint32_t number = maker_int(t, 4), var, values;
+	uint32_t type = pointer_to(t, maker_array(t, number, BPF_MAP_TYPE_ARRAY_OF_MAPS));
+	uint32_t many = pointer_to(t, maker_array(t, number, MANY));
+	uint32_t four = pointer_to(t, maker_array(t, number, 4));
+
+	values = pointer_to(t, maker_type(t, "inner", BTF_KIND_STRUCT, 0, 0));
+	values = maker_array(t, values, 0);
+	var = maker_type(t, "", BTF_KIND_STRUCT, 4, 24);
+	maker_member(t, "type", type, 0);
+	maker_member(t, "max_entries", many, 64);
+	maker_member(t, "key_size", four, 128);
+	maker_member(t, "values", values, 192);
+	var = maker_var(t, "outer", var, BTF_VAR_GLOBAL_ALLOCATED);
+	maker_datasec(t, ".maps", &var, 1, 24 + 8 * MANY);
+}
+
+/* A map with MANY elements, each of which may be any of MANY maps. */
+static void elements_of_maps(void **state)
+{
+	Elf64_Shdr h = { .sh_type = SHT_REL, .sh_size = MANY * sizeof(Elf64_Rel) };
+	struct maker_types t = {};
+	struct maker m;
+	uint32_t map;
+
+	add_map_of_maps(&t);
+	maker_begin(&m);
+	add_btf(&m, &t);
+	h.sh_info = maker_section(&m, ".maps", SHT_PROGBITS, NULL, 24 + 8 * MANY);
+	map = maker_symbol(&m, maker_name(&m, "outer"), STT_OBJECT, h.sh_info, 0, 24);
+	add_variables(&m);
+	h.sh_offset = m.data.nr;
+	for (uint32_t i = 0; i < MANY; i++)
+		maker_append(&m.data, &(Elf64_Rel){ 24 + 8 * i, ELF64_R_INFO(map, 1) },
+			     sizeof(Elf64_Rel));
+	maker_header(&m, h);
+	refused(&m, NULL, too_often);
 }
 
 /* --- parts that overlap -------------------------------------------------------------- */
@@ -221,7 +267,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kconfig_sizes), cmocka_unit_test(references_to_maps),
 		cmocka_unit_test(types_of_variables), cmocka_unit_test(lines_of_kconfig),
-		cmocka_unit_test(declarations), cmocka_unit_test(relocations),
+		cmocka_unit_test(elements_of_maps), cmocka_unit_test(declarations),
+		cmocka_unit_test(relocations),
 		cmocka_unit_test(instructions), cmocka_unit_test(names),
 	};
 
