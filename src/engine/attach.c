@@ -43,7 +43,7 @@
 
 static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
-static PB_LASTING uint32_t thread;	/* TID of the agent's thread */
+static PB_LASTING uint32_t thread;	/* TID of the agent's thread; 0: it couldn't be made */
 static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
 static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
 static struct pb_start start = { .live = true };
@@ -131,8 +131,10 @@ static bool wait_for_end(uint32_t tid, uint64_t ns)
 
 static int attached_thread(void *arg)
 {
-	if (pb_thread_pointer_set(own_tp))
+	if (pb_thread_pointer_set(own_tp)) {
+		left = true;
 		return 0;
+	}
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
 	if (handed >= 0)
 		name_session();
@@ -156,14 +158,22 @@ static bool is_inherited(void)
 	return process != (uint32_t)pb_sys(SYS_getpid);
 }
 
-/* Returns 0 if the agent may start: for the first time, or again after a detach. */
+/* Returns 0 if the agent may start: for the first time, or again after a detach, or again after
+ * begin() has failed. */
 static int claim(void)
 {
-	if (pb_attach_claim())
-		return pb_renew_keep();
+	int err;
+
+	if (pb_attach_claim()) {
+		err = pb_renew_keep();
+		if (err)
+			__atomic_store_n(&claimed, false, __ATOMIC_RELEASE);
+		return err;
+	}
 	if (!pb_renew_possible())
 		return -EALREADY;
-	if (is_inherited() ? !pb_detach_inherited() : !left || !wait_for_end(thread, END_NS))
+	if (is_inherited() ? !pb_detach_inherited() :
+			     !left || (thread && !wait_for_end(thread, END_NS)))
 		return -EBUSY;
 	left = false;
 	pb_renew();
@@ -237,8 +247,14 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol, i
 {
 	int err = protocol == PB_PROTOCOL ? claim() : -EPROTO;
 
-	if (!err)
+	if (!err) {
 		err = begin(session, agent);
+		if (err) {
+			process = (uint32_t)pb_sys(SYS_getpid);
+			thread = 0;
+			left = true;
+		}
+	}
 	return give_answer(err, answer);
 }
 

@@ -97,9 +97,12 @@ static void forget_thread(struct pb_thread *t, int mem)
 
 void pb_threads_forget(void)
 {
-	long mem = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
 	struct pb_thread *t = NULL;
+	long mem;
 
+	if (!pb_process)	/* pb_threads_start() has failed */
+		return;
+	mem = pb_sys(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
 	forker_is_away = !pb_process->forker_came;
 	while ((t = pb_thread_next(t))) {
 		forget_thread(t, (int)mem);
