@@ -158,8 +158,11 @@ static int make_dynptr(struct env *env, const struct helper_call *c)
 	if (id < 0)
 		return id;
 	s = &frame_of(env, r)->slots[(-r->off - 1) / SLOT];
-	for (int i = 0; i < SLOT; i++)
-		s[0].type[i] = s[-1].type[i] = S_DYNPTR;
+	/* the slots may still describe registers that were spilled there */
+	for (int i = -1; i <= 0; i++) {
+		memset(s[i].type, S_DYNPTR, SLOT);
+		pbv_reg_make_none(&s[i].reg, !env->capable);
+	}
 	s[0].reg.first_slot = true;
 	s[0].reg.dynptr = s[-1].reg.dynptr = arg & PB_BPF_DYNPTR_LOCAL ? LOCAL_DYNPTR :
 			  RINGBUF_DYNPTR;

@@ -253,6 +253,37 @@ static void test_dynptr_overwritten(void **state)
 	assert_int_equal(VERDICT(KPROBE, q), 0);
 }
 
+/* A pointer to a record of 256 bytes is spilled to a slot. Then the slot becomes the upper half of
+ * a dynptr. What the verifier knew of the pointer must not be taken for a part of the dynptr. */
+static void test_dynptr_over_spilled(void **state)
+{
+#define DYNPTR(off) BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), \
+	MOV(4, 10), BPF_ALU64_IMM(BPF_ADD, 4, off), CALL(dynptr_from_mem)
+#define SPILLED(off) BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 2), SET(2, 256), SET(3, 0), \
+	CALL(ringbuf_reserve), BPF_JMP_IMM(BPF_JNE, 0, 0, 1), EXIT(), MOV(6, 0), \
+	BPF_STX_MEM(BPF_DW, 10, 6, off)
+#define END() MOV(1, 6), SET(2, 0), CALL(ringbuf_submit), SET(0, 0), EXIT()
+	struct bpf_insn p[] = {
+		SPILLED(-24), DYNPTR(-32), DYNPTR(-16),
+		/* half of each dynptr */
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -24), SET(2, 0), SET(3, 8), CALL(dynptr_data),
+		END(),
+	}, q[] = {
+		SPILLED(-8), DYNPTR(-16),
+		/* destroys the dynptr, so there may be a new one */
+		BPF_ST_MEM(BPF_DW, 10, -8, 0), DYNPTR(-16),
+		END(),
+	};
+
+	assert_int_equal(VERDICT(KPROBE, p), -EINVAL);
+	p[24] = BPF_ALU64_IMM(BPF_ADD, 1, -32);
+	assert_int_equal(VERDICT(KPROBE, p), 0);
+	assert_int_equal(VERDICT(KPROBE, q), 0);
+#undef DYNPTR
+#undef SPILLED
+#undef END
+}
+
 /* ---- memory that must not be written --------------------------------------------------------- */
 
 /* A helper writes a text or a stack trace to a map of constants. The verifier must refuse this
@@ -479,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_result_on_other_path),
 		cmocka_unit_test(test_dynptr_on_one_path),
 		cmocka_unit_test(test_dynptr_overwritten),
+		cmocka_unit_test(test_dynptr_over_spilled),
 		 cmocka_unit_test(test_helper_writes_constants),
 		cmocka_unit_test(test_walks_over_a_straight_path),
 		cmocka_unit_test(test_walks_without_memory_for_states),
