@@ -115,6 +115,9 @@ static int check_offset(struct env *env, unsigned n, const struct reg *r, unsign
 			      "R%d must have zero offset when passed to release func\n", n);
 	switch (null ? NOT_INIT : r->type) {
 	case TO_STACK:
+		/* Linux 6.1 doesn't look at the variable part of the pointer */
+		if (base == PB_BPF_ARG_PTR_TO_DYNPTR && !tnum_is(r->var, 0))
+			return refuse(env, EINVAL, "dynptr has to be at a constant offset\n");
 		if (base == PB_BPF_ARG_PTR_TO_DYNPTR && r->off % SLOT)
 			return refuse(env, EINVAL, "cannot pass in dynptr at an offset\n");
 		return base == PB_BPF_ARG_PTR_TO_ALLOC_MEM ?

@@ -284,6 +284,31 @@ static void test_dynptr_over_spilled(void **state)
 #undef END
 }
 
+/* The dynptr is at one of two places, and only one of them has a dynptr. */
+static void test_dynptr_at_unknown_offset(void **state)
+{
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -24), CALL(dynptr_from_mem),
+		BPF_ST_MEM(BPF_DW, 10, -8, 1),
+		CALL(get_prandom_u32), BPF_ALU64_IMM(BPF_AND, 0, 8), MOV(1, 10),
+		BPF_ALU64_IMM(BPF_ADD, 1, -24), BPF_ALU64_REG(BPF_ADD, 1, 0),
+		SET(2, 0), SET(3, 8), CALL(dynptr_data), SET(0, 0), EXIT(),
+	}, q[] = {
+		CALL(get_prandom_u32), BPF_ALU64_IMM(BPF_AND, 0, 8), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -24), BPF_ALU64_REG(BPF_ADD, 4, 0),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 8), SET(3, 0),
+		CALL(dynptr_from_mem), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(KPROBE, p), -EINVAL);
+	p[9] = BPF_ALU64_IMM(BPF_AND, 0, 0);
+	assert_int_equal(VERDICT(KPROBE, p), 0);
+	assert_int_equal(VERDICT(KPROBE, q), -EINVAL);
+	q[1] = BPF_ALU64_IMM(BPF_AND, 0, 0);
+	assert_int_equal(VERDICT(KPROBE, q), 0);
+}
+
 /* ---- memory that must not be written --------------------------------------------------------- */
 
 /* A helper writes a text or a stack trace to a map of constants. The verifier must refuse this
@@ -511,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_dynptr_on_one_path),
 		cmocka_unit_test(test_dynptr_overwritten),
 		cmocka_unit_test(test_dynptr_over_spilled),
+		cmocka_unit_test(test_dynptr_at_unknown_offset),
 		 cmocka_unit_test(test_helper_writes_constants),
 		cmocka_unit_test(test_walks_over_a_straight_path),
 		cmocka_unit_test(test_walks_without_memory_for_states),
