@@ -154,8 +154,10 @@ static bool fill_func(struct chain *c, struct load_func *f, struct pb_bpf_func *
 		return out->name;
 	ret = pb_bpf_btf_skip(b, proto->type, true, NULL);
 	out->returns_void = !ret || (pb_btf_kind(ret) != BTF_KIND_INT && !pb_btf_is_enum(ret));
-	out->nr_args = pb_btf_vlen(proto);
-	for (uint32_t i = 0; i < out->nr_args && i < 5; i++) {
+	/* one more stands for any number that is too large */
+	out->nr_args = pb_btf_vlen(proto) <= PB_BPF_FUNC_ARGS ? pb_btf_vlen(proto) :
+		       PB_BPF_FUNC_ARGS + 1;
+	for (uint32_t i = 0; i < out->nr_args && i < PB_BPF_FUNC_ARGS; i++) {
 		const struct btf_type *arg =
 			pb_bpf_btf_skip(b, pb_btf_params(proto)[i].type, true, NULL);
 

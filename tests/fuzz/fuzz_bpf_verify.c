@@ -102,7 +102,7 @@ static void take_func(struct fuzz_input *in, struct pb_bpf_func *f)
 		((uint8_t *)&d)[i] = (uint8_t)fuzz_take(in, 1);
 	*f = (struct pb_bpf_func){
 		.insn = d.insn, .name = "f", .global = d.flags & 1,
-		.returns_void = d.flags >> 1 & 1, .nr_args = d.nr_args % 6 };
+		.returns_void = d.flags >> 1 & 1, .nr_args = d.nr_args % 8 };
 	for (int i = 0; i < 5; i++) {
 		f->args[i].kind = d.kinds[i] % (PB_BPF_FUNC_OTHER + 1);
 		f->args[i].size = d.size;

@@ -64,6 +64,11 @@ static int call_global(struct env *env, uint32_t sub)
 		return refuse(env, EINVAL,
 			      "global function calls are not allowed while holding a lock,\n"
 			      "use static function instead\n");
+	if (f->nr_args > PB_BPF_FUNC_ARGS) {
+		log(env, "Function %s has %d > %d args\n", f->name, (int)f->nr_args,
+		    PB_BPF_FUNC_ARGS);
+		err = -EINVAL;
+	}
 	for (unsigned n = 1; n <= f->nr_args && !err; n++) {
 		err = pbv_reg_use(env, n, READ);
 		if (!err)

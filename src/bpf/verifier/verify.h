@@ -26,6 +26,8 @@ enum pb_bpf_func_arg_kind {
 	PB_BPF_FUNC_OTHER,		/* a type that a global function can't take */
 };
 
+#define PB_BPF_FUNC_ARGS 5	/* a function gets its arguments in five registers */
+
 /* A subprogram, from func_info in .BTF.ext. */
 struct pb_bpf_func {
 	uint32_t insn;			/* its first instruction */
@@ -33,8 +35,9 @@ struct pb_bpf_func {
 	bool global;			/* the function is verified on its own, for all arguments of
 					 * the declared types */
 	bool returns_void;
-	uint32_t nr_args;
-	struct { uint8_t kind; uint32_t size; } args[5];
+	uint32_t nr_args;		/* may be more than PB_BPF_FUNC_ARGS: calls of such a global
+					 * function are refused */
+	struct { uint8_t kind; uint32_t size; } args[PB_BPF_FUNC_ARGS];
 };
 
 struct pb_bpf_line {

@@ -77,7 +77,7 @@ static int give_arguments(struct env *env, uint32_t sub, struct reg *regs)
 		pbv_reg_make(&regs[1], TO_CTX, 0);
 		return 0;
 	}
-	for (uint32_t i = 0; i < f->nr_args && i < 5; i++) {
+	for (uint32_t i = 0; i < f->nr_args && i < PB_BPF_FUNC_ARGS; i++) {
 		struct reg *r = &regs[i + 1];
 
 		switch (f->args[i].kind) {

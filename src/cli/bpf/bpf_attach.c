@@ -288,7 +288,7 @@ static bool write_funcs(FILE *f, const struct pb_bpf_object_prog *p)
 			.returns_void = from->returns_void, .nr_args = (uint8_t)from->nr_args,
 		};
 
-		for (int k = 0; k < 5; k++) {
+		for (int k = 0; k < PB_BPF_FUNC_ARGS; k++) {
 			to.kind[k] = from->args[k].kind;
 			to.size[k] = from->args[k].size;
 		}

@@ -17,8 +17,7 @@ static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, ui
 		f[i] = from[i].func;
 		from[i].name[sizeof(from[i].name) - 1] = 0;
 		f[i].name = from[i].name;
-		if (f[i].nr_args > 5 || f[i].insn >= nr_insns ||
-		    (i && f[i].insn <= f[i - 1].insn)) {
+		if (f[i].insn >= nr_insns || (i && f[i].insn <= f[i - 1].insn)) {
 			free(f);
 			return NULL;
 		}

@@ -78,9 +78,8 @@ static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *
 		funcs[i] = (struct pb_bpf_func){ .insn = from[i].insn, .name = "",
 						 .global = from[i].global,
 						 .returns_void = from[i].returns_void,
-						 .nr_args = from[i].nr_args < 5 ? from[i].nr_args
-										: 5 };
-		for (int a = 0; a < 5; a++) {
+						 .nr_args = from[i].nr_args };
+		for (int a = 0; a < PB_BPF_FUNC_ARGS; a++) {
 			funcs[i].args[a].kind = (uint8_t)from[i].kind[a];
 			funcs[i].args[a].size = from[i].size[a];
 		}

@@ -215,7 +215,8 @@ static void show_prog(const struct pb_bpf_object_prog *p)
 		for (; func < p->nr_funcs && p->funcs[func].insn == i; func++) {
 			printf("%s%s(", p->funcs[func].global ? "global " : "",
 			       p->funcs[func].name);
-			for (uint32_t a = 0; a < p->funcs[func].nr_args && a < 5; a++)
+			for (uint32_t a = 0; a < PB_BPF_FUNC_ARGS &&
+			     a < p->funcs[func].nr_args; a++)
 				printf(" %u/%u", p->funcs[func].args[a].kind,
 				       p->funcs[func].args[a].size);
 			printf(" )\n");

@@ -244,6 +244,8 @@ static void functions(void **state)
 	assert_true(p->nr_lines > 5);
 	assert_string_equal(p->lines[0].text, "SEC(\"socket\") int filter(struct __sk_buff *skb)");
 	assert_true(prog(o, "tail")->nr < p->nr);
+	f = &prog(o, "tail")->funcs[2];		/* seven */
+	assert_int_equal(f->nr_args, PB_BPF_FUNC_ARGS + 1);
 	pb_bpf_object_close(o);
 }
 

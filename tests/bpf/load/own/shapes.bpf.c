@@ -98,9 +98,16 @@ SEC("socket") int filter(struct __sk_buff *skb)
 	return visible(skb, c, separate) + twice(3) + hidden(4);
 }
 
+/* the compiler drops the parameters that aren't used, but not from the types */
+static __noinline int seven(int a, int b, int c, int d, int e, int f, int g)
+{
+	calls++;
+	return g * limit;
+}
+
 SEC("socket") int tail(struct __sk_buff *skb)
 {
-	return twice((int)skb->len);
+	return twice((int)skb->len) + seven(1, 2, 3, 4, 5, 6, (int)skb->mark);
 }
 
 SEC("?kprobe/function") int asked(void *ctx)
