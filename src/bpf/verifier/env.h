@@ -71,8 +71,9 @@ struct slot {
 
 struct ref {
 	uint32_t id, insn;	/* insn: the instruction that acquired the reference */
-	uint32_t callback;	/* number of the frame of the callback that acquired the reference;
-				 * 0: no callback has acquired it */
+	uint32_t callback;	/* number of the frame of the callback that acquired the reference,
+				 * or called the function that did; 0: no callback has acquired
+				 * it */
 };
 
 #define PIECE	19		/* number of values in a values_piece; frames share whole pieces */
@@ -96,6 +97,8 @@ struct frame {
 	uint32_t most_iterations;	/* while the callback runs: the limit on its calls;
 					 * otherwise 0 */
 	bool in_callback, in_async;
+	uint8_t callback;	/* number of the innermost callback's frame, which is this frame or
+				 * one of its callers; 0: no callback runs */
 	uint32_t most_ret;	/* for a callback: the return value must be in 0 ... most_ret */
 	uint32_t nr_refs, room_refs, nr_slots, room_slots;
 	struct ref *refs;

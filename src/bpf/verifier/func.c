@@ -196,6 +196,8 @@ static struct frame *new_callee(struct env *env, const struct state *st, uint32_
 		return NULL;
 	}
 	callee = pbv_frame_new(env, (int32_t)env->insn, st->cur + 1, sub);
+	if (callee)
+		callee->callback = st->frames[st->cur]->callback;
 	if (callee && pbv_frame_copy_refs(env, callee, st->frames[st->cur])) {
 		pbv_frame_free(env, callee);
 		return NULL;
@@ -304,6 +306,7 @@ int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struc
 		return err;
 	}
 	callee->in_callback = true;
+	callee->callback = (uint8_t)callee->number;
 	callee->most_ret = 1;
 	st->frames[st->cur]->iterations++;
 	st->frames[st->cur]->most_iterations = (uint32_t)most;

@@ -194,8 +194,7 @@ int pbv_ref_acquire(struct env *env)
 		f->refs = refs;
 		f->room_refs = (uint32_t)(bytes / sizeof *f->refs);
 	}
-	f->refs[f->nr_refs++] = (struct ref){ ++env->ids, env->insn, f->in_callback ? f->number :
-		0 };
+	f->refs[f->nr_refs++] = (struct ref){ ++env->ids, env->insn, f->callback };
 	return (int)env->ids;
 }
 
@@ -204,8 +203,9 @@ int pbv_ref_release_id(struct frame *f, uint32_t id)
 	for (uint32_t i = 0; i < f->nr_refs; i++) {
 		if (f->refs[i].id != id)
 			continue;
-		/* a callback may only release references that it has acquired itself */
-		if (f->in_callback && f->refs[i].callback != f->number)
+		/* a callback, and the functions that it calls, may only release references that
+		 * they have acquired themselves */
+		if (f->refs[i].callback != f->callback)
 			return -EINVAL;
 		f->refs[i] = f->refs[--f->nr_refs];
 		return 0;

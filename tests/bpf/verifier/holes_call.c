@@ -38,10 +38,38 @@ static void test_global_function_of_six(void **state)
 	assert_int_equal(verdict(BPF_PROG_TYPE_SOCKET_FILTER, p, nr, funcs, 2), 0);
 }
 
+/* ---- references --------------------------------------------------------------------------- */
+
+/* A callback calls a subprogram, which acquires a record. The callback must release it. */
+static void test_record_of_callback(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 8, .name = "callback" },
+		{ .insn = 15, .name = "reserve" },
+	};
+	struct bpf_insn p[] = {
+		SET(1, 4), FUNC(2, 6), SET(3, 0), SET(4, 0), CALL(loop),
+		SET(0, 0), EXIT(),
+		/* callback */
+		SUB(6), BPF_JMP_IMM(BPF_JEQ, 0, 0, 3),
+		MOV(1, 0), SET(2, 0), CALL(get_prandom_u32),
+		SET(0, 0), EXIT(),
+		/* reserve */
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 2), SET(2, 8), SET(3, 0),
+		CALL(ringbuf_reserve), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EINVAL);
+	p[12] = CALL(ringbuf_discard);
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_global_function_of_six),
+		cmocka_unit_test(test_record_of_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
