@@ -39,6 +39,8 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 			return refuse(env, EINVAL, "arg#%d expected pointer to ctx, but got %s\n",
 				      (int)n - 1, type_name(r));
 		return pbv_check_unmodified(env, r, n, false);
+	case PB_BPF_FUNC_OTHER:
+		return refuse(env, EINVAL, "Unrecognized arg#%d type\n", (int)n - 1);
 	default:
 		if (f->args[n - 1].kind == PB_BPF_FUNC_MEM_SURE &&
 		    (r->flags & MAYBE_NULL || r->type == SCALAR))

@@ -38,6 +38,28 @@ static void test_global_function_of_six(void **state)
 	assert_int_equal(verdict(BPF_PROG_TYPE_SOCKET_FILTER, p, nr, funcs, 2), 0);
 }
 
+/* A parameter of a global function has a type that such a function can't take, for example void *.
+ * The function must not get a pointer as a number. */
+static void test_global_function_of_other_type(void **state)
+{
+	static struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 5, .name = "number", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_OTHER, 0 } } },
+	};
+	struct bpf_insn p[] = {
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -8), SUB(2), SET(0, 0), EXIT(),
+		/* number */
+		MOV(0, 1), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), -EINVAL);
+	p[0] = p[1] = SET(1, 0);
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), -EINVAL);
+	funcs[1].args[0].kind = PB_BPF_FUNC_SCALAR;
+	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
+}
+
 /* ---- references --------------------------------------------------------------------------- */
 
 /* A callback calls a subprogram, which acquires a record. The callback must release it. */
@@ -69,6 +91,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_global_function_of_six),
+		cmocka_unit_test(test_global_function_of_other_type),
 		cmocka_unit_test(test_record_of_callback),
 	};
 
