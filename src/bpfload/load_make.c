@@ -342,9 +342,10 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 
 /*
  * Sets the reason why the verifier rejected the program: the CO-RE relocation that failed, or the
- * log's last line. If there is no log, verifies the program again, with a log.
+ * log's last line. If there is no log, verifies the program again, with a log. If memory was short
+ * only for a moment, this makes the program. Returns the final result.
  */
-static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
+static int explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
 {
 	struct pb_bpf_text own = { .size = OWN_LOG, .buf = log &&
 		log->len ? NULL : calloc(1, OWN_LOG) };
@@ -353,17 +354,18 @@ static void explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_
 
 	if (own.buf) {
 		log = &own;
-		verify(m, nr, &own, 1);
+		err = verify(m, nr, &own, 1);
 	}
-	if (log && log->buf) {
+	if (err && log && log->buf) {
 		core = pb_bpf_object_explain(&m->made.object->progs[nr], log->buf);
 		last_line(line, sizeof(line), log);
 	}
-	if (core)
+	if (err && core)
 		say(&m->made.progs[nr].why, "failed to resolve CO-RE relocation %s", core);
-	else
+	else if (err)
 		say(&m->made.progs[nr].why, "%s", line[0] ? line : strerror(-err));
 	free(own.buf);
+	return err;
 }
 
 /* Puts the program into its slots: the map elements that the object reserves for it. Ignores
@@ -396,9 +398,7 @@ static int make_alone(struct making *m, uint32_t nr, struct pb_bpf_text *log, ui
 		return p->why && p->err ? p->err : -EINVAL;
 	}
 	err = verify(m, nr, log ? log : &none, log ? level : 0);
-	if (err && !m->made.progs[nr].why)
-		explain(m, nr, err, log);
-	return err;
+	return err && !m->made.progs[nr].why ? explain(m, nr, err, log) : err;
 }
 
 static int make_once(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32_t level)

@@ -295,7 +295,8 @@ static int verify(struct pb_bpf_verify *v)
 
 /* Writing a log takes several times as long as the verification, and hardly anyone reads the log.
  * So with PB_BPF_LOG_REFUSAL the first verification writes no log. After a refusal, a second
- * verification writes one. */
+ * verification writes one. The second verdict is the result. If memory was short only for a moment,
+ * it differs from the first one. */
 int pb_bpf_verify(struct pb_bpf_verify *v)
 {
 	uint32_t level = v->log_level;
@@ -307,7 +308,7 @@ int pb_bpf_verify(struct pb_bpf_verify *v)
 	err = verify(v);
 	if (err && level == PB_BPF_LOG_REFUSAL && v->log) {
 		v->log_level = 1;
-		verify(v);
+		err = verify(v);
 	}
 	v->log_level = level;
 	return err;

@@ -85,6 +85,54 @@ static void test_only_of_a_refusal(void **state)
 	assert_non_null(strstr(text, "R3 !read_ok\n"));
 }
 
+/* Memory that runs short once. */
+struct brief {
+	struct pb_bpf_mem mem;
+	int fails_at, nr, used;
+};
+
+static void *brief_alloc(struct pb_bpf_mem *mem, size_t size)
+{
+	struct brief *b = (struct brief *)mem;
+
+	if (++b->nr == b->fails_at)
+		return NULL;
+	b->used++;
+	return calloc(1, size);
+}
+
+static void brief_free(struct pb_bpf_mem *mem, void *p, size_t size)
+{
+	((struct brief *)mem)->used -= !!p;
+	free(p);
+}
+
+/* The second verification, which writes the log of a refusal, finds enough memory. Its verdict
+ * counts, and the caller gets the facts. */
+static void test_memory_is_short_once(void **state)
+{
+	static const struct bpf_insn p[] = { BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN() };
+	static char text[1 << 16];
+	struct brief b = { .mem = { brief_alloc, brief_free } };
+
+	do {
+		struct pb_bpf_text log = { .buf = text, .size = sizeof text };
+		struct pb_bpf_verify v = {
+			.type = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER),
+			.caps = PB_BPF_CAP_ALL, .gpl = true, .insns = p, .nr = 2, .log = &log,
+			.log_level = PB_BPF_LOG_REFUSAL, .mem = &b.mem,
+		};
+
+		b.nr = 0;
+		b.fails_at++;
+		assert_int_equal(pb_bpf_verify(&v), 0);
+		assert_non_null(v.facts);
+		pb_bpf_facts_free(&b.mem, v.facts);
+		assert_int_equal(b.used, 0);
+	} while (b.nr >= b.fails_at);
+	assert_true(b.fails_at > 2);
+}
+
 /* On one path, the branches require a number that is at least 25 (signed) and at most 32
  * (unsigned), and whose low half is 0. There is no such number. The verifier must report the
  * contradiction (REG INVARIANTS VIOLATION) when it walks this path, even if it walks another path
@@ -144,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdict_with_little_room),
 		cmocka_unit_test(test_only_of_a_refusal),
+		cmocka_unit_test(test_memory_is_short_once),
 		cmocka_unit_test(test_of_a_path_that_cannot_be_taken),
 		cmocka_unit_test(test_tail),
 	};
