@@ -214,7 +214,9 @@ static struct values_piece *piece_of(struct env *env, const struct frame *f, uin
 			break;
 	}
 	if (i == PIECE) {
-		base->users += base != &empty;
+		/* all threads share `empty`, so nothing may write it */
+		if (base != &empty)
+			base->users++;
 		return base;
 	}
 	p = pbv_pool_get(&env->pool, sizeof *p, NULL);
