@@ -151,9 +151,14 @@ struct {
 	__type(value, long);
 } counts SEC(".maps");
 const volatile int step = 3;
+/* the compiler drops the unused parameters, but not from the types */
+static __noinline int first(int a, int b, int c, int d, int e, int f)
+{
+	return step;
+}
 SEC("xdp") int count(struct xdp_md *ctx)
 {
-	long one = step, *n;
+	long one = first(1, 2, 3, 4, 5, 6), *n;
 	int key = 7;
 
 	n = bpf_map_lookup_elem(&counts, &key);
