@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A signal handler jumps out of the code that it interrupted, 5000 times. After the last jump, the
- * program makes 20 calls. */
+/* A signal handler jumps out of the code that it interrupted, 5000 times. After each jump, the
+ * program sends a signal to itself, which must come at once. After the last jump, it makes 20 calls.
+ * With the argument "raw", the handler that jumps is installed past libc. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 static sigjmp_buf back;
-static volatile long jumps, armed;
+static volatile long jumps, armed, came;
 
 __attribute__((noinline, noclone)) int often(int x)
 {
@@ -31,16 +35,39 @@ static void on_alarm(int sig)
 	siglongjmp(back, 1);
 }
 
-int main(void)
+static void on_usr1(int sig) { came++; }
+
+__asm__("restorer: mov $15, %eax\n\tsyscall\n");	/* rt_sigreturn */
+void restorer(void);
+
+static void install_past_libc(void)
+{
+	struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } sa = {
+		on_alarm, 0x04000000, restorer, 0	/* SA_RESTORER */
+	};
+
+	syscall(SYS_rt_sigaction, SIGALRM, &sa, NULL, 8);
+}
+
+int main(int argc, char **argv)
 {
 	struct itimerval t = { { 0, 100 }, { 0, 100 } };
-	struct sigaction sa = { .sa_handler = on_alarm };
+	struct sigaction sa = { .sa_handler = on_alarm }, usr1 = { .sa_handler = on_usr1 };
 
+	sigaction(SIGUSR1, &usr1, NULL);
 	sigaction(SIGALRM, &sa, NULL);
+	if (argc > 1)
+		install_past_libc();
 	setitimer(ITIMER_REAL, &t, NULL);
 	while (jumps < 5000) {
-		if (sigsetjmp(back, 1))
+		if (sigsetjmp(back, 1)) {
+			raise(SIGUSR1);
+			if (came != jumps) {
+				printf("signal %ld didn't come\n", jumps);
+				return 1;
+			}
 			continue;
+		}
 		armed = 1;
 		for (int i = 0; i < 10000; i++)
 			often(i);
