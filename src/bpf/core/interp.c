@@ -247,14 +247,20 @@ uint64_t pb_bpf_enter_interpreted(const void *ctx, struct pb_bpf_run *run)
 uint64_t pb_bpf_call_back(struct pb_bpf_run *run, uint64_t func, uint64_t r1, uint64_t r2,
 			  uint64_t r3, uint64_t r4, uint64_t r5)
 {
+	const struct pb_bpf_prog *prog = run->prog;
 	uint64_t r[12];
 
-	if (!(func & TOKEN))
-		return pb_bpf_call_native(r1, r2, r3, r4, r5, run, (pb_bpf_fn *)func);
-	r[1] = r1;
-	r[2] = r2;
-	r[3] = r3;
-	r[4] = r4;
-	r[5] = r5;
-	return interpret(run, r, (uint32_t)func);
+	if (func & TOKEN) {
+		r[1] = r1;
+		r[2] = r2;
+		r[3] = r3;
+		r[4] = r4;
+		r[5] = r5;
+		r[0] = interpret(run, r, (uint32_t)func);
+	} else {
+		r[0] = pb_bpf_call_native(r1, r2, r3, r4, r5, run, (pb_bpf_fn *)func);
+	}
+	/* a tail call in the callback may have changed run->prog */
+	run->prog = prog;
+	return r[0];
 }

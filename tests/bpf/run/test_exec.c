@@ -214,6 +214,47 @@ static void tail_calls_leave_the_callers_frames(void **state)
 			tail_call_in_a_subprogram(a, b);
 }
 
+/*
+ * A tail call in a callback ends only the callback. The helper calls the callback again, and after
+ * the helper other helpers again see the caller in run->prog. The target counts its runs in the
+ * context. In the interpreter the callback's number is beyond the target's instructions.
+ */
+static void tail_call_in_a_callback(enum engine first, enum engine second)
+{
+	static pb_bpf_fn *const calls[] = { loop, which };
+	static const struct pb_bpf_sub subs[] = { { 0, 0, false }, { 9, 0, true } };
+	const struct pb_bpf_prog_spec caller = {
+		.calls = calls, .nr_calls = 2, .subs = subs, .nr_subs = 2, .id = 5 };
+	const struct pb_bpf_prog_spec callee = { .id = 6 };
+	const struct bpf_insn insns[] = {
+		BPF_MOV64_REG(3, 1), BPF_MOV64_IMM(1, 3), BPF_LD_IMM64_RAW(2, BPF_PSEUDO_FUNC, 6),
+		BPF_MOV64_IMM(4, 0), BPF_CALL_FN(0), BPF_MOV64_IMM(1, 0), BPF_CALL_FN(1),
+		BPF_EXIT_INSN(),
+		/* 9: */
+		BPF_MOV64_REG(6, 2), TAIL(2), BPF_MOV64_IMM(0, 1), BPF_EXIT_INSN() };
+	const struct bpf_insn other[] = { BPF_MOV64_IMM(2, 1),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, 1, 2, 0), BPF_MOV64_IMM(0, 0), BPF_EXIT_INSN() };
+	struct pb_bpf_prog *p;
+	uint64_t ctx = 0;
+
+	assert_int_equal(insns[9].dst_reg, 6);
+	choose(second);
+	slots[2] = MAKE(&callee, other, NULL);
+	choose(first);
+	p = make_tail(&caller, insns, pb_array_size(insns));
+	assert_int_equal(run_with(p, &ctx), 5);
+	assert_int_equal(ctx, 3);
+	pb_bpf_prog_free(p);
+	free_slots();
+}
+
+static void tail_calls_leave_the_helper_that_calls_back(void **state)
+{
+	for (enum engine a = 0; a < NR_ENGINES; a++)
+		for (enum engine b = 0; b < NR_ENGINES; b++)
+			tail_call_in_a_callback(a, b);
+}
+
 /* A program of one engine makes a tail call to a program of another engine. Tests all pairs. */
 static void tail_calls_change_the_engine(void **state)
 {
@@ -517,6 +558,7 @@ int main(void)
 		cmocka_unit_test(tail_calls_end_after_33),
 		cmocka_unit_test(no_program_no_tail_call),
 		cmocka_unit_test(tail_calls_leave_the_callers_frames),
+		cmocka_unit_test(tail_calls_leave_the_helper_that_calls_back),
 		cmocka_unit_test(tail_calls_change_the_engine),
 		cmocka_unit_test(loads_that_fault_give_0),
 		cmocka_unit_test(faults_while_programs_come_and_go),
