@@ -350,7 +350,7 @@ PB_BPF_HELPER(skb_ecn_set_ce)
 {
 	struct pb_bpf_skb *skb = skb_of(r1);
 	uint8_t *ip = skb->net;
-	uint32_t there = (uint32_t)(skb->pkt.data_end - ip);
+	uint32_t there = (uint32_t)(skb->pkt.data_end - ip), from, to;
 	uint16_t sum;
 
 	if (skb->s.protocol == PROTO_IP && there >= IP4_HEADER) {
@@ -367,11 +367,14 @@ PB_BPF_HELPER(skb_ecn_set_ce)
 		return 1;
 	}
 	if (skb->s.protocol == PROTO_IP6 && there >= IP6_HEADER) {
-		uint8_t ecn = ip[1] >> 4 & 3;
-
-		if (ecn == 0)
+		if (!(ip[1] & 0x30))
 			return 0;
+		memcpy(&from, ip, 4);
 		ip[1] |= 0x30;
+		memcpy(&to, ip, 4);
+		/* IPv4 doesn't change the packet's sum, because it has a checksum of its own */
+		if (skb->has_csum)
+			skb->csum = pb_csum_add(pb_csum_sub(skb->csum, from), to);
 		return 1;
 	}
 	return 0;

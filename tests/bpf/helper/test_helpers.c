@@ -344,6 +344,31 @@ static void about_packets(void **state)
 	assert_int_equal(compare_outcomes(&c), 0);
 }
 
+/* The packet's sum stays right if a helper sets ECN. */
+static void sums_of_marked_packets(void **state)
+{
+	static struct calls c;
+
+	for (int k = 0; k < 16; k++) {
+		bool ip6 = k & 1;
+
+		seed = (uint64_t)k;
+		c = (struct calls){ .prog_type = CLS, .data_len = 14 + 40 + 20, .nr = 2,
+			.flags = BPF_F_TEST_SKB_CHECKSUM_COMPLETE, .call = {
+				{ BPF_FUNC_skb_ecn_set_ce, { CTX_ } },
+				{ BPF_FUNC_csum_update, { CTX_, I(0) } } } };
+		for (uint32_t i = 0; i < c.data_len; i++)
+			c.data[i] = (uint8_t)rnd(256);
+		memcpy(c.data + 12, ip6 ? "\x86\xdd\x60" : "\x08\x00\x45", 3);
+		c.data[15] = (uint8_t)(k >> 1 << (ip6 ? 4 : 0));
+		calls_ours(&c, &ours);
+		assert_int_equal(ours.err, 0);
+		assert_int_equal(ours.ret[0], (k >> 1 & 3) != 0);
+		if (kernel_is_there())
+			assert_int_equal(compare_outcomes(&c), 0);
+	}
+}
+
 static struct call xdp_call(void)
 {
 	int32_t by = (int32_t)rnd(80) - 40;
@@ -494,6 +519,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(packets),
 		cmocka_unit_test(tunnels),
 		cmocka_unit_test(about_packets),
+		cmocka_unit_test(sums_of_marked_packets),
 		cmocka_unit_test(xdp_packets),
 		cmocka_unit_test(runs_are_checked),
 	};
