@@ -72,9 +72,14 @@ static void put(const struct pb_bpf_map *m, uint32_t id)
 		m->objects->put(m->objects, kind_of(m)->kind, id);
 }
 
+/* Returns the object with this id. A map that doesn't fit isn't found, because another process may
+ * have written any id, and the verifier has checked the program for maps like m->inner only. */
 static void *find(const struct pb_bpf_map *m, uint32_t id)
 {
-	return id && m->objects ? m->objects->find(m->objects, kind_of(m)->kind, id) : NULL;
+	uint32_t kind = kind_of(m)->kind;
+	void *object = id && m->objects ? m->objects->find(m->objects, kind, id) : NULL;
+
+	return object && kind == PB_BPF_OBJECT_MAP && !fits(m, object) ? NULL : object;
 }
 
 /* ---- arrays --------------------------------------------------------------------- */

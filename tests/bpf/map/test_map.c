@@ -462,13 +462,55 @@ static void direct(void **state)
 	pb_bpf_map_close(&m);
 }
 
+/* ---- maps of maps ------------------------------------------------------------------ */
+
+/* inner[]: the map with id i is inner[i - 1] */
+static struct pb_bpf_map inner[3];
+
+static void *inner_of(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
+{
+	return kind == PB_BPF_OBJECT_MAP && id && id <= 3 ? &inner[id - 1] : NULL;
+}
+
+/* Another process writes ids into the block of a map of maps. A lookup finds only maps of the kind
+ * for which the verifier has checked the program. */
+static void inner_maps(void **state)
+{
+	static const uint32_t types[] = { BPF_MAP_TYPE_ARRAY_OF_MAPS, BPF_MAP_TYPE_HASH_OF_MAPS };
+	const struct pb_bpf_objects objects = { .find = inner_of };
+
+	make(&inner[0], BPF_MAP_TYPE_ARRAY, 4, 4096, 2, 0);
+	make(&inner[1], BPF_MAP_TYPE_ARRAY, 4, 8, 2, 0);
+	make(&inner[2], BPF_MAP_TYPE_HASH, 4, 4096, 2, 0);
+	for (int k = 0; k < 2; k++) {
+		struct pb_bpf_map_spec spec = spec_of(types[k], 4, 4, 8, 0);
+		struct pb_bpf_map outer, other;
+		struct pb_bpf_run run = { 0 };
+
+		spec.inner = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, 4096, 2, 0 };
+		assert_int_equal(pb_bpf_map_create(&outer, &spec), 0);
+		outer.objects = &objects;
+		/* as a hash or an array, the block takes any id */
+		other = outer;
+		other.ops = pb_bpf_map_ops_of(k ? BPF_MAP_TYPE_HASH : BPF_MAP_TYPE_ARRAY);
+		for (uint32_t id = 0; id < 5; id++) {
+			assert_int_equal(other.ops->update(&other, &id, &id, BPF_ANY, &run), 0);
+			assert_ptr_equal(outer.ops->lookup(&outer, &id, &run),
+					 id == 1 ? &inner[0] : NULL);
+		}
+		pb_bpf_map_close(&outer);
+	}
+	for (int i = 0; i < 3; i++)
+		pb_bpf_map_close(&inner[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hash_threads), cmocka_unit_test(full_bucket),
 		cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers), cmocka_unit_test(locks),
 		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
-		cmocka_unit_test(direct),
+		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
