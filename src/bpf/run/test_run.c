@@ -40,6 +40,8 @@ static int buffer_make(struct buffer *b, const struct pb_bpf_test_run *t, uint32
 	uint32_t n = t->data_size_in;
 	size_t used;
 
+	if (!t->data_in)
+		return -EFAULT;
 	if (t->tight)
 		head = tail = 0;
 	used = (size_t)head + n + tail;

@@ -217,6 +217,8 @@ static void refused(void **state)
 	assert_int_equal(pb_bpf_machine_run(m, (uint32_t)size, NULL, &result), -EOPNOTSUPP);
 	assert_int_equal(pb_bpf_machine_test(m, (uint32_t)size, &test), 0);
 	assert_int_equal(test.retval, 88);
+	test.data_in = NULL;
+	assert_int_equal(pb_bpf_machine_test(m, (uint32_t)size, &test), -EFAULT);
 	pb_bpf_machine_close(m);
 }
 
