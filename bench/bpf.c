@@ -88,7 +88,7 @@ static bool make_map(int n, uint32_t type)
 	block = mmap(NULL, span, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (!size || block == MAP_FAILED || pb_bpf_map_format(block, &spec, 1) ||
-	    pb_bpf_map_open(&maps[n], block, size))
+	    pb_bpf_map_open(&maps[n], block, size, span))
 		return false;
 	maps[n].access = PB_BPF_MAP_READ | PB_BPF_MAP_WRITE;
 	for (uint32_t key = 0; key < ELEMENTS / 2; key++) {

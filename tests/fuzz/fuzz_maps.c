@@ -31,7 +31,7 @@ struct op {
 
 struct ground {
 	uint8_t *mem, *block;
-	size_t size, mapped;
+	size_t size, span, mapped;
 	struct pb_bpf_map map;
 	struct pb_bpf_run run;
 	uint8_t *keys, *values;
@@ -95,6 +95,7 @@ static bool lay_out(struct ground *g, const uint8_t *data, size_t size)
 				     (room - block) / 64 * 64);
 	}
 	g->size = block;
+	g->span = span;
 	memcpy(g->block, data, size < block ? size : block);
 	return true;
 }
@@ -248,7 +249,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	g.keys = calloc(1, 8192);
 	g.values = calloc(1, 2 * VALUES_MOST);
-	if (!pb_bpf_map_open(&g.map, g.block, g.size) && g.map.size == g.size &&
+	if (!pb_bpf_map_open(&g.map, g.block, g.size, g.span) &&
 	    pb_bpf_map_value_size(&g.map) <= VALUES_MOST && g.map.attr.key_size <= 512) {
 		g.map.owner = 2;
 		g.map.alive = alive;

@@ -135,12 +135,13 @@ uint64_t pb_bpf_map_block_size(const void *block, uint64_t size, uint64_t *span)
 	return size;
 }
 
-int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size)
+int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size, uint64_t span)
 {
 	struct pb_bpf_map_spec spec;
 	int err;
 
-	if (!spec_of(block, size, &spec))
+	if (!spec_of(block, size, &spec) || pb_bpf_map_size(&spec, &err) != size ||
+	    pb_bpf_map_span(&spec, size) != span)
 		return -EINVAL;
 	memset(map, 0, sizeof(*map));
 	map->ops = pb_bpf_map_ops_of(spec.attr.type);
@@ -155,7 +156,8 @@ int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size)
 	map->frozen = map->head->frozen;
 	map->cpu_slots = percpu(spec.attr.type) ? spec.cpu_slots : 1;
 	map->value_room = pb_align_up(spec.attr.value_size, 8u);
-	map->size = pb_bpf_map_size(&spec, &err);
+	map->size = size;
+	map->mapped = span;
 	map->access = (spec.attr.flags & BPF_F_WRONLY ? 0 : PB_BPF_MAP_READ) |
 		      (spec.attr.flags & BPF_F_RDONLY ? 0 : PB_BPF_MAP_WRITE);
 	map->fd = -1;

@@ -237,13 +237,15 @@ uint64_t pb_bpf_map_span(const struct pb_bpf_map_spec *spec, uint64_t size);
 int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t id);
 
 /*
- * Opens a view of a block of `size` bytes, which is mapped with the size that pb_bpf_map_span()
- * returns. Another process may have made the block, and may change it at any time. So operations
- * check each reference in the block before they use it. -EINVAL: the block is no map. After the
- * call, the caller must set owner, alive, claim, unclaim, objects, wake and fd. Context: any, but
- * no other thread may use `map` during the call.
+ * Opens a view of a block. size, span: what pb_bpf_map_block_size() or pb_bpf_map_size() and
+ * pb_bpf_map_span() returned for the block; the caller has mapped `span` bytes. Another process may
+ * have made the block, and may change it at any time. So this function checks that the block still
+ * has this size and span, and operations check each reference in the block before they use it.
+ * -EINVAL: the block is no map, or not the map that was mapped. After the call, the caller must set
+ * owner, alive, claim, unclaim, objects, wake and fd. Context: any, but no other thread may use
+ * `map` during the call.
  */
-int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size);
+int pb_bpf_map_open(struct pb_bpf_map *map, void *block, uint64_t size, uint64_t span);
 /* Returns the size of a block, at most `size`, and sets *span to pb_bpf_map_span(). Returns 0 if
  * the block is no map. block: the first 512 bytes of the block. */
 uint64_t pb_bpf_map_block_size(const void *block, uint64_t size, uint64_t *span);

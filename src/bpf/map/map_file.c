@@ -86,19 +86,14 @@ static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void *
 	return 0;
 }
 
-/* Opens the mapped block. Checks that the map still has the size that was mapped, because another
- * process may have changed the block meanwhile. */
+/* Opens the mapped block. If this fails, unmaps it. */
 static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint64_t span)
 {
-	struct pb_bpf_map_spec spec = { 0 };
 	struct stat st;
-	int err = pb_bpf_map_open(map, block, size);
+	int err = pb_bpf_map_open(map, block, size, span);
 
-	if (!err) {
-		spec.attr = map->attr;
-		err = map->size != size || pb_bpf_map_span(&spec, size) != span ? -EINVAL :
-		      fstat(fd, &st) ? -errno : 0;
-	}
+	if (!err && fstat(fd, &st))
+		err = -errno;
 	if (err) {
 		munmap(block, span);
 		return err;
@@ -106,7 +101,6 @@ static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint
 	map->fd = fd;
 	map->dev = st.st_dev;
 	map->ino = st.st_ino;
-	map->mapped = span;
 	return 0;
 }
 

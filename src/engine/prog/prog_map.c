@@ -66,12 +66,15 @@ static int attach(struct pb_bpf_map *map, int fd)
 	err = map_block(fd, size, span, &block);
 	if (err)
 		return err;
-	err = pb_bpf_map_open(map, block, size);
-	map->fd = -1;
-	map->mapped = span;
-	map->dev = st.st_dev;
-	map->ino = st.st_ino;
-	return err ? err : pb_bpf_become_owner(map, fd);
+	err = pb_bpf_map_open(map, block, size, span);
+	if (!err) {
+		map->dev = st.st_dev;
+		map->ino = st.st_ino;
+		err = pb_bpf_become_owner(map, fd);
+	}
+	if (err)
+		pb_pages_unmap((uint64_t)block, span);
+	return err;
 }
 
 int pb_prog_map(struct pb_bpf_map *map, const char *path)

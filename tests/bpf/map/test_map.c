@@ -504,6 +504,25 @@ static void inner_maps(void **state)
 		pb_bpf_map_close(&inner[i]);
 }
 
+/* ---- another process changes the block ------------------------------------------------- */
+
+/* Between the mapping of a block and its opening, another process turns the map into a ring buffer,
+ * whose data would have to be mapped twice. */
+static void changed_before_it_is_open(void **state)
+{
+	struct pb_bpf_map m, view;
+	struct pb_bpf_map_spec *spec;
+
+	make(&m, BPF_MAP_TYPE_ARRAY, 4, 4096, 8, 0);
+	spec = &m.head->spec;
+	assert_int_equal(pb_bpf_map_open(&view, m.head, m.size, m.mapped), 0);
+	spec->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 };
+	assert_int_equal(pb_bpf_map_open(&view, m.head, m.size, m.mapped), -EINVAL);
+	spec->attr = (struct pb_bpf_map_attr){ BPF_MAP_TYPE_ARRAY, 4, 4096, 4, 0 };
+	assert_int_equal(pb_bpf_map_open(&view, m.head, m.size, m.mapped), -EINVAL);
+	pb_bpf_map_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -511,6 +530,7 @@ int main(void)
 		cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers), cmocka_unit_test(locks),
 		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
+		cmocka_unit_test(changed_before_it_is_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
