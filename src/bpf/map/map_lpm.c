@@ -246,19 +246,21 @@ static void put_node(struct pb_bpf_map *m, uint32_t link)
 	top(m)->free = link;
 }
 
+/* Reads each word of the block only once, because another process may change it after the check. */
 static uint32_t get_node(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);
-	uint32_t link = t->free;
+	uint32_t link = pb_load32(&t->free), fresh = pb_load32(&t->fresh);
 	struct node *n = node(m, link);
 
 	if (n && n->flags & FREE) {
 		t->free = n->child[0];
 	} else {
 		t->free = 0;
-		if (t->fresh >= m->nr_elems)
+		if (fresh >= m->nr_elems)
 			return 0;
-		link = ++t->fresh;
+		link = fresh + 1;
+		t->fresh = link;
 		n = node(m, link);
 	}
 	n->child[0] = n->child[1] = 0;
@@ -285,17 +287,18 @@ static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 	return false;
 }
 
-/* Called after a writer has died. Frees the nodes that aren't in the tree, and counts the
- * entries. */
+/* Called after a writer has died. Frees the nodes that aren't in the tree, and counts the entries.
+ * Reads `fresh` only once, because another process may change it after the check. */
 static void mend(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);
-	uint32_t entries = 0;
+	uint32_t entries = 0, fresh = pb_load32(&t->fresh);
 
-	if (t->fresh > m->nr_elems)
-		t->fresh = m->nr_elems;
+	if (fresh > m->nr_elems)
+		fresh = m->nr_elems;
+	t->fresh = fresh;
 	t->free = 0;
-	for (uint32_t link = 1; link <= t->fresh; link++) {
+	for (uint32_t link = 1; link <= fresh; link++) {
 		if (!in_tree(m, link))
 			put_node(m, link);
 		else

@@ -523,6 +523,45 @@ static void changed_before_it_is_open(void **state)
 	pb_bpf_map_close(&m);
 }
 
+/* the first words of a trie's block after its header */
+static struct { uint32_t guard, root, free, fresh; } *volatile trie;
+
+static void write_fresh(int sig)
+{
+	trie->fresh = ~0u;
+}
+
+static bool nobody_lives(const struct pb_bpf_map *map, uint32_t owner)
+{
+	return false;
+}
+
+#define SET_TRAP_FLAG	"pushf; orl $0x100, (%%rsp); popf"
+#define CLEAR_TRAP_FLAG	"pushf; andl $~0x100, (%%rsp); popf"
+
+/* After each instruction of an update, another process writes the number of the trie's nodes. The
+ * update begins with a repair, because the lock's holder is dead. */
+static void changed_in_a_repair(void **state)
+{
+	struct pb_bpf_map m;
+	struct { uint32_t len; uint8_t data[4]; } key = { 32, { 1, 2, 3, 4 } };
+	uint64_t value = 1;
+	int err;
+
+	make(&m, BPF_MAP_TYPE_LPM_TRIE, 8, 8, 4, BPF_F_NO_PREALLOC);
+	m.alive = nobody_lives;
+	trie = (void *)(m.head + 1);
+	trie->guard = 1000u << 22 | 1;
+	signal(SIGTRAP, write_fresh);
+	__asm__ volatile(SET_TRAP_FLAG : : : "memory", "cc");
+	err = m.ops->update(&m, &key, &value, BPF_ANY, NULL);
+	__asm__ volatile(CLEAR_TRAP_FLAG : : : "memory", "cc");
+	signal(SIGTRAP, SIG_DFL);
+	assert_true(!err || err == -ENOMEM);
+	assert_int_equal(trie->guard, 0);
+	pb_bpf_map_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,7 +569,7 @@ int main(void)
 		cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers), cmocka_unit_test(locks),
 		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
-		cmocka_unit_test(changed_before_it_is_open),
+		cmocka_unit_test(changed_before_it_is_open), cmocka_unit_test(changed_in_a_repair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
