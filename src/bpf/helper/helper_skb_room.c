@@ -205,11 +205,13 @@ PB_BPF_HELPER(skb_change_tail)
 		return PB_BPF_ERR(PB_BPF_ENOTSUPP);
 	if (end > skb->pkt.end)
 		return PB_BPF_ERR(ENOMEM);
-	if (len > old)
+	if (len > old) {
 		memset(skb->pkt.data_end, 0, len - old);
-	else if (skb->has_csum)
+		skb->has_csum = false;
+	} else if (skb->has_csum) {
 		skb->csum = pb_csum_sub(skb->csum,
 					pb_csum_shift(pb_csum_partial(end, old - len, 0), len));
+	}
 	skb->pkt.data_end = end;
 	moved(skb);
 	return 0;

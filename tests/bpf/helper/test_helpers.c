@@ -369,6 +369,23 @@ static void sums_of_marked_packets(void **state)
 	}
 }
 
+/* A packet that became longer has no sum. */
+static void sum_of_a_longer_packet(void **state)
+{
+	static struct calls c;
+
+	c = (struct calls){ .prog_type = CLS, .data_len = 60, .nr = 2,
+		.flags = BPF_F_TEST_SKB_CHECKSUM_COMPLETE, .call = {
+			{ BPF_FUNC_skb_change_tail, { CTX_, I(80), I(0) } },
+			{ BPF_FUNC_csum_update, { CTX_, I(0) } } } };
+	memset(c.data, 7, c.data_len);
+	calls_ours(&c, &ours);
+	assert_int_equal(ours.ret[0], 0);
+	assert_int_equal((int64_t)ours.ret[1], -PB_BPF_ENOTSUPP);
+	if (kernel_is_there())
+		assert_int_equal(compare_outcomes(&c), 0);
+}
+
 static struct call xdp_call(void)
 {
 	int32_t by = (int32_t)rnd(80) - 40;
@@ -520,6 +537,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tunnels),
 		cmocka_unit_test(about_packets),
 		cmocka_unit_test(sums_of_marked_packets),
+		cmocka_unit_test(sum_of_a_longer_packet),
 		cmocka_unit_test(xdp_packets),
 		cmocka_unit_test(runs_are_checked),
 	};
