@@ -17,6 +17,7 @@
 #define IM	1u
 #define FREE	2u
 #define MAX_WALKS 1000
+#define MAX_KEY	260
 
 struct node {
 	uint32_t child[2];	/* 1 + a node's number; 0: none. In a free node, child[0] is the
@@ -64,7 +65,7 @@ static uint64_t lpm_size(const struct pb_bpf_map_spec *s, int *err)
 
 	*err = !a->max_entries || !(a->flags & BPF_F_NO_PREALLOC) ||
 	       a->flags & ~(uint32_t)(BPF_F_NO_PREALLOC | PB_BPF_ACCESS_FLAGS) ||
-	       !pb_bpf_access_ok(a->flags) || a->key_size < 5 || a->key_size > 260 ||
+	       !pb_bpf_access_ok(a->flags) || a->key_size < 5 || a->key_size > MAX_KEY ||
 	       !a->value_size || a->value_size > PB_BPF_MAX_VALUE - 256 - 40 ? -EINVAL :
 	       a->max_entries > 1u << 30 ? -ENOMEM : 0;
 	if (*err)
@@ -212,14 +213,18 @@ static struct node *node_after(const struct pb_bpf_map *m, struct key k)
 	return leftmost(m, root);
 }
 
+/* key and next may be the same buffer. So each walk begins at a copy of the key. */
 static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
 {
+	uint8_t from[MAX_KEY];
 	struct node *n = NULL;
 
+	if (key)
+		memcpy(from, key, m->attr.key_size);
 	for (int walks = 0; walks < MAX_WALKS; walks++) {
 		uint32_t gone = pb_load32(&top(m)->gone), len;
 
-		n = key && key_of(key).len <= most_bits(m) ? node_after(m, key_of(key)) :
+		n = key && key_of(from).len <= most_bits(m) ? node_after(m, key_of(from)) :
 		    leftmost(m, pb_load32(&top(m)->root));
 		if (n) {
 			len = len_of(m, n);

@@ -524,11 +524,12 @@ static void changed_before_it_is_open(void **state)
 }
 
 /* the first words of a trie's block after its header */
-static struct { uint32_t guard, root, free, fresh; } *volatile trie;
+static struct { uint32_t guard, root, free, fresh, entries, pad[11], gone; } *volatile trie;
 
-static void write_fresh(int sig)
+static void change_trie(int sig)
 {
 	trie->fresh = ~0u;
+	trie->gone++;
 }
 
 static bool nobody_lives(const struct pb_bpf_map *map, uint32_t owner)
@@ -552,13 +553,35 @@ static void changed_in_a_repair(void **state)
 	m.alive = nobody_lives;
 	trie = (void *)(m.head + 1);
 	trie->guard = 1000u << 22 | 1;
-	signal(SIGTRAP, write_fresh);
+	signal(SIGTRAP, change_trie);
 	__asm__ volatile(SET_TRAP_FLAG : : : "memory", "cc");
 	err = m.ops->update(&m, &key, &value, BPF_ANY, NULL);
 	__asm__ volatile(CLEAR_TRAP_FLAG : : : "memory", "cc");
 	signal(SIGTRAP, SIG_DFL);
 	assert_true(!err || err == -ENOMEM);
 	assert_int_equal(trie->guard, 0);
+	pb_bpf_map_close(&m);
+}
+
+/* During a search for the next key, other processes remove nodes all the time. The search writes
+ * the next key to the buffer from which it has read the key. */
+static void changed_in_a_walk(void **state)
+{
+	struct { uint32_t len; uint8_t data[4]; } key = { 32, { 1 } };
+	uint64_t value = 0;
+	struct pb_bpf_map m;
+
+	make(&m, BPF_MAP_TYPE_LPM_TRIE, 8, 8, 4, BPF_F_NO_PREALLOC);
+	trie = (void *)(m.head + 1);
+	for (key.data[3] = 4; key.data[3]--; )
+		assert_int_equal(pb_bpf_map_update_elem(&m, &key, &value, BPF_ANY), 0);
+	key.data[3] = 0;
+	signal(SIGTRAP, change_trie);
+	__asm__ volatile(SET_TRAP_FLAG : : : "memory", "cc");
+	m.ops->next_key(&m, &key, &key);
+	__asm__ volatile(CLEAR_TRAP_FLAG : : : "memory", "cc");
+	signal(SIGTRAP, SIG_DFL);
+	assert_int_equal(key.data[3], 1);
 	pb_bpf_map_close(&m);
 }
 
@@ -570,6 +593,7 @@ int main(void)
 		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
 		cmocka_unit_test(changed_before_it_is_open), cmocka_unit_test(changed_in_a_repair),
+		cmocka_unit_test(changed_in_a_walk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
