@@ -179,12 +179,16 @@ struct pb_bpf_map {
 	 * owner: the number of this process among the processes that share the map (1 ... 1023).
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
-	 * Operations call `alive` in three cases: elements run out, a lock or the bucket of a stack
-	 * trace isn't released, or a full map refuses a key or a record. In the last case,
-	 * operations call `alive` at most a few hundred times a second. `alive` is NULL if this
-	 * process can't find out which processes live, or if its runs may make no system calls.
-	 * Then another process cleans up after a dead process (pb_bpf_map_repair() in map_file.h),
-	 * or `repair` does when a process gets the dead process's number.
+	 * Operations ask which processes live in these cases:
+	 *   - elements run out
+	 *   - a lock, the bucket of a stack trace, or a ring buffer's record that the consumer
+	 *     waits for isn't released
+	 *   - a full map refuses a key or a record, or no word is free to announce a change
+	 *     (map_hash.h). In this case, they ask at most a few hundred times a second
+	 * `alive` is NULL if this process can't find out which processes live, or if its runs may
+	 * make no system calls. Then another process cleans up after a dead process
+	 * (pb_bpf_map_repair() in map_file.h), or `repair` does when a process gets the dead
+	 * process's number.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);
