@@ -246,14 +246,15 @@ static bool must_see_the_end(void)
  * signal mask: the handler may have interrupted a sigsuspend(), which sets another mask. */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
-	uint64_t done = (uint64_t)pb_signal_done;
+	uint64_t done = (uint64_t)pb_signal_done, pc;
 	struct pb_interrupted in;
 	handler_fn *handler;
 
 	if (is_ours_first(sig) && pb_fault_fixup(sig, info, uc))
 		return done;
 	leave_copy(sig, info, uc);
-	if (pb_unlikely(pb_prog_defer(sig, info, uc)))
+	pc = pb_context_pc(uc);
+	if (pb_unlikely(pb_prog_defer(sig, info, uc, pb_agent_holds(pc) || pb_prog_holds(pc))))
 		return done;
 	handler = take_handler(sig);
 	if (!handler) {

@@ -35,8 +35,9 @@ void pb_prog_module_gone(struct pb_module *m);
 bool pb_prog_holds(uint64_t pc);
 
 /* If the signal has interrupted a program's run, defers the signal until the run is over. Returns
- * whether the signal was deferred. Context: the signal's handler, before anything else. */
-bool pb_prog_defer(int sig, void *siginfo, void *ucontext);
+ * whether the signal was deferred. in_run: the interrupted PC may be code of a run: it is in the
+ * agent or in a program. Context: the signal's handler, before anything else. */
+bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run);
 
 /* For pb_prog_entry(). */
 struct pb_prog_target {

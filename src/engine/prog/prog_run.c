@@ -156,19 +156,19 @@ static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 	return !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
 }
 
-bool pb_prog_defer(int sig, void *siginfo, void *ucontext)
+bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 {
 	ucontext_t *uc = ucontext;
-	uint64_t mask, pc = (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
 	struct pb_thread *t = pb_tls;
+	uint64_t mask;
 	struct thread_runs *r = t->top && thread_runs ? &thread_runs[pb_thread_number(t)] : NULL;
 
 	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
 		return false;
-	/* If the signal hasn't interrupted code of the run, a handler that the agent doesn't know of
-	 * runs in the middle of the run, or such a handler has left the run by a jump. In the second
-	 * case, perhaps no run ever closes, and a signal that waits would never come. */
-	if (r->runs[r->depth - 1].handler || !(pb_agent_holds(pc) || pb_prog_holds(pc)) ||
+	/* If the signal hasn't interrupted code of the run, a handler that the agent doesn't know
+	 * of runs in the middle of the run, or such a handler has left the run by a jump. In the
+	 * second case, perhaps no run ever closes, and a signal that waits would never come. */
+	if (r->runs[r->depth - 1].handler || !in_run ||
 	    !pb_calls_are_safe() || !queue(sig, siginfo, t)) {
 		r->runs[r->depth - 1].handler = true;
 		return false;

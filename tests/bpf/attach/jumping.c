@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A signal handler jumps out of the code that it interrupted, 5000 times. After each jump, the
- * program sends a signal to itself, which must come at once. After the last jump, it makes 20 calls.
- * With the argument "raw", the handler that jumps is installed past libc. */
+/*
+ * A signal handler jumps out of the code that it interrupted, 5000 times. After each jump, the
+ * program sends a signal to itself, which must come at once. After the last jump, it makes 20
+ * calls. With the argument "raw", the handler that jumps is installed past libc.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
