@@ -103,6 +103,8 @@ static struct core_candidates *list_candidates(struct core *c)
 	}
 	if (!wrong)
 		return list;
+	list->types = NULL;	/* the next relocation of the type tries again */
+	list->nr = 0;
 	core_error(c, wrong);
 	return NULL;
 }

@@ -15,10 +15,10 @@ pb_prog_entry:
 	save
 .Lsaved:
 	load_thread
+	mov	%r11, F_R8(%rsp)
 	testb	$PB_SITE_SMALL, S_SMALL(%r11)
 	jnz	.Lsmall
 	unless_room rdi, rax, .Lcramped, PB_LOOK_ROOM
-	mov	%r11, F_R8(%rsp)
 	lea	-128(%rsp), %rsp
 .Lstepped_over:
 	hot_range pb_prog_entry, .Lsaved, .Lstepped_over
@@ -76,7 +76,6 @@ pb_prog_entry:
 	/* The stack may be too small even for pb_prog_room(). If it turns out to have enough room
 	 * for the programs, they run on this stack, as always. */
 .Lsmall:
-	mov	%r11, F_R8(%rsp)
 	to_hit_stack .Lcramped
 	mov	%r11, %rdi
 	mov	%rbp, %rsi

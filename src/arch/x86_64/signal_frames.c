@@ -14,6 +14,7 @@
  */
 #include <signal.h>
 #include <sys/uio.h>
+#include "arch/x86_64/frame.h"
 #include "arch/x86_64/signal_frames.h"
 #include "base/base.h"
 #include "base/sys.h"
@@ -28,6 +29,7 @@
 #define FRAME_BYTES	(FRAME_WORDS * 8ul)
 
 extern const uint8_t pb_signal_called[] __attribute__((visibility("hidden")));
+extern const uint8_t pb_hit_stacks[] __attribute__((visibility("hidden")));
 
 /* The restorers that this process has, or had at earlier stops. */
 static uint64_t restorers[MAX_RESTORERS];
@@ -107,16 +109,13 @@ static bool visit_words(const uint64_t *buf, uint64_t *at, size_t n,
 	return false;
 }
 
-bool pb_signal_frames(const struct user_regs_struct *regs,
-		      bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
+/* Calls visit() for the frames in the `room` bytes from rsp on, but in at most SCAN_BYTES. */
+static bool visit_stack(uint64_t rsp, uint64_t room,
+			bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
 {
 	static uint64_t buf[8192];
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
-	/* no stack extends beyond the thread's control block, which libc puts above the stack */
-	uint64_t rsp = regs->rsp - 8, room = regs->fs_base - rsp;
 
-	if (!nr_restorers)
-		return false;
 	if (room > SCAN_BYTES)
 		room = SCAN_BYTES;
 	/* the pieces that are read overlap by FRAME_BYTES */
@@ -131,4 +130,23 @@ bool pb_signal_frames(const struct user_regs_struct *regs,
 			break;
 	}
 	return false;
+}
+
+bool pb_signal_frames(const struct user_regs_struct *regs,
+		      bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
+{
+	uint64_t rsp = regs->rsp - 8, end;
+
+	if (!nr_restorers)
+		return false;
+	if (rsp - (uint64_t)pb_hit_stacks < (uint64_t)PB_NR_HIT_STACKS << PB_HIT_STACK_SHIFT) {
+		/* the thread is on a stack of the agent (frame.h). The word at the end of this
+		 * stack is the slot of the hit, on the program's stack. */
+		end = pb_align_up(rsp + 1, 1ul << PB_HIT_STACK_SHIFT) - 8;
+		if (visit_stack(rsp, end - rsp, visit, arg))
+			return true;
+		rsp = *(uint64_t *)end;
+	}
+	/* no stack extends beyond the thread's control block, which libc puts above the stack */
+	return visit_stack(rsp, regs->fs_base - rsp, visit, arg);
 }

@@ -247,13 +247,15 @@ static int our_capset(struct __user_cap_header_struct *h, const struct __user_ca
 {
 	size_t size = _LINUX_CAPABILITY_U32S_3 * sizeof(*d);
 	int ret = original_capset(h, d);
-	bool of_this_thread = !h->pid || h->pid == pb_sys(SYS_gettid);
+	struct __user_cap_header_struct own;
 	struct patience p = begin();
 
-	if (ret || !of_this_thread || !is_main_thread() ||
+	/* after a failure, h may be invalid. pid: 0, or the number of the calling thread */
+	if (ret || pb_sandboxed || (h->pid && h->pid != pb_sys(SYS_gettid)) || !is_main_thread() ||
 	    h->version == _LINUX_CAPABILITY_VERSION_1 || !take_slot(&p))
 		return ret;
-	memcpy(payload, h, sizeof(*h));
+	own = (struct __user_cap_header_struct){ .version = h->version };
+	memcpy(payload, &own, sizeof(own));
 	memcpy(payload + sizeof(*h), d, size);
 	ask(&p, SYS_capset, (long[5]){ (long)payload, (long)(payload + sizeof(*h)) });
 	return ret;

@@ -38,30 +38,35 @@ struct pb_module *pb_module_at(uint64_t address)
 	return NULL;
 }
 
-static struct pb_module *module_of_site(uint32_t id)
+/* Finds the module that has the site. *nr gets the site's number in the module. */
+static struct pb_module *module_of_site(uint32_t id, uint32_t *nr)
 {
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		struct pb_module *m = &pb_modules[i];
 		uint32_t first = __atomic_load_n(&m->first_site, __ATOMIC_ACQUIRE);
 
 		if (first && id - first < __atomic_load_n(&m->nr_funcs, __ATOMIC_ACQUIRE) &&
-		    first == __atomic_load_n(&m->first_site, __ATOMIC_ACQUIRE))
+		    first == __atomic_load_n(&m->first_site, __ATOMIC_ACQUIRE)) {
+			*nr = id - first;
 			return m;
+		}
 	}
 	return NULL;
 }
 
 struct pb_site *pb_site_by_id(uint32_t id)
 {
-	const struct pb_module *m = module_of_site(id);
+	uint32_t nr;
+	const struct pb_module *m = module_of_site(id, &nr);
 	struct pb_site *sites = m ? __atomic_load_n(&m->sites, __ATOMIC_ACQUIRE) : NULL;
 
-	return sites ? &sites[id - m->first_site] : NULL;
+	return sites ? &sites[nr] : NULL;
 }
 
 bool pb_site_is_of_libc(uint32_t id)
 {
-	const struct pb_module *m = module_of_site(id);
+	uint32_t nr;
+	const struct pb_module *m = module_of_site(id, &nr);
 
 	return !m || m->libc;
 }
