@@ -124,11 +124,10 @@ struct pb_bpf_map_ops {
 	int (*write)(struct pb_bpf_map *map, const void *key, const void *value, uint64_t flags);
 	/* Reads an element and removes it. */
 	int (*take)(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
-	/* Cleans up after processes that died during an operation, or while they held a lock. Asks
-	 * the kernel which processes live. dead: 0, or the owner number of this process. If `dead`
-	 * isn't 0, the process that had this number before has died. The kernel can't report that
-	 * death, because this process now has the number. If `repair` is NULL, the type needs no
-	 * repair */
+	/* Cleans up after processes that died during an operation. Asks the kernel which processes
+	 * live. dead: 0, or the owner number of this process. If `dead` isn't 0, the process that
+	 * had this number before has died. The kernel can't report that death, because this process
+	 * now has the number. If `repair` is NULL, the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */
@@ -186,9 +185,9 @@ struct pb_bpf_map {
 	 *   - a full map refuses a key or a record, or no word is free to announce a change
 	 *     (map_hash.h). In this case, they ask at most a few hundred times a second
 	 * `alive` is NULL if this process can't find out which processes live, or if its runs may
-	 * make no system calls. Then another process cleans up after a dead process
-	 * (pb_bpf_map_repair() in map_file.h), or `repair` does when a process gets the dead
-	 * process's number.
+	 * make no system calls. Then another process that has `alive` frees a dead process's
+	 * elements and records, or `repair` does when a process gets the dead process's number. A
+	 * dead process's lock or bucket can be taken only by a process that has `alive`.
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);

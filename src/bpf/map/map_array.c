@@ -177,15 +177,9 @@ static int percpu_read(struct pb_bpf_map *m, const void *key, void *value, uint6
 	.next_key = pb_bpf_array_next_key, .each = array_each, PB_BPF_NO_QUEUE, \
 		.take = pb_bpf_no_take
 
-static void array_repair(struct pb_bpf_map *m, uint32_t dead)
-{
-	for (uint32_t i = 0; m->types.spin_lock_off >= 0 && i < m->nr_elems; i++)
-		pb_bpf_value_repair(m, m->elems + i * m->elem_size, dead);
-}
-
 const struct pb_bpf_map_ops pb_bpf_array_ops = {
 	ARRAY_OPS, .lookup = array_lookup, .update = array_update, .read = pb_bpf_read_value,
-	.write = pb_bpf_write_value, .direct = array_direct, .repair = array_repair,
+	.write = pb_bpf_write_value, .direct = array_direct,
 };
 
 const struct pb_bpf_map_ops pb_bpf_percpu_array_ops = {

@@ -427,9 +427,6 @@ void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead)
 	l.dead[dead / 32] |= 1u << dead % 32;
 	repair(m, &l);
 	end_lives(&l);
-	if (m->types.spin_lock_off >= 0 && !is_percpu(m->attr.type))
-		for (uint32_t link = 1; link <= m->nr_elems; link++)
-			pb_bpf_value_repair(m, value_of(m, link), dead);
 }
 
 /* The dead processes' numbers stay claimed until the repair is over, so that no new process gets

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base.h"
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_owner.h"
 
@@ -63,31 +62,6 @@ static int become_owner(struct pb_bpf_map *map)
 	map->claim = claim;
 	map->unclaim = unclaim;
 	return pb_bpf_become_owner(map, map->fd);
-}
-
-/* The dead processes' numbers stay claimed during the repair, so that no new process gets one of
- * them. The repair may give a number back early. Then a new process may have the number, and the
- * second claim fails. */
-void pb_bpf_map_repair(struct pb_bpf_map *map)
-{
-	uint32_t dead[PB_BPF_MAX_OWNERS / 32] = { 0 }, any = 0;
-
-	for (uint32_t w = 0; w < pb_array_size(dead); w++)
-		for (uint32_t left = __atomic_load_n(&map->head->owners[w], __ATOMIC_RELAXED);
-		     left; left &= left - 1)
-			if (claim(map, w * 32 + (uint32_t)__builtin_ctz(left)))
-				any |= dead[w] |= left & -left;
-	if (any && map->ops->repair)
-		map->ops->repair(map, 0);
-	for (uint32_t w = 0; w < pb_array_size(dead); w++)
-		for (uint32_t left = dead[w]; left; left &= left - 1) {
-			uint32_t owner = w * 32 + (uint32_t)__builtin_ctz(left);
-
-			if (claim(map, owner))
-				__atomic_fetch_and(&map->head->owners[w], ~(left & -left),
-						   __ATOMIC_RELEASE);
-			unclaim(map, owner);
-		}
 }
 
 /* ---- mappings --------------------------------------------------------------- */

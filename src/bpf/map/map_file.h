@@ -33,11 +33,6 @@ int pb_bpf_map_attach(struct pb_bpf_map *map, int fd, uint8_t access);
  * process. */
 bool pb_bpf_map_file_used(int fd);
 
-/* Cleans up after all processes that died while they had the map. Programs of agents can't find out
- * which processes live, so another process calls this function now and then. Makes a system call
- * for each process that has the map. No other thread of this process may change the map. */
-void pb_bpf_map_repair(struct pb_bpf_map *map);
-
 /* Unmaps the map. No run may use the map any more. */
 void pb_bpf_map_close(struct pb_bpf_map *map);
 #endif

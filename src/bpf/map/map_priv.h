@@ -121,11 +121,6 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);
-/* Takes the lock if its holder's process has died. Returns whether the caller holds it now. dead:
- * as in pb_bpf_map_ops.repair. Context: a repair. */
-bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead);
-/* Releases the lock in a value if its holder's process has died. dead, context: as above. */
-void pb_bpf_value_repair(const struct pb_bpf_map *m, void *value, uint32_t dead);
 
 extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb_bpf_hash_ops,
 	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops,

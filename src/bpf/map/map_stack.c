@@ -228,23 +228,9 @@ static int stack_take(struct pb_bpf_map *m, const void *key, void *value, uint64
 	return err ? err : stack_remove(m, key, NULL);
 }
 
-/* Empties the buckets that a dead process was filling. */
-static void stack_repair(struct pb_bpf_map *m, uint32_t dead)
-{
-	for (uint32_t id = 0; id < m->nr_elems; id++) {
-		struct bucket *b = bucket(m, id);
-		uint64_t word = pb_load(&b->word);
-
-		if (STATE(word) == BUSY && ((dead && OWNER(word) == dead) ||
-					    !is_being_filled(m, word)))
-			pb_replace(&b->word, &word, next_generation(word, 0));
-	}
-}
-
 const struct pb_bpf_map_ops pb_bpf_stack_trace_ops = {
 	.size = stack_size, .format = stack_format, .open = stack_open, .lookup = pb_bpf_no_lookup,
 	.update = pb_bpf_no_update, .remove = stack_remove, .next_key = stack_next_key,
 	.each = pb_bpf_no_each,
 	PB_BPF_NO_QUEUE, .read = stack_read, .write = pb_bpf_no_write, .take = stack_take,
-	.repair = stack_repair,
 };

@@ -176,20 +176,6 @@ void pb_bpf_guard_give(uint32_t *word)
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 
-bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead)
-{
-	uint32_t was = pb_load32(word), owner = was >> THREAD_BITS;
-
-	return owner && (owner == dead || holder_died(m, was)) &&
-	       pb_replace32(word, &was, word_of(m, pb_bpf_thread(NULL)));
-}
-
-void pb_bpf_value_repair(const struct pb_bpf_map *m, void *value, uint32_t dead)
-{
-	if (pb_bpf_guard_take_over(m, lock_of(m, value), dead))
-		pb_bpf_map_unlock(m, value);
-}
-
 /* ---- unsupported operations ----------------------------------------------- */
 
 int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run)

@@ -10,7 +10,6 @@
 #include "abi/progs.h"
 #include "base/base.h"
 #include "base/clean_text.h"
-#include "bpf/map/map_file.h"
 #include "bpf/map/map_names.h"
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_sys.h"
@@ -20,8 +19,6 @@
 #include "recorder/proc.h"
 
 #define IDLE_NS		5000000
-#define REPAIR_ROUNDS	200		/* maps are repaired after so many rounds of the loop, about
-					 * once a second */
 #define MAX_TEXT	1024
 #define MAX_EVENT	65536
 #define BUFFER		(4 * MAX_EVENT)
@@ -150,26 +147,14 @@ static bool print(struct bpf_attach *a)
 	return any;
 }
 
-/* A traced process may have died while it held a lock of a map. The other traced processes can't
- * find this out. */
-static void repair_maps(struct bpf_attach *a)
-{
-	for (uint32_t i = 0; i < a->session.object->nr_maps; i++)
-		pb_bpf_map_repair(a->session.made->maps[i].map);
-}
-
 static void *loop(void *arg)
 {
 	struct timespec idle = { .tv_nsec = IDLE_NS };
 	struct bpf_attach *a = arg;
-	uint32_t rounds = 0;
 
-	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE))
 		if (!print(a))
 			nanosleep(&idle, NULL);
-		if (++rounds % REPAIR_ROUNDS == 0)
-			repair_maps(a);
-	}
 	print(a);
 	return NULL;
 }
