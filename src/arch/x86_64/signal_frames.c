@@ -14,7 +14,7 @@
  */
 #include <signal.h>
 #include <sys/uio.h>
-#include "arch/x86_64/frame.h"
+#include "arch/x86_64/hit_stacks.h"
 #include "arch/x86_64/signal_frames.h"
 #include "base/base.h"
 #include "base/sys.h"
@@ -29,7 +29,6 @@
 #define FRAME_BYTES	(FRAME_WORDS * 8ul)
 
 extern const uint8_t pb_signal_called[] __attribute__((visibility("hidden")));
-extern const uint8_t pb_hit_stacks[] __attribute__((visibility("hidden")));
 
 /* The restorers that this process has, or had at earlier stops. */
 static uint64_t restorers[MAX_RESTORERS];
@@ -135,17 +134,14 @@ static bool visit_stack(uint64_t rsp, uint64_t room,
 bool pb_signal_frames(const struct user_regs_struct *regs,
 		      bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
 {
-	uint64_t rsp = regs->rsp - 8, end;
+	uint64_t rsp = regs->rsp - 8, end, slot;
 
 	if (!nr_restorers)
 		return false;
-	if (rsp - (uint64_t)pb_hit_stacks < (uint64_t)PB_NR_HIT_STACKS << PB_HIT_STACK_SHIFT) {
-		/* the thread is on a stack of the agent (frame.h). The word at the end of this
-		 * stack is the slot of the hit, on the program's stack. */
-		end = pb_align_up(rsp + 1, 1ul << PB_HIT_STACK_SHIFT) - 8;
+	if (pb_hit_stack_at(rsp, &end, &slot)) {
 		if (visit_stack(rsp, end - rsp, visit, arg))
 			return true;
-		rsp = *(uint64_t *)end;
+		rsp = slot;
 	}
 	/* no stack extends beyond the thread's control block, which libc puts above the stack */
 	return visit_stack(rsp, regs->fs_base - rsp, visit, arg);

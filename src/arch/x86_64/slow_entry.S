@@ -70,13 +70,6 @@ enter_on_hit_stack:
 	.cfi_endproc
 	.size enter_on_hit_stack, . - enter_on_hit_stack
 
-	.globl	pb_hit_stacks_used
-	.hidden	pb_hit_stacks_used
-	.comm	pb_hit_stacks_used, 4, 4
-	.globl	pb_hit_stacks
-	.hidden	pb_hit_stacks
-	.comm	pb_hit_stacks, PB_NR_HIT_STACKS << PB_HIT_STACK_SHIFT, 4096
-
 /* The stack has no room for C code. The call is counted as lost if the tests below find that it
  * would have been recorded. rdi is the thread, edx the mode. */
 	.balign 16

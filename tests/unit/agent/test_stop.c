@@ -27,6 +27,8 @@
 #include <unistd.h>
 #include "abi/messages.h"
 #include "arch/arch.h"
+#include "arch/x86_64/hit_stacks.h"
+#include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/vm_users.h"
 
 #define ROUNDS 6
@@ -322,6 +324,38 @@ static void hidden_process_stays_hidden(void **state)
 	assert_int_equal(status, 0);
 }
 
+static unsigned frames_seen;
+
+static bool count_frame(void *arg, const struct pb_signal_frame *f)
+{
+	frames_seen += f->sp != 0;
+	return false;
+}
+
+/* The handler's own frame is above this function's frame. */
+static void look_from_hit_stack(int sig)
+{
+	uint64_t end = (uint64_t)pb_hit_stacks + (2ul << PB_HIT_STACK_SHIFT);
+	struct user_regs_struct regs = { .rsp = end - 256 };
+
+	regs.fs_base = (uint64_t)__builtin_thread_pointer();
+	*(uint64_t *)(end - 8) = (uint64_t)__builtin_frame_address(0);
+	pb_signal_frames(&regs, count_frame, NULL);
+}
+
+/* A thread is on a stack of the agent. The frames on the program's stack are found, too. */
+static void frames_behind_a_hit_stack(void **state)
+{
+	struct sigaction sa = { .sa_handler = look_from_hit_stack }, old;
+
+	sigaction(SIGUSR2, &sa, &old);
+	pb_signal_frames_begin();
+	frames_seen = 0;
+	raise(SIGUSR2);
+	sigaction(SIGUSR2, &old, NULL);
+	assert_int_equal(frames_seen, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +365,7 @@ int main(void)
 		cmocka_unit_test(killed_helper_ends_the_stop),
 		cmocka_unit_test(new_thread_is_no_process),
 		cmocka_unit_test(hidden_process_stays_hidden),
+		cmocka_unit_test(frames_behind_a_hit_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
