@@ -324,7 +324,7 @@ static void hidden_process_stays_hidden(void **state)
 	assert_int_equal(status, 0);
 }
 
-static unsigned frames_seen;
+static volatile unsigned frames_seen;
 
 static bool count_frame(void *arg, const struct pb_signal_frame *f)
 {
