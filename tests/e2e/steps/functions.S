@@ -3,6 +3,11 @@
  * The program's traced functions, with exits of all kinds, and functions that call them. Each
  * traced function counts its own calls with one instruction.
  */
+#ifdef SMALL_STACKS
+	/* by this section the agent takes the program for a Go program */
+	.section .gopclntab, "a", @progbits
+	.byte	0
+#endif
 	.text
 	.p2align 4
 
