@@ -36,9 +36,8 @@
 /* The call has no eBPF programs of its own, but its exit must go to C code. Usually the reason is a
  * call before it in the array, with the same return slot, that has programs. */
 #define PB_WATCH_BELOW		0xffff
-#define PB_MAX_WATCHED		6	/* if this many open calls with one return slot come before
-					 * a call with the same slot, no eBPF programs run at that
-					 * call's return */
+#define PB_MAX_WATCHED		6	/* if this many open calls already have a new call's return
+					 * slot, no eBPF programs run at the new call's return */
 
 /* struct pb_thread */
 #define T_LO			0
@@ -66,7 +65,7 @@
 #define S_BODY			8
 #define S_ID			16
 #define S_FLAGS			24
-/* FTRACE_FL_SMALL is this bit of the byte at S_SMALL, which is the sixth byte of the flags */
+/* FTRACE_FL_SMALL is the bit PB_SITE_SMALL of the byte at S_SMALL, the sixth byte of the flags */
 #define S_SMALL			29
 #define PB_SITE_SMALL		0x80
 

@@ -229,8 +229,9 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 
 /* --- instructions --------------------------------------------------------- */
 
-/* Searches libc's text piece by piece, because each wanted code is near the text's start. Returns 0
- * if the code isn't there. */
+/* Searches the range `text` for the bytes of `code`. Reads it in pieces, because the wanted bytes
+ * are usually near the start of libc's text, so that most of the text needn't be read. Returns 0 if
+ * the code isn't there. */
 static uint64_t find_code(const struct attach_subject *s, const struct attach_range *text,
 			  const uint8_t *code, size_t len)
 {

@@ -14,7 +14,9 @@
 
 struct attach_way {
 	uint64_t sp;		/* the stack pointer at the function's entry */
-	uint64_t arrival_sp;	/* the stack pointer when the thread arrives at libc's `call` */
+	uint64_t arrival_sp;	/* the stack pointer when the thread arrives at the instruction
+				 * `syscall` in libc's getppid() (the member `call` of struct
+				 * attach_libc) */
 };
 
 /* Writes the way back of a borrowed thread below the address `top`. It ends in a signal frame that
@@ -27,7 +29,8 @@ int attach_way_of_borrowed(const struct attach_subject *s, const struct attach_l
 int attach_way_of_new(const struct attach_subject *s, const struct attach_libc *l,
 		      uint64_t start_sp, uint64_t top, struct attach_way *way);
 
-/* Makes the registers with which an interrupted thread must go on from a stop by
- * attach_remote_trap(), so that the kernel restarts the thread's system call. */
+/* For a thread that attach_remote_trap() has stopped in a system call. Stores in *out the registers
+ * with which the thread must go on, so that the kernel restarts this call: those in *saved, but
+ * with an error after which the kernel restarts calls in place of EINTR. */
 void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_struct *out);
 #endif

@@ -8,9 +8,10 @@
  * in the restorer, the restorer's address is just below rsp. The end of the stack isn't known, and
  * a load beyond it would fault. So the stack is read by process_vm_readv(2).
  *
- * While pb_signal_begin() calls a handler, the context in the signal frame may be one that the
- * agent shows to the handler, with a PC of the program. But the handler will return to the agent.
- * If the return address in pb_signal_entry() is on the stack, such a handler may be running.
+ * While pb_signal_begin() calls a handler, the signal frame may have a PC of the program, which the
+ * agent has put there for the handler. So the frame doesn't show that the handler returns to code
+ * of the agent. But if the return address in pb_signal_entry() is on the stack, such a handler may
+ * be running.
  */
 #include <signal.h>
 #include <sys/uio.h>
@@ -83,7 +84,8 @@ static bool is_fault(uint64_t signo)
 	return false;
 }
 
-/* Calls visit() for the words that are in buf, a copy of the n words at `at`. */
+/* buf is a copy of the n words at `at`. Calls visit() for each signal frame in them, and for the
+ * return address pb_signal_called, until visit() returns true. */
 static bool visit_words(const uint64_t *buf, uint64_t *at, size_t n,
 			bool (*visit)(void *arg, const struct pb_signal_frame *f), void *arg)
 {
@@ -143,6 +145,8 @@ bool pb_signal_frames(const struct user_regs_struct *regs,
 			return true;
 		rsp = slot;
 	}
-	/* no stack extends beyond the thread's control block, which libc puts above the stack */
+	/* libc puts the control block of a thread that it makes at the upper end of the stack. The
+	 * main thread's is below its stack. Then the difference is huge, and SCAN_BYTES is the
+	 * limit. */
 	return visit_stack(rsp, regs->fs_base - rsp, visit, arg);
 }

@@ -3,8 +3,9 @@
  * Finds the processes that share the program's memory. Only kcmp(2) tells whether two processes
  * share an address space. A call of kcmp(2) takes about a microsecond. The caller is the stop's
  * helper, which also shares the memory. Before the stop, the helper compares itself with all
- * processes. During the stop, the helper compares itself only with newer processes. Threads have
- * numbers of the same kind, and kcmp(2) accepts them: the program's threads share the memory, too.
+ * processes. During the stop, the helper compares itself only with newer processes. Among the
+ * newer PIDs may be TIDs of the program's own threads. kcmp(2) accepts TIDs, and these threads
+ * share the memory, too. So is_thread() leaves them out.
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>

@@ -7,9 +7,9 @@
  *     error is -524 (ENOTSUPP), as in the kernel
  *   - an xdp packet is always in one piece
  *   - cgroup_skb programs find the packet's end in data_end, which older kernels leave unset
- * A packet's buffer is between two inaccessible pages, so that accesses outside of the buffer
- * fault. On one side there may be less than a page of slack between the buffer and the inaccessible
- * page.
+ * A packet's buffer is between two inaccessible pages. One of its ends touches such a page, so that
+ * accesses beyond this end fault. At the other end, less than a page of accessible memory may come
+ * first.
  *
  * Context: not in a run, not in a signal handler.
  */

@@ -16,8 +16,8 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip);
  * calls of these sites (PB_ENTER_*). no_clock_nor_limit: neither the clock nor a limit of depth is
  * used. For this case, some modes have another handler. Context: start. */
 uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
-/* Called at a hit of site s. Returns the mode of the site's handler. If several tracers use the
- * site, the handler is pb_list. In this case pb_graph_mode() also gives the call to the site's
- * other tracers. If the result is PB_ENTER_LIST, the graph tracer doesn't enter the call. */
+/* Called at a hit of site s, which has this handler. Returns how the graph tracer must enter the
+ * call (PB_ENTER_*). If the handler is pb_list, also gives the call to the site's other tracers. If
+ * the result is PB_ENTER_LIST, the graph tracer doesn't enter the call. */
 unsigned pb_graph_mode(struct pb_site *s, uint64_t handler, uint64_t parent_ip);
 #endif

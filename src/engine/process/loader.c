@@ -117,7 +117,7 @@ static bool is_new(const struct link_map *l)
 	if (is_seen(l))
 		return false;
 	if (nr_seen == MAX_SEEN) {
-		/* no module's code was checked for system calls */
+		/* l isn't added, so its code isn't checked for system calls */
 		pb_sigaction_stand_down();
 		return false;
 	}

@@ -148,8 +148,9 @@ static uint64_t uid_gid(struct pb_bpf_run *run)
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->uid_gid(run) : first_ids;
 }
 
-/* Makes only system calls that the agent's start has made, too. The program's seccomp filters of
- * that time allow them (sandbox.h). */
+/* Makes only system calls that the agent has made at its start. So the seccomp filters that existed
+ * then allow them. If the program has asked for a filter since then, this isn't called
+ * (sandbox.h). */
 static bool read_comm(char name[PB_BPF_COMM])
 {
 	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/comm", O_RDONLY | O_CLOEXEC, 0);

@@ -76,7 +76,9 @@ struct pb_an_window {
 	uint64_t start;
 	uint8_t len;
 	uint8_t how;		/* enum pb_exit_how, except JOINED */
-	uint8_t second_len;	/* CODE_SLOT, SHARED: bytes of the second recipe's window */
+	uint8_t second_len;	/* CODE_SLOT, SHARED, and ENTRY if the entry has a code slot: length
+				 * of the code that is displaced for the slot or for the second
+				 * jump. The recipe for this code follows the window's recipe */
 	int16_t via;		/* offset of the slot from the window; 0: no slot */
 	int32_t fn;		/* ENTRY: the function's index. Other kinds: -1 */
 	int32_t on;		/* NEXT: index of the window of exits that has the second jump

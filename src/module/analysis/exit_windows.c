@@ -293,8 +293,9 @@ static uint64_t padding_slot(struct pb_placer *p, uint64_t window)
 }
 
 /* Returns the address of code that can be displaced for a slot within reach of the window, or 0.
- * *second is the window of the displaced code. The first five bytes of the displaced code become
- * the jump to its copy (in the stub of the window), and the next five bytes become the slot. */
+ * *second is the window of the displaced code. The first five bytes of the displaced code become a
+ * jump to its copy, which is in the stub of the exit's window. The next five bytes become the
+ * slot. */
 static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window_out *second)
 {
 	struct pb_an *an = p->an;

@@ -3,9 +3,9 @@
  * Recognises runtimes by the symbols and sections of a file, so that users know what to expect of a
  * trace. Most runtimes are those of languages (V8, Go, ...). Some are libraries, for example
  * greenlet and AddressSanitizer. Runtimes use stacks, code or calls in other ways than C. A runtime
- * changes the analysis in one case only. Code without unwind tables usually counts as assembly
- * (analysis/depth.c). But if the file belongs to a runtime with its own kind of stacks, this code
- * doesn't count as assembly.
+ * changes the analysis in two cases. If its stacks have little room, the analysis gets the flag
+ * PB_AN_SMALL_STACKS. And if it has its own kind of stacks, code without unwind tables doesn't
+ * count as assembly, as it usually does (analysis/depth.c).
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H
