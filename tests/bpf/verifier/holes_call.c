@@ -87,12 +87,41 @@ static void test_record_of_callback(void **state)
 	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
 }
 
+/* A callback calls a subprogram, which submits a record of the callback's caller. The callback runs
+ * several times, and then the caller submits the record, too. */
+static void test_callers_record(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 19, .name = "callback" },
+		{ .insn = 23, .name = "submit" },
+	};
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 2), SET(2, 8), SET(3, 0),
+		CALL(ringbuf_reserve), BPF_JMP_IMM(BPF_JEQ, 0, 0, 11),
+		BPF_STX_MEM(BPF_DW, 10, 0, -8),
+		SET(1, 4), FUNC(2, 10), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0),
+		CALL(loop), BPF_LDX_MEM(BPF_DW, 1, 10, -8), SET(2, 0), CALL(ringbuf_submit),
+		SET(0, 0), EXIT(),
+		/* callback */
+		MOV(1, 2), SUB(2), SET(0, 0), EXIT(),
+		/* submit */
+		BPF_LDX_MEM(BPF_DW, 1, 1, 0), SET(2, 0), CALL(ringbuf_submit),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EINVAL);
+	p[25] = SET(0, 0);	/* the subprogram submits nothing */
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_global_function_of_six),
 		cmocka_unit_test(test_global_function_of_other_type),
 		cmocka_unit_test(test_record_of_callback),
+		cmocka_unit_test(test_callers_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
