@@ -91,10 +91,8 @@ static bool is_another(void *arg, pid_t tid)
 {
 	struct number *n = arg;
 	struct record_status s;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)n->pid, (int)tid);
-	n->found = !record_proc_status(path, &s) && s.ids[s.nr - 1] == n->own;
+	n->found = !record_task_status(n->pid, tid, &s) && s.ids[s.nr - 1] == n->own;
 	return !n->found;
 }
 

@@ -244,6 +244,10 @@ static int append_meta(struct pb_datadir *w, const struct iovec *iov, int nr, ui
 	ssize_t n;
 	int ret;
 
+	/* an earlier record was written in part, and couldn't be cut off then */
+	if (w->meta_torn && ftruncate(w->meta_fd, (off_t)w->meta_size))
+		return -errno;
+	w->meta_torn = false;
 	do
 		n = writev(w->meta_fd, iov, nr);
 	while (n < 0 && errno == EINTR);
@@ -252,8 +256,7 @@ static int append_meta(struct pb_datadir *w, const struct iovec *iov, int nr, ui
 		return 0;
 	}
 	ret = n < 0 ? -errno : -ENOSPC;
-	if (n > 0 && ftruncate(w->meta_fd, (off_t)w->meta_size))
-		return -errno;
+	w->meta_torn = n > 0 && ftruncate(w->meta_fd, (off_t)w->meta_size);
 	return ret;
 }
 

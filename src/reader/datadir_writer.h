@@ -21,7 +21,10 @@ struct pb_datadir {
 	bool moved;		/* an existing directory was renamed to DIR.old */
 	int dir_fd, chunks_fd, meta_fd, modules_fd;
 	pthread_mutex_t meta_lock;
-	uint64_t meta_size;	/* number of bytes in the meta file; under meta_lock */
+	uint64_t meta_size;	/* number of bytes of whole records in the meta file; under
+				 * meta_lock */
+	bool meta_torn;		/* the meta file has a part of a record at its end; under
+				 * meta_lock */
 	uint64_t chunks_size;	/* number of bytes in the chunks file; only the drain thread uses
 				 * it */
 };

@@ -275,6 +275,14 @@ int record_proc_status(const char *path, struct record_status *s)
 	return s->nr ? 0 : e == ESRCH ? -ENOENT : e ? -e : -ENOSYS;
 }
 
+int record_task_status(pid_t pid, pid_t tid, struct record_status *s)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	return record_proc_status(path, s);
+}
+
 /* Returns field nr of a stat file, numbered as in proc(5). p points to field 3, the state, because
  * the name in field 2 may contain anything. */
 static uint64_t stat_field(const char *p, unsigned nr)

@@ -49,6 +49,8 @@ struct record_status {
 };
 /* Reads the thread's status file. Returns 0, -ENOENT if the thread is gone, or another -errno. */
 int record_proc_status(const char *path, struct record_status *s);
+/* The same for a thread of a process. */
+int record_task_status(pid_t pid, pid_t tid, struct record_status *s);
 
 struct record_stat {
 	bool kernel;			/* the thread is a kernel thread */

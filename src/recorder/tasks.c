@@ -99,11 +99,9 @@ static bool nested_task(void *arg, pid_t tid)
 {
 	struct nested *n = arg;
 	struct record_status st;
-	char path[64];
 
 	n->seen++;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)n->pid, (int)tid);
-	int ret = record_proc_status(path, &st);
+	int ret = record_task_status(n->pid, tid, &st);
 	if (ret && ret != -ENOENT)
 		n->s->incomplete = true;
 	return ret || st.dead || n->visit(n->arg, n->pid, tid, &st);
