@@ -21,9 +21,11 @@
 #include "base/base.h"
 
 #define TRY_NS		(1500 * ATTACH_MS)
+#define TRY_MORE_NS	(5000 * ATTACH_MS)	/* if a thread computes */
 #define STOP_NS		(5000 * ATTACH_MS)
 #define FUTEX_NS	(10 * ATTACH_MS)	/* a futex wait must last this long */
 #define PAUSE_NS	(3 * ATTACH_MS)
+#define SHORT_PAUSE_NS	(ATTACH_MS / 5)		/* if the chosen thread computes */
 #define USER_CODE	0x33			/* the code segment of 64-bit programs */
 
 /* How well a thread can be borrowed; the lowest rank is the best. IDLE: the thread waits for
@@ -36,6 +38,7 @@ enum rank { IDLE, IDLE_MAIN, WAITS, WAITS_MAIN, IDLE_IN_LOADER, DOUBTFUL, COMPUT
 struct place {
 	pid_t tid;
 	enum rank rank;
+	bool blocked;		/* it sleeps in a system call */
 	long number;		/* of the system call; -1: none */
 	uint64_t args[6], sp, pc;
 };
@@ -46,6 +49,7 @@ struct borrow {
 	unsigned attempt;
 	bool last_resort;	/* a thread of the rank IDLE_IN_LOADER may be borrowed, too */
 	struct attach_unwind *unwind;	/* or NULL */
+	uint64_t files;			/* attach_subject.files, as `unwind` knows them */
 };
 
 /* --- where a thread is ---------------------------------------------------- */
@@ -119,6 +123,21 @@ static bool is_join(const struct borrow *b, long number, const uint64_t args[6])
 	return (int)args[2] > 0 && has_thread(b, (int)args[2]);
 }
 
+/* Whether a thread that runs holds no lock of libc that pthread_create() takes. Either the thread
+ * is in no call of libc. Or it has just made a system call, or is in the vDSO, and all functions of
+ * libc that it is in are harmless. (At other places a function may be about to take a lock. In a
+ * process with one thread, libc does that by two instructions.) */
+static bool holds_nothing(const struct borrow *b, const struct place *p, unsigned in)
+{
+	bool in_text = attach_in(&b->l->text, p->pc);
+
+	if (p->blocked || b->l->locks.exe_allocates || in & ATTACH_IN_UNSURE)
+		return false;
+	if (p->number < 0 && !attach_in(&b->l->vdso, p->pc))
+		return !in_text && !(in & ATTACH_IN_LIBC);
+	return !in_text || attach_locks_kind(&b->l->locks, p->pc) == ATTACH_HARMLESS;
+}
+
 /* in: the calls that the thread is in (stack_scan.h). */
 static enum rank rank_of(const struct borrow *b, const struct place *p, unsigned in)
 {
@@ -130,16 +149,14 @@ static enum rank rank_of(const struct borrow *b, const struct place *p, unsigned
 		return UNFIT;
 	if (attach_call_is_idle(p->number, p->args))
 		return in & ATTACH_IN_LOADER ? IDLE_IN_LOADER : main_thread ? IDLE_MAIN : IDLE;
-	if (in & (ATTACH_IN_LOADER | ATTACH_IN_LOCKING))
+	if (in & (ATTACH_IN_LOADER | ATTACH_IN_LOCKING | ATTACH_IN_ALLOCATOR) ||
+	    attach_in(&b->l->locks.allocator, p->pc))
 		return UNFIT;
 	if (is_join(b, p->number, p->args))
 		return main_thread ? IDLE_MAIN : IDLE;
 	if (is_futex_wait(p->number, p->args))
 		return main_thread ? WAITS_MAIN : WAITS;
-	if (p->number >= 0 || in & ATTACH_IN_LIBC || attach_in(&b->l->text, p->pc) ||
-	    attach_in(&b->l->vdso, p->pc))
-		return UNFIT;
-	return COMPUTES;
+	return holds_nothing(b, p, in) ? COMPUTES : UNFIT;
 }
 
 /* Judges a thread that waits. It can't be unwound before it is stopped. */
@@ -159,7 +176,7 @@ static void read_place(const struct borrow *b, pid_t tid, struct place *p)
 {
 	char name[64], text[256];
 
-	*p = (struct place) { .tid = tid, .rank = UNFIT, .number = -1 };
+	*p = (struct place) { .tid = tid, .rank = UNFIT, .blocked = true, .number = -1 };
 	snprintf(name, sizeof(name), "task/%d/syscall", (int)tid);
 	if (attach_proc_read(b->s, name, text, sizeof(text)) <= 0)
 		return;
@@ -288,6 +305,8 @@ static bool is_fit(const struct borrow *b, const struct place *chosen,
 	if (r->cs != USER_CODE || (p.number >= 0 && !attach_call_precedes(b->s, r->rip)))
 		return false;
 	p.number = restarted_number(b, p.number, p.pc);
+	if (rank_of(b, &p, 0) == UNFIT)
+		return false;
 	p.rank = rank_of(b, &p, calls_of(b, r));
 	if (p.rank == COMPUTES && in_sequence(b, t))
 		return false;
@@ -331,8 +350,10 @@ static int try_thread(const struct borrow *b, const struct place *p, struct atta
 	return err ? err : -EAGAIN;
 }
 
-static int explain(struct attach_subject *s, int err, const struct place *p)
+static int explain(const struct borrow *b, int err, const struct place *p)
 {
+	struct attach_subject *s = b->s;
+
 	if (err == -ESRCH)
 		return attach_say_gone(s);
 	if (err == -EPERM && !attach_fit_thread(s, p->tid))
@@ -344,39 +365,67 @@ static int explain(struct attach_subject *s, int err, const struct place *p)
 				  "disk or is frozen; try again");
 	if (err != -EAGAIN)
 		return attach_say(s, -err, "can't be traced: %s", strerror(-err));
+	if (b->l->locks.exe_allocates)
+		return attach_say(s, EAGAIN, "has its own allocator, so only a thread that waits "
+				  "can be interrupted safely, but no thread waits; try again");
 	return attach_say(s, EAGAIN, "has no thread at a point where it can be interrupted safely; "
 			  "try again");
+}
+
+/* Prepares to unwind the thread's stack. What was prepared earlier is used again, unless the
+ * process has mapped or unmapped files. */
+static void prepare_unwind(struct borrow *b, enum rank rank)
+{
+	if (b->unwind && b->files == b->s->files)
+		return;
+	attach_unwind_end(b->unwind);
+	b->unwind = is_uncertain(rank) ? attach_unwind_begin(b->s) : NULL;
+	b->files = b->s->files;
+}
+
+/* Pauses before the next attempt. A thread that computes may be fit only at a few of its
+ * instructions, so it is looked at often. */
+static void pause_of(struct borrow *b, enum rank rank)
+{
+	uint64_t ns = rank == COMPUTES ? SHORT_PAUSE_NS : PAUSE_NS;
+
+	nanosleep(&(struct timespec) { .tv_nsec = (long)ns }, NULL);
+	attach_maps_read(b->s);
 }
 
 int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
 		  struct attach_state *state, uint64_t *stopped_ns)
 {
 	struct borrow b = { .s = s, .l = l };
-	uint64_t deadline = pb_now_ns() + TRY_NS;
+	uint64_t begin = pb_now_ns(), most = TRY_NS, now = begin;
 	struct place p = { 0 };
 	int err;
 
 	for (;; b.attempt++) {
 		/* A thread that seems to wait in the loader is borrowed only as the last resort.
 		 * Perhaps it only seems so, because old words of earlier calls are on its stack. */
-		b.last_resort = pb_now_ns() >= deadline - TRY_NS / 2;
+		b.last_resort = now - begin >= TRY_NS / 2;
 		err = choose(&b, &p);
 		*stopped_ns = pb_now_ns();
 		if (!err)
 			err = p.rank == UNFIT || (waits(&p) && !lasts(&b, &p)) ? -EAGAIN : 0;
-		if (!err && (err = attach_fit_thread(s, p.tid)))
-			return err;
-		if (!err) {
-			b.unwind = is_uncertain(p.rank) ? attach_unwind_begin(s) : NULL;
-			err = try_thread(&b, &p, t, state, stopped_ns);
+		if (!err && (err = attach_fit_thread(s, p.tid))) {
 			attach_unwind_end(b.unwind);
+			return err;
 		}
+		if (!err) {
+			prepare_unwind(&b, p.rank);
+			err = try_thread(&b, &p, t, state, stopped_ns);
+		}
+		if (p.rank == COMPUTES)
+			most = TRY_MORE_NS;
 		if (err == -EAGAIN && attach_image_is_gone(s))
 			err = -ESRCH;
-		if (err != -EAGAIN || pb_now_ns() > deadline)
+		now = pb_now_ns();
+		if (err != -EAGAIN || now - begin > most)
 			break;
-		nanosleep(&(struct timespec) { .tv_nsec = (long)PAUSE_NS }, NULL);
-		attach_maps_read(s);
+		pause_of(&b, p.rank);
 	}
-	return err ? explain(s, err, &p) : 0;
+	attach_unwind_end(b.unwind);
+	return err ? explain(&b, err, &p) : 0;
 }

@@ -449,6 +449,7 @@ static int check(struct injection *j)
 		err = attach_libc_find(&j->s, &j->l);
 		if (!err || pb_now_ns() - begin > (err == -EAGAIN ? LIBC_NS : START_NS))
 			return err;
+		attach_libc_free(&j->l);
 		attach_subject_free(&j->s);
 		nanosleep(&(struct timespec) { .tv_nsec = (long)(20 * ATTACH_MS) }, NULL);
 	}
@@ -524,6 +525,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	/* if the process has another image by now, the exec is the reason for the failure */
 	if (ret && is_executing(&j.s))
 		ret = attach_say_gone(&j.s);
+	attach_libc_free(&j.l);
 	attach_subject_free(&j.s);
 	out->total_ns = pb_now_ns() - begin;
 	return ret;

@@ -181,24 +181,6 @@ static void find_symbols(struct pb_elf *e, uint64_t base, const struct attach_ra
 	}
 }
 
-static void find_locking(struct attach_libc *l, struct pb_elf *e, uint64_t base)
-{
-	static const char *const names[] = {
-		"setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid",
-		"setresgid", "setgroups", "fork", "malloc", "calloc", "realloc", "free",
-		"memalign", "aligned_alloc", "posix_memalign", "pthread_create", "dl_iterate_phdr",
-	};
-	struct wanted w[pb_array_size(names)];
-	uint64_t sizes[pb_array_size(names)] = { 0 };
-
-	_Static_assert(pb_array_size(names) <= ATTACH_LOCKING, "no room for the functions");
-	for (size_t i = 0; i < pb_array_size(names); i++)
-		w[i] = (struct wanted) { names[i], &l->locking[i].start, &sizes[i] };
-	find_symbols(e, base, &l->text, w, pb_array_size(w));
-	for (size_t i = 0; i < pb_array_size(names); i++)
-		l->locking[i].end = l->locking[i].start + sizes[i];
-}
-
 /* Returns 0, or -errno with the user's line. */
 static int find_functions(struct attach_subject *s, struct attach_libc *l, struct pb_elf *e,
 			  uint64_t base)
@@ -216,7 +198,8 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 
 	find_symbols(e, base, &l->text, w, pb_array_size(w));
 	l->start_main.end = l->start_main.start + size;
-	find_locking(l, e, base);
+	if (attach_locks_find(&l->locks, s, e, base, &l->text))
+		return attach_say(s, ENOMEM, "can't be attached: %s", strerror(ENOMEM));
 	if (!l->dlopen || !l->pthread_create)
 		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 "
 				  "has no dlopen; start it with `patchbay record -- PROG' instead");
@@ -303,4 +286,9 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 	pb_elf_close(&e);
 	close(fd);
 	return err ? err : find_instructions(s, l);
+}
+
+void attach_libc_free(struct attach_libc *l)
+{
+	attach_locks_free(&l->locks);
 }

@@ -8,13 +8,8 @@
 #define PB_ATTACH_LIBC_MAP_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "attach/libc_locks.h"
 #include "attach/subject.h"
-
-struct attach_range {
-	uint64_t start, end;
-};
-
-#define ATTACH_LOCKING 24
 
 struct attach_libc {
 	/* functions */
@@ -28,19 +23,14 @@ struct attach_libc {
 	/* code by which borrow.c and stack_scan.c judge whether a thread can be borrowed */
 	struct attach_range text, loader, vdso;
 	struct attach_range start_main;	/* __libc_start_main(), which calls main() */
-	struct attach_range locking[ATTACH_LOCKING]; /* functions that may wait while they hold a
-						      * lock that pthread_create() takes */
+	struct attach_locks locks;
 };
 
 /* The size of a syscall instruction. */
 #define ATTACH_SYSCALL_SIZE 2
 
 /* Finds all addresses. The caller must have read the mappings and opened mem. Returns 0, or -errno
- * with the user's line. */
+ * with the user's line. In both cases, attach_libc_free() frees `locks`. */
 int attach_libc_find(struct attach_subject *s, struct attach_libc *l);
-
-static inline bool attach_in(const struct attach_range *r, uint64_t addr)
-{
-	return addr - r->start < r->end - r->start;
-}
+void attach_libc_free(struct attach_libc *l);
 #endif

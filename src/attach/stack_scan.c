@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Scans a stack for return addresses (stack_scan.h). A word counts as a return address if it points
- * just after a call instruction in the loader, or just after a direct call in libc, but not into
- * __libc_start_main(). (libc calls main(), start routines and callbacks by indirect calls. These
- * calls do no harm.) Other words that point there don't count. For example, each program has the
- * address of the loader's exit function on its stack.
+ * just after a call instruction in the loader or in the program's own allocator, or just after a
+ * direct call in libc, but not into __libc_start_main(). (libc calls main(), start routines and
+ * callbacks by indirect calls. These calls do no harm.) Other words that point there don't count.
+ * For example, each program has the address of the loader's exit function on its stack.
  */
 #include "attach/stack_scan.h"
 #include <stddef.h>
@@ -66,13 +66,19 @@ static unsigned look_at(const struct attach_subject *s, const struct attach_libc
 {
 	if (attach_in(&l->loader, word))
 		return call_before(s, word) != CALL_NONE ? ATTACH_IN_LOADER : 0;
+	if (attach_in(&l->locks.allocator, word))
+		return call_before(s, word) != CALL_NONE ? ATTACH_IN_ALLOCATOR : 0;
 	if (!attach_in(&l->text, word) || attach_in(&l->start_main, word) ||
 	    call_before(s, word) != CALL_DIRECT)
 		return 0;
-	for (size_t i = 0; i < ATTACH_LOCKING; i++)
-		if (attach_in(&l->locking[i], word))
-			return ATTACH_IN_LIBC | ATTACH_IN_LOCKING;
-	return ATTACH_IN_LIBC;
+	switch (attach_locks_kind(&l->locks, word - 1)) {
+	case ATTACH_LOCKING:
+		return ATTACH_IN_LIBC | ATTACH_IN_LOCKING;
+	case ATTACH_UNSURE:
+		return ATTACH_IN_LIBC | ATTACH_IN_UNSURE;
+	default:
+		return ATTACH_IN_LIBC;
+	}
 }
 
 /* Returns the number of the system call that a signal interrupted, or -1. If the kernel restarts

@@ -18,9 +18,12 @@
 					 * known */
 #define ATTACH_IN_LIBC		4	/* a call inside libc is on the stack, other than libc's
 					 * calls of main(), start routines and callbacks */
-#define ATTACH_IN_LOCKING	8	/* a call of a function of attach_libc.locking is on the
+#define ATTACH_IN_LOCKING	8	/* a call of a function of the kind ATTACH_LOCKING is on the
 					 * stack */
-#define ATTACH_UNREADABLE	16
+#define ATTACH_IN_UNSURE	16	/* a call in libc is on the stack whose function is of the
+					 * kind ATTACH_UNSURE */
+#define ATTACH_IN_ALLOCATOR	32	/* a call in attach_locks.allocator is on the stack */
+#define ATTACH_UNREADABLE	64
 
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l,
 			   uint64_t sp);

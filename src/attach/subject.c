@@ -99,6 +99,13 @@ int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *bu
 
 /* --- mappings ------------------------------------------------------------- */
 
+static uint64_t hash_of(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
+	return hash;
+}
+
 int attach_maps_read(struct attach_subject *s)
 {
 	char path[64], *line = NULL;
@@ -106,6 +113,7 @@ int attach_maps_read(struct attach_subject *s)
 	int err = 0;
 
 	free_maps(s);
+	s->files = 0xcbf29ce484222325;
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)s->pid);
 	FILE *f = fopen(path, "re");
 
@@ -124,6 +132,9 @@ int attach_maps_read(struct attach_subject *s)
 			s->maps = more;
 		}
 		struct record_map *m = &s->maps[s->nr_maps];
+
+		if (strchr(line, '/'))
+			s->files = hash_of(s->files, line);
 
 		if (!record_map_parse(line, m))
 			continue;

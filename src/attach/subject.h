@@ -14,6 +14,16 @@
 
 #define ATTACH_PATH 4096
 
+/* Addresses in the process. */
+struct attach_range {
+	uint64_t start, end;
+};
+
+static inline bool attach_in(const struct attach_range *r, uint64_t addr)
+{
+	return addr - r->start < r->end - r->start;
+}
+
 struct attach_subject {
 	pid_t pid;
 	char name[32];			/* as /proc/PID/comm has it, without control characters */
@@ -27,6 +37,7 @@ struct attach_subject {
 					 * reads and writes fail */
 	struct record_map *maps;	/* sorted by address */
 	size_t nr_maps;
+	uint64_t files;			/* a hash of the mappings of files */
 	char *err;			/* the user's line */
 	size_t err_size;
 };

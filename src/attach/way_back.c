@@ -49,8 +49,10 @@ void attach_way_restart(const struct user_regs_struct *saved, struct user_regs_s
 	*out = *saved;
 	/* The kernel restarts most calls by itself, but ends epoll_wait and similar calls with
 	 * EINTR. With ERESTARTNOHAND, its own error for "restart, unless a handler runs", it
-	 * restarts these calls, too. So the program doesn't notice the stop. */
-	if ((int64_t)out->orig_rax >= 0 && (int64_t)out->rax == -EINTR)
+	 * restarts these calls, too. So the program doesn't notice the stop. close() is different:
+	 * it has closed the descriptor although it returns EINTR. */
+	if ((int64_t)out->orig_rax >= 0 && out->orig_rax != SYS_close &&
+	    (int64_t)out->rax == -EINTR)
 		out->rax = (uint64_t)-ERESTARTNOHAND;
 }
 

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 1000, first;
 	struct sigaction sa = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
-	struct itimerval it = { { 0, 1000 }, { 0, 1000 } }, none = { 0 };
+	struct itimerval once = { { 0, 0 }, { 0, 1000 } };
 	char out[1000] = "";
 
 	first = down(0, 0, NULL, 0);
@@ -70,11 +70,15 @@ int main(int argc, char **argv)
 	first = down(4, 1, out, sizeof(out));
 	printf("%s%s\n", out, first > 6 ? "main" : "no main");
 	sigaction(SIGPROF, &sa, NULL);
-	setitimer(ITIMER_PROF, &it, NULL);
-	for (int i = 0; i < rounds || ticks < 20; i++)
+	/* The timer is started again in each round. A periodic timer could expire again before its
+	 * handler has ended, and then the program would be in the handler all the time. */
+	for (int i = 0; i < rounds || ticks < 20; i++) {
+		setitimer(ITIMER_PROF, &once, NULL);
 		if (down(i % 9, 1, NULL, 0) != first - 4 + i % 9)
 			printf("depth %d\n", i % 9);
-	setitimer(ITIMER_PROF, &none, NULL);
+	}
+	once.it_value.tv_usec = 0;
+	setitimer(ITIMER_PROF, &once, NULL);
 	printf("bad ticks: %d\n", bad_ticks);
 	return 0;
 }
