@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "attach/mapped_file.h"
 #include "base/base.h"
 
 #define MAX_FUNCTIONS	(64u << 10)	/* glibc exports 3,000 */
@@ -140,6 +142,32 @@ static uint64_t word_of_malloc(struct pb_elf *e, const struct pb_elf_symbols *sy
 	return 0;
 }
 
+/* Whether the file of the mapping defines a function. */
+static bool defines(const struct attach_subject *s, const struct record_map *m,
+		    const char *function)
+{
+	const struct record_map *first = m;
+	struct pb_elf_symbols symbols;
+	struct pb_elf e;
+	bool found = false;
+	int fd;
+
+	while (first > s->maps && first->offset && first[-1].ino == m->ino)
+		first--;
+	fd = attach_mapped_open(s, first, &e);
+	if (fd < 0)
+		return false;
+	if (pb_elf_symbols(&e, SHT_DYNSYM, &symbols))
+		for (uint64_t i = 0; i < symbols.n && !found; i++) {
+			const char *name = pb_elf_string(&symbols.strings, symbols.v[i].st_name);
+
+			found = symbols.v[i].st_shndx && name && !strcmp(name, function);
+		}
+	pb_elf_close(&e);
+	close(fd);
+	return found;
+}
+
 static bool is_exe(const struct attach_subject *s, const struct record_map *m)
 {
 	char path[ATTACH_PATH];
@@ -166,6 +194,7 @@ static void find_allocator(struct attach_locks *l, const struct attach_subject *
 	if (!m || !m->exec)
 		return;
 	l->exe_allocates = is_exe(s, m);
+	l->thread_sanitizer = defines(s, m, "__tsan_init");
 	if (!l->exe_allocates)
 		l->allocator = (struct attach_range) { m->start, m->end };
 }

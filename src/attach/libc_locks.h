@@ -30,6 +30,7 @@ struct attach_locks {
 	/* malloc() isn't libc's: the code of the library that has it, or the executable has it */
 	struct attach_range allocator;
 	bool exe_allocates;
+	bool thread_sanitizer;	/* malloc() is that of ThreadSanitizer */
 };
 
 /* Lists the exported functions of libc, and finds the allocator. e: libc's file; base: where the

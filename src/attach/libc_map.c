@@ -203,6 +203,10 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 	if (!l->dlopen || !l->pthread_create)
 		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 "
 				  "has no dlopen; start it with `patchbay record -- PROG' instead");
+	if (l->locks.thread_sanitizer)
+		return attach_say(s, ENOTSUP, "has ThreadSanitizer, which would crash in a thread "
+				  "that it has not created itself; start the program with "
+				  "`patchbay record -- PROG' instead");
 	for (size_t i = 0; i < pb_array_size(w); i++)
 		if (!*w[i].addr)
 			return attach_say(s, ENOTSUP, "has a libc without %s; start the program "
