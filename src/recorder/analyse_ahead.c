@@ -69,7 +69,9 @@ struct record_ahead {
 	const struct record_options *options;
 	const struct record_target *target;
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	pthread_cond_t changed;	/* for the main thread: what it waits for has changed */
+	pthread_cond_t todo;	/* for the workers: a job needs a worker, or none will any more */
+	struct job *awaited;	/* the job that the main thread waits for, or NULL */
 	pthread_t lister, workers[MAX_WORKERS];
 	int loader;		/* pidfd of the loader's process; -1: there is no process, or it has
 				 * ended */
@@ -165,7 +167,8 @@ static void add_job(struct record_ahead *a, const char *path)
 		a->jobs[a->nr++] = j;
 		j = NULL;
 	}
-	pthread_cond_broadcast(&a->changed);
+	pthread_cond_signal(&a->changed);
+	pthread_cond_signal(&a->todo);
 	pthread_mutex_unlock(&a->lock);
 	job_free(j);
 }
@@ -189,6 +192,25 @@ static struct job *find_work(struct record_ahead *a)
 	return j && (!a->at_work || a->at_work + (uint64_t)j->st.st_size <= MAX_AT_ONCE) ? j : NULL;
 }
 
+/* True if no job needs a worker any more. A BUSY job may still need a worker, because it may become
+ * LOOKED. */
+static bool all_done(struct record_ahead *a)
+{
+	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);
+}
+
+/* Wakes the threads for which the end of a job's work may matter. Most ends matter to none: there
+ * may be hundreds of jobs, and each thread that wakes up takes the lock. */
+static void wake(struct record_ahead *a, const struct job *j)
+{
+	bool done = all_done(a);
+
+	if (done || j == a->awaited || j == a->jobs[0])
+		pthread_cond_signal(&a->changed);
+	if (done || find_state(a, LOOKED))
+		pthread_cond_broadcast(&a->todo);
+}
+
 static void set_state(struct record_ahead *a, struct job *j, enum state state)
 {
 	if (j->state == BUSY) {
@@ -198,7 +220,8 @@ static void set_state(struct record_ahead *a, struct job *j, enum state state)
 		a->at_work += j->weight;
 	}
 	j->state = state;
-	pthread_cond_broadcast(&a->changed);
+	if (state != BUSY)
+		wake(a, j);
 }
 
 /* Opens the file. If the process runs already, opens the file as the process sees it. (The
@@ -352,18 +375,12 @@ static void *list(void *arg)
 	pthread_mutex_lock(&a->lock);
 	end_loader(a);
 	a->listed = true;
-	pthread_cond_broadcast(&a->changed);
+	pthread_cond_signal(&a->changed);
+	pthread_cond_broadcast(&a->todo);
 	while (!a->stop && (j = find_state(a, NEW)))
 		look(a, j);
 	pthread_mutex_unlock(&a->lock);
 	return NULL;
-}
-
-/* True if no job needs a worker any more. A BUSY job may still need a worker, because it may become
- * LOOKED. */
-static bool all_done(struct record_ahead *a)
-{
-	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);
 }
 
 static void *work(void *arg)
@@ -380,7 +397,7 @@ static void *work(void *arg)
 		else if (all_done(a))
 			break;
 		else
-			pthread_cond_wait(&a->changed, &a->lock);
+			pthread_cond_wait(&a->todo, &a->lock);
 	}
 	pthread_mutex_unlock(&a->lock);
 	return NULL;
@@ -425,6 +442,7 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 	a->read_ahead = pages > 0 ? (uint64_t)pages / 2 * 4096 : 0;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
+	pthread_cond_init(&a->todo, NULL);
 	clock_gettime(CLOCK_REALTIME, &a->deadline);
 	a->deadline.tv_sec += LIST_SECONDS;
 	add_job(a, t->pid ? t->exe : exe);
@@ -485,8 +503,10 @@ int record_ahead_take(struct record_ahead *a, const struct stat *st, const char 
 		return -1;
 	pthread_mutex_lock(&a->lock);
 	j = find_path(a, path);
+	a->awaited = j;
 	while (j && j->state == BUSY)
 		pthread_cond_wait(&a->changed, &a->lock);
+	a->awaited = NULL;
 	if (j && j->state == DONE && same_file(&j->st, st)) {
 		fd = j->fd;
 		*stubs_fd = j->stubs_fd;
@@ -516,7 +536,7 @@ void record_ahead_stop(struct record_ahead *a)
 	pthread_mutex_lock(&a->lock);
 	a->stop = true;
 	end_loader(a);
-	pthread_cond_broadcast(&a->changed);
+	pthread_cond_broadcast(&a->todo);
 	pthread_mutex_unlock(&a->lock);
 	if (a->listing)
 		pthread_join(a->lister, NULL);
@@ -525,6 +545,7 @@ void record_ahead_stop(struct record_ahead *a)
 	for (unsigned i = 0; i < a->nr; i++)
 		job_free(a->jobs[i]);
 	pthread_cond_destroy(&a->changed);
+	pthread_cond_destroy(&a->todo);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
