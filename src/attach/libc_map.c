@@ -24,9 +24,14 @@
 #define GETPPID_SIZE	16
 #define HIDDEN		0x8000		/* a symbol's version isn't the default version */
 
-static const uint8_t getppid_code[] = { 0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05, 0xc3 };
-static const uint8_t pop_rdi_code[] = { 0x5f, 0xc3 };
-static const uint8_t pop_rsp_code[] = { 0x5c, 0xc3 };
+#define GETPPID		0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05, 0xc3
+#define POP_RDI		0x5f, 0xc3
+#define POP_RSP		0x5c, 0xc3
+
+static const uint8_t getppid_code[] = { GETPPID };
+static const uint8_t pop_rdi_code[] = { POP_RDI };
+static const uint8_t pop_rsp_code[] = { POP_RSP };
+static const uint8_t agent_code[] = { GETPPID, POP_RDI, POP_RSP }; /* arch/x86_64/injected.S */
 static const uint8_t restore_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 
 /* --- mappings ------------------------------------------------------------- */
@@ -236,18 +241,52 @@ static uint64_t find_code(const struct attach_subject *s, const struct attach_ra
 	return 0;
 }
 
-static int find_instructions(struct attach_subject *s, struct attach_libc *l)
+/* Finds the instructions in the agent, if the process has it: the process was attached before, or
+ * is a forked child of an attached process. */
+static bool find_in_agent(const struct attach_subject *s, struct attach_libc *l)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < s->nr_maps && !at; i++) {
+		const struct record_map *m = &s->maps[i];
+		struct attach_range text = { m->start, m->end };
+
+		if (m->exec && m->path[0] == '/' && m->end - m->start <= TEXT_MAX &&
+		    !strncmp(base_name(m->path), "libpatchbay.so.", strlen("libpatchbay.so.")))
+			at = find_code(s, &text, agent_code, sizeof(agent_code));
+	}
+	if (!at)
+		return false;
+	l->start = at;
+	l->pop_rdi = at + sizeof(getppid_code);
+	l->pop_rsp = l->pop_rdi + sizeof(pop_rdi_code);
+	l->call = l->pop_rdi - 3;
+	return true;
+}
+
+static void find_in_libc(const struct attach_subject *s, struct attach_libc *l)
 {
 	/* an endbr64 may come before getppid's code */
 	struct attach_range getppid = { l->start, l->start + GETPPID_SIZE };
-	uint64_t at = 0;
+	uint64_t at = getppid.end > l->text.end ? 0 :
+		      find_code(s, &getppid, getppid_code, sizeof(getppid_code));
 
-	if (getppid.end <= l->text.end && l->text.end - l->text.start <= TEXT_MAX)
-		at = find_code(s, &getppid, getppid_code, sizeof(getppid_code));
-	if (at) {
-		l->call = at + sizeof(getppid_code) - 3;
-		l->pop_rdi = find_code(s, &l->text, pop_rdi_code, sizeof(pop_rdi_code));
-		l->pop_rsp = find_code(s, &l->text, pop_rsp_code, sizeof(pop_rsp_code));
+	if (!at)
+		return;
+	l->call = at + sizeof(getppid_code) - 3;
+	l->pop_rdi = find_code(s, &l->text, pop_rdi_code, sizeof(pop_rdi_code));
+	l->pop_rsp = find_code(s, &l->text, pop_rsp_code, sizeof(pop_rsp_code));
+}
+
+/* If the process has the agent, libc's text may be patched: a forked child keeps the jumps. A jump
+ * may then take the place of the instructions. Or the bytes of a jump may look like them, until the
+ * injected call of the agent takes the jump out. The agent's text is never patched. The restorer is
+ * never patched either. */
+static int find_instructions(struct attach_subject *s, struct attach_libc *l)
+{
+	if (l->text.end - l->text.start <= TEXT_MAX) {
+		if (!find_in_agent(s, l))
+			find_in_libc(s, l);
 		l->restore = find_code(s, &l->text, restore_code, sizeof(restore_code));
 	}
 	return l->pop_rdi && l->pop_rsp && l->restore ? 0 :
