@@ -101,16 +101,25 @@ static bool is_musl(const struct record_map *loader)
 	       !strcmp(name, "libc.so");
 }
 
-/* Returns the executable mapping of the file that `first` is a mapping of. */
+/* Returns the executable mappings of the file that `first` is a mapping of. Usually there is one.
+ * But while the agent of a forked child restores text by mprotect(), some pages have a mapping of
+ * their own. */
 static struct attach_range text_of(const struct attach_subject *s, const struct record_map *first)
 {
+	struct attach_range text = { 0 };
+
 	for (size_t i = 0; first && i < s->nr_maps; i++) {
 		const struct record_map *m = &s->maps[i];
 
-		if (m->exec && m->start >= first->start && same_file(m, first))
-			return (struct attach_range) { m->start, m->end };
+		if (!m->exec || m->start < first->start || !same_file(m, first))
+			continue;
+		if (!text.end)
+			text.start = m->start;
+		else if (m->start != text.end)
+			break;
+		text.end = m->end;
 	}
-	return (struct attach_range) { 0 };
+	return text;
 }
 
 /* The kernel passes the loader's address to each program in the auxiliary vector; 0: the program
