@@ -47,6 +47,7 @@
 #include "arch/arch.h"
 #include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/vm_users.h"
+#include "base/ptrace_right.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -244,11 +245,10 @@ static int stop_all(struct job *job)
 		if (err)
 			return err;
 	} while (any);
-	/* for a moment, a thread that ends can't be seized; a thread that a debugger traces can
-	 * never be seized */
+	/* for a moment, a thread that ends can't be seized */
 	for (unsigned i = 0; i < nr_tasks; i++)
 		if (!tasks[i].seized && still_runs(dir, tasks[i].tid)) {
-			job->why = "a thread is traced by another process";
+			job->why = pb_ptrace_right_lack(dir, tasks[i].tid);
 			return -EAGAIN;
 		}
 	return 0;
@@ -463,6 +463,7 @@ static int helper(void *arg)
 			return 1;	/* the parent is gone, or nobody sets `go` any more */
 		pb_sys(SYS_sched_yield);
 	}
+	pb_ptrace_right_take();
 	if (pb_vm_users(job->pid)) {
 		job->result = shared(job);
 		return 0;

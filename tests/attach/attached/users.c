@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
+ * users -USER: a program with root's real user, and another effective user: it has given up its
+ * rights for some time (seteuid).
  * users USER: a program whose threads have different users, unless USER is 0. The main thread
  * changes its user without libc, so the thread that an attach borrows still has the old user. (With
  * libc, the same can happen for a moment: if the attach has begun, and the agent hasn't replaced
@@ -26,7 +28,7 @@ int main(int argc, char **argv)
 
 	if (pthread_create(&t, NULL, wait_for_ever, NULL))
 		return 1;
-	if (user && syscall(SYS_setresuid, user, user, user))
+	if (user < 0 ? seteuid((uid_t)-user) : user && syscall(SYS_setresuid, user, user, user))
 		return 77;
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);

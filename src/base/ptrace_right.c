@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Uses CAP_SYS_PTRACE, and reads who traces a thread. */
+#include <linux/capability.h>
+#include <stdbool.h>
+#include "base/mem.h"
+#include "base/ptrace_right.h"
+#include "base/sys.h"
+#include "base/task.h"
+
+void pb_ptrace_right_take(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	const uint32_t bit = CAP_TO_MASK(CAP_SYS_PTRACE);
+
+	if (pb_sys(SYS_capget, &head, caps) || !(caps[0].permitted & bit) ||
+	    caps[0].effective & bit)
+		return;
+	caps[0].effective |= bit;
+	pb_sys(SYS_capset, &head, caps);
+}
+
+const char *pb_ptrace_right_lack(const char *task_dir, uint32_t tid)
+{
+	struct pb_task_status s;
+	char path[96];
+	size_t at = 0;
+
+	pb_put_str(path, sizeof(path), &at, task_dir);
+	pb_put_str(path, sizeof(path), &at, "/");
+	pb_put_u64(path, sizeof(path), &at, tid);
+	pb_put_str(path, sizeof(path), &at, "/status");
+	if (!pb_task_read_status_at(&s, path) || pb_task_status_number(&s, "TracerPid:"))
+		return "a thread is traced by another process";
+	return "the process has no right to stop its own threads (do its user IDs differ?)";
+}
