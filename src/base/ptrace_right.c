@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Uses CAP_SYS_PTRACE, and reads who traces a thread. */
+/* Uses CAP_SYS_PTRACE, and finds out why a thread could not be traced. */
 #include <linux/capability.h>
 #include <stdbool.h>
 #include "base/mem.h"
