@@ -15,6 +15,9 @@ struct pb_open_call {
 	uint64_t child;		/* for the view: the time that the call spent in traced callees */
 	uint64_t aux;		/* for the view. call_walk.h sets it to the time of the fork if the
 				 * call was inherited by fork */
+	uint64_t nested;	/* for the view (sums.c: the known time of calls of the same
+				 * function inside this call) */
+	uint32_t outer;		/* for the view (sums.c: next outer call of the same function) */
 	uint32_t site;
 	uint32_t view;		/* for the view. It is 0 when the call is pushed */
 	uint32_t select;	/* for the view: the result of pb_select() */

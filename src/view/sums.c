@@ -3,11 +3,12 @@
  * Sums up calls by function (sums.h). Each record costs an array access and no hashing.
  *
  * A call's time is added to its function's total only if the stack has no outer call of the same
- * function. To find this out, `active` counts the function's open calls on the stack of the last
- * event. If the next event is on another stack, the calls of the old stack are subtracted and the
- * calls of the new stack are added. If almost every event switches to another deep stack, these
- * updates cost too much. In that case `active` counts only the stack's innermost calls: the calls
- * from index `stack->counted` on.
+ * function. Otherwise it is noted in the next outer call of the function (`nested`). If the time of
+ * that call stays unknown, the noted time counts in its place. To find the outer call, `last` has
+ * the place of the function's innermost open call on the stack of the last event. If the next event
+ * is on another stack, the places on the old stack are cleared and those on the new stack are set.
+ * If almost every event switches to another deep stack, these updates cost too much. In that case
+ * only the stack's innermost calls have places: the calls from index `stack->counted` on.
  *
  * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
  * time begins at the fork (`call->aux`).
@@ -24,10 +25,20 @@
 #include "base/base.h"
 #include "view/select.h"
 
-#define BUDGET		(1ll << 26)	/* number of updates of `active` that changes of the stack
+#define BUDGET		(1ll << 26)	/* number of updates of `last` that changes of the stack
 					 * may make */
 #define BUDGET_RECORD	64		/* number of further updates that each record allows */
 #define SHORT_DEPTH	64
+
+/* Makes the call with this index the innermost open call of its function. */
+static inline void make_last(struct pb_sums *m, struct pb_call_stack *s, uint32_t index)
+{
+	struct pb_open_call *call = &s->calls[index];
+	struct pb_sum *sum = &m->sums[call->view];
+
+	call->outer = sum->last;
+	sum->last = index + 1;
+}
 
 /* Makes `to` the current stack. The event has already changed `to`. `depth` is the depth that `to`
  * had before the event. */
@@ -37,7 +48,7 @@ static void change_stack(struct pb_sums *m, struct pb_call_stack *to, uint32_t d
 
 	if (from) {
 		for (uint32_t i = from->counted; i < from->depth; i++)
-			m->sums[from->calls[i].view].active--;
+			m->sums[from->calls[i].view].last = 0;
 		m->budget -= from->depth - from->counted;
 	}
 	m->stack = to;
@@ -45,7 +56,7 @@ static void change_stack(struct pb_sums *m, struct pb_call_stack *to, uint32_t d
 	if (m->budget < depth && depth > SHORT_DEPTH)
 		to->counted = depth - SHORT_DEPTH;
 	for (uint32_t i = to->counted; i < depth; i++)
-		m->sums[to->calls[i].view].active++;
+		make_last(m, to, i);
 	m->budget -= depth - to->counted;
 }
 
@@ -58,13 +69,23 @@ static uint32_t depth_before(const struct pb_event *ev)
 	return ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN ? depth - 1 : depth + 1;
 }
 
-static inline void add_time(struct pb_sum *s, uint64_t duration, uint64_t child, uint64_t weight)
+/* Adds the time to the function's total, or to the next outer call of the function. */
+static inline void add_total(struct pb_sum *s, struct pb_call_stack *stack, uint64_t duration,
+			     uint64_t weight)
+{
+	if (s->last && s->last <= stack->depth)
+		stack->calls[s->last - 1].nested += duration;
+	else
+		s->total += duration * weight;
+}
+
+static inline void add_time(struct pb_sum *s, struct pb_call_stack *stack, uint64_t duration,
+			    uint64_t child, uint64_t weight)
 {
 	s->timed++;
 	s->sum += duration;
 	s->self += duration > child ? (duration - child) * weight : 0;
-	if (!s->active)
-		s->total += duration * weight;
+	add_total(s, stack, duration, weight);
 	if (duration < s->min || s->timed == 1)
 		s->min = duration;
 	if (duration > s->max)
@@ -85,7 +106,7 @@ static struct pb_sum *leave(struct pb_sums *m, const struct pb_event *ev)
 	if (ev->stack->depth < ev->stack->counted)
 		ev->stack->counted = ev->stack->depth;
 	else
-		s->active--;
+		s->last = ev->call->outer;
 	return s;
 }
 
@@ -110,10 +131,11 @@ static void on_end(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 	s->calls += calls * m->weight;
 	start = known_start(ev);
 	if (start) {
-		add_time(s, ev->time - start, ev->call->child, m->time_weight);
+		add_time(s, ev->stack, ev->time - start, ev->call->child, m->time_weight);
 		add_to_parent(ev, ev->time - start);
 	} else {
 		/* only the time of the call's callees is known */
+		add_total(s, ev->stack, ev->call->nested, m->time_weight);
 		add_to_parent(ev, ev->call->child);
 	}
 }
@@ -123,7 +145,7 @@ static void on_begin(struct pb_sums *m, const struct pb_event *ev, uint32_t numb
 	if (!ev->call)
 		return;
 	ev->call->view = number;
-	m->sums[number].active++;
+	make_last(m, ev->stack, ev->stack->depth - 1);
 }
 
 static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
@@ -134,7 +156,7 @@ static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsign
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
 		s->calls += calls * m->weight;
-		add_time(s, ev->time - ev->start, 0, m->time_weight);
+		add_time(s, ev->stack, ev->time - ev->start, 0, m->time_weight);
 		add_to_parent(ev, ev->time - ev->start);
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
@@ -160,12 +182,15 @@ static void on_end_selected(struct pb_sums *m, const struct pb_event *ev, unsign
 
 	if (!ev->call->view || (m->view->min_ns && !start) || !pb_select_long(m->view, from, to) ||
 	    !pb_select_clip(m->view, &from, &to)) {
+		add_total(s, ev->stack, ev->call->nested, m->time_weight);
 		add_to_parent(ev, ev->call->child);
 		return;
 	}
 	s->calls += calls * m->weight;
 	if (start)
-		add_time(s, to - from, ev->call->child, m->time_weight);
+		add_time(s, ev->stack, to - from, ev->call->child, m->time_weight);
+	else
+		add_total(s, ev->stack, ev->call->nested, m->time_weight);
 	add_to_parent(ev, start ? to - from : ev->call->child);
 }
 
@@ -192,7 +217,7 @@ static void on_event_selected(struct pb_sums *m, const struct pb_event *ev, unsi
 		    !pb_select_clip(m->view, &start, &end))
 			return;
 		m->sums[number].calls += calls * m->weight;
-		add_time(&m->sums[number], end - start, 0, m->time_weight);
+		add_time(&m->sums[number], ev->stack, end - start, 0, m->time_weight);
 		add_to_parent(ev, end - start);
 		return;
 	case PB_EV_LOST: case PB_EV_NONE: case PB_EV_LEAF_OPEN:
@@ -219,7 +244,7 @@ bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls)
 }
 
 /* Adds the time of each open call, from the innermost to the outermost, as if the calls returned.
- * Then makes the calls active again. */
+ * Then makes the calls' places known again. */
 void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
 		    uint64_t time)
 {
@@ -228,22 +253,23 @@ void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, u
 	if (s != m->stack)
 		change_stack(m, s, s->depth);
 	if (inner)
-		add_time(&m->sums[leaf], inner, 0, m->time_weight);
+		add_time(&m->sums[leaf], s, inner, 0, m->time_weight);
 	for (uint32_t i = s->depth; i--;) {
 		struct pb_open_call *call = &s->calls[i];
 		struct pb_sum *sum = &m->sums[call->view];
 		uint64_t start = call->aux > 1 ? call->aux : call->start;
 		uint64_t duration = start && time > start ? time - start : 0;
 
-		sum->active -= i >= s->counted;
+		if (i >= s->counted)
+			sum->last = call->outer;
 		sum->calls += pb_open_call_counts(call) * m->weight;
-		add_time(sum, duration, call->child + inner, m->time_weight);
+		add_time(sum, s, duration, call->child + inner, m->time_weight);
 		inner = duration;
-		call->child = 0;
+		call->child = call->nested = 0;
 		call->aux = UINT64_MAX;
 	}
 	for (uint32_t i = s->counted; i < s->depth; i++)
-		m->sums[s->calls[i].view].active++;
+		make_last(m, s, i);
 }
 
 void pb_sums_open(void *arg, struct pb_call_stack *s, const struct pb_open_call *call,
@@ -254,6 +280,8 @@ void pb_sums_open(void *arg, struct pb_call_stack *s, const struct pb_open_call 
 	uint64_t start = call ? call->start : s->leaf_start;
 	uint32_t number;
 
+	if (call)
+		m->sums[call->view].total += call->nested * m->time_weight;
 	if (m->selects && !pb_select_open(m->view, select, start, m->latest))
 		return;
 	number = call ? call->view : pb_sites_number(&m->sites, s->image, s->leaf_site);

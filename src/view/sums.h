@@ -15,7 +15,9 @@
 struct pb_sum {
 	uint64_t calls, timed;
 	uint64_t total, self, sum, min, max;	/* ticks of the clock */
-	uint32_t active, pad;
+	uint32_t last;		/* the innermost open call of the function on the current stack: its
+				 * index plus 1, or 0 if there is none */
+	uint32_t pad;
 };
 _Static_assert(sizeof(struct pb_sum) == 64, "a cache line");
 

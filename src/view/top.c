@@ -100,7 +100,7 @@ static int renumber_group(struct pb_top_group *g, const struct pb_view *v)
 	memcpy(g->sums.sites.unknown, old.sums.sites.unknown, sizeof(old.sums.sites.unknown));
 	for (uint32_t i = 0; (i = pb_sites_next(&old.sums.sites, i)) < old.sums.sites.total; i++) {
 		n = new_number(&old.sums.sites, &g->sums.sites, i);
-		if (old.sums.sums[i].calls || old.sums.sums[i].timed || old.sums.sums[i].active)
+		if (old.sums.sums[i].calls || old.sums.sums[i].timed || old.sums.sums[i].last)
 			g->sums.sums[n] = old.sums.sums[i];
 		if (old.before[i].table)
 			g->before[n] = old.before[i];

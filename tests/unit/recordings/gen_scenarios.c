@@ -90,6 +90,39 @@ static void skipped(const char *dir, uint64_t n)
 	end(&g, 4000);
 }
 
+/* A recursive function whose outermost call has no known time: once because an exception ends the
+ * call, and once because the call is open at the end of the data. */
+static void recursion(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_thread(&g, 2, 100, 101, "worker", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_entry(&g, MAIN, T(1000));
+	for (int i = 0; i < 2; i++) {
+		uint64_t t = 2000 + 2000 * i;
+
+		gen_entry(&g, FIB, T(t));
+		gen_entry(&g, WORK, T(t + 100));
+		gen_entry(&g, FIB, T(t + 200));
+		gen_leaf(&g, FIB, T(t + 300), T(t + 400));
+		gen_exit(&g, FIB, T(t + 500));
+		gen_exit(&g, WORK, T(t + 600));
+		gen_leaf(&g, FIB, T(t + 700), T(t + 750));
+		if (!i)
+			gen_ext1(&g, PB_EXT_END, FIB, T(t + 900), PB_END_ENTRY);
+	}
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, T(2050));
+	gen_entry(&g, FIB, T(2150));
+	gen_leaf(&g, FIB, T(4250), T(4350));
+	gen_exit(&g, FIB, T(4450));
+	gen_chunk_write(&g);
+	end(&g, 6000);
+}
+
 /* Calls that end by a tail call: a leaf, a call with callees, a call that jumps to an untraced
  * function, and calls that jump to their own function. */
 static void tails(const char *dir, uint64_t n)
@@ -376,15 +409,15 @@ static void bench_threads(const char *dir, uint64_t n)
 }
 
 const char *const gen_scenarios[] = {
-	"basic", "skipped", "tails", "lost", "threads", "stacks", "coroutines", "killed", "buffers",
-	"function", "bench", "bench_threads", NULL
+	"basic", "skipped", "recursion", "tails", "lost", "threads", "stacks", "coroutines",
+	"killed", "buffers", "function", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
-		basic, skipped, tails, lost, threads, stacks, coroutines, killed, buffers,
-		function, bench, bench_threads,
+		basic, skipped, recursion, tails, lost, threads, stacks, coroutines, killed,
+		buffers, function, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

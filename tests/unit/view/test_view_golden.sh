@@ -21,7 +21,7 @@ check() {	# NAME SCENARIO COMMAND [OPTIONS]: compares output, warnings, status
 	fi
 }
 
-for s in basic skipped tails lost threads stacks killed function; do
+for s in basic skipped recursion tails lost threads stacks killed function; do
 	check "replay-$s" "$s" replay
 	check "report-$s.csv" "$s" report --format=csv
 	check "raw-$s" "$s" dump --format=raw
