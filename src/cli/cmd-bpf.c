@@ -20,7 +20,7 @@ static int bpf_help(void)
 		printf("  %-10s  %s\n", subs[i]->name, subs[i]->summary);
 	puts("\npatchbay bpf COMMAND --help lists a command's options; "
 	     "man patchbay-bpf explains them.");
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }
 
 static int bpf_run(int argc, char **argv)
@@ -29,7 +29,7 @@ static int bpf_run(int argc, char **argv)
 
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") ||
 	    !strcmp(argv[1], "help"))
-		return argc < 2 ? bpf_help(), BPF_USAGE : bpf_help();
+		return argc < 2 ? bpf_help(), 2 : bpf_help();
 	for (size_t i = 0; subs[i]; i++)
 		if (!strcmp(subs[i]->name, argv[1])) {
 			snprintf(name, sizeof(name), "%s %s", argv[0], argv[1]);
@@ -37,7 +37,7 @@ static int bpf_run(int argc, char **argv)
 			return subs[i]->run(argc - 1, argv + 1);
 		}
 	pb_error("bpf", "%s: no such command; see patchbay bpf --help", argv[1]);
-	return BPF_USAGE;
+	return 2;
 }
 
 const struct pb_command pb_command_bpf = {

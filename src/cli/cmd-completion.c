@@ -539,10 +539,12 @@ static int completion_run(int argc, char **argv)
 	if (argp_parse(&completion_argp, argc, argv, ARGP_IN_ORDER, NULL, &c))
 		return 2;
 	if (c.shell && !*c.shell)
-		return fflush(stdout) ? 1 : 0;
+		return 0;
 	for (size_t i = 0; c.shell && i < pb_array_size(shells); i++)
-		if (!strcmp(c.shell, shells[i].name))
-			return fputs(shells[i].script, stdout) < 0 || fflush(stdout) ? 1 : 0;
+		if (!strcmp(c.shell, shells[i].name)) {
+			fputs(shells[i].script, stdout);
+			return 0;
+		}
 	pb_error("completion", "%s: not a supported shell; give bash, zsh or fish",
 		 c.shell ? c.shell : "no name");
 	return 2;

@@ -135,7 +135,7 @@ static int read_file(struct control_options *o, const char *path)
 		return pb_error("control", "%s", err);
 	print_clean(text, len);
 	free(text);
-	return fflush(stdout) ? pb_error("control", "%s", strerror(errno)) : 0;
+	return 0;
 }
 
 static char *value_of(char *arg)

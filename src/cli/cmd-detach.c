@@ -47,7 +47,7 @@ static int detach_run(int argc, char **argv)
 		return pb_error("detach", "%u: %s", pid, err);
 	pb_text_clean(text, '?', 0);
 	puts(text);
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }
 
 const struct pb_command pb_command_detach = {

@@ -413,8 +413,6 @@ static int list_run(int argc, char **argv)
 		print_totals(&l);
 	if (l.format == FORMAT_JSON)
 		fputs(l.first ? "[]\n" : "\n]\n", stdout);
-	if (fflush(stdout) || ferror(stdout))
-		return pb_error("list", "standard output: %s", strerror(errno));
 	return l.status;
 }
 

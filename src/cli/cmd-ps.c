@@ -117,7 +117,7 @@ static int ps_run(int argc, char **argv)
 	record_session_each(show, &nr);
 	if (!nr)
 		puts("no process is attached");
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }
 
 const struct pb_command pb_command_ps = {

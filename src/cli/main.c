@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of subcommands. main() uses the table to find the subcommand and to print help. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "cli/cli.h"
@@ -38,13 +40,13 @@ static int main_help(void)
 	     "  patchbay record -p 1234 --for 10s    a process that runs already\n\n"
 	     "patchbay COMMAND --help lists a command's options; "
 	     "man patchbay-COMMAND explains them.");
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }
 
 static int unknown(const char *name)
 {
 	const struct pb_command *c = NULL, *best = NULL;
-	unsigned least = 3;
+	unsigned least = strlen(name) > 3 ? 3 : 2;
 
 	while ((c = pb_command_each(c))) {
 		unsigned d = pb_edit_distance(name, c->name, 2);
@@ -71,12 +73,25 @@ static void shorten_help(int argc, char **argv)
 			setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
 }
 
+/* Runs at each exit, so it covers the help that argp prints, too. If output is missing, no command
+ * ends with 0. */
+static void finish_output(int status, void *arg)
+{
+	(void)arg;
+	if (!fflush(stdout) && !ferror(stdout))
+		return;
+	pb_error(NULL, "can't write the output: %s", strerror(errno));
+	if (!status)
+		_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	static char name[64];
 	const struct pb_command *c;
 
 	record_ignore_xfsz();
+	on_exit(finish_output, NULL);
 	argp_err_exit_status = 2;
 	pb_commands = commands;
 	if (argc < 2) {
