@@ -104,6 +104,17 @@ static void usage_error(struct argp_state *state, const char *fmt, const char *a
 	((struct record_options *)state->input)->usage_error = true;
 }
 
+static void no_program(struct argp_state *state)
+{
+	const char *command = record_said_by();
+	const char *object = strncmp(command, "bpf", 3) ? "" : "OBJECT ";
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s %sPROG [ARGS], or %s %s-p PID", command, object, command,
+		 object);
+	usage_error(state, "no program to run; say patchbay %s", text);
+}
+
 static int add_pattern(struct record_options *o, int key, const char *arg)
 {
 	struct record_pattern *list = realloc(o->patterns, (o->nr_patterns + 1) * sizeof(*list));
@@ -315,8 +326,7 @@ static void check_program(struct record_options *o, struct argp_state *state)
 	else if (o->attach_only && (o->argv || !o->pid))
 		usage_error(state, "no process; say patchbay attach -p PID%s", "");
 	else if (!o->pid && !o->argv)
-		usage_error(state, "no program to run; say patchbay record PROG [ARGS], or "
-			    "record -p PID%s", "");
+		no_program(state);
 	check_snapshots(o, state);
 	if (!o->pid)
 		return;

@@ -19,6 +19,11 @@ void record_say_as(const char *command)
 	said_by = command;
 }
 
+const char *record_said_by(void)
+{
+	return said_by;
+}
+
 int record_error(const char *fmt, ...)
 {
 	va_list ap;

@@ -10,6 +10,7 @@
 /* From now on, the lines of record_error() begin with this command's name instead of record's.
  * Context: the main thread, before other threads start. */
 void record_say_as(const char *command);
+const char *record_said_by(void);		/* the command's name in these lines */
 int record_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *record_base_name(const char *path);
 void record_format_number(uint64_t n, char *buf, size_t len);	/* 1,234,567 */
