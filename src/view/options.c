@@ -110,6 +110,26 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+static void parse_range(struct pb_view_options *o, char *arg, struct argp_state *state)
+{
+	char *tilde = strchr(arg, '~');
+	int err = !tilde;
+
+	o->range = true;
+	o->from_ns = 0;
+	o->to_ns = UINT64_MAX;
+	if (tilde) {
+		*tilde = 0;
+		err = (*arg && pb_view_parse_time(arg, &o->from_ns)) ||
+		      (tilde[1] && pb_view_parse_time(tilde + 1, &o->to_ns));
+		*tilde = '~';
+	}
+	if (err)
+		argp_failure(state, 2, 0, "--range=%s: give FROM~TO, for example 1.5ms~2ms", arg);
+	if (o->from_ns > o->to_ns)
+		argp_failure(state, 2, 0, "--range=%s: FROM is later than TO", arg);
+}
+
 static error_t parse_selection(int key, char *arg, struct argp_state *state)
 {
 	struct pb_view_options *o = state->input;
@@ -145,10 +165,7 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 		o->min_time = arg;
 		return 0;
 	case OPT_RANGE:
-		if (!strchr(arg, '~'))
-			argp_failure(state, 2, 0, "--range=%s: give FROM~TO, for example 1.5ms~2ms",
-				     arg);
-		o->range = arg;
+		parse_range(o, arg, state);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -203,24 +220,14 @@ int pb_view_parse_time(const char *text, uint64_t *ns)
 	return -EINVAL;
 }
 
-static int set_range(struct pb_view *v, const char *range)
+static void set_range(struct pb_view *v, const struct pb_view_options *o)
 {
-	const char *tilde = strchr(range, '~');
-	char from[64];
-	uint64_t ns;
+	const struct pb_clock *clock = &v->data->clock;
 
-	snprintf(from, sizeof(from), "%.*s", (int)(tilde - range), range);
-	if (*from) {
-		if (pb_view_parse_time(from, &ns))
-			return -EINVAL;
-		v->from = pb_clock_ticks(&v->data->clock, ns);
-	}
-	if (tilde[1]) {
-		if (pb_view_parse_time(tilde + 1, &ns) || ns == UINT64_MAX)
-			return -EINVAL;
-		v->to = pb_clock_ticks(&v->data->clock, ns + 1) - 1;
-	}
-	return 0;
+	if (o->from_ns)
+		v->from = pb_clock_ticks(clock, o->from_ns);
+	if (o->to_ns != UINT64_MAX)
+		v->to = pb_clock_ticks(clock, o->to_ns + 1) - 1;
 }
 
 static int fail(const struct pb_view_options *o, const char *fmt, ...)
@@ -308,8 +315,8 @@ static int choose(struct pb_view *v, const struct pb_view_options *o, bool other
 	v->max_depth = o->max_depth;
 	if (o->min_time)
 		pb_view_parse_time(o->min_time, &v->min_ns);
-	if (o->range && set_range(v, o->range))
-		return fail(o, "--range: write times as 500ns, 5us, 1.5ms, 2s or 12.345678");
+	if (o->range)
+		set_range(v, o);
 	if (v->min_ns && !pb_data_has_times(v->data))
 		return fail(o, "-t: no durations were recorded (%s)", v->data->clock.none ?
 			    "--clock=none" : "--tracer=function");

@@ -23,7 +23,9 @@ struct pb_view_options {
 	struct { unsigned mark; const char *pattern; } filters[PB_VIEW_MAX_LIST]; /* PB_FILTER_* */
 	size_t nr_filters;
 	enum pb_match match;
-	const char *range, *min_time;
+	const char *min_time;
+	bool range;			/* --range was given */
+	uint64_t from_ns, to_ns;	/* inclusive; 0 and UINT64_MAX if left out */
 	uint32_t max_depth;
 	enum pb_demangle demangle;
 	bool demangle_given;
