@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/bpf/bpf_common.h"
 
@@ -189,6 +190,22 @@ bool bpf_is_object(const char *path)
 	return is;
 }
 
+/* An argument that can't be hexadecimal digits must be the name of a file that isn't an object. */
+static bool names_no_file(const char *command, char **args, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		if (!args[i][strspn(args[i], "0123456789abcdefABCDEF ,\t\r\n")])
+			continue;
+		if (access(args[i], R_OK))
+			pb_error(command, "%s: %s", args[i], strerror(errno));
+		else
+			pb_error(command, "%s: neither an eBPF object nor hexadecimal digits",
+				 args[i]);
+		return false;
+	}
+	return true;
+}
+
 /* Joins the words of the command line into one text. */
 static char *join(char **args, int nr)
 {
@@ -213,7 +230,7 @@ int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_i
 	if (s->file) {
 		bytes = bpf_read_file(s->command, s->file, &size);
 		n = bytes ? (long)size : -1;
-	} else {
+	} else if (names_no_file(s->command, args, nr_args)) {
 		text = nr_args ? (uint8_t *)join(args, nr_args) :
 		       bpf_read_file(s->command, "-", &size);
 		bytes = text ? malloc(strlen((char *)text) / 2 + 1) : NULL;
