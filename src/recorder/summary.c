@@ -153,6 +153,19 @@ static int exit_status(const struct record_outcome *out)
 	return WIFSIGNALED(out->status) ? 128 + WTERMSIG(out->status) : WEXITSTATUS(out->status);
 }
 
+/* Returns "SIGINT", or "signal 34" if the signal has no name. */
+static const char *signal_name(int sig)
+{
+	static char text[32];
+	const char *name = sigabbrev_np(sig);
+
+	if (name)
+		snprintf(text, sizeof(text), "SIG%s", name);
+	else
+		snprintf(text, sizeof(text), "signal %d", sig);
+	return text;
+}
+
 /* Writes to `text` the signal that killed the program, and the calls that were open. Returns
  * whether calls were open. */
 static bool killed_text(const struct record_server *s, int status, char *text, size_t len)
@@ -160,7 +173,7 @@ static bool killed_text(const struct record_server *s, int status, char *text, s
 	char calls[220];
 	bool open = !pb_last_calls(s->datadir->dir, calls, sizeof(calls)) && *calls;
 
-	snprintf(text, len, "killed by SIG%s%s%s%s; ", sigabbrev_np(WTERMSIG(status)) ?: "?",
+	snprintf(text, len, "killed by %s%s%s%s; ", signal_name(WTERMSIG(status)),
 		 WCOREDUMP(status) ? " (core dumped)" : "", open ? " in " : "", open ? calls : "");
 	return open;
 }
@@ -234,6 +247,17 @@ static int write_modules(struct record_server *s, const struct pb_drain *d)
 	return d->error ? 1 : record_error("%s", text);
 }
 
+/* No agent has sent anything. A signal may have killed the program before its loader ran. */
+static void never_traced(const struct record_outcome *out)
+{
+	if (out->exited && WIFSIGNALED(out->status))
+		record_error("%s killed the program before it was traced; nothing was recorded",
+			     signal_name(WTERMSIG(out->status)));
+	else
+		record_error("the program ran without the agent (did its loader ignore "
+			     "LD_PRELOAD?); nothing was recorded");
+}
+
 int record_end(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 	       const struct record_outcome *out)
 {
@@ -255,8 +279,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {
-		record_error("the program ran without the agent (did its loader ignore "
-			     "LD_PRELOAD?); nothing was recorded");
+		never_traced(out);
 		return status ? status : 1;
 	}
 	record_hint_modules(s);
