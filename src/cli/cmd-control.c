@@ -42,6 +42,19 @@ static int bad(struct control_options *o, const char *fmt, const char *arg)
 	return 0;
 }
 
+static void add_word(struct control_options *o, char *arg)
+{
+	if (o->nr_words < pb_array_size(o->words))
+		o->words[o->nr_words++] = arg;
+	else
+		bad(o, "%s: too many words; quote the value", arg);
+}
+
+static bool is_negative(const char *arg)
+{
+	return arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9';
+}
+
 static error_t control_parse(int key, char *arg, struct argp_state *state)
 {
 	struct control_options *o = state->input;
@@ -60,9 +73,10 @@ static error_t control_parse(int key, char *arg, struct argp_state *state)
 		o->append = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (o->nr_words == pb_array_size(o->words))
-			return bad(o, "%s: too many words; quote the value", arg);
-		o->words[o->nr_words++] = arg;
+		add_word(o, arg);
+		/* -1 is a wrong value, not an option */
+		while (state->next < state->argc && is_negative(state->argv[state->next]))
+			add_word(o, state->argv[state->next++]);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -159,21 +173,28 @@ static bool takes_patterns(enum pb_control_file file)
 	       file == PB_CF_GRAPH_CALLERS;
 }
 
-/* Reports a write that failed. If the value is a pattern, suggests names of functions that are like
- * the pattern. */
-static int write_failed(struct pb_control *c, enum pb_control_file file, const char *value,
-			const char *why)
+/* Tries a refused list of patterns again with demangled names. If that is of no use, reports the
+ * error. If the value is one pattern, suggests names of functions that are like the pattern. */
+static int write_again(struct pb_control *c, enum pb_control_file file, const char *value,
+		       bool append, char *why, size_t len)
 {
-	char near[4 * PB_EDIT_MAX] = "", err[600], *names;
-	size_t len;
+	const char *path = pb_control_info(file)->path;
+	char near[4 * PB_EDIT_MAX] = "", err[600], *names, *list;
+	size_t size;
+	int ret = 1;
 
-	if (takes_patterns(file) && !value[strcspn(value, " \t\n")] &&
-	    !pb_control_read(c, "available_filter_functions", &names, &len, err, sizeof(err))) {
-		pb_control_nearest_name(names, value, near, sizeof(near));
+	if (takes_patterns(file) &&
+	    !pb_control_read(c, "available_filter_functions", &names, &size, err, sizeof(err))) {
+		list = pb_control_by_demangled(names, value);
+		if (list)
+			ret = pb_control_write(c, path, list, append, why, len);
+		else if (!value[strcspn(value, " \t\n")])
+			pb_control_nearest_name(names, value, near, sizeof(near));
+		free(list);
 		free(names);
 	}
-	return pb_error("control", "%s%s%s%s", why, *near ? "; did you mean " : "", near,
-			*near ? "?" : "");
+	return ret ? pb_error("control", "%s%s%s%s", why, *near ? "; did you mean " : "", near,
+			      *near ? "?" : "") : 0;
 }
 
 static int write_file(struct control_options *o, enum pb_control_file file, const char *path,
@@ -192,7 +213,7 @@ static int write_file(struct control_options *o, enum pb_control_file file, cons
 	if (!ret) {
 		if (pb_control_write(c, path, pb_control_plain(file, value, plain, sizeof(plain)),
 				     o->append, err, sizeof(err)))
-			ret = write_failed(c, file, value, err);
+			ret = write_again(c, file, value, o->append, err, sizeof(err));
 		pb_control_close(c);
 	}
 	free(value);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds all names of a function. Used only inside src/control. */
+/* Finds all names of a function, and writes names as patterns. Used only inside src/control. */
 #ifndef PB_CONTROL_FUNCTION_NAMES_H
 #define PB_CONTROL_FUNCTION_NAMES_H
 #include <stdbool.h>
+#include <stdio.h>
 #include "abi/analysis.h"
 
 enum pb_name_kind {
@@ -18,4 +19,9 @@ enum pb_name_kind {
  * each name. */
 int pb_names_each(const struct pb_analysis *a, const struct pb_func *f, bool demangle,
 		  int (*fn)(void *arg, const char *name, enum pb_name_kind kind), void *arg);
+/* Writes a word that matches only this name, and a blank. Quotes characters that the agent would
+ * take for wildcards. `module` is a glob or NULL. */
+void pb_names_put_exact(FILE *f, const char *name, const char *prefix, const char *module);
+/* Replaces "<...>" by "<*>". Views show long lists of template arguments as "<...>". */
+void pb_names_open_lists(char *text);
 #endif

@@ -114,8 +114,7 @@ struct job {
 	unsigned matched;
 };
 
-/* Replaces "<...>" by "<*>". Views show long lists of template arguments as "<...>". */
-static void open_lists(char *text)
+void pb_names_open_lists(char *text)
 {
 	for (char *p = text; (p = strstr(p, "<...>")); p += 3) {
 		p[1] = '*';
@@ -143,7 +142,7 @@ static int job_init(struct job *j, enum pb_match match, const char *pattern, cha
 	if (!*text)
 		match = PB_MATCH_GLOB;
 	if (match == PB_MATCH_GLOB)
-		open_lists(text);
+		pb_names_open_lists(text);
 	j->matcher = (struct matcher){ .match = match, .text = *text ? text : "*" };
 	if (match != PB_MATCH_REGEX)
 		return 0;
@@ -208,9 +207,7 @@ int pb_control_match(const struct pb_analysis *const *modules, unsigned nr, enum
 	return j.matched < INT_MAX ? (int)j.matched : INT_MAX;
 }
 
-/* Writes a word that matches only this name. Quotes characters that the agent would take for
- * wildcards. */
-static void put_exact(FILE *f, const char *name, const char *prefix, const char *module)
+void pb_names_put_exact(FILE *f, const char *name, const char *prefix, const char *module)
 {
 	fputs(prefix, f);
 	for (; *name; name++) {
@@ -241,7 +238,7 @@ static void resolve_one(void *arg, unsigned module, uint32_t func)
 		r->out->usable++;
 	else
 		r->out->refused = f->refused;
-	put_exact(r->exact, pb_func_name(a, f), r->prefix, r->job->module);
+	pb_names_put_exact(r->exact, pb_func_name(a, f), r->prefix, r->job->module);
 }
 
 int pb_control_resolve(const struct pb_analysis *const *modules, unsigned nr,

@@ -53,6 +53,11 @@ void pb_control_nearest_function(const struct pb_analysis *const *modules, unsig
  * such as available_filter_functions. */
 void pb_control_nearest_name(const char *names, const char *pattern, char *out, size_t len);
 
+/* In a list of patterns, replaces each word that matches no name of the symbol table by the
+ * functions whose demangled names it matches. `names` is as for pb_control_nearest_name(). Returns
+ * the new list, which the caller frees, or NULL if no word was replaced. */
+char *pb_control_by_demangled(const char *names, const char *value);
+
 /* Returns the smallest number of edits that turn a into b. An edit inserts, deletes or replaces a
  * character, or swaps two neighbours. Returns max + 1 if the number is larger than max, or if a
  * text has more than PB_EDIT_MAX bytes. */

@@ -124,7 +124,7 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 
 static int invalid(const char *value, const char *what, char *err, size_t errlen)
 {
-	snprintf(err, errlen, "'%.200s': %s", value, what);
+	snprintf(err, errlen, "'%.200s' %s", value, what);
 	return -EINVAL;
 }
 
