@@ -80,6 +80,15 @@ static void spread(const struct pb_bpf_map *map, uint8_t *value)
 		memcpy(value + (size_t)i * each, value, map->attr.value_size);
 }
 
+static int failed(const char *verb, int err)
+{
+	const char *why = err == -ENOENT ? "the map has no such key" :
+			  err == -EEXIST ? "the map has this key already" :
+			  err == -E2BIG ? "the map is full" : strerror(-err);
+
+	return pb_error(COMMAND, "%s: %s", verb, why);
+}
+
 static int update(struct pb_bpf_map *map, char **args, int nr, int at, uint8_t *key, uint8_t *value)
 {
 	uint64_t flags = BPF_ANY;
@@ -97,7 +106,7 @@ static int update(struct pb_bpf_map *map, char **args, int nr, int at, uint8_t *
 		return err;
 	spread(map, value);
 	err = pb_bpf_map_update_elem(map, map->attr.key_size ? key : NULL, value, flags);
-	return err ? pb_error(COMMAND, "update: %s", strerror(-err)) : 0;
+	return err ? failed("update", err) : 0;
 }
 
 /* Does `lookup`, or `delete` if `remove` is true. */
@@ -113,7 +122,7 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 	err = remove ? pb_bpf_map_delete_elem(map, key) :
 	      pb_bpf_map_lookup_elem(map, key, value, 0);
 	if (err)
-		return pb_error(COMMAND, "%s: %s", remove ? "delete" : "lookup", strerror(-err));
+		return failed(remove ? "delete" : "lookup", err);
 	if (!remove)
 		bpf_map_show_element(map, key, value, NULL);
 	return 0;
@@ -212,7 +221,7 @@ static int bpf_map_run(int argc, char **argv)
 	const char *btf = NULL;
 	int at = 0, ret = -1;
 
-	if (argp_parse(&argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, &btf))
+	if (argp_parse(&argp, argc, argv, 0, &at, &btf))
 		return 2;
 	bpf_session_init(&s, COMMAND);
 	s.btf = btf;

@@ -90,7 +90,11 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 	if (!err)
 		err = pb_bpf_make(s->object, &make, &s->made);
 	if (err) {
-		pb_error(s->command, "%s: %s", path, *why ? why : strerror(-err));
+		/* the reason may begin with the path */
+		if (strncmp(why, path, strlen(path)))
+			pb_error(s->command, "%s: %s", path, *why ? why : strerror(-err));
+		else
+			pb_error(s->command, "%s", why);
 		return BPF_USAGE;
 	}
 	for (uint32_t i = 0; i < s->object->nr_maps; i++)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bpf/map/map.h"
 #include "bpf/run/test_run.h"
 #include "cli/bpf/bpf_pin.h"
 
@@ -247,7 +248,9 @@ static int test(struct run *r, const struct bpf_loaded *l)
 	}
 	err = pb_bpf_test_run(&t);
 	if (err) {
-		printf("RUN errno=%d %s\n", -err, strerror(-err));
+		printf("RUN errno=%d %s\n", -err, err != -PB_BPF_ENOTSUPP ? strerror(-err) :
+		       r->has_ctx ? "programs of this type can't be run" :
+		       "programs of this type run only with a context (--ctx)");
 		return BPF_RUN_FAILED;
 	}
 	printf("RUN retval=%u data_out=", t.retval);

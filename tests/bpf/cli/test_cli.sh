@@ -58,7 +58,7 @@ RUN retval=42 data_out=" run -q -t raw_tp -c 2a00000000000000 7910000000000000 $
 check 2 "ACCEPT verified=2
 RUN errno=22 Invalid argument" run -q -t raw_tp -c 2a00000000000000 7910080000000000 $exit0
 check 2 "ACCEPT verified=2
-RUN errno=524 Unknown error 524" run -q -t kprobe $one
+RUN errno=524 programs of this type run only with a context (--ctx)" run -q -t kprobe $one
 check 0 "ACCEPT verified=2
 RUN retval=7 data_out=" run -q -t kprobe -c 0700000000000000 7910000000000000 $exit0
 check 2 "ACCEPT verified=2
