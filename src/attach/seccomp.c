@@ -69,7 +69,7 @@ static const struct attach_call replaced[] = {
 static const struct attach_call optional[] = {
 	CALL(write), CALL(prlimit64), CALL(mlock), CALL(mlock2), CALL(mlockall), CALL(munlock),
 	CALL(munlockall), CALL(seccomp), CALL(setuid), CALL(setgid), CALL(setgroups),
-	CALL(setresuid), CALL(setresgid), CALL(capset),
+	CALL(setresuid), CALL(setresgid), CALL(capget), CALL(capset),
 	{ "an unknown system call", -1, 0, { 0 } },
 	{ "an unknown system call", 0x3fff0123, 0, { 0 } },
 	{ "an unknown system call", -22, 0, { 0 } },

@@ -7,13 +7,15 @@
 #include "base/sys.h"
 #include "base/task.h"
 
+static bool lacks;	/* the last thread that couldn't be traced has no tracer */
+
 void pb_ptrace_right_take(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { 0 };
 	const uint32_t bit = CAP_TO_MASK(CAP_SYS_PTRACE);
 
-	if (pb_sys(SYS_capget, &head, caps) || !(caps[0].permitted & bit) ||
+	if (!lacks || pb_sys(SYS_capget, &head, caps) || !(caps[0].permitted & bit) ||
 	    caps[0].effective & bit)
 		return;
 	caps[0].effective |= bit;
@@ -30,7 +32,7 @@ const char *pb_ptrace_right_lack(const char *task_dir, uint32_t tid)
 	pb_put_str(path, sizeof(path), &at, "/");
 	pb_put_u64(path, sizeof(path), &at, tid);
 	pb_put_str(path, sizeof(path), &at, "/status");
-	if (!pb_task_read_status_at(&s, path) || pb_task_status_number(&s, "TracerPid:"))
-		return "a thread is traced by another process";
-	return "the process has no right to stop its own threads (do its user IDs differ?)";
+	lacks = pb_task_read_status_at(&s, path) && !pb_task_status_number(&s, "TracerPid:");
+	return lacks ? "the process has no right to stop its own threads (do its user IDs differ?)"
+		     : "a thread is traced by another process";
 }

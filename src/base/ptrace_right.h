@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 /* Makes the calling thread's capability CAP_SYS_PTRACE effective, if the thread is permitted to do
- * so. A program that gives up its rights for some time usually keeps them permitted. */
+ * so. A program that gives up its rights for some time usually keeps them permitted. Does nothing
+ * unless pb_ptrace_right_lack() has found that the right is missing, because a seccomp filter may
+ * forbid the system calls. */
 void pb_ptrace_right_take(void);
-/* Returns why a thread can't be traced by a process with the same credentials. */
+/* Returns why a thread couldn't be traced by a process with the same credentials. */
 const char *pb_ptrace_right_lack(const char *task_dir, uint32_t tid);
 #endif
