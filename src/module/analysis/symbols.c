@@ -11,6 +11,11 @@
 
 #define MAX_NAME 4096	/* in bytes; mangled C++ names have up to a few thousand */
 
+/* mov $word, %eax */
+#define MOV_EAX		0xb8
+#define TYPE_HASH_LEN	5
+#define NOP		0x90
+
 /* Returns the length of the name without its version ("@@GLIBC_2.2"). Returns 0 if the name is too
  * long, or has a blank or a control character. */
 static size_t usable_name(const char *name)
@@ -28,6 +33,23 @@ static bool is_mapping_symbol(const char *name)
 	return name[0] == '.' && name[1] == 'L';
 }
 
+/* With -fsanitize=kcfi, clang puts a hash of the function's type before each function. The code of
+ * an indirect call compares this word with the hash that it expects. The word is the operand of a
+ * `mov $hash, %eax` after nops, which never runs, and the symbol __cfi_FUNCTION names these bytes.
+ * So they are data. (Other names that begin with __cfi_ are real functions.) */
+static bool is_type_hash(const struct pb_range *r, const Elf64_Sym *s, const char *name)
+{
+	const uint8_t *code = r->bytes + (s->st_value - r->addr);
+	uint64_t nops = 0;
+
+	if (strncmp(name, "__cfi_", strlen("__cfi_")) || s->st_size < TYPE_HASH_LEN ||
+	    s->st_size > r->size - (s->st_value - r->addr))
+		return false;
+	while (nops < s->st_size - TYPE_HASH_LEN && code[nops] == NOP)
+		nops++;
+	return nops == s->st_size - TYPE_HASH_LEN && code[nops] == MOV_EAX;
+}
+
 static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
@@ -41,7 +63,7 @@ static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 			pb_vec_push(&an->labels, s->st_value);
 		return;
 	}
-	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || is_type_hash(r, s, name))
 		return;
 	c.len = (uint32_t)usable_name(name);
 	if (!c.len) {

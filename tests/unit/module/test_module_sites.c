@@ -346,6 +346,42 @@ static void test_clang(void **unused)
 	one_record("clang -O1 -pg", PB_SITE_MCOUNT, 3);
 }
 
+/* Before each function lies a hash of its type, which callers read (-fsanitize=kcfi). The hash has
+ * a symbol, but must stay as it is: it is no function, and it offers no room for a slot. */
+static void test_type_hash(void **unused)
+{
+	write_file("hash.s",
+		   ".macro F name\n .type __cfi_\\name,@function\n"
+		   "__cfi_\\name: nop\n nop\n nop\n mov $0x50794,%eax\n"
+		   " .size __cfi_\\name,.-__cfi_\\name\n .globl \\name\n"
+		   " .type \\name,@function\n\\name: .cfi_startproc\n.endm\n"
+		   ".macro E name\n .cfi_endproc\n .size \\name,.-\\name\n.endm\n"
+		   ".text\n"
+		   "F one\n lea 1(%rdi),%eax\n ret\nE one\n"
+		   "F two\n mov %edi,%eax\n ret\nE two\n"
+		   "F three\n lea (%rdi,%rdi),%eax\n call one\n ret\nE three\n"
+		   ".type __cfi_check,@function\n__cfi_check: .cfi_startproc\n"
+		   " mov $1,%eax\n ret\n .cfi_endproc\n.size __cfi_check,.-__cfi_check\n"
+		   ".section .note.GNU-stack,\"\",@progbits\n");
+	build("gcc -shared -nostdlib -Wl,-Bsymbolic hash.s -o hash.so");
+	struct view v = analyse("hash.so", 0);
+	static const char *const names[] = { "one", "two", "three" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct pb_func *f = func(v, names[i]);
+		char name[16];
+
+		assert_non_null(f);
+		snprintf(name, sizeof(name), "__cfi_%s", names[i]);
+		assert_null(func(v, name));
+		for (uint64_t at = f->addr - PB_JUMP_LEN - 3; at < f->addr; at++)
+			assert_null(pb_analysis_slot_at(v.a, at));
+	}
+	assert_site(v, "three", PB_SITE_SYMBOL);
+	assert_site(v, "__cfi_check", PB_SITE_SYMBOL);
+	drop(v);
+}
+
 /* The analysis finds the sleds of a file that isn't linked with XRay's runtime. */
 static void test_xray(void **unused)
 {
@@ -445,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_recordmcount),
 		cmocka_unit_test(test_patchable),
 		cmocka_unit_test(test_clang),
+		cmocka_unit_test(test_type_hash),
 		cmocka_unit_test(test_xray),
 		cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_errors),
