@@ -26,7 +26,8 @@ struct record_module {
 	int stubs_fd;		/* descriptor of the module's file of stubs; -1: not made yet */
 	uint64_t stubs_size;
 	bool written;			/* the data directory has the analysis */
-	bool traced;			/* the module is traced in at least one image */
+	bool traced;			/* the module is traced in at least one image, or would
+					 * be if it had functions */
 	bool no_numbers;		/* at least one image had too few unused site numbers for
 					 * the module's functions */
 	bool marked;			/* record_marks_apply() was called for the module */

@@ -232,7 +232,7 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) || hooked;
 	uint32_t had = im->nr_modules, first = traced ? image_first_site(s, im, mod) : 0;
 	c->brings |= im->nr_modules != had;
-	mod->traced |= first != 0;
+	mod->traced |= first || (traced && !mod->map->nr_funcs);
 	struct pb_meta_module meta = {
 		.image = im->number, .module = mod->number, .pid = m.pid, .first_site = first,
 		.bias = m.bias, .clock = m.clock, .nr_funcs = mod->map->nr_funcs, .flags = m.flags,
