@@ -111,6 +111,7 @@ struct pb_nop {
 	X(TEXTREL,	"its bytes are changed by relocations") \
 	X(OVERLAP,	"overlaps another site's displaced bytes") \
 	X(MEMTEST,	"a memory test, which would overwrite Patchbay's memory, too") \
+	X(COPIED,	"the program may run a copy of it at another address") \
 	/* only the agent finds these reasons */ \
 	X(DIFFERS,	"the bytes in memory are not those of the file") \
 	X(RANGE,	"no memory for a stub within reach") \

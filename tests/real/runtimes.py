@@ -86,6 +86,9 @@ PROGRAMS = {
                             [["gcc", "-O2", "-o", "shared_stack", source("shared_stack.c")]], quick="20"),
     "node": Program(["node", "--expose-gc", source("gc.js"), "20"], {"nodejs": "node"},
                     [Part("C++", "node", RUNTIME, "^Builtins_")], quick="2"),
+    # The text is anonymous memory. So V8 can't map its builtins a second time, and copies them.
+    "node_large": Program(["node", "--use-largepages=on", "--expose-gc", source("gc.js"), "5"], {"nodejs": "node"},
+                          [Part("C++", "node", RUNTIME)], quick="1"),
     "node_workers": Program(["node", source("workers.js"), "2000"], {"nodejs": "node"},
                             [Part("C++", "node", RUNTIME, "^Builtins_")]),
     "javac": Program(["javac", "-d", ".", source("Threads.java")], {"openjdk-17-jdk-headless": "javac"},

@@ -76,7 +76,7 @@ static bool is_host(struct pb_an *an, struct pb_fn *f)
 {
 	switch (f->refused) {
 	case PB_REFUSED_LOADER: case PB_REFUSED_START: case PB_REFUSED_IFUNC:
-	case PB_REFUSED_AGENT: case PB_REFUSED_DECODE:
+	case PB_REFUSED_AGENT: case PB_REFUSED_DECODE: case PB_REFUSED_COPIED:
 		return false;
 	}
 	if (f->host == PB_HOST_UNKNOWN)

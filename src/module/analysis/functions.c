@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
+#include "module/elf/runtimes.h"
 
 #define FUNCTION_ALIGN 16	/* compilers align functions to this number of bytes, but don't
 				 * align other code to it */
@@ -123,6 +124,8 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 			f.refused = PB_REFUSED_START;
 		if (pb_name_memtest(c[i].name, c[i].len))
 			f.refused = PB_REFUSED_MEMTEST;
+		if (pb_runtime_copies(an->runtimes, c[i].name, c[i].len))
+			f.refused = PB_REFUSED_COPIED;
 		if (an->is_loader && pb_name_loader(c[i].name, c[i].len))
 			f.refused = PB_REFUSED_LOADER;
 	}

@@ -23,11 +23,15 @@ static const struct runtime {
 				 * not use the stack as C does */
 	bool small_stacks;	/* the runtime's functions run on stacks with little room
 				 * (PB_AN_SMALL_STACKS) */
+	const char *copied;	/* the runtime may copy the functions whose names begin like this
+				 * to another address, and run the copy. A jump to a stub would
+				 * lead elsewhere there */
 } runtimes[] = {
 	{ "V8",
-	  "compiled JavaScript isn't traced; V8's builtins are traced by their entries only, "
-	  "because they have no unwind tables",
-	  { { DEFINES, "_ZN2v87Isolate3New*" }, { DEFINES, "v8_Default_embedded_blob_*" } }, true },
+	  "compiled JavaScript isn't traced; V8's builtins aren't either, because V8 may run a "
+	  "copy of them",
+	  { { DEFINES, "_ZN2v87Isolate3New*" }, { DEFINES, "v8_Default_embedded_blob_*" } }, true,
+	  false, "Builtins_" },
 	{ "HotSpot", "compiled Java isn't traced; the virtual machine's own code is",
 	  { { DEFINES, "gHotSpotVMStructs" } } },
 	{ "Go",
@@ -139,6 +143,18 @@ bool pb_runtime_has_own_stacks(uint32_t bits)
 	for (unsigned i = 0; i < pb_array_size(runtimes); i++)
 		if (bits >> i & 1 && runtimes[i].own_stacks)
 			return true;
+	return false;
+}
+
+bool pb_runtime_copies(uint32_t bits, const char *name, size_t len)
+{
+	for (unsigned i = 0; i < pb_array_size(runtimes); i++) {
+		const char *copied = bits >> i & 1 ? runtimes[i].copied : NULL;
+		size_t n = copied ? strlen(copied) : 0;
+
+		if (n && len >= n && !memcmp(name, copied, n))
+			return true;
+	}
 	return false;
 }
 

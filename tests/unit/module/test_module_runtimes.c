@@ -79,11 +79,35 @@ static void test_none(void **unused)
 	assert_int_equal(runtimes_of(".text\n call mono_jit_init@PLT\n"), 0);
 }
 
+/* V8 may run a copy of its builtins, so they aren't patched. Other programs may have functions with
+ * such names. */
+static void test_copied(void **unused)
+{
+	static const char builtin[] =
+		".text\n.globl Builtins_Abort, plain\n.type Builtins_Abort,@function\n"
+		".type plain,@function\nBuiltins_Abort: mov $1,%eax\n ret\n"
+		".size Builtins_Abort,.-Builtins_Abort\nplain: mov $1,%eax\n ret\n"
+		".size plain,.-plain\n";
+
+	for (int v8 = 0; v8 < 2; v8++) {
+		write_file("copied.s", builtin);
+		write_file("v8.s", v8 ? DEFINES("_ZN2v87Isolate3NewERKNS0_12CreateParamsE") : "");
+		build("gcc -shared -nostdlib copied.s v8.s -o copied.so");
+		struct view v = analyse("copied.so", 0);
+
+		assert_int_equal(func(v, "Builtins_Abort")->refused,
+				 v8 ? PB_REFUSED_COPIED : PB_REFUSED_NOT);
+		assert_int_equal(func(v, "plain")->refused, PB_REFUSED_NOT);
+		drop(v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each),
 		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_copied),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
