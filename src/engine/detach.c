@@ -27,6 +27,7 @@
 #include "engine/process/session.h"
 #include "engine/prog/prog.h"
 #include "engine/process/sigaction.h"
+#include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 #include "ring/writer.h"
@@ -157,6 +158,12 @@ static int undo_nops(bool live)
 	return err;
 }
 
+static void leave_memory(void)
+{
+	pb_session_leave_ring();
+	pb_chains_leave();
+}
+
 bool pb_detach(struct pb_session *s)
 {
 	static int (*const steps[])(bool live) = {
@@ -177,7 +184,7 @@ bool pb_detach(struct pb_session *s)
 	}
 	pb_creds_end();
 	if (left)
-		pb_session_leave_ring();
+		leave_memory();
 	if (s)
 		pb_session_close(s);
 	return left;
@@ -200,7 +207,7 @@ bool pb_detach_child(void)
 	if (stop_tracing(false) || undo_replacements(false) || undo_nops(false))
 		return false;
 	pb_sigaction_undo();
-	pb_session_leave_ring();
+	leave_memory();
 	return true;
 }
 

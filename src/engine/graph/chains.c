@@ -71,6 +71,18 @@ void pb_chains_start(void)
 	nr_segments = nr;
 }
 
+void pb_chains_leave(void)
+{
+	uint64_t at = (uint64_t)segments, size = (nr_segments + 1ul) * PB_OPEN_SEGMENT;
+
+	/* as with the ring: if another thread forks now, the child must not unmap this range */
+	nr_segments = 0;
+	segments = NULL;
+	pb_barrier();
+	if (at)
+		pb_pages_unmap(at, size);
+}
+
 struct pb_open_segment *pb_chain_take(void *context)
 {
 	uint64_t list = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);

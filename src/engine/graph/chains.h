@@ -16,6 +16,9 @@ struct pb_thread;
 /* Maps the memory for open calls. Without this memory, calls are recorded without their returns.
  * Context: start, one thread. */
 void pb_chains_start(void);
+/* Unmaps this memory. It is address space that a limit of the program (RLIMIT_AS) would count.
+ * Context: the end of a detach. No thread is in the agent's code, and no call is hooked. */
+void pb_chains_leave(void);
 
 /* Gets memory for the first calls of a stack that has no open calls. If no memory is left, the
  * stack's calls are recorded without their returns. */
