@@ -50,6 +50,7 @@ struct injection {
 					 * the borrowed thread's stack while it calls
 					 * pthread_create() */
 	/* of the new thread */
+	int begun;			/* the result of begin_thread() */
 	struct user_regs_struct start;	/* its registers in the start routine */
 	struct attach_way way;
 	struct attach_hand hand;
@@ -164,6 +165,21 @@ static int undo_create(struct injection *j, int err, uint64_t number)
 	return say_not_created(j, (int)number);
 }
 
+/* Lets the new thread run until it is in its start routine. The borrowed thread is still stopped
+ * meanwhile. If it went on, it might fork without libc. The child would have libc's note that the
+ * new thread is about to begin, but not the thread. In the child, setuid() and similar functions
+ * would then wait for this thread for ever. */
+static int begin_thread(struct injection *j)
+{
+	uint64_t number, deadline = pb_now_ns() + CREATE_NS;
+	int err = attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, deadline);
+
+	if (!err)
+		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0, deadline,
+					&number);
+	return err ? err : attach_remote_regs(&j->thread, &j->start);
+}
+
 static int create_thread(struct injection *j)
 {
 	struct user_regs_struct r = j->state.regs;
@@ -189,11 +205,11 @@ static int create_thread(struct injection *j)
 	if (!err)
 		err = attach_remote_run(&j->borrowed, j->l.call + ATTACH_SYSCALL_SIZE,
 					way.arrival_sp, pb_now_ns() + CREATE_NS, &number);
-	if (!err && j->borrowed.child)
-		give_back(j);
-	else
-		err = undo_create(j, err, number);
-	return err;
+	if (err || !j->borrowed.child)
+		return undo_create(j, err, number);
+	j->begun = begin_thread(j);
+	give_back(j);
+	return 0;
 }
 
 /* --- the new thread ------------------------------------------------------- */
@@ -219,24 +235,17 @@ static int thread_call(struct injection *j, bool before_call, long number, uint6
 						j->deadline, &result);
 }
 
-/* Waits until the thread is in its start routine, and lets it unmap the scratch memory. The thread
- * opens files when it loads the agent, and the program may rely on the numbers of the descriptors
- * that it opens meanwhile. So the thread gets its own descriptor table, which is empty. There are
- * two exceptions, in which the program may see the thread's files for a moment. An old kernel
- * refuses the call. And if descriptors are handed over, the thread keeps the process's table,
- * because the injector can reach only that table. */
+/* Lets the new thread unmap the scratch memory. The thread opens files when it loads the agent, and
+ * the program may rely on the numbers of the descriptors that it opens meanwhile. So the thread
+ * gets its own descriptor table, which is empty. There are two exceptions, in which the program may
+ * see the thread's files for a moment. An old kernel refuses the call. And if descriptors are
+ * handed over, the thread keeps the process's table, because the injector can reach only that
+ * table. */
 static int start_thread(struct injection *j)
 {
-	uint64_t number;
-	int err = attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, j->deadline);
+	int err = j->begun ? j->begun :
+		  thread_call(j, true, SYS_munmap, j->scratch, SCRATCH_SIZE, 0);
 
-	if (!err)
-		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0,
-					j->deadline, &number);
-	if (!err)
-		err = attach_remote_regs(&j->thread, &j->start);
-	if (!err)
-		err = thread_call(j, true, SYS_munmap, j->scratch, SCRATCH_SIZE, 0);
 	return err || j->s.handed ? err :
 	       thread_call(j, false, SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
 }
