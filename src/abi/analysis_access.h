@@ -153,7 +153,8 @@ static inline uint32_t pb_recipe_padded_size(const struct pb_recipe *r)
 	return (pb_recipe_size(r) + 7u) & ~7u;
 }
 
-/* Returns the slot's PB_JUMP_LEN bytes. Only if via isn't 0, and without PB_FUNC_CODE_SLOT. */
+/* Returns the PB_JUMP_LEN bytes that the file has in the slot. Only if via isn't 0, and without
+ * PB_FUNC_CODE_SLOT. */
 static inline const uint8_t *pb_recipe_slot(const struct pb_recipe *r)
 {
 	return (const uint8_t *)r + pb_recipe_padded_size(r);

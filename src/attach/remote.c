@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stops, registers and waits of a traced thread (remote.h). waitpid() has no time limit, and a
- * library must not use signals to interrupt it. So each wait polls. At first it yields the
- * processor between two looks, because most stops come within microseconds; later it sleeps.
+ * Stops, registers and waits of a traced thread (remote.h). waitpid() has no time limit. A signal
+ * could interrupt it, but signal handlers belong to the whole process, so this code sets none. So
+ * each wait polls. At first it yields the processor between two looks, because most stops come
+ * within microseconds; later it sleeps.
  */
 #include "attach/remote.h"
 #include <elf.h>
@@ -199,8 +200,8 @@ static int wait_for_trap(struct attach_remote *t, uint64_t deadline)
 /*
  * Seizes the thread. The kernel forbids this (EPERM) if the thread has ended, but is still listed.
  * When another thread executes a program, it ends the main thread and takes that thread's number.
- * So after the kernel has refused the old thread, the new one may run under the number. A refusal
- * of a running thread counts only if it comes again.
+ * So after the kernel has refused the old thread, the new thread may be found under this number.
+ * Therefore, if a refused thread seems to run, it is tried again, at most SEIZE_TRIES times in all.
  */
 static int seize(pid_t tid)
 {
@@ -294,11 +295,11 @@ static int reap(pid_t pid, pid_t tid, uint64_t deadline)
 }
 
 /*
- * A thread can't be detached after it was killed. Usually another thread of its process has
- * executed a program. That thread waits in the kernel until this process has waited for the killed
- * thread, and meanwhile nobody can seize a thread of the process: PTRACE_SEIZE would wait for ever.
- * If the traced thread itself executes a program, the kernel gives it another TID, the PID of its
- * process. Its former TID no longer exists.
+ * A thread can't be detached after it was killed. The usual cause is that another thread of its
+ * process executes a program. That thread waits in the kernel until this process has waited for the
+ * killed thread, and meanwhile nobody can seize a thread of the process: PTRACE_SEIZE would wait
+ * for ever. If the traced thread itself executes a program, the kernel gives it another TID, the
+ * PID of its process. Its former TID no longer exists.
  */
 int attach_remote_release(struct attach_remote *t, uint64_t patience_ns)
 {

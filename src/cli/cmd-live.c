@@ -266,8 +266,8 @@ static int show_top(struct live *l, const struct pb_open_chunks *o, bool due, bo
 		l->sampled_ns = now;
 	if (ret || !o)
 		return ret;
-	/* The first table's interval begins when the process is traced: at the last round in which
-	 * it wasn't. On a busy machine, an attach may take longer than several intervals. */
+	/* The first table's interval begins at the last round before the process is traced, not at
+	 * the start: on a busy machine, an attach may take longer than several intervals. */
 	if (!l->tables.begun || !pb_follow_is_traced(l->follow))
 		l->tables.begun = l->tables.last = o->clock;
 	if (!l->next_ns) {
@@ -372,7 +372,8 @@ static int open_output(struct live *l)
 	if (fd < 0)
 		return pb_error(l->command, "--output=%s: %s", l->output, strerror(errno));
 	pb_out_open(&l->out, l->command, false);
-	/* the program inherits this; the recorder ignores SIGPIPE itself */
+	/* pb_out_open() has made this process ignore SIGPIPE. The program inherits how SIGPIPE is
+	 * handled, so this is undone. The recorder ignores SIGPIPE itself. */
 	signal(SIGPIPE, l->out.old_pipe);
 	l->out.fd = fd;
 	l->out.colour &= isatty(fd);

@@ -45,7 +45,8 @@ static PB_LASTING bool claimed;
 static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread; 0: it couldn't be made */
 static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
-static PB_LASTING bool left;		/* the thread has detached, and no thread is in our code */
+static PB_LASTING bool left;		/* the agent's thread has detached, or tracing couldn't be
+					 * started; no thread is in the agent's code */
 static struct pb_start start = { .live = true };
 static int handed = -1;			/* a descriptor of the socket's file; -1: the socket has a
 					 * path that the agent can open */
@@ -229,7 +230,8 @@ static bool is_traced(void)
 
 /* The last step of a function that the injector calls. Stores the result in *answer, and waits
  * until the injector has read it and stores PB_ANSWER_SEEN there (attach/inject.h), or until the
- * injector is gone. On a busy machine, the injector may get no processor for seconds. */
+ * injector is gone: ANSWER_NS have passed, and it no longer traces this thread. (The time alone
+ * doesn't show that it is gone. On a busy machine, it may get no processor for seconds.) */
 static int give_answer(int result, int *answer)
 {
 	const struct { long sec, nsec; } nap = { 0, NAP_NS };

@@ -20,8 +20,8 @@
 
 #define WAIT_ROUNDS	10	/* a chunk that hasn't appeared after this many rounds, and after
 				 * two passes of the drain, counts as missing */
-#define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate, and short
-					 * enough to be multiplied by ten seconds */
+#define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate. Its product with
+					 * ten seconds in ns still fits in 64 bits */
 #define KEEP_REFS	1024	/* if a thread has at least this many references to chunks that were
 				 * read, they are dropped */
 
@@ -211,8 +211,9 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		bool left = at < c->next_chunk && !current;
 		uint32_t read = w->refs[at].used;
 
-		/* if the cursor has left the chunk, keep the reference: its `used` says how much
-		 * was read */
+		/* A reference to the whole chunk isn't replaced. If the cursor has left the chunk,
+		 * a newer copy of the open chunk doesn't replace the reference either: its `used`
+		 * says how much was read. */
 		if (!(w->refs[at].offset & PB_CHUNK_REF_OPEN) ||
 		    (open && (left || ref.used < read)))
 			return 0;
@@ -298,13 +299,15 @@ static int scan_open(struct pb_follow *f, const struct pb_open_chunks *o)
 	return ret;
 }
 
-/* True if the thread's next chunk may still come. A full chunk is no longer in `open`. It is in
- * `chunks` at the end of the drain's next pass. A pass that has already begun may have gone past
- * the chunk, so two passes must end. On a busy machine, a pass may take longer than many rounds. */
+/* True if the thread's next chunk may still come. When a chunk is full, its copy in the file `open`
+ * is no longer followed. The chunk is in the file `chunks` at the end of the drain's next pass. A
+ * pass that has already begun may have gone past the chunk, so two passes must end. On a busy
+ * machine, a pass may take longer than many rounds. */
 static bool may_come(const struct pb_follow *f, struct follower *w)
 {
-	/* in the first round, the chunk may still be open: its thread has filled it and begun the
-	 * next chunk while the open chunks were copied */
+	/* In the first round of the wait, the chunk may still have been open: its thread has filled
+	 * it and begun the next chunk while the open chunks were copied. So the passes count from
+	 * the second round on. */
 	if (w->waited++ < 2)
 		w->wait_passes = f->passes + 2;
 	return w->waited <= WAIT_ROUNDS || f->passes < w->wait_passes;

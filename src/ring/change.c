@@ -43,9 +43,10 @@
 
 #define OPEN_MAX_WORDS	(PB_CHUNK_OPEN_MAX * PB_EXT_OPEN_WORDS)
 #define BACKOFF		64
-#define CLOSE_TRIES	8	/* Handlers may interrupt each try and change chunks. After the
-				 * last try, the last handler's chunk stays OPEN until the thread
-				 * ends */
+#define CLOSE_TRIES	8	/* how often pb_change_close() tries to leave the chunk in force. A
+				 * handler may interrupt each try and change chunks. If the last
+				 * try fails, too, the last handler's chunk stays OPEN until the
+				 * thread ends */
 #define RECORD_WORDS	8	/* more than any record has */
 #define LIMIT_WORDS	((PB_CHUNK_LIMIT - PB_CHUNK_HEADER) / 8)
 
@@ -497,10 +498,10 @@ void pb_change_mend(struct pb_writer *w)
 	}
 }
 
-/* Leaves the chunk at `full`. `left` is its element in left[]; 0: the writer had no chunk. The next
- * chunk's number depends on `full` alone, and the writer leaves `full` only once. So the numbers
- * have no gap, even if a handler's chunk comes into force instead, or if a jump ends this
- * activation. */
+/* Leaves the chunk at `full`. `left` is its element in left[]; 0: the writer had no chunk. The
+ * number of the next chunk is that of `full` plus 1, or w->seq if the writer had no chunk. The
+ * writer leaves `full` only once. So the numbers have no gap, even if a handler's chunk comes into
+ * force instead, or if a jump ends this activation. */
 static bool leave(struct pb_writer *w, struct pb_owner o, uint64_t full, uint64_t left,
 		  uint64_t number, const void *ending)
 {

@@ -42,8 +42,9 @@ static bool same_id(struct env *env, uint32_t old, uint32_t cur)
  * scalar in the same place of the current state must be linked to c. Linked scalars have the same
  * id. Each of them is one common number plus a constant (delta), which may differ between them. If
  * a branch narrows the bounds of one of them, the verifier computes the bounds of the others with
- * the constants. So o and c must have the same constant. c may have further links: they only make
- * the current state more precise.
+ * the constants. So o and c must have the same constant. A link that only the current state has
+ * makes this state more precise. It is allowed if one of its two scalars has no id in the kept
+ * state. (If both have an id there, the result is false, which is safe.)
  */
 static bool same_copies(struct env *env, const struct reg *o, const struct reg *c)
 {

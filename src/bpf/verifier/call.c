@@ -354,8 +354,8 @@ static int return_of_other(struct env *env)
 	pbv_forget_packets(env);
 	pbv_reg_make_scalar(&f->regs[0], !env->capable);
 	if (f->in_callback) {
-		/* helpers only test whether a callback's return value is 0, so any other value acts
-		 * like 1, which is most_ret of a callback */
+		/* Helpers only test whether a callback's return value is 0, so any other value acts
+		 * like 1. So it is enough to allow 0 to most_ret, which is 1 for a callback. */
 		f->regs[0].var = tnum_range(0, f->most_ret);
 		pbv_reg_sync(&f->regs[0]);
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps a thread's state while a signal handler runs. The signal may have interrupted the engine's
- * own code at any instruction. So when the handler returns, the thread's state is set back to the
- * stack that the thread was on. The knowledge of the thread's signal mask (pb_unblocked) is
- * restored, too. If the program's code was interrupted, the agent usually doesn't see the end of
- * the handler. In this case the next hit finds the stack by the hit's slot. See
- * doc/design/threads.md, "Signal handlers".
+ * Keeps a thread's state while a signal handler runs. There are two cases. If the signal
+ * interrupted the engine's own code, at any instruction, the agent sees the end of the handler.
+ * Then it sets the thread's state back to the stack that the thread was on before, and restores
+ * what is known of the thread's signal mask (pb_unblocked). If the signal interrupted the program's
+ * code, the agent usually doesn't see the end of the handler. Then the next hit finds the stack by
+ * the hit's slot. See doc/design/threads.md, "Signal handlers".
  *
  * Context: signal handlers, hit path.
  */

@@ -3,10 +3,11 @@
  * The table of modules, and look-ups in it by address and by site number. text.c changes the table.
  *
  * Look-ups take no lock, because hits and signal handlers make them. Meanwhile another thread may
- * free a row and fill it again. So a look-up reads only the row, not the analysis. It reads the
- * beginning of a range, then the size, then the beginning again. If the row was filled again in
- * between, the beginning has changed, or the row has the same module as before. While a row is
- * free, its sizes are 0.
+ * free a row and fill it again. So a look-up reads only the row, not the analysis. The look-ups of
+ * an address in an image and of a site number read the beginning of a range, then the size, then
+ * the beginning again. If the row was filled again in between, the beginning has changed, or the
+ * new range begins where the old one did, and the answer is right for one of the two. While a row
+ * is free, its sizes are 0.
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
