@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,6 +208,32 @@ static int say_forbidden(struct attach_subject *s, const char *status, int error
 				  scope);
 	return attach_say(s, EPERM, "protects itself from being traced (it isn't dumpable, for "
 			  "example because it changed its user); run patchbay as root");
+}
+
+/* Whether the line has the same number for the real, the effective and the saved ID. */
+static bool same_ids(const char *status, const char *key)
+{
+	const char *value = record_proc_value(status, key);
+	unsigned id[3];
+
+	return !value || sscanf(value, "%u %u %u", &id[0], &id[1], &id[2]) != 3 ||
+	       (id[0] == id[1] && id[1] == id[2]);
+}
+
+/* The agent's helper has the process's own credentials (base/ptrace_right.h). */
+int attach_fit_rights(struct attach_subject *s)
+{
+	char status[RECORD_STATUS_MAX];
+	const char *caps;
+
+	if (!read_status(s, status) || (same_ids(status, "Uid") && same_ids(status, "Gid")))
+		return 0;
+	caps = record_proc_value(status, "CapPrm");
+	if (!caps || strtoull(caps, NULL, 16) & 1ull << CAP_SYS_PTRACE)
+		return 0;
+	return attach_say(s, EPERM, "has different user or group IDs (see Uid and Gid in "
+			  "/proc/%d/status) and lacks CAP_SYS_PTRACE, so it must not stop its own "
+			  "threads, as the agent has to", (int)s->pid);
 }
 
 static int open_memory(struct attach_subject *s, const char *status)

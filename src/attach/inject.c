@@ -453,6 +453,8 @@ static int check(struct injection *j)
 
 	for (;;) {
 		err = attach_fit(&j->s);
+		if (!err && !j->leave)
+			err = attach_fit_rights(&j->s);
 		if (err)
 			return err;
 		err = attach_libc_find(&j->s, &j->l);

@@ -20,6 +20,11 @@
 #include "recorder/proc.h"
 
 #define YIELD_NS	(300 * 1000ull)
+#define SOON_NS		(10 * ATTACH_MS)	/* most stops come until then, even on a busy
+						 * machine. A longer sleep between two looks would
+						 * make the stop of the borrowed thread longer */
+#define SLEEP_NS	(50 * 1000)
+#define SLEEP_MAX_NS	(2 * 1000 * 1000)
 #define SEIZE_TRIES	3
 #define LOOK_NS		(500 * 1000ull)
 #define REAP_NS		(5000 * ATTACH_MS)
@@ -94,7 +99,7 @@ static void reap_others(pid_t pid, pid_t tid)
 static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 {
 	uint64_t begin = pb_now_ns(), now;
-	long sleep_ns = 50 * 1000;
+	long sleep_ns = SLEEP_NS;
 
 	for (;;) {
 		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
@@ -113,7 +118,7 @@ static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 		if (tid == pid && has_ended(tid))
 			reap_others(pid, tid);
 		nanosleep(&(struct timespec) { .tv_nsec = sleep_ns }, NULL);
-		if (sleep_ns < 2 * 1000 * 1000)
+		if (now - begin > SOON_NS && sleep_ns < SLEEP_MAX_NS)
 			sleep_ns *= 2;
 	}
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "view/distinct.h"
+#include "view/select.h"
 #include "view/view.h"
 
 typedef unsigned long long ull;
@@ -118,6 +119,8 @@ void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb
 		pb_out_str(o, "  Total time   Self time       Calls  Function\n");
 	print_rule(o, counts ? 1 : spread ? 4 : 3);
 	print_rows(v, r, spread);
+	if (!r->nr && pb_view_selects(v))
+		pb_out_str(o, "# none of the recorded calls is selected\n");
 	if (r->open)
 		pb_out_fmt(o, "# %llu %s still open at the end; %s time isn't known\n",
 			   (ull)r->open, r->open == 1 ? "call was" : "calls were",

@@ -70,8 +70,9 @@ static const struct runtime {
 	{ "Guile", COPIES, { { DEFINES, "scm_call_with_current_continuation" } } },
 	{ "Ruby's callcc", COPIES, { { DEFINES, "Init_continuation" } } },
 	{ "AddressSanitizer",
-	  "its runtime must be loaded before all other libraries, so Patchbay loads it before the "
-	  "agent; functions that it replaces are traced as functions of the program",
+	  "its runtime must be loaded before all other libraries, so a program that Patchbay "
+	  "starts loads it before the agent; functions that it replaces are traced as functions of "
+	  "the program",
 	  { { DEFINES, "__asan_init" }, { NEEDS, "__asan_init" } } },
 };
 _Static_assert(sizeof(runtimes) / sizeof(*runtimes) <= 32, "struct pb_analysis: runtimes");

@@ -9,6 +9,8 @@
  *	strict	it runs in seccomp's strict mode
  *	alone	it can't create threads, unless it runs as root
  *	hidden	it isn't dumpable
+ *	mixed	its saved user ID differs from the others, and it has no capabilities (it must be
+ *		started as root)
  *	in_wait	it answers in a signal handler that interrupted sigsuspend()
  *	in_restarted	it answers in a signal handler that interrupted waitpid(). The kernel would
  *		restart this call. The test sends the signal
@@ -171,6 +173,8 @@ int main(int argc, char **argv)
 		set_filter(SECCOMP_RET_KILL_PROCESS);
 	if (!strcmp(kind, "alone"))
 		setrlimit(RLIMIT_NPROC, &(struct rlimit) { 0, 1000 });
+	if (!strcmp(kind, "mixed") && setresuid(65534, 65534, 65533))
+		return 1;
 	if (!strcmp(kind, "hidden"))
 		prctl(PR_SET_DUMPABLE, 0);
 	if (!strcmp(kind, "strict"))
