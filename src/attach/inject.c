@@ -50,7 +50,7 @@ struct injection {
 					 * the borrowed thread's stack while it calls
 					 * pthread_create() */
 	/* of the new thread */
-	int begun;			/* the result of begin_thread() */
+	int begun;			/* 0: it is in its start routine; or -errno */
 	struct user_regs_struct start;	/* its registers in the start routine */
 	struct attach_way way;
 	struct attach_hand hand;
@@ -165,21 +165,10 @@ static int undo_create(struct injection *j, int err, uint64_t number)
 	return say_not_created(j, (int)number);
 }
 
-/* Lets the new thread run until it is in its start routine. The borrowed thread is still stopped
- * meanwhile. If it went on, it might fork without libc. The child would have libc's note that the
- * new thread is about to begin, but not the thread. In the child, setuid() and similar functions
- * would then wait for this thread for ever. */
-static int begin_thread(struct injection *j)
-{
-	uint64_t number, deadline = pb_now_ns() + CREATE_NS;
-	int err = attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, deadline);
-
-	if (!err)
-		err = attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE, 0, deadline,
-					&number);
-	return err ? err : attach_remote_regs(&j->thread, &j->start);
-}
-
+/* Creates the new thread, and waits until it is in its start routine. Only then is the borrowed
+ * thread given back. If it went on earlier, it might fork without libc. The child would have libc's
+ * note that the new thread is about to begin, but not the thread. In the child, setuid() and
+ * similar functions would then wait for this thread for ever. */
 static int create_thread(struct injection *j)
 {
 	struct user_regs_struct r = j->state.regs;
@@ -203,11 +192,13 @@ static int create_thread(struct injection *j)
 	if (!err)
 		err = attach_remote_set_regs(&j->borrowed, &r);
 	if (!err)
-		err = attach_remote_run(&j->borrowed, j->l.call + ATTACH_SYSCALL_SIZE,
-					way.arrival_sp, pb_now_ns() + CREATE_NS, &number);
+		err = attach_remote_run_both(&j->borrowed, way.arrival_sp, &j->thread,
+					     j->l.call + ATTACH_SYSCALL_SIZE,
+					     pb_now_ns() + CREATE_NS, &number, &j->begun);
 	if (err || !j->borrowed.child)
 		return undo_create(j, err, number);
-	j->begun = begin_thread(j);
+	if (!j->begun)
+		j->begun = attach_remote_regs(&j->thread, &j->start);
 	give_back(j);
 	return 0;
 }
@@ -487,7 +478,8 @@ static int inject(struct injection *j, struct pb_injected *out)
 		return err;
 	j->deadline = pb_now_ns() + LOAD_NS;
 	if (err) {	/* the thread exists, although create_thread() has failed */
-		attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, j->deadline);
+		if (!j->thread.tid)
+			attach_remote_adopt(&j->thread, j->s.pid, j->borrowed.child, j->deadline);
 		return err;
 	}
 	err = load(j, &said);

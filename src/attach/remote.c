@@ -91,11 +91,26 @@ static void reap_others(pid_t pid, pid_t tid)
 }
 
 /*
- * Waits until the thread stops or ends. The kernel doesn't report the end of a main thread before
- * the other threads of its process are gone. If the main thread was killed just after it had
- * created a thread, the created thread is traced and dead as well. It isn't gone before this
- * process has waited for it, so reap_others() does that.
+ * Pauses between two looks at a thread for which this process has waited for `waited_ns`. The
+ * kernel doesn't report the end of a main thread before the other threads of its process are gone.
+ * If the main thread was killed just after it had created a thread, the created thread is traced
+ * and dead as well. It isn't gone before this process has waited for it, so reap_others() does
+ * that.
  */
+static void pause_wait(pid_t pid, pid_t tid, uint64_t waited_ns, long *sleep_ns)
+{
+	if (waited_ns < YIELD_NS) {
+		sched_yield();
+		return;
+	}
+	if (tid == pid && has_ended(tid))
+		reap_others(pid, tid);
+	nanosleep(&(struct timespec) { .tv_nsec = *sleep_ns }, NULL);
+	if (waited_ns > SOON_NS && *sleep_ns < SLEEP_MAX_NS)
+		*sleep_ns *= 2;
+}
+
+/* Waits until the thread stops or ends. */
 static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 {
 	uint64_t begin = pb_now_ns(), now;
@@ -111,15 +126,7 @@ static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 		now = pb_now_ns();
 		if (now >= deadline)
 			return -ETIMEDOUT;
-		if (now - begin < YIELD_NS) {
-			sched_yield();
-			continue;
-		}
-		if (tid == pid && has_ended(tid))
-			reap_others(pid, tid);
-		nanosleep(&(struct timespec) { .tv_nsec = sleep_ns }, NULL);
-		if (now - begin > SOON_NS && sleep_ns < SLEEP_MAX_NS)
-			sleep_ns *= 2;
+		pause_wait(pid, tid, now - begin, &sleep_ns);
 	}
 }
 
@@ -258,16 +265,20 @@ int attach_remote_follow(const struct attach_remote *t)
 			    (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE));
 }
 
+/* From now on, the kernel doesn't trace threads that this thread makes, for example the agent's own
+ * thread. */
+static int follow_no_more(const struct attach_remote *t)
+{
+	return (int)request(PTRACE_SETOPTIONS, t->tid, 0, (void *)PTRACE_O_TRACESYSGOOD);
+}
+
 int attach_remote_adopt(struct attach_remote *t, pid_t pid, pid_t tid, uint64_t deadline)
 {
 	int err;
 
 	*t = (struct attach_remote) { .pid = pid, .tid = tid, .running = true };
 	err = wait_for_trap(t, deadline);
-	/* from now on the kernel doesn't trace threads that this thread makes, for example the
-	 * agent's own thread */
-	return err ? err : (int)request(PTRACE_SETOPTIONS, tid, 0,
-					(void *)PTRACE_O_TRACESYSGOOD);
+	return err ? err : follow_no_more(t);
 }
 
 static bool is_ours(pid_t pid)
@@ -397,6 +408,67 @@ int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_
 		*number = regs.orig_rax;
 		break;
 	}
+	return err;
+}
+
+/* A thread on its way to a system call. */
+struct runner {
+	struct attach_remote *t;
+	uint64_t ip, sp;	/* where the call is; sp 0: with any stack pointer */
+	bool is_new;		/* its first stop is a trap */
+	bool there;
+	int err;
+};
+
+/* Handles the thread's next stop, if it has come. Returns whether it has. */
+static bool advance(struct runner *r)
+{
+	struct stop s;
+	int err = r->there || r->err || !r->t->tid ? -ETIMEDOUT : wait_stop(r->t, 0, &s);
+
+	if (err == -ETIMEDOUT)
+		return false;
+	if (!err && s.kind == STOP_CLONE)
+		r->t->child = s.child;
+	if (!err && s.kind == STOP_TRAP && r->is_new)
+		err = follow_no_more(r->t);
+	r->there = !err && s.kind == STOP_ENTRY && s.ip == r->ip && (!r->sp || s.sp == r->sp);
+	r->err = err || r->there ? err : resume(r->t, PTRACE_SYSCALL);
+	return true;
+}
+
+int attach_remote_run_both(struct attach_remote *t, uint64_t sp, struct attach_remote *child,
+			   uint64_t ip, uint64_t deadline, uint64_t *number, int *child_err)
+{
+	struct runner both[] = { { t, ip, sp }, { child, ip, .is_new = true } };
+	struct user_regs_struct regs;
+	uint64_t begin = pb_now_ns(), now;
+	long sleep_ns = SLEEP_NS;
+
+	both[0].err = resume(t, PTRACE_SYSCALL);
+	while (!both[0].err && (!both[0].there || (t->child && !both[1].there && !both[1].err))) {
+		if (advance(&both[0]) | advance(&both[1])) {
+			begin = pb_now_ns();
+			sleep_ns = SLEEP_NS;
+			if (t->child && !child->tid)
+				*child = (struct attach_remote) { .pid = t->pid, .tid = t->child,
+								  .running = true };
+			continue;
+		}
+		now = pb_now_ns();
+		if (now >= deadline && !both[0].there)
+			both[0].err = -ETIMEDOUT;
+		else if (now >= deadline)
+			both[1].err = -ETIMEDOUT;
+		else
+			pause_wait(t->pid, t->tid, now - begin, &sleep_ns);
+	}
+	*child_err = both[1].err;
+	if (both[0].err)
+		return both[0].err;
+	int err = attach_remote_regs(t, &regs);
+
+	*number = regs.orig_rax;
 	return err;
 }
 

@@ -78,6 +78,12 @@ uint64_t attach_remote_rseq(const struct attach_remote *t);
  * pointer `sp`. Stores the number of the call. The thread is then stopped just before the call. */
 int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
 		      uint64_t *number);
+/* Resumes the thread t until it begins the system call whose instruction ends at `ip`, with the
+ * stack pointer `sp`, and stores the number of the call. If t creates a thread, the new thread
+ * runs meanwhile, until it begins a system call at the same instruction. *child_err gets 0 or
+ * the new thread's error. The result is 0 or the error of t. */
+int attach_remote_run_both(struct attach_remote *t, uint64_t sp, struct attach_remote *child,
+			   uint64_t ip, uint64_t deadline, uint64_t *number, int *child_err);
 /* Resumes the thread until it has made the system call whose instruction ends at `ip`. If ip is 0,
  * the thread must be stopped just before the call. Stores the call's result. */
 int attach_remote_finish(struct attach_remote *t, uint64_t ip, uint64_t deadline,
