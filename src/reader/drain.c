@@ -131,9 +131,14 @@ int pb_drain_start(struct pb_drain *d)
 	return ret;
 }
 
-void pb_drain_finish(struct pb_drain *d)
+void pb_drain_close_ring(struct pb_drain *d)
 {
 	__atomic_store_n(&d->ring->closing, 1, __ATOMIC_RELEASE);
+}
+
+void pb_drain_finish(struct pb_drain *d)
+{
+	pb_drain_close_ring(d);
 	d->stop = true;
 	pb_drain_dead_stop(d);
 	pthread_join(d->thread, NULL);

@@ -3,7 +3,9 @@
  * At the end of a recording, the recorder asks the agents that have a connection to detach. It
  * can't ask a forked child, which has no connection. But the child maps the ring. So this file
  * finds the child, and brings a thread into it that calls patchbay_leave(). During the search, a
- * child may fork again. So the search is repeated.
+ * child may fork again. So the search is repeated. Before, the ring must be closed
+ * (pb_drain_close_ring()). Otherwise a child that waits for the recorder's answer in dlopen() would
+ * hold a lock of the loader that the new thread needs, and nobody would answer.
  */
 #include "recorder/inherited.h"
 #include "recorder/proc.h"

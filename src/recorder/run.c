@@ -379,8 +379,10 @@ static void serve_attached(struct run *r)
 		report_wait(r);
 	}
 	clear_progress(r);
-	if (r->leave && r->o->let_go)
+	if (r->leave && r->o->let_go) {
+		pb_drain_close_ring(&r->drain);	/* nobody answers agents any more */
 		record_inherited_leave(r->o, &r->server, r->out.pid);
+	}
 	/* if the process is ending, its connection ends a little earlier: wait for the process */
 	if (r->o->pid && !r->leave)
 		record_running_wait(r->target, END_MS);
