@@ -178,11 +178,18 @@ static int yama_scope(void)
 	return c - '0';
 }
 
+/* Reads the real, the effective and the saved ID of the line Uid or Gid. */
+static bool read_ids(const char *status, const char *key, unsigned id[3])
+{
+	const char *value = record_proc_value(status, key);
+
+	return value && sscanf(value, "%u %u %u", &id[0], &id[1], &id[2]) == 3;
+}
+
 /* Explains why the process's memory can't be opened. */
 static int say_forbidden(struct attach_subject *s, const char *status, int error)
 {
-	unsigned uid[4] = { 0 };
-	const char *ids = record_proc_value(status, "Uid");
+	unsigned uid[3];
 	int scope = yama_scope();
 
 	if (error != EACCES && error != EPERM)
@@ -194,7 +201,7 @@ static int say_forbidden(struct attach_subject *s, const char *status, int error
 	if (geteuid() == 0)
 		return attach_say(s, EPERM, "can't be attached by this root user, who lacks the "
 				  "capability CAP_SYS_PTRACE; give it to the container");
-	if (ids && sscanf(ids, "%u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4 &&
+	if (read_ids(status, "Uid", uid) &&
 	    (uid[0] != getuid() || uid[1] != getuid() || uid[2] != getuid())) {
 		const struct passwd *user = getpwuid(uid[1]);
 
@@ -213,11 +220,9 @@ static int say_forbidden(struct attach_subject *s, const char *status, int error
 /* Whether the line has the same number for the real, the effective and the saved ID. */
 static bool same_ids(const char *status, const char *key)
 {
-	const char *value = record_proc_value(status, key);
 	unsigned id[3];
 
-	return !value || sscanf(value, "%u %u %u", &id[0], &id[1], &id[2]) != 3 ||
-	       (id[0] == id[1] && id[1] == id[2]);
+	return !read_ids(status, key, id) || (id[0] == id[1] && id[1] == id[2]);
 }
 
 /* The agent's helper has the process's own credentials (base/ptrace_right.h). */

@@ -14,7 +14,7 @@
 /* What a call of a libc function means for a thread that is in the call. */
 enum attach_function_kind {
 	ATTACH_HARMLESS,	/* it holds none of the locks that pthread_create() takes */
-	ATTACH_UNSURE,		/* it may hold one, but doesn't wait meanwhile */
+	ATTACH_UNSURE,		/* it may hold one, or nothing is known of it */
 	ATTACH_LOCKING,		/* it may wait while it holds one */
 };
 

@@ -131,7 +131,7 @@ int pb_drain_start(struct pb_drain *d)
 	return ret;
 }
 
-void pb_drain_close_ring(struct pb_drain *d)
+void pb_drain_close_ring(const struct pb_drain *d)
 {
 	__atomic_store_n(&d->ring->closing, 1, __ATOMIC_RELEASE);
 }

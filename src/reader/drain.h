@@ -108,7 +108,7 @@ int pb_drain_start(struct pb_drain *d);	/* Returns 0 or -errno. After an error, 
 					 * and the caller must not call pb_drain_finish() */
 /* Tells all processes that the recording ends. From now on, no thread of theirs waits for the
  * recorder or for room in the ring. Calls that find no room are counted as lost. */
-void pb_drain_close_ring(struct pb_drain *d);
+void pb_drain_close_ring(const struct pb_drain *d);
 /* Ends the session: waiting engines give up, and all remaining chunks are written. */
 void pb_drain_finish(struct pb_drain *d);
 #endif

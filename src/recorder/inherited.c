@@ -3,11 +3,10 @@
  * At the end of a recording, the recorder asks the agents that have a connection to detach. It
  * can't ask a forked child, which has no connection. But the child maps the ring. So this file
  * finds the child, and brings a thread into it that calls patchbay_leave(). During the search, a
- * child may fork again. So the search is repeated. Before, the ring must be closed
- * (pb_drain_close_ring()). Otherwise a child that waits for the recorder's answer in dlopen() would
- * hold a lock of the loader that the new thread needs, and nobody would answer.
+ * child may fork again. So the search is repeated.
  */
 #include "recorder/inherited.h"
+#include "reader/drain.h"
 #include "recorder/proc.h"
 #include "recorder/processes.h"
 #include "recorder/ring_memory.h"
@@ -40,6 +39,9 @@ void record_inherited_leave(const struct record_options *o, const struct record_
 {
 	struct leave l = { o, server, pid };
 
+	/* From now on, nobody answers agents. A child that waited for an answer in dlopen() would
+	 * hold a lock of the loader that the new thread needs. */
+	pb_drain_close_ring(server->drain);
 	for (int i = 0; i < SEARCHES && record_procs_alive(server->ring); i++)
 		record_procs_each(server->ring, visit, &l);
 }

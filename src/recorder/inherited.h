@@ -8,7 +8,8 @@
 struct record_options;
 struct record_server;
 
-/* Makes the agent leave each process that still maps the ring, except the process `pid`. */
+/* Makes the agent leave each process that still maps the ring, except the process `pid`. Closes the
+ * ring (pb_drain_close_ring()). The recorder must not be needed for answers any more. */
 void record_inherited_leave(const struct record_options *o, const struct record_server *server,
 			    pid_t pid);
 #endif

@@ -379,10 +379,8 @@ static void serve_attached(struct run *r)
 		report_wait(r);
 	}
 	clear_progress(r);
-	if (r->leave && r->o->let_go) {
-		pb_drain_close_ring(&r->drain);	/* nobody answers agents any more */
+	if (r->leave && r->o->let_go)
 		record_inherited_leave(r->o, &r->server, r->out.pid);
-	}
 	/* if the process is ending, its connection ends a little earlier: wait for the process */
 	if (r->o->pid && !r->leave)
 		record_running_wait(r->target, END_MS);
