@@ -19,6 +19,7 @@
 #include "attach/fit.h"
 #include "attach/hand_over.h"
 #include "attach/libc_map.h"
+#include "attach/loading.h"
 #include "attach/remote.h"
 #include "attach/seccomp.h"
 #include "attach/subject.h"
@@ -54,6 +55,7 @@ struct injection {
 	struct user_regs_struct start;	/* its registers in the start routine */
 	struct attach_way way;
 	struct attach_hand hand;
+	struct attach_loading loading;
 	uint64_t session, agent, name;	/* strings on its stack */
 	uint64_t answer;		/* an int on its stack */
 	uint64_t deadline;
@@ -298,13 +300,25 @@ static int set_function(struct injection *j, uint64_t function, uint64_t a, uint
 }
 
 /* Makes the new thread call a function of libc, and waits until the function has returned. */
-static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t c,
-		uint64_t *result)
+static int call_watched(struct injection *j, uint64_t function, uint64_t a, uint64_t b,
+			const struct attach_watch *watch, uint64_t *result)
 {
-	int err = set_function(j, function, a, b, c);
+	int err = set_function(j, function, a, b, 0);
 
 	return err ? err : attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE,
-					     j->way.arrival_sp, j->deadline, result);
+					     j->way.arrival_sp, j->deadline, watch, result);
+}
+
+static int call(struct injection *j, uint64_t function, uint64_t a, uint64_t b, uint64_t *result)
+{
+	return call_watched(j, function, a, b, NULL, result);
+}
+
+static int call_dlopen(struct injection *j, uint64_t *handle)
+{
+	const struct attach_watch watch = { attach_loading_called, &j->loading };
+
+	return call_watched(j, j->l.dlopen, j->agent, RTLD_NOW | RTLD_LOCAL, &watch, handle);
 }
 
 static bool has_answered(const void *arg)
@@ -332,7 +346,7 @@ static int call_agent(struct injection *j, uint64_t function, int *answer)
 	if (!err)
 		err = attach_mem_write(&j->s, j->answer, &seen, sizeof(seen));
 	return err ? err : attach_remote_run(&j->thread, j->l.call + ATTACH_SYSCALL_SIZE,
-					     j->way.arrival_sp, j->deadline, &result);
+					     j->way.arrival_sp, j->deadline, NULL, &result);
 }
 
 /* Writes the text of dlerror() to the user's line, after dlopen() or dlsym() has failed. */
@@ -340,7 +354,7 @@ static int say_dlerror(struct injection *j)
 {
 	char text[512] = "";
 	uint64_t at = 0;
-	int err = call(j, j->l.dlerror, 0, 0, 0, &at);
+	int err = call(j, j->l.dlerror, 0, 0, &at);
 
 	if (err)
 		return err;
@@ -388,11 +402,11 @@ static int load(struct injection *j, bool *said)
 	if (!err)
 		err = write_stack(j, agent, session);
 	if (!err)
-		err = call(j, j->l.pthread_detach, j->start.fs_base, 0, 0, &result);
+		err = call(j, j->l.pthread_detach, j->start.fs_base, 0, &result);
 	if (!err)
-		err = call(j, j->l.dlopen, j->agent, RTLD_NOW | RTLD_LOCAL, 0, &handle);
+		err = call_dlopen(j, &handle);
 	if (!err && handle)
-		err = call(j, j->l.dlsym, handle, j->name, 0, &function);
+		err = call(j, j->l.dlsym, handle, j->name, &function);
 	if (err)
 		return err;
 	if (!handle || !function) {
@@ -463,6 +477,8 @@ static int inject(struct injection *j, struct pb_injected *out)
 	bool said = false;
 	int err = check(j);
 
+	if (!err)
+		err = attach_loading_begin(&j->loading, &j->s);
 	if (!err)
 		err = attach_seccomp_check(&j->s);
 	if (!err)

@@ -392,7 +392,7 @@ uint64_t attach_remote_rseq(const struct attach_remote *t)
 /* --- runs ----------------------------------------------------------------- */
 
 int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
-		      uint64_t *number)
+		      const struct attach_watch *watch, uint64_t *number)
 {
 	struct user_regs_struct regs;
 	struct stop s;
@@ -401,6 +401,8 @@ int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_
 	while (!(err = resume(t, PTRACE_SYSCALL)) && !(err = wait_stop(t, deadline, &s))) {
 		if (s.kind == STOP_CLONE)
 			t->child = s.child;
+		if (s.kind == STOP_EXIT && watch && !attach_remote_regs(t, &regs))
+			watch->called(watch->arg, &regs);
 		if (s.kind != STOP_ENTRY || s.ip != ip || (s.sp != sp && sp))
 			continue;
 		/* PTRACE_GET_SYSCALL_INFO cuts the number to 32 bits */

@@ -74,10 +74,17 @@ int attach_remote_filter(const struct attach_remote *t, unsigned index, struct s
  * kernel can't report it. */
 uint64_t attach_remote_rseq(const struct attach_remote *t);
 
+/* A function that is called after each system call of a thread that runs. */
+struct attach_watch {
+	void (*called)(void *arg, const struct user_regs_struct *regs);
+	void *arg;
+};
+
 /* Resumes the thread until it begins the system call whose instruction ends at `ip`, with the stack
- * pointer `sp`. Stores the number of the call. The thread is then stopped just before the call. */
+ * pointer `sp`. Stores the number of the call. The thread is then stopped just before the call.
+ * `watch` may be NULL. */
 int attach_remote_run(struct attach_remote *t, uint64_t ip, uint64_t sp, uint64_t deadline,
-		      uint64_t *number);
+		      const struct attach_watch *watch, uint64_t *number);
 /* Resumes the thread t until it begins the system call whose instruction ends at `ip`, with the
  * stack pointer `sp`, and stores the number of the call. If t creates a thread, the new thread
  * runs meanwhile, until it begins a system call at the same instruction. *child_err gets 0 or

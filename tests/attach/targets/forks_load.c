@@ -1,22 +1,72 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Forks a child every 20 ms. Each child loads and unloads a library again and again, for a moment.
- * The argument is the library. Ends when its input ends.
+ * Forks children that load libraries. The first argument is a library. The second argument says
+ * when:
+ *
+ *   often     every 20 ms. Each child loads and unloads the library again and again, for a moment
+ *   attached  10 times, as soon as a part of the agent is mapped. Each child loads the library
+ *
+ * Ends when its input ends. Prints how many children there were, and how many of them failed, and
+ * whether the agent has DF_1_INITFIRST.
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+static int children, failed;
+
 static int load(const char *library)
 {
-	for (int i = 0; i < 50; i++) {
-		void *handle = dlopen(library, RTLD_NOW);
+	void *handle = dlopen(library, RTLD_NOW);
 
-		if (!handle || dlclose(handle))
+	return !handle || dlclose(handle);
+}
+
+static int load_often(const char *library)
+{
+	for (int i = 0; i < 50; i++) {
+		if (load(library))
 			return 1;
 		usleep(1000);
+	}
+	return 0;
+}
+
+static void collect(int flags)
+{
+	int status;
+
+	while (waitpid(-1, &status, flags) > 0)
+		failed += status != 0;
+}
+
+static int agent_is_mapped(void)
+{
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int mapped = 0;
+
+	while (fgets(line, sizeof(line), maps))
+		mapped |= strstr(line, "libpatchbay.so") != NULL;
+	fclose(maps);
+	return mapped;
+}
+
+static int find_flag(struct dl_phdr_info *info, size_t size, void *found)
+{
+	if (!strstr(info->dlpi_name, "libpatchbay.so"))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		ElfW(Dyn) *d = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+
+		for (; info->dlpi_phdr[i].p_type == PT_DYNAMIC && d->d_tag; d++)
+			if (d->d_tag == DT_FLAGS_1)
+				*(int *)found = !!(d->d_un.d_val & DF_1_INITFIRST);
 	}
 	return 0;
 }
@@ -24,17 +74,21 @@ static int load(const char *library)
 int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = 0, .events = POLLIN };
-	int status, bad = 0;
+	int often = argc > 2 && !strcmp(argv[2], "often"), flag = -1;
 
 	printf("ready\n");
 	fflush(stdout);
-	while (poll(&input, 1, 20) == 0) {
+	while (poll(&input, 1, often ? 20 : 0) == 0) {
+		if (!often && (children == 10 || !agent_is_mapped()))
+			continue;
 		if (!fork())
-			_exit(load(argv[1]));
-		while (waitpid(-1, &status, WNOHANG) > 0)
-			bad |= status;
+			_exit(often ? load_often(argv[1]) : load(argv[1]));
+		children++;
+		if (often)
+			collect(WNOHANG);
 	}
-	while (waitpid(-1, &status, 0) > 0)
-		bad |= status;
-	return bad != 0;
+	collect(0);
+	dl_iterate_phdr(find_flag, &flag);
+	printf("%d children, %d failed, flag %d\n", children, failed, flag);
+	return 0;
 }
