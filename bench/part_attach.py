@@ -15,8 +15,8 @@ WARM = 3            # rounds that are dropped
 
 
 def attach_once(bench, pid):
-    """Attaches to a process for a moment. Returns two times in ms: the longest stop that the agent
-    made, and the time from the start of the command until the recorder reports that all functions
+    """Attaches to a process for a moment. Returns two times in ms: the longest stop that the injector
+    or the agent made, and the time from the start of the command until the recorder reports that all functions
     are patched."""
     data = bench.path("data")
     shutil.rmtree(data, ignore_errors=True)
@@ -116,7 +116,7 @@ def stops(bench):
             if i >= WARM:
                 for to, value in zip((plain, attaches, ready), values):
                     to.append(value)
-    middle_and_worst(bench, "redis under load", [("plain ptrace stop", plain), ("the agent's longest stop", attaches)])
+    middle_and_worst(bench, "redis under load", [("plain ptrace stop", plain), ("the longest stop of a thread", attaches)])
     bench.table.add("attach", "redis under load: worst stop of an attach, beyond the worst plain stop", "<= 20",
                     [max(attaches) - max(plain)], unit="ms")
     bench.table.add("attach", "redis under load: stop of an attach, middle", "<= 5", [statistics.median(attaches)], unit="ms")

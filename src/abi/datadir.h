@@ -113,7 +113,8 @@ struct pb_meta_end {
 	uint32_t threads, processes;
 	uint32_t flags;		/* PB_END_* */
 	uint32_t pad;
-	uint64_t max_stop_ns;	/* the longest stop for a change of text */
+	uint64_t max_stop_ns;	/* the longest stop of a thread, for an attach or a change of
+				 * text */
 	/* Old recorders don't write the members `overwritten` and `chunks_overwritten`. */
 	uint64_t overwritten;	/* overwrite mode: count of calls in chunks for which --max-size had
 				 * no room */

@@ -22,6 +22,7 @@
 #include "attach/loading.h"
 #include "attach/remote.h"
 #include "attach/seccomp.h"
+#include "attach/short_slice.h"
 #include "attach/subject.h"
 #include "attach/way_back.h"
 
@@ -525,7 +526,7 @@ static bool is_executing(const struct attach_subject *s)
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
 {
 	struct injection j = { .hand = { .agent = -1, .session = -1 } };
-	uint64_t begin = pb_now_ns();
+	uint64_t begin = pb_now_ns(), slice = attach_slice_shorten();
 
 	memset(out, 0, sizeof(*out));
 	if (size)
@@ -546,6 +547,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 		ret = attach_say_gone(&j.s);
 	attach_libc_free(&j.l);
 	attach_subject_free(&j.s);
+	attach_slice_restore(slice);
 	out->total_ns = pb_now_ns() - begin;
 	return ret;
 }

@@ -73,8 +73,8 @@ int attach_loading_begin(struct attach_loading *g, struct attach_subject *s)
 	}
 	if (fd >= 0)
 		close(fd);
-	return half ? attach_say(s, ENOTSUP, "was forked while its parent was loading the agent, so "
-				 "it has half of the agent; restart it") : 0;
+	return half ? attach_say(s, ENOTSUP, "was forked while its parent was loading the agent, "
+				 "so it has half of the agent; restart it") : 0;
 }
 
 /* --- in dlopen() ---------------------------------------------------------- */

@@ -17,10 +17,11 @@ struct attach_loading {
 	uint64_t flags;		/* offset of the entry DT_FLAGS_1 in the agent's file; 0: unknown */
 };
 
-/* Reads the agent's file. If this fails, dlopen() goes on with the flag. Returns 0, or an error with
- * the user's line: the process is a child that was forked in the middle of such a dlopen(), and its
- * copy of the agent can't be used. The caller must have read the mappings and opened mem. */
+/* Reads the agent's file. If this fails, dlopen() goes on with the flag. Returns 0, or an error
+ * with the user's line: the process is a child that was forked in the middle of such a dlopen(),
+ * and its copy of the agent can't be used. The caller must have read the mappings and opened mem.
+ */
 int attach_loading_begin(struct attach_loading *g, struct attach_subject *s);
-/* Called after each system call of the new thread in dlopen(), with the registers after the call. */
+/* Called after each system call of the new thread in dlopen(), with the registers after it. */
 void attach_loading_called(void *loading, const struct user_regs_struct *regs);
 #endif

@@ -20,10 +20,12 @@
 #include "recorder/proc.h"
 
 #define YIELD_NS	(300 * 1000ull)
+#define CROWDED_NS	(100 * 1000ull)		/* a longer yield shows that other threads wait for
+						 * processors */
 #define SOON_NS		(10 * ATTACH_MS)	/* most stops come until then, even on a busy
 						 * machine. A longer sleep between two looks would
 						 * make the stop of the borrowed thread longer */
-#define SLEEP_NS	(50 * 1000)
+#define SLEEP_NS	(20 * 1000)
 #define SLEEP_MAX_NS	(2 * 1000 * 1000)
 #define SEIZE_TRIES	3
 #define LOOK_NS		(500 * 1000ull)
@@ -96,11 +98,19 @@ static void reap_others(pid_t pid, pid_t tid)
  * If the main thread was killed just after it had created a thread, the created thread is traced
  * and dead as well. It isn't gone before this process has waited for it, so reap_others() does
  * that.
+ *
+ * On a busy machine, another thread may use the yielded processor for milliseconds. Then a short
+ * sleep is better: the kernel prefers a thread that wakes.
  */
+static __thread bool crowded;
+
 static void pause_wait(pid_t pid, pid_t tid, uint64_t waited_ns, long *sleep_ns)
 {
-	if (waited_ns < YIELD_NS) {
+	if (waited_ns < YIELD_NS && !crowded) {
+		uint64_t begin = pb_now_ns();
+
 		sched_yield();
+		crowded = pb_now_ns() - begin > CROWDED_NS;
 		return;
 	}
 	if (tid == pid && has_ended(tid))

@@ -26,7 +26,8 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-static int attach(const struct record_options *o, const char *agent, const char *session)
+static int attach(const struct record_options *o, const char *agent, const char *session,
+		  uint64_t *stop_ns)
 {
 	struct pb_inject in = {
 		.pid = o->pid, .agent = agent, .session = session, .children = o->children,
@@ -34,9 +35,10 @@ static int attach(const struct record_options *o, const char *agent, const char 
 	struct pb_injected out;
 	char err[700];
 
-	if (!pb_inject(&in, &out, err, sizeof(err)))
-		return 0;
-	return record_error("%s", err);
+	int ret = pb_inject(&in, &out, err, sizeof(err));
+
+	*stop_ns = out.stop_ns;
+	return ret ? record_error("%s", err) : 0;
 }
 
 static void let_go(pid_t pid, const char *agent, const char *session)

@@ -38,6 +38,8 @@ struct record_server {
 	int start_error;		/* -errno: why the recorder gave up the connection to the
 					 * first image's agent before the agent was ready; 0: it
 					 * didn't */
+	uint64_t injector_stop_ns;	/* how long the injector has stopped a thread of the
+					 * process; 0: there was no attach */
 	bool progs_error;		/* the agent of the first image starts no eBPF programs */
 	unsigned shown;			/* number of messages from the first image's agent and about
 					 * its modules; only the first MAX_SHOWN (server.c) of them

@@ -119,7 +119,8 @@ static int attach(struct run *r)
 	r->begun = now_ns();
 	r->out.pid = r->o->pid;
 	memcpy(r->out.name, r->target->name, sizeof(r->out.name));
-	err = r->o->attach(r->o, r->server.session->agent, r->server.session->sock);
+	err = r->o->attach(r->o, r->server.session->agent, r->server.session->sock,
+			   &r->server.injector_stop_ns);
 	r->injected = now_ns();
 	return err;
 }

@@ -72,8 +72,10 @@ struct record_options {
 	uint64_t progs_size;
 	pid_t pid;			/* the process to attach to; 0: a program is started */
 	uint64_t for_ns;		/* if pid is set: how long to record; 0: no limit */
-	/* Brings the agent into the process. Returns 0, or the exit status after an error line. */
-	int (*attach)(const struct record_options *o, const char *agent, const char *session);
+	/* Brings the agent into the process. *stop_ns gets the time for which this stopped a thread
+	 * of the process. Returns 0, or the exit status after an error line. */
+	int (*attach)(const struct record_options *o, const char *agent, const char *session,
+		      uint64_t *stop_ns);
 	/* Makes the agent leave a process that has inherited it. */
 	void (*let_go)(pid_t pid, const char *agent, const char *session);
 	bool attach_only;		/* a pid is required: the command starts no program */

@@ -134,7 +134,8 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 	}
-	end->max_stop_ns = ring.max_stop_ns;
+	end->max_stop_ns = ring.max_stop_ns > s->injector_stop_ns ? ring.max_stop_ns :
+			   s->injector_stop_ns;
 	end->processes = ring.processes > s->nr_images ? ring.processes : s->nr_images;
 	if (ring.threads_lost) {
 		snprintf(text, sizeof(text),
