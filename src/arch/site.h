@@ -13,9 +13,9 @@
 struct pb_site {
 	uint64_t handler;	/* where the stub jumps; one release store here switches the site on
 				 * or off */
-	uint64_t body;		/* where the handler jumps: to a replacement, or into the stub. The
-				 * code in the stub first reloads the register that held the site.
-				 * A replacement doesn't use that register. */
+	uint64_t body;		/* where the handler jumps: to a replacement, or into the stub. At
+				 * this moment r11 hasn't the program's value. The code in the stub
+				 * restores it first. A replacement doesn't need it. */
 	uint32_t id;		/* number in the records */
 	uint32_t stub;		/* the stub's offset in the module's stubs; 0: there is no stub
 				 * yet */
@@ -59,8 +59,11 @@ struct pb_returns {
 #define FTRACE_FL_GOES_ON	(1ul << 53)	/* control may continue to the function's own entry,
 						 * or to the next function's entry, without passing
 						 * an exit */
-#define FTRACE_FL_ENDS		(1ul << 54)	/* with DIRECT: the replacement ends the call */
-#define FTRACE_FL_PASSES	(1ul << 55)	/* with DIRECT: the original's exits end the call */
+#define FTRACE_FL_ENDS		(1ul << 54)	/* with DIRECT: the call's end is recorded when the
+						 * replacement returns */
+#define FTRACE_FL_PASSES	(1ul << 55)	/* with DIRECT: the call's end is recorded at the
+						 * exits of the original, to which the replacement
+						 * jumps. With neither flag, it isn't recorded */
 #define FTRACE_FL_REASON_SHIFT	56
 _Static_assert(FTRACE_FL_SMALL == (uint64_t)PB_SITE_SMALL << 8 * (S_SMALL - S_FLAGS), "layout.h");
 

@@ -20,7 +20,8 @@ struct attach_libc {
 	uint64_t pop_rdi;	/* pop %rdi; ret */
 	uint64_t pop_rsp;	/* pop %rsp; ret */
 	uint64_t restore;	/* mov $15, %rax; syscall: rt_sigreturn */
-	/* code by which borrow.c and stack_scan.c judge whether a thread can be borrowed */
+	/* Addresses of code. borrow.c and stack_scan.c compare a thread's return addresses with
+	 * them, to find out whether the thread can be borrowed. */
 	struct attach_range text, loader, vdso;
 	struct attach_range start_main;	/* __libc_start_main(), which calls main() */
 	struct attach_locks locks;

@@ -12,10 +12,10 @@
 #include "attach/subject.h"
 
 #define ATTACH_IN_LOADER	1	/* a call of the loader is on the stack */
-#define ATTACH_IN_HANDLER	2	/* a signal handler is on the stack. It may have interrupted
-					 * code that holds a lock: it interrupted something other
-					 * than an idle system call (idle_call.h), or this isn't
-					 * known */
+#define ATTACH_IN_HANDLER	2	/* a signal handler is on the stack, and it isn't certain
+					 * that the handler has interrupted an idle system call
+					 * (idle_call.h). So the interrupted code may hold a
+					 * lock */
 #define ATTACH_IN_LIBC		4	/* a call inside libc is on the stack, other than libc's
 					 * calls of main(), start routines and callbacks */
 #define ATTACH_IN_LOCKING	8	/* a call of a function of the kind ATTACH_LOCKING is on the
@@ -27,7 +27,8 @@
 
 unsigned attach_stack_scan(const struct attach_subject *s, const struct attach_libc *l,
 			   uint64_t sp);
-/* Judges return addresses that aren't in doubt (stack_unwind.h), in the same way. */
+/* Returns the same flags for the return addresses that attach_unwind() has found. The thread is in
+ * all of these calls. */
 unsigned attach_calls_judge(const struct attach_subject *s, const struct attach_libc *l,
 			    const uint64_t *calls, size_t nr);
 #endif

@@ -7,7 +7,8 @@
 #include "base/sys.h"
 #include "base/task.h"
 
-static bool lacks;	/* the last thread that couldn't be traced has no tracer */
+static bool lacks;	/* the right is missing: the last thread that couldn't be traced wasn't
+			 * traced by another process */
 
 void pb_ptrace_right_take(void)
 {

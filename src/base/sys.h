@@ -2,7 +2,8 @@
 /*
  * System calls without libc. So there is no errno, no cancellation point, and no function that
  * another tool in the process could hook. pb_sys() returns the kernel's result, which is -errno
- * after an error. Context: any, but never on a hit.
+ * after an error. Context: any. On a hit, only in the rare cases that HACKING.md lists, and only if
+ * pb_calls_are_safe().
  */
 #ifndef PB_SYS_H
 #define PB_SYS_H

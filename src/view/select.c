@@ -23,8 +23,8 @@ static uint32_t outside(const struct pb_call_stack *s)
 }
 
 /* Called when a thread has switched to the stack. The stack's calls are shown below the call that
- * waits for the stack: the innermost call of s->from. If s->from has no open call, a call waits
- * that s->from inherited. */
+ * waits for the stack: the innermost call of s->from. If s->from has no open call, the stack
+ * inherits what s->from itself has inherited. */
 static void place_stack(struct pb_call_stack *s)
 {
 	const struct pb_call_stack *f = s->from;

@@ -64,12 +64,12 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		{ t->lost - t->discarded, "call", " lost: the buffer was full" },
 		{ t->discarded, "call", discard_cause(v->data, cause, sizeof(cause)) },
 		{ t->missed, "record", " of shown calls missing: the buffer was full, "
-				       "or a signal handler jumped" },
+				       "or a signal handler ended by a jump" },
 		{ t->chunks_missing, "chunk", " of records overwritten or missing" },
 		{ v->data->end.overwritten, "call",
 			" dropped: older than what --max-size has room for" },
 		{ t->unwritten, "record",
-			" not written (at most), because a signal handler jumped" },
+			" may be missing, because a signal handler ended by a jump" },
 		{ t->no_return, "call", " recorded without their return" },
 		{ t->read_errors, "chunk", " of records unreadable" },
 	};

@@ -190,8 +190,10 @@ bool bpf_is_object(const char *path)
 	return is;
 }
 
-/* An argument that can't be hexadecimal digits must be the name of a file that isn't an object. */
-static bool names_no_file(const char *command, char **args, int nr)
+/* Returns whether each argument consists of hexadecimal digits. If one doesn't, the user meant a
+ * file that isn't an object, or that can't be read: prints this. (The caller has handled objects.)
+ */
+static bool is_hexadecimal(const char *command, char **args, int nr)
 {
 	for (int i = 0; i < nr; i++) {
 		if (!args[i][strspn(args[i], "0123456789abcdefABCDEF ,\t\r\n")])
@@ -230,7 +232,7 @@ int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_i
 	if (s->file) {
 		bytes = bpf_read_file(s->command, s->file, &size);
 		n = bytes ? (long)size : -1;
-	} else if (names_no_file(s->command, args, nr_args)) {
+	} else if (is_hexadecimal(s->command, args, nr_args)) {
 		text = nr_args ? (uint8_t *)join(args, nr_args) :
 		       bpf_read_file(s->command, "-", &size);
 		bytes = text ? malloc(strlen((char *)text) / 2 + 1) : NULL;

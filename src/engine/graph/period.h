@@ -19,7 +19,8 @@
 /* Begins a new period. After this call, the exits' stubs may lead to code that records. Context:
  * start, or the agent's thread. */
 void pb_period_begin(void);
-/* Sets the `lo` of each thread to PB_LO_FORMER. If the agent is latched, `lo` keeps this value.
+/* Sets the `lo` of each thread to PB_LO_FORMER, except of threads that are changing stacks: they
+ * set it themselves when they have changed. If the agent is latched, `lo` keeps this value.
  * Context: any. */
 void pb_period_leave_fast_paths(void);
 /* Sets t's `lo`, for the fast paths: the low end of its stack, or PB_LO_FORMER.

@@ -41,7 +41,8 @@
 #define RED_ZONE	128
 #define REFUSE		4096		/* after a search has found no free state, this many calls
 					 * are lost before the next search */
-#define LOOK_AFTER	256		/* smallest number of new threads before free_dead() */
+#define LOOK_AFTER	256		/* free_dead() looks for free states only when at least this
+				 * many more are in use than after its last look */
 
 bool pb_follow_fork = true;
 uint32_t pb_image;
@@ -157,8 +158,8 @@ static bool is_main(uint64_t tcb)
 	return tid_offset && *(uint32_t *)(tcb + tid_offset) == pb_process->pid;
 }
 
-/* After a raw clone() the child's TCB still has the parent's TID. So this function asks the kernel,
- * if a system call is safe. */
+/* After a raw clone() the child's TCB still has the parent's TID. So if a system call is safe, the
+ * TID comes from the kernel. It also does if the TID's offset in the TCB isn't known. */
 static uint32_t current_tid(uint64_t tcb)
 {
 	uint32_t tid = tid_offset ? *(uint32_t *)(tcb + tid_offset) : 0;

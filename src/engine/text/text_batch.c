@@ -8,8 +8,8 @@
  * here, so the tables need no atomic access. The holder first adds changes, and then commits them.
  * Adding a change writes nothing to the text.
  *
- * A place is a site or a window of exits. It has the following states, and the text may keep each
- * of them forever:
+ * A place is the window of an entry, or a window of exits. It has the following states, and the
+ * text may keep each of them forever:
  *
  *   plain       the program's bytes
  *   stub        the stub exists, and its handler is idle (pb_site_idle()); the text is as before

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations that the sources of this folder share. A place is a site or a window of exits
- * (text_batch.c). */
+/* Declarations that the sources of this folder share. A place (struct pb_place) is the window of a
+ * function's entry, or a window of exits (text_batch.c). */
 #ifndef PB_ENGINE_TEXT_TEXT_PRIV_H
 #define PB_ENGINE_TEXT_TEXT_PRIV_H
 #include "abi/analysis_place.h"

@@ -48,7 +48,7 @@ bool pb_cfi_check_insn(struct pb_cfi_check *c, const struct pb_insn *i, uint64_t
 		       const struct pb_cfi_row *row, uint32_t unit);
 /* Ends straight-line code. False: the rows lag. */
 bool pb_cfi_check_end(struct pb_cfi_check *c);
-/* In cfi_lags.c: refuses the units with rows that lag, unless it is proven that the rows only lag.
- * Must be called after the sweep. */
+/* In cfi_lags.c: marks each unit with rows that lag as bad (PB_INEXIT_CFI), unless it is proven
+ * that these rows do no harm. Must be called after the sweep. */
 void pb_lags_check(struct pb_an *an);
 #endif

@@ -64,9 +64,9 @@ static void follow(struct bare *n, uint64_t addr)
 	}
 }
 
-/* Code without an FDE begins at functions' symbols, and where known code jumps to it or calls it.
- * Addresses of labels, and addresses that known code only takes, don't count: the bytes there are
- * often constants. */
+/* Starts the search for code without an FDE: at functions' symbols, and at addresses to which known
+ * code jumps or which it calls. Addresses of labels, and addresses that known code only takes,
+ * don't count: the bytes there are often constants. */
 static void find_bare(struct bare *n)
 {
 	struct pb_an *an = n->an;
