@@ -217,15 +217,34 @@ static bool knows_its_place(const ZydisDecodedInstruction *i)
 	}
 }
 
-static bool never_falls_through(const ZydisDecodedInstruction *i)
+/* True if the instruction raises an exception in each program. (`in` and `out` don't if the program
+ * has asked for the ports, and vmfunc doesn't in some virtual machines.) Such an instruction is
+ * meant for a signal handler, and the handler may decode the bytes at the instruction's address. So
+ * these bytes must stay as they are. */
+static bool always_traps(const ZydisDecodedInstruction *i)
 {
+	if (i->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED || i->meta.isa_set == ZYDIS_ISA_SET_SVM)
+		return true;
+	switch (i->meta.category) {
+	case ZYDIS_CATEGORY_INTERRUPT: case ZYDIS_CATEGORY_IO: case ZYDIS_CATEGORY_IOSTRINGOP:
+	case ZYDIS_CATEGORY_VTX:
+		return true;
+	default:
+		break;
+	}
 	switch (i->mnemonic) {
-	/* UD2 and similar instructions are not in the list: a signal handler may step over them */
-	case ZYDIS_MNEMONIC_RET: case ZYDIS_MNEMONIC_JMP:
+	case ZYDIS_MNEMONIC_UD0: case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_CLI: case ZYDIS_MNEMONIC_STI: case ZYDIS_MNEMONIC_LGDT:
+	case ZYDIS_MNEMONIC_LIDT: case ZYDIS_MNEMONIC_RSM:
 		return true;
 	default:
 		return false;
 	}
+}
+
+static bool never_falls_through(const ZydisDecodedInstruction *i)
+{
+	return i->mnemonic == ZYDIS_MNEMONIC_RET || i->mnemonic == ZYDIS_MNEMONIC_JMP;
 }
 
 /* True if the instruction is a nop that compilers use as padding. Zydis also calls 0f 0d /r and 0f
@@ -274,6 +293,8 @@ static enum pb_refused displace(struct state *s)
 	/* an indirect branch may lead to an endbr64 */
 	if (i->mnemonic == ZYDIS_MNEMONIC_ENDBR64 && s->off)
 		return PB_REFUSED_BRANCH;
+	if (always_traps(i))
+		return PB_REFUSED_TRAP;
 	if (knows_its_place(i))
 		return PB_REFUSED_RELOCATE;
 	if (i->mnemonic == ZYDIS_MNEMONIC_CALL)

@@ -38,9 +38,9 @@ struct pb_window_out {
 
 /*
  * Chooses the smallest window of whole instructions that holds a jump, and writes the window's
- * recipe. Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE, CALL, RELOCATE or BRANCH.
- * BRANCH: a branch of the window leads into the window's middle, or an endbr64 is there. The caller
- * checks branches from other code.
+ * recipe. Returns PB_REFUSED_NOT or the reason: SHORT, CROSSES, DECODE, CALL, RELOCATE, TRAP or
+ * BRANCH. BRANCH: a branch of the window leads into the window's middle, or an endbr64 is there.
+ * The caller checks branches from other code.
  *
  * The recipe has one pair for each displaced instruction. Unless the last instruction is a call, a
  * ret or a jmp, a jump back ends the recipe. One more pair is for this jump: {window_len, offset}.

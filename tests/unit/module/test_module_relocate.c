@@ -135,10 +135,6 @@ static const struct golden golden[] = {
 	  /* mov %fs:0x28,%rax */
 	  "64488b042528000000", 9,
 	  "64488b042528000000 e900000000", "1@10=1009+0", "0>0 9>9" },
-	{ "ud2: a handler may step over it",
-	  /* xor %eax,%eax; ud2; int3 */
-	  "31c0 0f0b cc", 5,
-	  "31c0 0f0b cc e900000000", "1@6=1005+0", "0>0 2>2 4>4 5>5" },
 };
 
 static unsigned from_hex(const char *s, uint8_t *to)
@@ -267,6 +263,22 @@ static const struct {
 	{ "xbegin", "c7f800000000", FAR, PB_REFUSED_RELOCATE },
 	/* mov $1,%al; syscall; ret */
 	{ "syscall leaves rip in rcx", "b001 0f05 31c0", FAR, PB_REFUSED_RELOCATE },
+	/* xor %eax,%eax, and then an instruction that always traps; nop */
+	{ "ud2", "31c0 0f0b 90", FAR, PB_REFUSED_TRAP },
+	{ "ud1", "31c0 670fb94005", FAR, PB_REFUSED_TRAP },
+	{ "ud0", "31c0 0fffc0", FAR, PB_REFUSED_TRAP },
+	{ "int3", "31c0 cc 9090", FAR, PB_REFUSED_TRAP },
+	{ "int1", "31c0 f1 9090", FAR, PB_REFUSED_TRAP },
+	{ "int", "31c0 cd80 90", FAR, PB_REFUSED_TRAP },
+	{ "hlt", "31c0 f4 9090", FAR, PB_REFUSED_TRAP },
+	{ "in", "31c0 e410 90", FAR, PB_REFUSED_TRAP },
+	{ "outs", "31c0 6e 9090", FAR, PB_REFUSED_TRAP },
+	{ "cli", "31c0 fa 9090", FAR, PB_REFUSED_TRAP },
+	{ "rdmsr", "31c0 0f32 90", FAR, PB_REFUSED_TRAP },
+	{ "mov of a control register", "31c0 0f20c0", FAR, PB_REFUSED_TRAP },
+	{ "lgdt", "31c0 0f0110", FAR, PB_REFUSED_TRAP },
+	{ "vmcall", "31c0 0f01c1", FAR, PB_REFUSED_TRAP },
+	{ "vmmcall", "31c0 0f01d9", FAR, PB_REFUSED_TRAP },
 	/* je with an operand-size prefix */
 	{ "16-bit branch", "31c0 667410", FAR, PB_REFUSED_RELOCATE },
 	/* mov 0x100(%eip),%eax */
