@@ -242,7 +242,7 @@ size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
  * tables as reached. */
 void pb_labels_follow(struct pb_an *an);
 
-/* padding_slots.c: removes from an->gaps the padding that can't hold slots. Must be called after
+/* slots.c: removes from an->gaps the padding that can't hold slots. Must be called after
  * all windows are known (fn.window_len), including the windows of functions that will need a
  * slot. */
 void pb_padding_prepare(struct pb_an *an);
@@ -251,7 +251,7 @@ void pb_padding_prepare(struct pb_an *an);
  * *from to 0 before the first call. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
-/* code_slots.c: finds code to displace for a slot that the jmp rel8 in f's window reaches. Must be
+/* Finds code to displace for a slot that the jmp rel8 in f's window reaches. Must be
  * called only if there is no padding within reach. Returns the address where the displaced code
  * begins, and sets *w to the code's recipe. Returns 0 if there is no such code. */
 struct pb_window_out;

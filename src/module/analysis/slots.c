@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes trampoline slots in code, for short jumps that reach no padding. Instructions that together
- * have at least ten bytes are displaced into a copy. Five bytes become a jump to the copy, and five
- * bytes become the slot. The comment on struct pb_recipe (abi/analysis.h) explains windows and
- * slots, and has a drawing.
+ * Finds trampoline slots for entries. A slot has five bytes for a long jump, and a short jump leads
+ * to the slot (struct pb_recipe in abi/analysis.h, with a drawing).
  *
- * The displaced code may be far from an entry. The analysis must know for certain where the
- * instructions begin, and that no jump leads into the middle of the ten bytes. So displaced code
- * lies
+ * Slots in the padding between functions are given out first. Sites are taken in the order of their
+ * addresses, and each site gets the lowest slot that it reaches. As all sites reach equally far, no
+ * other choice serves more sites.
+ *
+ * Slots in code are for short jumps that reach no padding. Instructions that together have at least
+ * ten bytes are displaced into a copy. Five bytes become a jump to the copy, and five bytes become
+ * the slot. The displaced code may be far from an entry. The analysis must know for certain where
+ * the instructions begin, and that no jump leads into the middle of the ten bytes. So displaced
+ * code lies
  *
  *   - in a function that an FDE covers and that can be decoded completely. The displaced code lies
  *     between the function's entry and its first instruction that does not fall through;
@@ -23,13 +27,83 @@
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
 
-/* The displaced code may begin up to BELOW bytes before the window, or up to ABOVE bytes after the
- * window's start. The slot is PB_JUMP_LEN bytes after the beginning of the displaced code. */
-#define BELOW		(-INT8_MIN - PB_JUMP_SHORT - PB_JUMP_LEN)
-#define ABOVE		(INT8_MAX + PB_JUMP_SHORT - PB_JUMP_LEN)
+#define BELOW	(-INT8_MIN - PB_JUMP_SHORT)	/* how far before the window's start a slot may
+						 * lie */
+#define ABOVE	(INT8_MAX + PB_JUMP_SHORT)	/* how far after the window's start a slot may
+						 * lie */
+/* The displaced code may begin up to CODE_BELOW bytes before the window, or up to CODE_ABOVE bytes
+ * after the window's start. The slot is PB_JUMP_LEN bytes after the beginning of the displaced
+ * code. */
+#define CODE_BELOW	(BELOW - PB_JUMP_LEN)
+#define CODE_ABOVE	(ABOVE - PB_JUMP_LEN)
 #define MAX_HOST	(64u << 10)	/* limit on the size of a function whose code may be
 					 * displaced */
 #define MAX_WORK	(16u << 20)	/* limit on steps; real files need only thousands */
+
+/* -------------------------------------------------------------- in padding */
+
+/* True if a branch leads into the padding, or if a relocation changes it. */
+static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
+{
+	const struct pb_range *r = pb_range_find(an, g->addr);
+	size_t i = pb_addr_lower(&an->textrels, g->addr - 7);
+
+	if (i < an->textrels.n && an->textrels.v[i] < g->end)
+		return true;
+	for (uint64_t at = g->addr; at < g->end; at++)
+		if (pb_bit_test(r->reached, at - r->addr))
+			return true;
+	return false;
+}
+
+/* Removes from the padding the bytes that belong to the window of the function before the
+ * padding. */
+static void leave_window(const struct pb_an *an, struct pb_gap *g)
+{
+	long i = pb_fn_lower(an, g->addr);
+	const struct pb_fn *f = i >= 0 ? &an->fns.v[i] : NULL;
+	uint64_t end = f ? f->addr + f->window + f->window_len : 0;
+
+	if (f && f->window_len && end > g->addr)
+		g->addr = end;
+}
+
+void pb_padding_prepare(struct pb_an *an)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->gaps.n; i++) {
+		struct pb_gap g = an->gaps.v[i];
+
+		if (leads_into(an, &g))
+			continue;
+		leave_window(an, &g);
+		if (g.addr + PB_JUMP_LEN <= g.end)
+			an->gaps.v[n++] = g;
+	}
+	an->gaps.n = n;
+}
+
+uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window)
+{
+	struct pb_gap *g = an->gaps.v;
+
+	while (*from < an->gaps.n && g[*from].end + BELOW < window + PB_JUMP_LEN)
+		(*from)++;
+	for (size_t i = *from; i < an->gaps.n && g[i].addr <= window + ABOVE; i++) {
+		uint64_t slot = g[i].addr;
+
+		if (slot + BELOW < window)
+			slot = window - BELOW;
+		if (slot + PB_JUMP_LEN > g[i].end)
+			continue;
+		g[i].addr = slot + PB_JUMP_LEN;
+		return slot;
+	}
+	return 0;
+}
+
+/* ----------------------------------------------------------------- in code */
 
 static bool decode(const struct pb_range *r, uint64_t addr, ZydisDecodedInstruction *insn)
 {
@@ -158,9 +232,9 @@ static uint64_t slot_in(struct pb_an *an, struct pb_fn *host, uint64_t window,
 	uint64_t end = an->cfi.fdes.v[host->fde].end, at = host->addr;
 	ZydisDecodedInstruction insn;
 
-	for (; at < end && at <= window + ABOVE; at += insn.length) {
+	for (; at < end && at <= window + CODE_ABOVE; at += insn.length) {
 		an->slot_work++;
-		if (at + BELOW >= window && slot_at(an, at, w))
+		if (at + CODE_BELOW >= window && slot_at(an, at, w))
 			return at;
 		if (!decode(r, at, &insn) || insn.mnemonic == ZYDIS_MNEMONIC_RET ||
 		    insn.mnemonic == ZYDIS_MNEMONIC_JMP)
@@ -179,13 +253,13 @@ uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w
 		return 0;
 	if (is_host(an, f))
 		at = slot_in(an, f, window, w);
-	for (long i = pb_fn_lower(an, window + ABOVE); i >= 0 && !at; i--) {
+	for (long i = pb_fn_lower(an, window + CODE_ABOVE); i >= 0 && !at; i--) {
 		struct pb_fn *host = &an->fns.v[i];
 
 		/* a host may be MAX_HOST bytes long, so it may begin that far before the window */
 		if (host->addr + MAX_HOST < window || an->slot_work++ > MAX_WORK)
 			break;
-		if (host != f && host->addr + host->size + BELOW > window && is_host(an, host))
+		if (host != f && host->addr + host->size + CODE_BELOW > window && is_host(an, host))
 			at = slot_in(an, host, window, w);
 	}
 	return at;
