@@ -48,6 +48,12 @@ __attribute__((noinline)) int table(int x)
 	}
 }
 
+/* A restartable sequence with its descriptor. It is never run. */
+__asm__(".text\n.type sequence,@function\nsequence: .cfi_startproc\n"
+	" mov %rdx,8(%rsi)\n1: mov (%rdi),%rax\n inc %rax\n mov %rax,(%rdi)\n2: ret\n"
+	" nopl 0x53053053(%rip)\n3: ud2\n .cfi_endproc\n.size sequence,.-sequence\n"
+	".section __rseq_cs,\"aw\"\n.balign 32\n.long 0,0\n.quad 1b,2b-1b,3b\n.text\n");
+
 int main(int argc, char **argv)
 {
 	return table(argc) == branches(argc);

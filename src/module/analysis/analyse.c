@@ -45,9 +45,9 @@ static void read_identity(struct pb_an *an)
 static int run_stages(struct pb_an *an, const char **why)
 {
 	static int (*const stages[])(struct pb_an *, const char **) = {
-		pb_symbols_read, pb_imports_read, pb_depths_find, pb_lsda_read, pb_sweep,
-		pb_functions_make, pb_records_read, pb_sites_make, pb_exits_make,
-		pb_exit_tables_make,
+		pb_symbols_read, pb_imports_read, pb_depths_find, pb_lsda_read,
+		pb_sequences_read, pb_sweep, pb_functions_make, pb_records_read, pb_sites_make,
+		pb_exits_make, pb_exit_tables_make,
 	};
 	int err = pb_ranges_read(an, why);
 
@@ -96,8 +96,10 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->hook_stubs);
 	pb_vec_free(&an->ifuncs);
 	pb_vec_free(&an->records);
+	pb_vec_free(&an->sequence_sections);
 	pb_vec_free(&an->words);
 	pb_vec_free(&an->textrels);
+	pb_vec_free(&an->sequences);
 	pb_vec_free(&an->hook_calls);
 	pb_vec_free(&an->ra_reads);
 	pb_vec_free(&an->gaps);

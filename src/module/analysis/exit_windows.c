@@ -249,7 +249,8 @@ static void add_gaps(struct pb_placer *p, const pb_gap_vec *from, bool inside)
 			continue;
 		/* leave out used bytes, the first jump target, and all bytes after that target */
 		for (uint64_t a = g.addr; a <= g.end; a++) {
-			bool taken = a == g.end || pb_bit_test(r->used, a - r->addr);
+			bool taken = a == g.end || pb_bit_test(r->used, a - r->addr) ||
+				     pb_sequences_meet(an, a, a + 1);
 			bool target = a < g.end && pb_bit_test(r->reached, a - r->addr);
 
 			if (!taken && !target)

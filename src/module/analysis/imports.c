@@ -7,7 +7,7 @@
  *   - which functions resolve IFUNCs;
  *   - which text the loader rewrites;
  *   - which words the loader will write into the sections of the compiler's records (__mcount_loc
- *     and similar; records.c).
+ *     and similar; records.c), and into those that describe restartable sequences (sequences.c).
  *
  * A program at a fixed address contains its pointers without relocations. So in such a program,
  * every aligned word that could be a pointer counts as a pointer.
@@ -25,10 +25,24 @@ static bool is_record_section(const char *name)
 	       !strcmp(name, "xray_instr_map");
 }
 
-static bool in_records(const struct pb_an *an, uint64_t addr)
+static void find_sections(struct pb_an *an)
 {
-	for (size_t i = 0; i < an->records.n; i++)
-		if (addr - an->records.v[i]->sh_addr < an->records.v[i]->sh_size)
+	const struct pb_elf *e = &an->elf;
+
+	for (unsigned i = 1; i < e->nr_sh; i++) {
+		const char *name = pb_elf_section_name(e, &e->sh[i]);
+
+		if (is_record_section(name) && an->records.n < MAX_RECORDS)
+			pb_vec_push(&an->records, &e->sh[i]);
+		if (!strcmp(name, "__rseq_cs") && an->sequence_sections.n < MAX_RECORDS)
+			pb_vec_push(&an->sequence_sections, &e->sh[i]);
+	}
+}
+
+static bool is_in(const pb_section_vec *sections, uint64_t addr)
+{
+	for (size_t i = 0; i < sections->n; i++)
+		if (addr - sections->v[i]->sh_addr < sections->v[i]->sh_size)
 			return true;
 	return false;
 }
@@ -36,11 +50,13 @@ static bool in_records(const struct pb_an *an, uint64_t addr)
 /* Notes that the loader will store the address `value` at `at`. */
 static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 {
+	bool record = is_in(&an->records, at);
+
+	if (record || is_in(&an->sequence_sections, at))
+		pb_vec_push(&an->words, (struct pb_word){ at, value });
 	/* a record has the address of a call or a nop, which doesn't show that a branch leads
 	 * there */
-	if (in_records(an, at))
-		pb_vec_push(&an->words, (struct pb_word){ at, value });
-	else
+	if (!record)
 		pb_mark(an, value, true);
 }
 
@@ -148,7 +164,7 @@ static void pointers_in_place(struct pb_an *an)
 			uint64_t value;
 
 			memcpy(&value, v + off, 8);
-			if (!in_records(an, p->p_vaddr + off))
+			if (!is_in(&an->records, p->p_vaddr + off))
 				pb_mark(an, value, false);
 		}
 	}
@@ -192,9 +208,7 @@ int pb_imports_read(struct pb_an *an, const char **why)
 {
 	struct pb_elf *e = &an->elf;
 
-	for (unsigned i = 1; i < e->nr_sh && an->records.n < MAX_RECORDS; i++)
-		if (is_record_section(pb_elf_section_name(e, &e->sh[i])))
-			pb_vec_push(&an->records, &e->sh[i]);
+	find_sections(an);
 	dynamic_relocations(an);
 	for (unsigned i = 1; !e->nr_dyn && i < e->nr_sh; i++)
 		if (e->sh[i].sh_type == SHT_RELA && e->sh[i].sh_flags & SHF_ALLOC)
@@ -221,8 +235,9 @@ int pb_imports_read(struct pb_an *an, const char **why)
 	pb_vec_sort(&an->ifuncs, pb_addr_compare);
 	pb_vec_sort(&an->textrels, pb_addr_compare);
 	*why = "no memory";
-	return an->words.failed || an->records.failed || an->ifuncs.failed || an->textrels.failed ||
-	       an->hook_slots.failed || an->hook_stubs.failed ? -ENOMEM : 0;
+	return an->words.failed || an->records.failed || an->sequence_sections.failed ||
+	       an->ifuncs.failed || an->textrels.failed || an->hook_slots.failed ||
+	       an->hook_stubs.failed ? -ENOMEM : 0;
 }
 
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value)

@@ -42,13 +42,16 @@
 
 /* -------------------------------------------------------------- in padding */
 
-/* True if a branch leads into the padding, or if a relocation changes it. */
-static bool leads_into(const struct pb_an *an, const struct pb_gap *g)
+/* True if a branch leads into the padding, if a relocation changes it, or if it must stay as it is
+ * for a restartable sequence. */
+static bool is_needed(const struct pb_an *an, const struct pb_gap *g)
 {
 	const struct pb_range *r = pb_range_find(an, g->addr);
 	size_t i = pb_addr_lower(&an->textrels, g->addr - 7);
 
 	if (i < an->textrels.n && an->textrels.v[i] < g->end)
+		return true;
+	if (pb_sequences_meet(an, g->addr, g->end))
 		return true;
 	for (uint64_t at = g->addr; at < g->end; at++)
 		if (pb_bit_test(r->reached, at - r->addr))
@@ -75,7 +78,7 @@ void pb_padding_prepare(struct pb_an *an)
 	for (size_t i = 0; i < an->gaps.n; i++) {
 		struct pb_gap g = an->gaps.v[i];
 
-		if (leads_into(an, &g))
+		if (is_needed(an, &g))
 			continue;
 		leave_window(an, &g);
 		if (g.addr + PB_JUMP_LEN <= g.end)

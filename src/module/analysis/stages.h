@@ -10,6 +10,7 @@
  *             __fentry__, ...); the code addresses that relocations name
  *   depth     computes the stack's depth in assembly without .eh_frame, and writes it as FDEs
  *   lsda      where exceptions enter functions
+ *   sequences restartable sequences, whose code must not change
  *   sweep     decodes all code once: branch targets, calls of hooks, instructions that use the
  *             return slot, padding
  *   functions candidates and FDEs become functions
@@ -120,6 +121,7 @@ struct pb_gap {
 	uint64_t addr, end;
 };
 typedef PB_VEC(struct pb_gap) pb_gap_vec;
+typedef PB_VEC(const Elf64_Shdr *) pb_section_vec;
 
 struct pb_an {
 	struct pb_elf elf;
@@ -141,9 +143,11 @@ struct pb_an {
 	pb_hook_vec hook_slots, hook_stubs; /* hook_slots: words that point to hooks. hook_stubs:
 					     * the linker's stubs that jump to hooks */
 	pb_addr_vec ifuncs;	/* addresses of IFUNC resolvers */
-	PB_VEC(const Elf64_Shdr *) records; /* the sections that hold the compiler's records */
-	PB_VEC(struct pb_word) words;	/* the words that relocations write in record sections */
+	pb_section_vec records;	/* the sections that hold the compiler's records */
+	pb_section_vec sequence_sections; /* the sections that describe restartable sequences */
+	PB_VEC(struct pb_word) words;	/* the words that relocations write in these sections */
 	pb_addr_vec textrels;	/* addresses in code, where relocations change bytes */
+	pb_gap_vec sequences;	/* ranges of bytes of restartable sequences, sorted and disjoint */
 
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;	/* padding between functions */
@@ -186,6 +190,7 @@ int pb_symbols_read(struct pb_an *an, const char **why);
 int pb_imports_read(struct pb_an *an, const char **why);
 int pb_depths_find(struct pb_an *an, const char **why);
 int pb_lsda_read(struct pb_an *an, const char **why);
+int pb_sequences_read(struct pb_an *an, const char **why);
 int pb_sweep(struct pb_an *an, const char **why);
 int pb_functions_make(struct pb_an *an, const char **why);
 int pb_records_read(struct pb_an *an, const char **why);
@@ -251,9 +256,9 @@ void pb_padding_prepare(struct pb_an *an);
  * *from to 0 before the first call. */
 uint64_t pb_padding_slot(struct pb_an *an, size_t *from, uint64_t window);
 
-/* Finds code to displace for a slot that the jmp rel8 in f's window reaches. Must be
- * called only if there is no padding within reach. Returns the address where the displaced code
- * begins, and sets *w to the code's recipe. Returns 0 if there is no such code. */
+/* Finds code to displace for a slot that the jmp rel8 in f's window reaches. Must be called only if
+ * there is no padding within reach. Returns the address where the displaced code begins, and sets
+ * *w to the code's recipe. Returns 0 if there is no such code. */
 struct pb_window_out;
 uint64_t pb_code_slot(struct pb_an *an, struct pb_fn *f, struct pb_window_out *w);
 /* True if the code at `at` may be displaced for a slot. The caller must check that no window, slot
@@ -274,13 +279,17 @@ uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned j
 /* True if a call that becomes a nop has a byte in [start, end). */
 bool pb_nops_in(const struct pb_an *an, uint64_t start, uint64_t end);
 
+/* sequences.c */
+/* True if a byte of [from, to) must not change because of a restartable sequence. */
+bool pb_sequences_meet(const struct pb_an *an, uint64_t from, uint64_t to);
+
 /* debug_file.c */
 /* Opens the debug files that belong to an->elf. It is no error if there are none. */
 void pb_debug_files_open(struct pb_an *an);
 
-/* imports.c: reads the word of 8 bytes at a link-time address. If the word is in a record section,
- * *value is the word after relocation. Otherwise *value is the word in the file. False if the word
- * can't be read. */
+/* imports.c: reads the word of 8 bytes at a link-time address. If the word is in a section of
+ * `records` or `sequence_sections`, *value is the word after relocation. Otherwise *value is the
+ * word in the file. False if the word can't be read. */
 bool pb_word_at(struct pb_an *an, uint64_t addr, uint64_t *value);
 
 /* names.c: these functions find out from a function's name what kind of function it is. The name

@@ -3,8 +3,8 @@
  * Makes the window of a jump: relocates the instructions that the jump would overwrite
  * (relocate.c), and refuses the window if the patched program could go wrong. A window is refused
  * if a branch leads into the jump, or if the loader changes bytes of the window (a text
- * relocation). It is also refused if it contains only a part of a call of __fentry__ or mcount that
- * the compiler inserted (struct pb_nop).
+ * relocation). It is also refused if it contains bytes of a restartable sequence, or only a part of
+ * a call of __fentry__ or mcount that the compiler inserted (struct pb_nop).
  */
 #include "base/base.h"
 #include "module/analysis/relocate.h"
@@ -96,6 +96,8 @@ uint8_t pb_window_to(struct pb_an *an, uint64_t from, uint64_t start, unsigned j
 		return refused;
 	if (relocated(an, start, w->head.window_len))
 		return PB_REFUSED_TEXTREL;
+	if (pb_sequences_meet(an, start, start + w->head.window_len))
+		return PB_REFUSED_RSEQ;
 	if (branched_into(r, start, jump_len))
 		return PB_REFUSED_BRANCH;
 	if (cuts_nop(an, w, start))

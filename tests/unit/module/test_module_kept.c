@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests that the analysis leaves bytes of code alone that others read: instructions that always
- * trap, which the program's signal handlers may decode.
+ * trap, which the program's signal handlers may decode, and restartable sequences (rseq), which the
+ * kernel knows by their addresses.
  */
 #include "module_files.h"
 
@@ -124,11 +125,122 @@ static void test_short(void **unused)
 	drop(v);
 }
 
+/* --------------------------------------------------- restartable sequences */
+
+/* Each function has one sequence, from label 1 to label 2. The kernel aborts it at label 3. */
+static const char *const sequences_s = MACROS
+	".macro S\n"
+	" .pushsection SECTION,\"aw\"\n .balign 32\n .long 0,0\n .quad 1b,2b-1b,3f\n .popsection\n"
+	".endm\n"
+	".macro SEQUENCE\n1: mov (%rdi),%rax\n inc %rax\n mov %rax,(%rdi)\n2:\n.endm\n"
+	/* the signature is the last part of a nop, as in tcmalloc */
+	".macro SIGNATURE\n .byte 0x0f,0x1f,0x05\n .long 0x53053053\n.endm\n"
+	".text\n"
+	"F far\n mov $1,%eax\n ret\nE far\n"
+	"F at_entry\n SEQUENCE\n S\n ret\n SIGNATURE\n3: mov $1,%eax\n ret\nE at_entry\n"
+	"F before_it\n mov %rsi,8(%rdx)\n SEQUENCE\n S\n ret\n SIGNATURE\n3: mov $1,%eax\n ret\n"
+	"E before_it\n"
+	"F behind\n mov $1,%ecx\n mov %rsi,8(%rdx)\n SEQUENCE\n S\n ret\n SIGNATURE\n"
+	"3: mov $1,%eax\n ret\nE behind\n"
+	"F jumped\n mov $1,%ecx\n test %edi,%edi\n je 4f\n mov %rsi,8(%rdx)\n SEQUENCE\n S\n"
+	"4: ret\n SIGNATURE\n3: mov $1,%eax\n ret\nE jumped\n"
+	/* `needs` has a short jump and could use the signature for its slot */
+	"F slot\n mov $1,%ecx\n mov %rsi,8(%rdx)\n SEQUENCE\n S\n jmp far\nE slot\n"
+	" SIGNATURE\n"
+	".globl aborts\n.type aborts,@function\naborts: .cfi_startproc\n3: mov $1,%eax\n ret\n"
+	"E aborts\n"
+	"F needs\n call *%rax\n xor %eax,%eax\n call far\n ret\nE needs\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+#define SEQUENCE_LEN	9
+#define SIGNATURE_LEN	4
+
+static void check_sequences(const char *name)
+{
+	struct view v = analyse(name, PB_MODULE_RETURNS);
+
+	assert_refused(v, "at_entry", RSEQ);
+	assert_refused(v, "before_it", RSEQ);
+	assert_refused(v, "aborts", RSEQ);
+	assert_site(v, "behind", PB_SITE_SYMBOL);
+	assert_int_equal(func(v, "behind")->window_len, 5);
+	/* the sequence, and the instruction before it */
+	assert_false(touched(v, "behind", 5, 4 + SEQUENCE_LEN));
+	/* after the sequence there is a ret, and a nop of 7 bytes with the signature */
+	assert_false(touched(v, "behind", 5 + 4 + SEQUENCE_LEN + 4, SIGNATURE_LEN));
+	assert_site(v, "jumped", PB_SITE_SYMBOL);
+	assert_false(touched(v, "jumped", 9, 4 + SEQUENCE_LEN));
+	assert_false(touched(v, "jumped", 9 + 4 + SEQUENCE_LEN + 4, SIGNATURE_LEN));
+	assert_site(v, "slot", PB_SITE_SYMBOL);
+	assert_false(touched(v, "aborts", -SIGNATURE_LEN, SIGNATURE_LEN));
+	drop(v);
+}
+
+static void test_sequences(void **unused)
+{
+	char line[256];
+	static const char *const how[] = {
+		/* the relocations have the addresses; the words in the file are 0 */
+		"-shared -Wl,-Bsymbolic", "-shared -Wl,-Bsymbolic -Wl,-z,pack-relative-relocs",
+		"-no-pie -Wl,-e,far",
+	};
+	static const unsigned fill[] = { 6, 0xcc };
+
+	write_file("sequences.s", sequences_s);
+	for (unsigned i = 0; i < pb_array_size(how) * 2; i++) {
+		snprintf(line, sizeof(line), "sed s/SECTION/__rseq_cs/ sequences.s > s.s && gcc "
+			 "-nostdlib %s -Wa,--defsym,FILL=%u s.s -o sequences", how[i / 2],
+			 fill[i % 2]);
+		build(line);
+		check_sequences("sequences");
+	}
+}
+
+/* In a section with another name, the same bytes mean nothing. */
+static void test_no_sequences(void **unused)
+{
+	build("sed s/SECTION/__other/ sequences.s > s.s && gcc -nostdlib -shared -Wl,-Bsymbolic "
+	      "-Wa,--defsym,FILL=0xcc s.s -o other.so");
+	struct view v = analyse("other.so", PB_MODULE_RETURNS);
+
+	assert_site(v, "at_entry", PB_SITE_SYMBOL);
+	assert_true(touched(v, "behind", 5, 4 + SEQUENCE_LEN));
+	assert_true(touched(v, "jumped", 9 + 4 + SEQUENCE_LEN + 4, SIGNATURE_LEN));
+	drop(v);
+	/* without other padding */
+	build("gcc -nostdlib -shared -Wl,-Bsymbolic -Wa,--defsym,FILL=6 s.s -o other.so");
+	v = analyse("other.so", PB_MODULE_RETURNS);
+	assert_true(touched(v, "aborts", -SIGNATURE_LEN, SIGNATURE_LEN));
+	drop(v);
+}
+
+/* The kernel refuses such descriptors. The analysis must not trust their numbers. */
+static void test_bad_descriptors(void **unused)
+{
+	write_file("bad.s", MACROS ".text\n"
+		   "F plain\n1: mov (%rdi),%rax\n inc %rax\n mov %rax,(%rdi)\n2: ret\nE plain\n"
+		   ".section __rseq_cs,\"aw\"\n.balign 32\n"
+		   ".long 1,0\n.quad 1b,2b-1b,2b\n"
+		   ".long 0,0\n.quad 1b,-1,0\n"
+		   ".long 0,0\n.quad 0,-1,-1\n"
+		   ".long 0,0\n.quad -1,1,-1\n"
+		   ".long 0,0\n.quad 1,2,3\n"
+		   ".long 0\n");
+	build("gcc -nostdlib -shared -Wl,-Bsymbolic -Wa,--defsym,FILL=0xcc bad.s -o bad.so");
+	struct view v = analyse("bad.so", PB_MODULE_RETURNS);
+
+	assert_site(v, "plain", PB_SITE_SYMBOL);
+	drop(v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_traps),
 		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_sequences),
+		cmocka_unit_test(test_no_sequences),
+		cmocka_unit_test(test_bad_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
