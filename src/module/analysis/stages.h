@@ -5,7 +5,8 @@
  *
  *   ranges    where code is, and which code is the linker's stubs
  *   cfi       .eh_frame
- *   symbols   candidates for functions, and labels, from every symbol table
+ *   symbols   candidates for functions, and labels, from every symbol table and from Go's table of
+ *             functions
  *   imports   the pointers and the linker's stubs that lead to compilers' hooks (mcount,
  *             __fentry__, ...); the code addresses that relocations name
  *   depth     computes the stack's depth in assembly without .eh_frame, and writes it as FDEs

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Collects candidates for functions, and labels. They come from every symbol table that belongs to
- * the file: .symtab, .dynsym, and the tables of the debug file and of the mini debug info. Names
- * are not copied, but stay in the file's bytes.
+ * the file: .symtab, .dynsym, and the tables of the debug file and of the mini debug info. Go's
+ * table of functions adds those that no symbol names. Names are not copied, but stay in the file's
+ * bytes.
  */
 #include <errno.h>
 #include <string.h>
+#include "base/base.h"
 #include "base/clean_text.h"
 #include "module/analysis/stages.h"
+#include "module/elf/go_table.h"
+#include "module/elf/runtimes.h"
 
 #define MAX_NAME 4096	/* in bytes; mangled C++ names have up to a few thousand */
 
@@ -98,6 +102,89 @@ static bool add_table(struct pb_an *an, struct pb_elf *e, unsigned type)
 	return t.n > 1;
 }
 
+static int by_addr(const void *a, const void *b)
+{
+	const struct pb_cand *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Returns the end of a function that only Go's table shows: at the next FDE, and at `next`, where
+ * the next symbol is. */
+static uint64_t end_of(const struct pb_an *an, const struct pb_range *r,
+		       const struct pb_go_func *f, uint64_t next)
+{
+	const struct pb_fde *fdes = an->cfi.fdes.v;
+	size_t fde = pb_bisect(i, 0, an->cfi.fdes.n, fdes[i].start <= f->start);
+	uint64_t end = r->addr + r->size;
+
+	next = fde < an->cfi.fdes.n && fdes[fde].start < next ? fdes[fde].start : next;
+	next = f->end < next ? f->end : next;
+	end = next < end ? next : end;
+	if (f->padded || end < f->end)
+		while (end > f->start && r->bytes[end - 1 - r->addr] == PB_GO_PADDING)
+			end--;
+	return end;
+}
+
+/* Adds a function that only Go's table shows. If an FDE covers the function's first byte, the FDE
+ * must begin there. */
+static void add_go_function(struct pb_an *an, const struct pb_go_func *f, uint64_t next)
+{
+	const struct pb_range *r = pb_range_find(an, f->start);
+	long fde = pb_cfi_find(&an->cfi, f->start);
+	struct pb_cand c = { .addr = f->start, .name = f->name };
+
+	if (!r || r->stubs || (fde >= 0 && an->cfi.fdes.v[fde].start != f->start))
+		return;
+	c.len = (uint32_t)usable_name(f->name);
+	c.size = end_of(an, r, f, next) - f->start;
+	if (c.len && c.size)
+		pb_vec_push(&an->cands, c);
+	else
+		pb_vec_push(&an->labels, f->start);
+}
+
+/* Adds the functions of Go's table that no symbol shows. Both lists are sorted. A symbol that shows
+ * a function is a better source: it has the whole name, also of a generic function. */
+static void add_go_functions(struct pb_an *an, const pb_go_vec *go)
+{
+	uint64_t covered = 0;	/* the end of the symbols' functions up to here */
+	size_t nr = an->cands.n, k = 0;
+
+	pb_vec_sort(&an->cands, by_addr);
+	for (size_t i = 0; i < go->n; i++) {
+		uint64_t start = go->v[i].start;
+		bool known = false;
+
+		for (; k < nr && an->cands.v[k].addr <= start; k++) {
+			const struct pb_cand *c = &an->cands.v[k];
+
+			known |= c->addr == start;
+			if (c->addr + c->size > covered)
+				covered = c->addr + c->size;
+		}
+		if (!known && start >= covered)
+			add_go_function(an, &go->v[i], k < nr ? an->cands.v[k].addr : UINT64_MAX);
+	}
+}
+
+static bool read_go_table(struct pb_an *an)
+{
+	uint32_t go = pb_runtimes_of_section(".gopclntab");
+	pb_go_vec v = { 0 };
+	bool failed;
+
+	pb_go_functions(&an->elf, an->runtimes & go || !an->elf.nr_sh, &v);
+	if (v.n) {
+		an->runtimes |= go;
+		add_go_functions(an, &v);
+	}
+	failed = v.failed;
+	pb_vec_free(&v);
+	return !failed;
+}
+
 int pb_symbols_read(struct pb_an *an, const char **why)
 {
 	bool complete = add_table(an, &an->elf, SHT_SYMTAB);
@@ -107,7 +194,9 @@ int pb_symbols_read(struct pb_an *an, const char **why)
 		complete |= add_table(an, &an->debug[i], SHT_SYMTAB);
 	if (complete)
 		an->an_flags |= PB_AN_HAS_SYMTAB;
-	pb_vec_sort(&an->labels, pb_addr_compare);
 	*why = "no memory";
+	if (!read_go_table(an))
+		return -ENOMEM;
+	pb_vec_sort(&an->labels, pb_addr_compare);
 	return an->cands.failed || an->labels.failed ? -ENOMEM : 0;
 }

@@ -129,6 +129,11 @@ uint32_t pb_runtimes_find(struct pb_elf *e)
 	return found;
 }
 
+uint32_t pb_runtimes_of_section(const char *name)
+{
+	return look_up(name, SECTION);
+}
+
 const char *pb_runtime_name(unsigned bit)
 {
 	return bit < pb_array_size(runtimes) ? runtimes[bit].name : NULL;

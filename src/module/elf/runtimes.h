@@ -16,6 +16,8 @@
 /* Returns the runtimes that the file contains or belongs to, as bits. The file is not trusted.
  * Context: any thread. */
 uint32_t pb_runtimes_find(struct pb_elf *e);
+/* Returns the runtimes whose files have a section of this name, as bits. */
+uint32_t pb_runtimes_of_section(const char *name);
 /* pb_runtime_name() returns the name of a bit's runtime. pb_runtime_policy() returns a text that
  * says which code of this runtime is traced and why. Both return NULL if there is no such
  * runtime. */
