@@ -118,6 +118,10 @@ PROGRAMS = {
     # external linking makes a dynamic executable; a static one can't be traced
     "go": Program(["{}/goroutines", "300"], {"golang-go": "go"}, [],
                   [["go", "build", "-ldflags=-linkmode=external", "-o", "goroutines", source("goroutines.go")]]),
+    # without symbols, Go's table is in a section with other data
+    "go_stripped": Program(["{}/goroutines", "300"], {"golang-go": "go"}, [],
+                           [["go", "build", "-buildmode=pie", "-ldflags=-s -linkmode=external", "-o", "goroutines",
+                             source("goroutines.go")]]),
     "cgo": Program(["{}/cgo", "100"], {"golang-go": "go"}, [Part("C", "cgo", ORDINARY, GO_C)],
                    [["go", "build", "-o", "cgo", source("cgo.go")]]),
     "mono": Program(["mono", "{}/Traces.exe", "500"], {"mono-mcs": "mcs", "mono-runtime": "mono"},
