@@ -114,6 +114,7 @@ struct pb_nop {
 	X(COPIED,	"the program may run a copy of it at another address") \
 	X(TRAP,		"an instruction that always traps, and that a handler may decode") \
 	X(RSEQ,		"part of a restartable sequence (rseq)") \
+	X(PREEMPTED,	"its runtime may stop it inside of the displaced bytes") \
 	/* only the agent finds these reasons */ \
 	X(DIFFERS,	"the bytes in memory are not those of the file") \
 	X(RANGE,	"no memory for a stub within reach") \

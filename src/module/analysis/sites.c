@@ -6,12 +6,17 @@
  * gets a short jump to a trampoline slot. The slot lies in padding or in code. A function that is
  * one byte long shares the jump of the next function. Slots are given out after all windows of long
  * jumps are known.
+ *
+ * Go's scheduler stops a goroutine by a signal. The handler pushes the interrupted address on the
+ * goroutine's stack, and the goroutine goes on there at some later time. Nobody can find this word
+ * when text changes. So in code that is preempted like this, a jump replaces only one instruction.
  */
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
 #include "module/analysis/stages.h"
 #include "module/analysis/relocate.h"
+#include "module/elf/runtimes.h"
 
 static uint8_t kind_of(const struct pb_fn *f, const struct pb_window_out *w)
 {
@@ -51,16 +56,57 @@ static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_windo
 	add_recipe(an, w);
 }
 
+/* True if the function may be preempted at an instruction that the jump would replace, but not at
+ * the first. */
+static bool preempted_inside(const struct pb_an *an, const struct pb_fn *f,
+			     const struct pb_window_out *w, unsigned jump_len)
+{
+	/* cmp 16(%r14), %rsp: the check of the stack's size. It isn't preempted after this
+	 * instruction */
+	static const uint8_t check[] = { 0x49, 0x3b, 0x66, 0x10 };
+	const struct pb_cand *c = &an->cands.v[f->cand];
+	bool inside = false;
+
+	if (!f->nr_cands || f->fde >= 0 || !pb_runtime_preempts(an->runtimes, c->name, c->len))
+		return false;
+	for (unsigned i = 0; i < w->head.nr_pairs; i++)
+		inside |= w->pairs[i].orig && w->pairs[i].orig < jump_len;
+	return inside && memcmp(w->orig, check, sizeof(check)) != 0;
+}
+
+/* True if no handler of the program sees a program counter at a slot's jump. The jump lies in
+ * padding, where Go's handlers don't expect a program counter. The agent hides it from handlers
+ * that are installed by libc's sigaction(). */
+static bool slots_are_hidden(struct pb_an *an)
+{
+	struct pb_elf_symbols t;
+
+	if (!pb_runtime_preempts(an->runtimes, "", 0))
+		return true;
+	if (!pb_elf_symbols(&an->elf, SHT_DYNSYM, &t))
+		return false;
+	for (uint64_t i = 1; i < t.n; i++) {
+		const char *name = pb_elf_string(&t.strings, t.v[i].st_name);
+
+		if (name && t.v[i].st_shndx == SHN_UNDEF && !strcmp(name, "sigaction"))
+			return true;
+	}
+	return false;
+}
+
 /* Makes f a site if a long jump has room. If only a short jump has room, notes the window's length,
- * so that no slot is made inside the window. */
-static void make_site(struct pb_an *an, struct pb_fn *f)
+ * so that no slot is made inside the window. `slots`: functions may have slots. */
+static void make_site(struct pb_an *an, struct pb_fn *f, bool slots)
 {
 	struct pb_window_out w;
 
 	f->refused = (uint8_t)make_window(an, f, PB_JUMP_LEN, &w);
+	if (!f->refused && preempted_inside(an, f, &w, PB_JUMP_LEN))
+		f->refused = PB_REFUSED_PREEMPTED;
 	if (!f->refused)
 		keep_window(an, f, &w);
-	else if (!make_window(an, f, PB_JUMP_SHORT, &w))
+	else if (!make_window(an, f, PB_JUMP_SHORT, &w) &&
+		 slots && !preempted_inside(an, f, &w, PB_JUMP_SHORT))
 		f->window_len = w.head.window_len;
 }
 
@@ -129,11 +175,13 @@ static void share_jump(struct pb_an *an, struct pb_fn *f, const struct pb_fn *ne
 
 int pb_sites_make(struct pb_an *an, const char **why)
 {
+	bool slots = slots_are_hidden(an);
+
 	for (size_t i = 0; i < an->fns.n; i++) {
 		struct pb_fn *f = &an->fns.v[i];
 
 		if (!f->refused)
-			make_site(an, f);
+			make_site(an, f, slots);
 	}
 	make_short_sites(an);
 	for (size_t i = 0; i + 1 < an->fns.n; i++)

@@ -26,6 +26,8 @@ static const struct runtime {
 	const char *copied;	/* the runtime may copy the functions whose names begin like this
 				 * to another address, and run the copy. A jump to a stub would
 				 * lead elsewhere there */
+	const char *preempts;	/* the runtime may stop any function (pb_runtime_preempts()), except
+				 * those whose names begin like this */
 } runtimes[] = {
 	{ "V8",
 	  "compiled JavaScript isn't traced; V8's builtins aren't either, because V8 may run a "
@@ -38,7 +40,7 @@ static const struct runtime {
 	  "Go's functions are traced by their entries only: their stacks move, and a function "
 	  "restarts when its stack has grown; C code has durations",
 	  { { SECTION, ".gopclntab" }, { SECTION, ".go.buildinfo" },
-	    { DEFINES, "runtime.goexit*" } }, true, true },
+	    { DEFINES, "runtime.goexit*" } }, true, true, NULL, "runtime." },
 	{ "OCaml",
 	  "calls that end by an exception are shown without a return; the collector may walk the "
 	  "stack, since tracing doesn't change it",
@@ -159,6 +161,18 @@ bool pb_runtime_copies(uint32_t bits, const char *name, size_t len)
 		size_t n = copied ? strlen(copied) : 0;
 
 		if (n && len >= n && !memcmp(name, copied, n))
+			return true;
+	}
+	return false;
+}
+
+bool pb_runtime_preempts(uint32_t bits, const char *name, size_t len)
+{
+	for (unsigned i = 0; i < pb_array_size(runtimes); i++) {
+		const char *but = bits >> i & 1 ? runtimes[i].preempts : NULL;
+		size_t n = but ? strlen(but) : 0;
+
+		if (n && (len < n || memcmp(name, but, n)))
 			return true;
 	}
 	return false;

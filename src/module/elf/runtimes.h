@@ -3,9 +3,10 @@
  * Recognises runtimes by the symbols and sections of a file, so that users know what to expect of a
  * trace. Most runtimes are those of languages (V8, Go, ...). Some are libraries, for example
  * greenlet and AddressSanitizer. Runtimes use stacks, code or calls in other ways than C. A runtime
- * changes the analysis in three cases. If its stacks have little room, the analysis gets the flag
+ * changes the analysis in four cases. If its stacks have little room, the analysis gets the flag
  * PB_AN_SMALL_STACKS. If it has its own kind of stacks, code without unwind tables doesn't count
- * as assembly, as it usually does (analysis/depth.c). And functions that it copies are refused.
+ * as assembly, as it usually does (analysis/depth.c). Functions that it copies are refused. And if
+ * it preempts functions, their jumps must not replace several instructions (analysis/sites.c).
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H
@@ -29,6 +30,9 @@ bool pb_runtime_has_own_stacks(uint32_t bits);
 /* True if one of these runtimes copies the function of this name to another address, and runs the
  * copy. The name has len bytes, and needs no NUL after them. */
 bool pb_runtime_copies(uint32_t bits, const char *name, size_t len);
+/* True if one of these runtimes may stop the function of this name at any instruction, keep the
+ * instruction's address in memory, and continue there at any later time. */
+bool pb_runtime_preempts(uint32_t bits, const char *name, size_t len);
 /* True if the functions of at least one of these runtimes run on stacks with little room. */
 bool pb_runtime_has_small_stacks(uint32_t bits);
 #endif

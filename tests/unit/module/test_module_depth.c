@@ -100,7 +100,7 @@ static void test_not_assembly(void **unused)
 {
 	char path[256];
 
-	write_file("go.s", MACROS NAKED ".text\nN f\n body\n ret\nZ f\n"
+	write_file("go.s", MACROS NAKED ".text\nN f\n mov $1,%eax\n body\n ret\nZ f\n"
 		   ".section .gopclntab,\"a\"\n .quad 1\n" END);
 	build("gcc -shared -nostdlib go.s -o go.so");
 	snprintf(path, sizeof(path), "%s/go.so", dir);

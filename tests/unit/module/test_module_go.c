@@ -206,6 +206,51 @@ static void test_faults(void **unused)
 		}
 }
 
+#define GO_FUNC(name, code) \
+	".p2align 5, 0xcc\n.type \"" name "\",@function\n\"" name "\": " code "\n" \
+	".size \"" name "\", .-\"" name "\"\n"
+
+/* Go may stop a function at any instruction but the check of its stack, and go on there later. So a
+ * jump must not replace several other instructions. A short jump to a slot replaces one. Slots need
+ * the agent's handlers, which only users of libc's sigaction() get. */
+static void test_preempted(void **unused)
+{
+	static const char code[] =
+		".section .go.buildinfo,\"a\"\n .quad 0\n.text\n"
+		GO_FUNC("main.one", "mov $1,%eax\n ret")
+		GO_FUNC("main.leaf", "mov 0x20(%rax),%rax\n ret")
+		GO_FUNC("main.checks", "cmp 16(%r14),%rsp\n jbe 1f\n mov $1,%eax\n ret\n"
+			"1: mov $2,%eax\n jmp \"main.checks\"")
+		GO_FUNC("main.pushes", "push %rbp\n mov %rsp,%rbp\n mov $1,%eax\n pop %rbp\n ret")
+		GO_FUNC("runtime.leaf", "mov 0x20(%rax),%rax\n ret")
+		GO_FUNC("main.last", "jmp sigaction@PLT") ".p2align 5, 0xcc\n";
+
+	for (int libc = 0; libc < 2; libc++) {
+		struct view v;
+
+		write_file("preempted.s", code);
+		build(libc ? "gcc -shared -nostdlib preempted.s -o preempted.so" :
+			     "sed -i s/sigaction/other/ preempted.s && "
+			     "gcc -shared -nostdlib preempted.s -o preempted.so");
+		v = analyse("preempted.so", PB_MODULE_RETURNS);
+		assert_site(v, "main.one", PB_SITE_SYMBOL);
+		assert_int_equal(func(v, "main.one")->via, 0);
+		assert_site(v, "main.checks", PB_SITE_SYMBOL);
+		assert_int_equal(func(v, "main.checks")->via, 0);
+		assert_site(v, "runtime.leaf", PB_SITE_SYMBOL);
+		assert_int_equal(func(v, "runtime.leaf")->via, 0);
+		assert_refused(v, "main.pushes", PREEMPTED);
+		if (libc) {
+			assert_site(v, "main.leaf", PB_SITE_SYMBOL);
+			assert_int_not_equal(func(v, "main.leaf")->via, 0);
+			assert_int_equal(func(v, "main.leaf")->window_len, 4);
+		} else {
+			assert_refused(v, "main.leaf", PREEMPTED);
+		}
+		drop(v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_union),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_preempted),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
