@@ -14,7 +14,11 @@ struct record_conn {
 	int fd;
 	pid_t pid;			/* the peer's PID, as the kernel reports it */
 	uint32_t image;			/* number of the image; 0 until HELLO has come */
-	bool ready;			/* the agent has sent its image's first READY */
+	bool first;			/* the connection on which the image's agent starts. Later
+					 * connections of the image are those of threads that load
+					 * libraries, in this process or in forked children */
+	bool ready;			/* the image's agent has started: it has sent READY on its
+					 * first connection */
 	bool brings;			/* since its last READY, the agent has sent a MODULE that is
 					 * traced and new to its image */
 	bool left;			/* the agent was asked to detach */

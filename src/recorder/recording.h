@@ -31,9 +31,9 @@ struct record_server {
 	uint64_t nr_accepted;		/* number of connections that were ever added */
 	struct record_image **images;
 	uint32_t nr_images;
-	unsigned ready;			/* number of images that have sent READY */
-	unsigned sites;			/* number of functions that can be traced in the first of
-					 * these images */
+	bool ready;			/* the agent of the first image has started */
+	unsigned sites;			/* number of functions that can be traced in the first image
+					 * at its start */
 	bool agent_error;		/* the agent of the first image has reported an error */
 	int start_error;		/* -errno: why the recorder gave up the connection to the
 					 * first image's agent before the agent was ready; 0: it

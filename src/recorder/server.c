@@ -128,6 +128,7 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 		return -EPROTO;
 	}
 	c->image = im->number;
+	c->first = !h->image;
 	if (h->pid != (uint32_t)c->pid)
 		s->ring->nested = true;
 	struct pb_msg_welcome w = {
@@ -320,16 +321,19 @@ static int on_ready(struct record_server *s, struct record_conn *c, const char *
 
 	if (len < sizeof(struct pb_msg_ready) || !im)
 		return -EPROTO;
-	/* A later READY means that a module was loaded. Each process that was forked from the image
-	 * may load the same module, and may load it again after dlclose(). The module counts
-	 * once. */
-	if (im->ready && !c->brings)
+	/* READY on another connection than the first means that a module was loaded. Each process
+	 * that was forked from the image may load the same module, and may load it again after
+	 * dlclose(). The module counts once. A child that was forked during an attach may send such
+	 * a READY before the image's agent has started. */
+	bool starts = c->first && !im->ready;
+	if (!starts && !c->brings)
 		return 0;
 	c->brings = false;
-	if (!im->ready) {
+	if (starts) {
 		im->ready = true;
 		c->ready = true;
-		if (!s->ready++)
+		s->ready |= im->number == 1;
+		if (im->number == 1)
 			memcpy(&s->sites, body + offsetof(struct pb_msg_ready, sites),
 			       sizeof(s->sites));
 	}
@@ -416,7 +420,7 @@ static void conns_sweep(struct record_server *s)
 			i++;
 			continue;
 		}
-		if (c->image == 1 && !c->ready)
+		if (c->image == 1 && c->first && !c->ready)
 			s->start_error = c->error;
 		record_serve_forget(s, c);
 		close(c->fd);
