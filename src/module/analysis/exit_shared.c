@@ -58,21 +58,23 @@ static bool share_with_entry(struct pb_placer *p, struct pb_fn_exit *e)
 	return true;
 }
 
-/* Returns the index of the first window of exits that begins 0 to PB_WINDOW_MAX bytes after addr
- * and has a jump of five bytes. Returns -1 if there is none. *last is the last exit in the
- * window. */
-static long window_after(struct pb_placer *p, uint64_t addr, const struct pb_fn_exit **last)
+/* Returns the index of the first window of exits that begins 0 to PB_WINDOW_MAX bytes after addr,
+ * where the exit `e` ends, and has a jump of five bytes. Returns -1 if there is none. *last is the
+ * last exit in the window. Only the next few exits can be in such a window: those that have windows
+ * are sorted by address, because units that overlap have no windows. */
+static long window_after(struct pb_placer *p, const struct pb_fn_exit *e, uint64_t addr,
+			 const struct pb_fn_exit **last)
 {
 	struct pb_an *an = p->an;
+	const struct pb_fn_exit *end = an->exits.v + an->exits.n;
 	long found = -1;
 
 	*last = NULL;
-	if (pb_exit_work(an, an->exits.n))
-		return -1;
-	for (size_t i = 0; i < an->exits.n; i++) {
-		const struct pb_fn_exit *e = &an->exits.v[i];
+	while (++e < end && e->addr < addr + 2 * PB_WINDOW_MAX) {
 		const struct pb_an_window *w = e->how ? &an->exit_windows.v[e->window] : NULL;
 
+		if (pb_exit_work(an, 1))
+			return -1;
 		if (!w || w->start < addr || w->start - addr > PB_WINDOW_MAX || w->fn >= 0 ||
 		    (w->how != PB_EXIT_WINDOW && w->how != PB_EXIT_PADDED) ||
 		    (found >= 0 && w->start > an->exit_windows.v[found].start))
@@ -97,7 +99,7 @@ static bool share_with_exit(struct pb_placer *p, struct pb_fn_exit *e)
 
 	if (!r || !pb_bit_test(r->starts, next - r->addr) || pb_placer_used(an, e->addr, next))
 		return false;
-	i = window_after(p, next, &last);
+	i = window_after(p, e, next, &last);
 	w = i >= 0 ? &an->exit_windows.v[i] : NULL;
 	if (!w || (w->start > next && pb_placer_used(an, next, w->start)))
 		return false;

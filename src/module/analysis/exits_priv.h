@@ -27,13 +27,14 @@ struct pb_computed {
 };
 
 /* Counts the steps of searches around exits. Returns true if there are more steps than any real
- * file needs. The caller must then end its search, since a hostile file could make the search take
- * forever. */
-#define PB_EXIT_WORK	(256u << 20)
+ * file needs: real files need less than one for each byte. The caller must then end its search,
+ * since a hostile file could make the search take forever. */
+#define PB_EXIT_WORK		(256u << 20)
+#define PB_EXIT_WORK_OF_BYTE	2
 static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 {
 	an->exit_work += steps;
-	return an->exit_work > PB_EXIT_WORK;
+	return an->exit_work > PB_EXIT_WORK + PB_EXIT_WORK_OF_BYTE * an->elf.size;
 }
 
 /* doubts.c: refuses units about which the sweep (stages.h) may be wrong: their exits aren't hooked.
