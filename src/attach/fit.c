@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "attach/sight.h"
 
-#define MAIN_THREAD_MS	2000
+#define PASSING_MS	2000
 #define START_INSTEAD	"start the program with `patchbay record -- PROG' instead"
 
 static long number_of(const char *status, const char *key)
@@ -35,6 +35,8 @@ static int check_tracer(struct attach_subject *s, pid_t tracer)
 
 	if (!tracer)
 		return 0;
+	if (record_proc_is_helper(tracer))
+		return attach_say(s, EAGAIN, "is stopped by Patchbay for a moment; attach again");
 	attach_subject_init(&other, tracer, NULL, 0);
 	return attach_say(s, EBUSY, "is already traced by %s (%d); detach or end that tracer first",
 			  other.name[0] ? other.name : "a process", (int)tracer);
@@ -61,17 +63,26 @@ static bool is_kernel_thread(const struct attach_subject *s)
 	return !record_proc_stat(dir, &stat) && stat.kernel;
 }
 
-/* Reads the process's status. While a thread other than the main thread executes a program, the
- * main thread is dead for a moment. Towards the end of this moment, the main thread's status has no
- * line with the number of threads. So if the main thread is dead and the number isn't 1, reads the
- * status again, for at most MAIN_THREAD_MS. */
+/* True if the state ends in a moment:
+ *
+ *   - While a thread other than the main thread executes a program, the main thread is dead.
+ *     Towards the end of this moment, the main thread's status has no line with the number of
+ *     threads. So it counts if the main thread is dead and the number isn't 1.
+ *   - The helper of an agent stops the threads. For example, the agent of a former recording
+ *     detaches, and the recorder didn't wait for it. */
+static bool is_passing(const char *status)
+{
+	return (record_proc_is_dead(status) && number_of(status, "Threads") != 1) ||
+	       record_proc_is_helper((pid_t)number_of(status, "TracerPid"));
+}
+
+/* Reads the process's status. Waits until its state isn't a passing one, for at most PASSING_MS. */
 static bool read_status(const struct attach_subject *s, char status[RECORD_STATUS_MAX])
 {
 	for (unsigned ms = 0; ; ms++) {
 		if (attach_proc_read(s, "status", status, RECORD_STATUS_MAX) <= 0)
 			return false;
-		if (!record_proc_is_dead(status) || number_of(status, "Threads") == 1 ||
-		    ms >= MAIN_THREAD_MS)
+		if (!is_passing(status) || ms >= PASSING_MS)
 			return true;
 		nanosleep(&(struct timespec) { .tv_nsec = 1000 * 1000 }, NULL);
 	}
