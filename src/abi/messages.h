@@ -51,8 +51,10 @@
  * PB_STARVED_NS. */
 #define PB_ATTACH_NS	10000000000ull
 /* A file in the socket's directory. An image that gave up before it had the ring can't be counted
- * in the ring, so it adds a byte to this file. */
+ * in the ring, so it adds a byte to this file. The byte says why. */
 #define PB_MISSED_FILE	"missed"
+#define PB_MISSED_SILENT	's'	/* the recorder didn't answer in time */
+#define PB_MISSED_CRAMPED	'm'	/* no memory could be mapped for the agent */
 
 /* If PATCHBAY_SESSION is this prefix and a number, the injector has given the process a descriptor
  * of the socket's file. The number is that descriptor (attach/hand_over.h). */

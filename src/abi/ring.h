@@ -170,6 +170,8 @@ struct pb_ring {
 				 * for a chunk, because the heartbeat had stopped */
 	uint32_t sandboxed_images;	/* count of images that aren't traced because a seccomp
 					 * filter was set before their exec */
+	uint32_t cramped_images;	/* count of images that aren't traced because no memory
+					 * could be mapped for the agent */
 	/* For snapshot_on. `snapshot_by` names the last call that asked for a snapshot:
 	 * PB_SNAPSHOT_BY(). It is stored before the count changes. */
 	uint32_t snapshots_asked;

@@ -116,7 +116,7 @@ static void start(char **envp, const char *path, const char *preload)
 		err = pb_start_connect(&s);
 	remove_variables(envp);
 	if (err)
-		pb_start_missed(&s);
+		pb_start_missed(&s, err);
 	else if (!pb_start_trace(&s))
 		pb_start_thread(&s);
 }

@@ -132,6 +132,8 @@ static bool wait_for_end(uint32_t tid, uint64_t ns)
 
 static int attached_thread(void *arg)
 {
+	int err;
+
 	if (pb_thread_pointer_set(own_tp)) {
 		left = true;
 		return 0;
@@ -139,8 +141,9 @@ static int attached_thread(void *arg)
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
 	if (handed >= 0)
 		name_session();
-	if (pb_start_connect(&start)) {
-		pb_start_missed(&start);
+	err = pb_start_connect(&start);
+	if (err) {
+		pb_start_missed(&start, err);
 		left = true;
 		return 0;
 	}

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include "engine/renew.h"
 #include "engine/graph/thread.h"
-#include "engine/process/exec.h"
+#include "engine/process/exec_memory.h"
 #include "engine/text/text.h"
 #include "base/base.h"
 #include "base/mem.h"

@@ -77,9 +77,9 @@ int pb_start_connect(struct pb_start *s)
 	return err;
 }
 
-void pb_start_missed(const struct pb_start *s)
+void pb_start_missed(const struct pb_start *s, int error)
 {
-	pb_session_missed(&session, s->session);
+	pb_session_missed(&session, s->session, error);
 }
 
 static void apply_writes(bool live)
@@ -227,7 +227,7 @@ int pb_start_trace(const struct pb_start *s)
 	if (err)
 		pb_session_close(&session);
 	if (err && !s->live)
-		pb_start_missed(s);
+		pb_start_missed(s, err);
 	return err;
 }
 

@@ -23,9 +23,10 @@ struct pb_start {
 int pb_start_memory(const struct pb_known_thread *thread);
 /* Connects to the recorder, and maps the ring. Returns 0 or -errno. */
 int pb_start_connect(struct pb_start *s);
-/* Called after pb_start_connect() has failed, so that the image goes on untraced. If the recorder
- * gave no answer, counts the image as missed. Unmaps the ring. */
-void pb_start_missed(const struct pb_start *s);
+/* Called after one of the functions above has failed with `error`, so that the image goes on
+ * untraced. Counts the image if the recorder gave no answer, or if there was no memory. Unmaps the
+ * ring. */
+void pb_start_missed(const struct pb_start *s, int error);
 /* Finds the modules, patches them and starts the tracer. Returns 0 or -errno. After an error the
  * connection is closed. If the program is live, the caller must then call pb_detach(). */
 int pb_start_trace(const struct pb_start *s);

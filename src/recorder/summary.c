@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Ends a recording: writes the last meta records and prints the closing lines. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "abi/datadir.h"
 #include "abi/messages.h"
@@ -70,15 +71,23 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 	}
 }
 
-/* Returns the number of agents that gave up before they had the ring. Each of them wrote one byte
- * to PB_MISSED_FILE. */
-static uint64_t missed_in_file(const struct record_session *s)
+/* Returns the number of agents that gave up for this reason before they had the ring. Each of them
+ * wrote one byte, the reason, to PB_MISSED_FILE. */
+static uint64_t missed_in_file(const struct record_session *s, char reason)
 {
-	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1];
-	struct stat st;
+	char path[sizeof(s->dir) + sizeof(PB_MISSED_FILE) + 1], bytes[4096];
+	uint64_t nr = 0;
+	ssize_t n;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", s->dir, PB_MISSED_FILE);
-	return lstat(path, &st) || !S_ISREG(st.st_mode) ? 0 : (uint64_t)st.st_size;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	while (fd >= 0 && (n = read(fd, bytes, sizeof(bytes))) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			nr += bytes[i] == reason;
+	if (fd >= 0)
+		close(fd);
+	return nr;
 }
 
 static void note_untraced(struct record_server *s, uint64_t nr, const char *what, const char *why)
@@ -94,23 +103,30 @@ static void note_untraced(struct record_server *s, uint64_t nr, const char *what
 	record_error("%s", text);
 }
 
-/* Reports programs and libraries that ran untraced. */
-static void untraced_notes(struct record_server *s, const struct pb_ring *ring)
+/* Reports programs and libraries that ran untraced. Returns the number of programs. */
+static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ring)
 {
 	static const char silent[] =
 		"the recorder was stopped, or too slow to answer within 150 ms";
+	uint64_t missed = ring->missed_images + missed_in_file(s->session, PB_MISSED_SILENT);
+	uint64_t cramped = ring->cramped_images + missed_in_file(s->session, PB_MISSED_CRAMPED);
 
-	note_untraced(s, ring->missed_images + missed_in_file(s->session), "program", silent);
+	note_untraced(s, missed, "program", silent);
+	note_untraced(s, cramped, "program", "no memory for the agent (the limits of address "
+		      "space and data may be too low: RLIMIT_AS, RLIMIT_DATA)");
 	note_untraced(s, ring->missed_modules, "library load", silent);
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
+	return missed + cramped + ring->sandboxed_images;
 }
 
-/* Reports the errors and losses that engines noted in the ring's header. */
-static void engine_notes(struct record_server *s, struct pb_meta_end *end)
+/* Reports the errors and losses that engines noted in the ring's header. Returns the number of
+ * programs that ran untraced. */
+static uint64_t engine_notes(struct record_server *s, struct pb_meta_end *end)
 {
 	struct pb_ring ring;
 	char reason[sizeof(ring.latch_reason)], text[200];
+	uint64_t untraced;
 
 	memcpy(&ring, s->ring->map, sizeof(ring));
 	pb_barrier();
@@ -125,7 +141,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 	end->lost += ring.calls_lost;
 	end->no_return += ring.calls_no_return;
 	end->chunks_overwritten = ring.chunks_overwritten;
-	untraced_notes(s, &ring);
+	untraced = untraced_notes(s, &ring);
 	if (ring.waits_in_vain) {
 		snprintf(text, sizeof(text),
 			 "calls are lost although --no-loss was given: %u time%s, the recorder was "
@@ -145,6 +161,7 @@ static void engine_notes(struct record_server *s, struct pb_meta_end *end)
 		pb_datadir_note(s->datadir, text);
 		record_error("%s", text);
 	}
+	return untraced;
 }
 
 static int exit_status(const struct record_outcome *out)
@@ -248,12 +265,15 @@ static int write_modules(struct record_server *s, const struct pb_drain *d)
 	return d->error ? 1 : record_error("%s", text);
 }
 
-/* No agent has sent anything. A signal may have killed the program before its loader ran. */
-static void never_traced(const struct record_outcome *out)
+/* No agent has sent anything. A signal may have killed the program before its loader ran. If
+ * `untraced` isn't 0, the agent ran, but gave up, and untraced_notes() has printed the reason. */
+static void never_traced(const struct record_outcome *out, uint64_t untraced)
 {
 	if (out->exited && WIFSIGNALED(out->status))
 		record_error("%s killed the program before it was traced; nothing was recorded",
 			     signal_name(WTERMSIG(out->status)));
+	else if (untraced)
+		record_error("nothing was recorded");
 	else
 		record_error("the program ran without the agent (did its loader ignore "
 			     "LD_PRELOAD?); nothing was recorded");
@@ -263,10 +283,11 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	       const struct record_outcome *out)
 {
 	struct pb_meta_end end = { 0 };
+	uint64_t untraced;
 	int status = exit_status(out), error = d->error, nameless = write_modules(s, d);
 
 	write_threads(s, d, t, &end);
-	engine_notes(s, &end);
+	untraced = engine_notes(s, &end);
 	if (out->exited) {
 		struct pb_meta_exit e = {
 			.pid = (uint32_t)out->pid, .status = out->status, .clock = pb_cpu_counter(),
@@ -280,7 +301,7 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 	end.flags |= (d->full ? PB_END_MAX_SIZE : 0) | (error ? PB_END_DISK_FULL : 0);
 	int ret = pb_datadir_meta(s->datadir, PB_META_END, &end, sizeof(end), NULL, 0);
 	if (!s->nr_images) {
-		never_traced(out);
+		never_traced(out, untraced);
 		return status ? status : 1;
 	}
 	record_hint_modules(s);

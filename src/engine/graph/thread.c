@@ -65,8 +65,10 @@ static uint32_t kernel_tid(void)
 	return (uint32_t)pb_sys(SYS_gettid);
 }
 
-/* Size of the memory that a fork wipes: the process, the states, tcbs[] and the stacks. */
-#define WIPED	(4096 + sizeof(struct pb_thread) * PB_MAX_THREADS + \
+/* Size of the memory that a fork wipes: the process, the reserve for execs, the states, tcbs[] and
+ * the stacks. */
+#define RESERVES (sizeof(struct pb_exec_reserve) * PB_EXEC_RESERVES)
+#define WIPED	(4096 + RESERVES + sizeof(struct pb_thread) * PB_MAX_THREADS + \
 		 sizeof(uint64_t) * PB_MAX_THREADS + sizeof(struct pb_stack) * PB_MAX_STACKS)
 
 static int map_states(void)
@@ -77,7 +79,8 @@ static int map_states(void)
 	if (pb_sys_failed(mem))
 		return (int)mem;
 	pb_process = (void *)mem;
-	pb_threads = (void *)(mem + 4096);
+	pb_exec_reserves = (void *)(mem + 4096);
+	pb_threads = (void *)(pb_exec_reserves + PB_EXEC_RESERVES);
 	tcbs = (void *)(pb_threads + PB_MAX_THREADS);
 	pb_stacks = (void *)(tcbs + PB_MAX_THREADS);
 	return 0;

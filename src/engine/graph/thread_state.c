@@ -10,6 +10,7 @@ struct pb_thread pb_no_thread;
 __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec"))) = &pb_no_thread;
 
 PB_LASTING struct pb_process *pb_process;
+PB_LASTING struct pb_exec_reserve *pb_exec_reserves;
 PB_LASTING struct pb_stack *pb_stacks;
 PB_LASTING struct pb_thread *pb_threads;
 uint32_t pb_period;

@@ -56,6 +56,13 @@ struct pb_exec_area {
 	uint64_t size;
 };
 
+/* A part of the memory that is kept for execs under low limits (process/exec_memory.h). It has room
+ * for about 900 variables. */
+#define PB_EXEC_RESERVES	16
+struct pb_exec_reserve {
+	uint8_t room[8192];
+};
+
 struct pb_thread {
 	uint64_t lo;		/* low end of the current stack, or PB_LO_* (period.h) */
 	struct pb_open_call *top; /* a call near the innermost open call of the current stack; NULL:
@@ -127,8 +134,11 @@ struct pb_process {
 				 * are refused before the next search */
 	uint32_t readers;	/* number of loads under way that may fault (uaccess.c) */
 	bool holes;		/* a stack was reported that lies inside a thread's own stack */
+	uint64_t exec_owner[PB_EXEC_RESERVES];	/* for each part of the reserve: the TCB of the
+						 * thread that uses it; 0: free */
 };
 extern struct pb_process *pb_process;	/* the struct lies in wiped memory */
+extern struct pb_exec_reserve *pb_exec_reserves; /* [PB_EXEC_RESERVES] */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */
 extern struct pb_thread *pb_threads;	/* [PB_MAX_THREADS] */
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Follows exec (exec.h). This code runs in the process that calls exec. A vfork child shares its
- * memory, and the thread's state, with its suspended parent. So memory that the child maps for the
- * new environment stays mapped in the parent. The thread's state keeps the address of this memory,
- * and the thread's next exec uses the memory again.
+ * memory, and the thread's state, with its suspended parent. exec_memory.h has the memory for the
+ * new environment.
  *
  * The file is inspected before the exec. The program must not notice this inspection: errors, the
  * order of errors, and the reasons to block are the same as without it. If the program has asked
@@ -12,9 +11,9 @@
 #include <asm/errno.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include "engine/process/exec.h"
+#include "engine/process/exec_memory.h"
 #include "engine/process/replace.h"
 #include "engine/latch.h"
 #include "engine/graph/thread.h"
@@ -150,63 +149,6 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 	return false;
 }
 
-/* Memory for the environments (area()) of threads that call exec, but have no state. A vfork child
- * has the TCB of the thread that made it, so it uses that thread's memory again. */
-static struct {
-	uint64_t tcb;
-	struct pb_exec_area area;
-} stateless[64];
-
-/* Returns the calling thread's memory. NULL: the thread has no state, and all elements of
- * stateless[] belong to other threads. */
-static struct pb_exec_area *own_area(void)
-{
-	uint64_t tcb = pb_cpu_thread_pointer(), none;
-
-	if (pb_tls->tcb)
-		return &pb_tls->exec;
-	for (unsigned i = 0; i < pb_array_size(stateless); i++)
-		if (__atomic_load_n(&stateless[i].tcb, __ATOMIC_RELAXED) == tcb)
-			return &stateless[i].area;
-	for (unsigned i = 0; i < pb_array_size(stateless); i++) {
-		none = 0;
-		if (__atomic_compare_exchange_n(&stateless[i].tcb, &none, tcb, false,
-						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			return &stateless[i].area;
-	}
-	return NULL;
-}
-
-/* Returns memory for an environment. It is kept for the thread's next exec. The memory isn't mapped
- * by pb_pages_map(), because other tracers of the process print the environment of an exec, and
- * they can't read write-only memory. */
-static void *area(size_t size)
-{
-	struct pb_exec_area *a = own_area();
-	long p;
-
-	if (!a || a->size >= size)
-		return a ? a->at : NULL;
-	p = pb_sys(SYS_mmap, 0, pb_align_up(size, 4096ul), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pb_sys_failed(p))
-		return NULL;
-	if (a->at)
-		pb_sys(SYS_munmap, a->at, a->size);
-	*a = (struct pb_exec_area){ (void *)p, pb_align_up(size, 4096ul) };
-	return a->at;
-}
-
-void pb_exec_forget(void)
-{
-	for (unsigned i = 0; i < pb_array_size(stateless); i++) {
-		if (stateless[i].area.at)
-			pb_sys(SYS_munmap, stateless[i].area.at, stateless[i].area.size);
-		stateless[i].area = (struct pb_exec_area){ 0 };
-		__atomic_store_n(&stateless[i].tcb, 0, __ATOMIC_RELAXED);
-	}
-}
-
 /* Writes the name, and after it the parts that aren't empty, with colons between them. Returns the
  * end. */
 static char *put_var(char *at, const char *name, const char *const parts[3])
@@ -306,7 +248,7 @@ static char *const *with_ours(char *const envp[], const char *first)
 	if (!count_vars(envp, &nr, &theirs, &their_len))
 		return envp;
 	text = strlen(preload_path) + strlen(session_path) + their_len + PB_FIRST_MAX + 64;
-	new = area((nr + 3) * sizeof(*new) + text);
+	new = pb_exec_memory((nr + 3) * sizeof(*new) + text);
 	if (!new)
 		return envp;
 	strings = (char *)(new + nr + 3);
@@ -367,10 +309,12 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 	} else {
 		leave_image();
 		if (wanted(dir, path, flags, first)) {
-			if (pb_recorder_lives())
-				e.envp = with_ours(envp, first);
-			if (e.envp == envp)
-				e.counter = pb_recording_ended() ? NULL : &ring->missed_images;
+			if (!pb_recorder_lives())
+				e.counter = &ring->missed_images;
+			else if ((e.envp = with_ours(envp, first)) == envp)
+				e.counter = &ring->cramped_images;
+			if (pb_recording_ended())
+				e.counter = NULL;
 		}
 	}
 	if (e.counter)

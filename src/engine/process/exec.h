@@ -14,7 +14,4 @@
 void pb_exec_start(const char *preload, const char *session, bool follow);
 /* In the open batch, replaces execve, execveat and fexecve if m has them. */
 void pb_exec_hook(struct pb_module *m);
-/* Unmaps the environments for exec that were made for threads without a state. Context: an attach
- * after a detach. */
-void pb_exec_forget(void);
 #endif

@@ -120,7 +120,7 @@ void pb_session_leave_ring(void)
 }
 
 /* Without a ring, an untraced image is counted in a file in the socket's directory. */
-static void count_in_file(const char *socket)
+static void count_in_file(const char *socket, char reason)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(PB_MISSED_FILE)];
 	size_t dir = strlen(socket), at;
@@ -137,18 +137,21 @@ static void count_in_file(const char *socket)
 		    O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (pb_sys_failed(fd))
 		return;
-	pb_sys(SYS_write, fd, "x", 1);
+	pb_sys(SYS_write, fd, &reason, 1);
 	pb_sys(SYS_close, fd);
 }
 
-void pb_session_missed(struct pb_session *s, const char *path)
+void pb_session_missed(struct pb_session *s, const char *path, int error)
 {
+	struct pb_ring *ring = pb_ring_map.ring;
 	bool missed = pb_wire_missed(&s->wire);
+	bool cramped = error == -ENOMEM && !missed && !pb_recording_ended();
 
-	if (missed && pb_ring_map.ring)
-		__atomic_fetch_add(&pb_ring_map.ring->missed_images, 1, __ATOMIC_RELAXED);
-	else if (missed)
-		count_in_file(path);
+	if (ring && (missed || cramped))
+		__atomic_fetch_add(missed ? &ring->missed_images : &ring->cramped_images, 1,
+				   __ATOMIC_RELAXED);
+	else if (missed || cramped)
+		count_in_file(path, missed ? PB_MISSED_SILENT : PB_MISSED_CRAMPED);
 	pb_session_leave_ring();
 }
 

@@ -22,9 +22,9 @@ struct pb_session {
 int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);
-/* Called if the image goes on untraced. Unmaps the ring. If the recorder gave no answer, counts the
- * untraced image. Context: start, when nothing is patched yet. */
-void pb_session_missed(struct pb_session *s, const char *path);
+/* Called if the image goes on untraced. Unmaps the ring. Counts the untraced image if the recorder
+ * gave no answer, or if `error` is -ENOMEM. Context: start, when nothing is patched yet. */
+void pb_session_missed(struct pb_session *s, const char *path, int error);
 /* Asks for the analysis of a module. Further modules may be asked for before the answer is taken:
  * PB_SESSION_AHEAD at a time. */
 #define PB_SESSION_AHEAD 4
