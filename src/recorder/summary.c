@@ -265,8 +265,11 @@ static int write_modules(struct record_server *s, const struct pb_drain *d)
 	return d->error ? 1 : record_error("%s", text);
 }
 
-/* No agent has sent anything. A signal may have killed the program before its loader ran. If
- * `untraced` isn't 0, the agent ran, but gave up, and untraced_notes() has printed the reason. */
+#define NOT_LOADED	127	/* exit status of a loader that refuses a program */
+
+/* No agent has sent anything. A signal may have killed the program before its loader ran. Or the
+ * loader has refused the program, for example because of a missing library. If `untraced` isn't 0,
+ * the agent ran, but gave up, and untraced_notes() has printed the reason. */
 static void never_traced(const struct record_outcome *out, uint64_t untraced)
 {
 	if (out->exited && WIFSIGNALED(out->status))
@@ -274,6 +277,10 @@ static void never_traced(const struct record_outcome *out, uint64_t untraced)
 			     signal_name(WTERMSIG(out->status)));
 	else if (untraced)
 		record_error("nothing was recorded");
+	else if (out->exited && WEXITSTATUS(out->status) == NOT_LOADED)
+		record_error("the program ended with status 127 before it was traced, like a "
+			     "program that its loader refuses (the loader's message says why); "
+			     "nothing was recorded");
 	else
 		record_error("the program ran without the agent (did its loader ignore "
 			     "LD_PRELOAD?); nothing was recorded");

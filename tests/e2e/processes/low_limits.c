@@ -59,8 +59,8 @@ int main(int argc, char **argv)
 		vars[nr] = environ[nr];
 	for (int i = argc > 3 ? atoi(argv[3]) : 0; i > 0; i--)
 		vars[nr++] = "variable=value";
-	if (mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		 -1, 0) == MAP_FAILED)
+	if (mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		return 2;
 	if (!strcmp(argv[1], "handler")) {
 		signal(SIGUSR1, on_signal);
