@@ -422,7 +422,7 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 		if (err == -EAGAIN && attach_image_is_gone(s))
 			err = -ESRCH;
 		now = pb_now_ns();
-		if (err != -EAGAIN || now - begin > most)
+		if (err != -EAGAIN || now - begin > most || attach_remote_is_late())
 			break;
 		pause_of(&b, p.rank);
 	}

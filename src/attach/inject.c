@@ -44,7 +44,7 @@
 
 struct injection {
 	struct attach_subject s;
-	bool leave;
+	bool leave, called;
 	struct attach_libc l;
 	struct attach_remote borrowed, thread;
 	struct attach_state state;	/* of the borrowed thread */
@@ -340,6 +340,7 @@ static int call_agent(struct injection *j, uint64_t function, int *answer)
 	uint64_t result;
 	int err = set_function(j, function, j->session, j->agent, PB_PROTOCOL);
 
+	j->called = !err;
 	if (!err)
 		err = attach_remote_until(&j->thread, has_answered, j, j->deadline);
 	if (!err)
@@ -376,6 +377,8 @@ static int say_refused(struct injection *j, int err)
 {
 	switch (err) {
 	case -EBUSY:
+		if (j->leave)
+			return attach_say(&j->s, EBUSY, "has threads that don't leave traced code");
 		return attach_say(&j->s, EBUSY, "is attached already; see `patchbay ps'");
 	case -EALREADY:
 		return attach_say(&j->s, EBUSY, "was started by `patchbay record', so it can't be "
@@ -464,7 +467,8 @@ static int check(struct injection *j)
 		if (err)
 			return err;
 		err = attach_libc_find(&j->s, &j->l);
-		if (!err || pb_now_ns() - begin > (err == -EAGAIN ? LIBC_NS : START_NS))
+		if (!err || pb_now_ns() - begin > (err == -EAGAIN ? LIBC_NS : START_NS) ||
+		    attach_remote_is_late())
 			return err;
 		attach_libc_free(&j->l);
 		attach_subject_free(&j->s);
@@ -536,6 +540,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	j.s.session = in->session;
 	j.leave = in->leave;
 	j.s.children = in->children;
+	attach_remote_bound(in->until ? in->until : UINT64_MAX, in->limit);
 	int ret = inject(&j, out);
 
 	/* after an error one of the threads may still be traced, for example because it was
@@ -545,6 +550,8 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	/* if the process has another image by now, the exec is the reason for the failure */
 	if (ret && is_executing(&j.s))
 		ret = attach_say_gone(&j.s);
+	attach_remote_bound(UINT64_MAX, NULL);
+	out->called = j.called;
 	attach_libc_free(&j.l);
 	attach_subject_free(&j.s);
 	attach_slice_restore(slice);

@@ -23,6 +23,11 @@ struct pb_inject {
 	bool children;		/* children are traced, too. They need the paths of the agent and of
 				 * the socket, so an attach that would have to pass descriptors in
 				 * place of these paths is refused */
+	/* When the injector gives up, although its own limits allow it to wait longer. Another
+	 * thread may change *limit meanwhile. 0 and NULL: never. After a time-out, one of the
+	 * process's threads may be traced until the calling thread ends. */
+	uint64_t until;
+	const _Atomic uint64_t *limit;
 };
 
 /* Values of *answer (see pb_inject()), besides the agent's answer, which is 0 or negative. NONE:
@@ -33,6 +38,7 @@ struct pb_injected {
 	uint64_t stop_ns;	/* how long the borrowed thread was stopped */
 	uint64_t total_ns;
 	pid_t borrowed;		/* the thread that called pthread_create() */
+	bool called;		/* the agent's function was called. After a time-out it runs on */
 };
 
 /* Makes the process load the agent in a new thread, and then call one of these functions there: the

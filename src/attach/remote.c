@@ -73,6 +73,29 @@ static bool has_ended(pid_t tid)
 
 /* --- waits ---------------------------------------------------------------- */
 
+static _Thread_local struct {
+	uint64_t until;
+	const _Atomic uint64_t *limit;
+} bound = { UINT64_MAX, NULL };
+
+void attach_remote_bound(uint64_t until, const _Atomic uint64_t *limit)
+{
+	bound.until = until;
+	bound.limit = limit;
+}
+
+bool attach_remote_is_late(void)
+{
+	uint64_t now = pb_now_ns();
+
+	return now >= bound.until || (bound.limit && now >= *bound.limit);
+}
+
+static bool is_over(uint64_t deadline, uint64_t now)
+{
+	return now >= deadline || (deadline != UINT64_MAX && attach_remote_is_late());
+}
+
 /* Takes the report of the thread's stop or end from the kernel, if there is one. Skips the thread
  * in *arg. */
 static bool reap_other(void *arg, pid_t tid)
@@ -134,7 +157,7 @@ static int wait_status(pid_t pid, pid_t tid, uint64_t deadline, int *status)
 		if (got < 0 && errno != EINTR)
 			return -ESRCH;
 		now = pb_now_ns();
-		if (now >= deadline)
+		if (is_over(deadline, now))
 			return -ETIMEDOUT;
 		pause_wait(pid, tid, now - begin, &sleep_ns);
 	}
@@ -468,10 +491,8 @@ int attach_remote_run_both(struct attach_remote *t, uint64_t sp, struct attach_r
 			continue;
 		}
 		now = pb_now_ns();
-		if (now >= deadline && !both[0].there)
-			both[0].err = -ETIMEDOUT;
-		else if (now >= deadline)
-			both[1].err = -ETIMEDOUT;
+		if (is_over(deadline, now))
+			both[both[0].there].err = -ETIMEDOUT;
 		else
 			pause_wait(t->pid, t->tid, now - begin, &sleep_ns);
 	}
@@ -509,7 +530,7 @@ int attach_remote_until(struct attach_remote *t, bool (*is_done)(const void *arg
 	struct stop s;
 
 	while (!err && !is_done(arg)) {
-		if (now >= deadline)
+		if (is_over(deadline, now))
 			return -ETIMEDOUT;
 		err = wait_stop(t, now + LOOK_NS, &s);
 		if (!err)

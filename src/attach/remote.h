@@ -57,6 +57,13 @@ int attach_remote_trap(struct attach_remote *t, uint64_t deadline);
  * Returns -ETIMEDOUT if the thread is still traced after `patience_ns`. */
 int attach_remote_release(struct attach_remote *t, uint64_t patience_ns);
 
+/* Bounds the waits of the calling thread, besides their own deadlines. They end at the time
+ * `until`, and at the time *limit, which another thread may change meanwhile. NULL: there is no
+ * such limit. Waits without a deadline (UINT64_MAX) aren't bounded. */
+void attach_remote_bound(uint64_t until, const _Atomic uint64_t *limit);
+/* Whether these times have come. */
+bool attach_remote_is_late(void);
+
 int attach_remote_regs(const struct attach_remote *t, struct user_regs_struct *regs);
 int attach_remote_set_regs(const struct attach_remote *t, const struct user_regs_struct *regs);
 int attach_remote_set_mask(const struct attach_remote *t, uint64_t mask);

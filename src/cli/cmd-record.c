@@ -41,17 +41,16 @@ static int attach(const struct record_options *o, const char *agent, const char 
 	return ret ? record_error("%s", err) : 0;
 }
 
-static void let_go(pid_t pid, const char *agent, const char *session)
+static int let_go(const struct record_let_go *l, char *err, size_t size)
 {
-	struct pb_inject in = { .pid = pid, .agent = agent, .session = session, .leave = true };
+	struct pb_inject in = {
+		.pid = l->pid, .agent = l->agent, .session = l->session, .leave = true,
+		.until = l->until, .limit = l->limit,
+	};
 	struct pb_injected out;
-	char err[700];
-	int ret = pb_inject(&in, &out, err, sizeof(err));
+	int ret = pb_inject(&in, &out, err, size);
 
-	/* -ESRCH is no error: the child has ended, or runs another program, so the agent's jumps
-	 * are gone */
-	if (ret && ret != -ESRCH)
-		record_error("a child keeps the agent's jumps: %s", err);
+	return ret == -ETIMEDOUT && out.called ? -EINPROGRESS : ret;
 }
 
 static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)

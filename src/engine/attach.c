@@ -266,9 +266,16 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol, i
 __attribute__((visibility("default")))
 int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer)
 {
-	int err = protocol == PB_PROTOCOL ? 0 : -EPROTO;
+	static uint32_t leaving;	/* the process in which another thread does the same */
+	uint32_t pid = (uint32_t)pb_sys(SYS_getpid);
+	int err = 0;
 
-	if (!err && is_inherited() && pb_ring_map.ring && !pb_detach_inherited())
+	if (protocol != PB_PROTOCOL)
+		return give_answer(-EPROTO, answer);
+	if (__atomic_exchange_n(&leaving, pid, __ATOMIC_ACQ_REL) == pid)
+		return give_answer(-EBUSY, answer);
+	if (is_inherited() && pb_ring_map.ring && !pb_detach_inherited())
 		err = -EBUSY;
+	__atomic_store_n(&leaving, 0, __ATOMIC_RELEASE);
 	return give_answer(err, answer);
 }

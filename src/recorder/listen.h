@@ -12,6 +12,10 @@ struct record_server;
 int record_listen_start(struct record_server *s);
 void record_listen_stop(struct record_server *s);
 
+/* Raises the recorder's limit of descriptors, because each connection takes one. Called after the
+ * program's start, so that the program keeps the lower limit. */
+void record_listen_raise_limit(void);
+
 struct record_peer {
 	int fd;
 	pid_t pid;			/* the peer's PID, as the kernel reports it */

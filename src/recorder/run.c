@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -139,24 +138,29 @@ static void on_end(struct run *r, int sig)
 	r->asked = r->asked ? r->asked : now_ns();
 }
 
+/* The recorder has other children, too: helpers, and the loader that lists libraries. */
+static void reap(struct run *r)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != r->out.pid)
+			continue;
+		r->out.status = status;
+		r->out.exited = true;
+	}
+}
+
 static void on_signal(struct run *r)
 {
 	struct signalfd_siginfo si;
 
 	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
-		int sig = (int)si.ssi_signo, status;
+		int sig = (int)si.ssi_signo;
 
 		if (sig == SIGCHLD) {
-			pid_t pid;
-
-			/* the recorder has other children, too: helpers, and the loader that lists
-			 * libraries */
-			while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-				if (pid != r->out.pid)
-					continue;
-				r->out.status = status;
-				r->out.exited = true;
-			}
+			reap(r);
 		} else if (sig == r->o->snapshot_signal) {
 			if (r->server.flight)
 				record_flight_ask(r->server.flight, "a signal asked for it");
@@ -380,8 +384,10 @@ static void serve_attached(struct run *r)
 		report_wait(r);
 	}
 	clear_progress(r);
-	if (r->leave && r->o->let_go)
-		record_inherited_leave(r->o, &r->server, r->out.pid);
+	if (r->leave && r->o->let_go) {
+		record_inherited_leave(r->o, &r->server, r->out.pid, r->signal_fd, r->stop);
+		reap(r);
+	}
 	/* if the process is ending, its connection ends a little earlier: wait for the process */
 	if (r->o->pid && !r->leave)
 		record_running_wait(r->target, END_MS);
@@ -488,17 +494,6 @@ static int listen_to_agents(struct run *r)
 				  pb_say_limit(ret)) : 0;
 }
 
-/* Each connection takes a descriptor. The program keeps the lower limit. */
-static void raise_file_limit(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files))
-		return;
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
-}
-
 /* Ends the recording: writes the rest of its data, and prints the closing lines. Returns the exit
  * status. */
 static int finish(struct run *r)
@@ -552,7 +547,7 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	/* read the clocks a second time: from two readings on, readers can convert ticks to
 	 * nanoseconds */
 	pb_datadir_clock(&r->datadir);
-	raise_file_limit();
+	record_listen_raise_limit();
 	/* no snapshots beside a temporary directory, which is removed at the end */
 	if (r->o->mode == PB_RING_OVERWRITE && !r->o->temporary) {
 		r->server.flight = record_flight_start(&r->server, thread_name, &r->threads);

@@ -28,6 +28,14 @@ struct record_set {
 	const char *value;
 };
 
+/* A process that the agent must leave, because a traced process has forked it. */
+struct record_let_go {
+	pid_t pid;
+	const char *agent, *session;	/* paths of the agent and of the recorder's socket */
+	uint64_t until;			/* when the call gives up (CLOCK_MONOTONIC) */
+	const _Atomic uint64_t *limit;	/* the same, but may change meanwhile */
+};
+
 struct bpf_attach;
 struct pb_open_chunks;
 struct record_hook;
@@ -76,8 +84,11 @@ struct record_options {
 	 * of the process. Returns 0, or the exit status after an error line. */
 	int (*attach)(const struct record_options *o, const char *agent, const char *session,
 		      uint64_t *stop_ns);
-	/* Makes the agent leave a process that has inherited it. */
-	void (*let_go)(pid_t pid, const char *agent, const char *session);
+	/* Makes the agent leave a process. Returns 0; or -errno after writing one line to err.
+	 * -ESRCH: the process has ended, or runs another program. -EINPROGRESS: the agent has begun
+	 * to leave, but this takes longer; it must not be asked again. Context: a thread that ends
+	 * after the call. */
+	int (*let_go)(const struct record_let_go *l, char *err, size_t size);
 	bool attach_only;		/* a pid is required: the command starts no program */
 	bool children;			/* if pid is set: record the process's children, too */
 	/* Called by a separate thread again and again while the recording runs. Before each call,
