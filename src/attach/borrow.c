@@ -13,6 +13,7 @@
 #include <string.h>
 #include <syscall.h>
 #include <time.h>
+#include "attach/agent_map.h"
 #include "attach/fit.h"
 #include "attach/idle_call.h"
 #include "attach/stack_scan.h"
@@ -143,7 +144,10 @@ static enum rank rank_of(const struct borrow *b, const struct place *p, unsigned
 {
 	bool main_thread = p->tid == b->s->pid;
 
-	if (attach_in(&b->l->loader, p->pc))
+	/* A thread in the agent's code may hold the agent's lock. It may also be the thread of
+	 * another injection, which makes the agent leave the process. If it waited for the loader's
+	 * lock in pthread_create(), a thread that holds the loader's lock could wait for it. */
+	if (attach_in(&b->l->loader, p->pc) || attach_in_agent(b->s, p->pc))
 		return UNFIT;
 	if (in & (ATTACH_IN_HANDLER | ATTACH_UNREADABLE))
 		return UNFIT;
