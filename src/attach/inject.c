@@ -15,6 +15,7 @@
 #include <syscall.h>
 #include <time.h>
 #include "abi/messages.h"
+#include "attach/agent_map.h"
 #include "attach/borrow.h"
 #include "attach/fit.h"
 #include "attach/hand_over.h"
@@ -60,6 +61,8 @@ struct injection {
 	uint64_t session, agent, name;	/* strings on its stack */
 	uint64_t answer;		/* an int on its stack */
 	uint64_t deadline;
+	uint64_t inherited;		/* if `leave` is set: the address of the agent's function;
+					 * 0: the loader must find it */
 };
 
 /* --- the borrowed thread -------------------------------------------------- */
@@ -391,12 +394,27 @@ static int say_refused(struct injection *j, int err)
 			  strerror(-err));
 }
 
+/* Stores the address of the agent's function, after loading the agent. *said is as in load(). */
+static int find_function(struct injection *j, uint64_t *function, bool *said)
+{
+	uint64_t handle;
+	int err = call_dlopen(j, &handle);
+
+	if (!err && handle)
+		err = call(j, j->l.dlsym, handle, j->name, function);
+	if (err || (handle && *function))
+		return err;
+	err = say_dlerror(j);
+	*said = err != -ESRCH && err != -ETIMEDOUT;
+	return err;
+}
+
 /* Loads the agent and starts it. Returns 0 or -errno. *said is set if the user's line is written
  * already. */
 static int load(struct injection *j, bool *said)
 {
 	char agent[ATTACH_NAME] = "", session[ATTACH_NAME] = "";
-	uint64_t handle, function, result;
+	uint64_t function = j->inherited, result;
 	int answer = 0, err = start_thread(j);
 
 	if (!err) {
@@ -407,17 +425,10 @@ static int load(struct injection *j, bool *said)
 		err = write_stack(j, agent, session);
 	if (!err)
 		err = call(j, j->l.pthread_detach, j->start.fs_base, 0, &result);
-	if (!err)
-		err = call_dlopen(j, &handle);
-	if (!err && handle)
-		err = call(j, j->l.dlsym, handle, j->name, &function);
+	if (!err && !function)
+		err = find_function(j, &function, said);
 	if (err)
 		return err;
-	if (!handle || !function) {
-		err = say_dlerror(j);
-		*said = err != -ESRCH && err != -ETIMEDOUT;
-		return err;
-	}
 	err = call_agent(j, function, &answer);
 	if (!err && answer < 0) {
 		*said = true;
@@ -482,6 +493,8 @@ static int inject(struct injection *j, struct pb_injected *out)
 	bool said = false;
 	int err = check(j);
 
+	if (!err && j->leave)
+		j->inherited = attach_agent_function(&j->s, "patchbay_leave");
 	if (!err)
 		err = attach_loading_begin(&j->loading, &j->s);
 	if (!err)
