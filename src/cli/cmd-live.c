@@ -352,6 +352,9 @@ static int show_end(void *arg, const char *dir)
 
 	pb_screen_close(&l->out);
 	show_new(l, dir, NULL);
+	/* the recorder could perhaps not write what it has discarded either */
+	if (l->follow && l->record.write_error && !pb_follow_data(l->follow)->discard_error)
+		pb_follow_data(l->follow)->discard_error = (uint32_t)-l->record.write_error;
 	l->tables.screen = false;
 	if (!l->error && l->top)
 		pb_top_print_all(&l->tables, l->follow, pb_cpu_counter());

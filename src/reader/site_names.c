@@ -116,6 +116,9 @@ static void load(struct pb_symbols *s, struct module *m)
 	snprintf(path, sizeof(path), "modules/%u", m->number);
 	fd = openat(s->d->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0) {
+		/* while a recording runs, or after its recorder was killed, the file may not have
+		 * been written yet */
+		s->d->damaged |= s->d->ended;
 		pb_data_note(s->d, "%s is missing: its functions have no names", path);
 		if (fd >= 0)
 			close(fd);

@@ -511,6 +511,7 @@ static int finish(struct run *r)
 		return record_nothing(&r->server, &r->out);
 	}
 	r->o->recorded = r->server.nr_images > 0;
+	r->o->write_error = r->drain.error;
 	ret = record_end(&r->server, &r->drain, &r->threads, &r->out);
 	pb_datadir_commit(&r->datadir);	/* try again, because the first call may have found no free
 					 * descriptor */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The settings of a recording, from the command line. Context: the main thread sets them before the
- * program runs. After that, it changes only `module_matched` and, at the end, `recorded` and
- * `attached`. */
+ * program runs. After that, it changes only `module_matched` and, at the end, `recorded`,
+ * `write_error` and `attached`. */
 #ifndef PB_RECORDER_SETTINGS_H
 #define PB_RECORDER_SETTINGS_H
 #include <stdbool.h>
@@ -107,6 +107,7 @@ struct record_options {
 					 * none */
 	int snapshot_signal;		/* the signal by which the recorder is asked for a snapshot;
 					 * 0: none */
+	int write_error;		/* set at the end: -errno if chunks could not be written */
 	bool recorded;			/* set by the recorder if the program ran and there is
 					 * data */
 };

@@ -83,8 +83,9 @@ static void print_row(const struct pb_view *v, const struct pb_report_row *row, 
 		pb_report_time(o, row->min, known);
 		pb_report_time(o, row->max, known);
 	} else if (pb_data_has_times(v->data)) {
-		pb_report_time(o, row->total, known);
-		pb_report_time(o, row->self, known);
+		/* the time of a part of a call may be known */
+		pb_report_time(o, row->total, known || row->total);
+		pb_report_time(o, row->self, known || row->total);
 	}
 	pb_out_fmt(o, "  %10llu  %s\n", (ull)row->calls, name);
 }

@@ -79,13 +79,17 @@ static inline void add_total(struct pb_sum *s, struct pb_call_stack *stack, uint
 		s->total += duration * weight;
 }
 
+/* whole: this is the duration of a call. False: of a part of a call that counts elsewhere, for
+ * example in the process that has forked this one. */
 static inline void add_time(struct pb_sum *s, struct pb_call_stack *stack, uint64_t duration,
-			    uint64_t child, uint64_t weight)
+			    uint64_t child, uint64_t weight, bool whole)
 {
-	s->timed++;
-	s->sum += duration;
 	s->self += duration > child ? (duration - child) * weight : 0;
 	add_total(s, stack, duration, weight);
+	if (!whole)
+		return;
+	s->timed++;
+	s->sum += duration;
 	if (duration < s->min || s->timed == 1)
 		s->min = duration;
 	if (duration > s->max)
@@ -131,7 +135,7 @@ static void on_end(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 	s->calls += calls * m->weight;
 	start = known_start(ev);
 	if (start) {
-		add_time(s, ev->stack, ev->time - start, ev->call->child, m->time_weight);
+		add_time(s, ev->stack, ev->time - start, ev->call->child, m->time_weight, calls);
 		add_to_parent(ev, ev->time - start);
 	} else {
 		/* only the time of the call's callees is known */
@@ -156,7 +160,7 @@ static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsign
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
 		s->calls += calls * m->weight;
-		add_time(s, ev->stack, ev->time - ev->start, 0, m->time_weight);
+		add_time(s, ev->stack, ev->time - ev->start, 0, m->time_weight, true);
 		add_to_parent(ev, ev->time - ev->start);
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
@@ -188,7 +192,7 @@ static void on_end_selected(struct pb_sums *m, const struct pb_event *ev, unsign
 	}
 	s->calls += calls * m->weight;
 	if (start)
-		add_time(s, ev->stack, to - from, ev->call->child, m->time_weight);
+		add_time(s, ev->stack, to - from, ev->call->child, m->time_weight, calls);
 	else
 		add_total(s, ev->stack, ev->call->nested, m->time_weight);
 	add_to_parent(ev, start ? to - from : ev->call->child);
@@ -217,7 +221,7 @@ static void on_event_selected(struct pb_sums *m, const struct pb_event *ev, unsi
 		    !pb_select_clip(m->view, &start, &end))
 			return;
 		m->sums[number].calls += calls * m->weight;
-		add_time(&m->sums[number], ev->stack, end - start, 0, m->time_weight);
+		add_time(&m->sums[number], ev->stack, end - start, 0, m->time_weight, true);
 		add_to_parent(ev, end - start);
 		return;
 	case PB_EV_LOST: case PB_EV_NONE: case PB_EV_LEAF_OPEN:
@@ -253,7 +257,7 @@ void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, u
 	if (s != m->stack)
 		change_stack(m, s, s->depth);
 	if (inner)
-		add_time(&m->sums[leaf], s, inner, 0, m->time_weight);
+		add_time(&m->sums[leaf], s, inner, 0, m->time_weight, true);
 	for (uint32_t i = s->depth; i--;) {
 		struct pb_open_call *call = &s->calls[i];
 		struct pb_sum *sum = &m->sums[call->view];
@@ -263,7 +267,7 @@ void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, u
 		if (i >= s->counted)
 			sum->last = call->outer;
 		sum->calls += pb_open_call_counts(call) * m->weight;
-		add_time(sum, s, duration, call->child + inner, m->time_weight);
+		add_time(sum, s, duration, call->child + inner, m->time_weight, true);
 		inner = duration;
 		call->child = call->nested = 0;
 		call->aux = UINT64_MAX;

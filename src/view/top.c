@@ -86,6 +86,11 @@ static uint32_t new_number(const struct pb_sites *old, const struct pb_sites *ne
 	return 0;
 }
 
+static bool is_used(const struct pb_sum *s)
+{
+	return s->calls || s->timed || s->total || s->self;
+}
+
 static int renumber_group(struct pb_top_group *g, const struct pb_view *v)
 {
 	struct pb_top_group old = *g;
@@ -100,7 +105,7 @@ static int renumber_group(struct pb_top_group *g, const struct pb_view *v)
 	memcpy(g->sums.sites.unknown, old.sums.sites.unknown, sizeof(old.sums.sites.unknown));
 	for (uint32_t i = 0; (i = pb_sites_next(&old.sums.sites, i)) < old.sums.sites.total; i++) {
 		n = new_number(&old.sums.sites, &g->sums.sites, i);
-		if (old.sums.sums[i].calls || old.sums.sums[i].timed || old.sums.sums[i].last)
+		if (is_used(&old.sums.sums[i]) || old.sums.sums[i].last)
 			g->sums.sums[n] = old.sums.sums[i];
 		if (old.before[i].table)
 			g->before[n] = old.before[i];
@@ -164,7 +169,7 @@ static void add_ended(struct pb_top_group *g)
 	g->nr_numbers = 0;
 	for (uint32_t i = 0; (i = pb_sites_next(sites, i)) < sites->total; i++) {
 		const struct pb_sum *s = &g->sums.sums[i];
-		struct pb_top_state *st = s->calls || s->timed ? touch(g, i) : NULL;
+		struct pb_top_state *st = is_used(s) ? touch(g, i) : NULL;
 
 		if (!st)
 			continue;

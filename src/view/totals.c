@@ -61,7 +61,9 @@ void pb_view_losses(const struct pb_view *v, const struct pb_stream_totals *t, c
 		uint64_t nr;
 		const char *noun, *what;
 	} lines[] = {
-		{ t->lost - t->discarded, "call", " lost: the buffer was full" },
+		{ t->lost - t->discarded, "call", v->data->discard_error && !t->discarded ?
+			" lost: the data could not be written, or the buffer was full" :
+			" lost: the buffer was full" },
 		{ t->discarded, "call", discard_cause(v->data, cause, sizeof(cause)) },
 		{ t->missed, "record", " of shown calls missing: the buffer was full, "
 				       "or a signal handler ended by a jump" },
