@@ -225,7 +225,7 @@ static int read_file(struct load *l, const char *path, size_t *nr)
 	if (fd >= 0)
 		close(fd);
 	if (ret && l->err_size)
-		snprintf(l->err, l->err_size, "%s: %s", path, strerror(-ret));
+		snprintf(l->err, l->err_size, "%s", strerror(-ret));
 	return ret;
 }
 

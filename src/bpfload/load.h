@@ -134,7 +134,8 @@ struct pb_bpf_object_opts {
 /*
  * Returns 0 or -errno: -EINVAL (not an eBPF object, an inconsistent one, or one that takes too much
  * work or memory), -ENOMEM, or the error of opening or reading the file or opts->types. After an
- * error, `err` has the reason. `size` is the size of `err`, and may be 0.
+ * error, `err` has the reason, which doesn't name the object's file. `size` is the size of `err`,
+ * and may be 0.
  */
 int pb_bpf_object_open(const char *path, const struct pb_bpf_object_opts *opts,
 		       struct pb_bpf_object **object, char *err, size_t size);

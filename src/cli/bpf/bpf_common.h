@@ -153,8 +153,11 @@ long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room)
 uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
 bool bpf_is_object(const char *path);
 
-/* Opens an object (s->object) and makes its maps (s->made). Returns 0, or the exit status after a
- * message. If a map can't be made, only the programs that use it fail. */
+/* The first function opens an object (s->object), the second makes its maps (s->made), and the
+ * third does both. Return 0, or the exit status after a message. If a map can't be made, only the
+ * programs that use it fail. */
+int bpf_read_object(struct bpf_session *s, const char *path);
+int bpf_make_object(struct bpf_session *s, const char *path);
 int bpf_open_object(struct bpf_session *s, const char *path);
 /* Verifies the object's program number nr, and makes it ready to run. Returns 0 or -errno. After an
  * error, the reason is in *why and in s->log. */

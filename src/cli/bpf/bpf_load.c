@@ -105,6 +105,23 @@ static int pin_object(struct bpf_session *s, const char *dir)
 	return ret;
 }
 
+/* Looks for pins that have the names of the object's maps, or of the programs that are wanted. */
+static int check_free(const struct bpf_session *s, const char *dir, char **names, int nr_names)
+{
+	char path[2 * BPF_PIN_PATH];
+	bool taken = false;
+
+	for (uint32_t i = 0; i < s->object->nr_maps && !taken; i++)
+		taken = bpf_object_map_path(s, s->object->maps[i].name, path, sizeof(path)) &&
+			!access(path, F_OK);
+	for (uint32_t i = 0; i < s->object->nr_progs && !taken; i++)
+		taken = bpf_object_wants(s, i, names, nr_names) &&
+			bpf_object_pin_path(dir, s->object->progs[i].name, path, sizeof(path)) &&
+			!access(path, F_OK);
+	return taken ? pb_error(s->command, "%s is pinned already; remove %s, or choose another "
+				"path", path, dir) : 0;
+}
+
 static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
 {
 	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
@@ -120,17 +137,19 @@ static int load_object(struct bpf_session *s, const char *path, char **names, in
 	if (err && err != -EEXIST)
 		return pb_error(s->command, "%s: %s", dir, strerror(-err));
 	s->map_dir = maps;
-	if (bpf_open_object(s, path))
+	if (bpf_read_object(s, path))
+		return 1;
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
+		nr += bpf_object_wants(s, i, names, nr_names);
+	if (!nr)
+		return pb_error(s->command, "%s: no such program in it", path);
+	if (check_free(s, dir, names, nr_names) || bpf_make_object(s, path))
 		return 1;
 	if (s->object->nr_maps > BPF_MAX_MAPS)
 		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
-	for (uint32_t i = 0; i < s->object->nr_progs; i++) {
+	for (uint32_t i = 0; i < s->object->nr_progs; i++)
 		s->object->progs[i].autoload = bpf_object_wants(s, i, names, nr_names) ||
 					       s->object->progs[i].autoload;
-		nr += bpf_object_wants(s, i, names, nr_names);
-	}
-	if (!nr)
-		return pb_error(s->command, "%s: no such program in it", path);
 	for (uint32_t i = 0; i < s->object->nr_progs; i++)
 		if (bpf_object_wants(s, i, names, nr_names))
 			ret |= load_prog(s, i);

@@ -68,14 +68,16 @@ static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 	return err ? err : PB_BPF_MAP_IS_NEW;
 }
 
-int bpf_open_object(struct bpf_session *s, const char *path)
+static int say_unusable(const struct bpf_session *s, const char *path, int err, const char *why)
+{
+	pb_error(s->command, "%s: %s", path, *why ? why : strerror(-err));
+	return BPF_USAGE;
+}
+
+int bpf_read_object(struct bpf_session *s, const char *path)
 {
 	const struct pb_bpf_type *type = s->type ? bpf_type_of(s->type) : NULL;
 	struct pb_bpf_object_opts opts = { .type = type ? type->type : 0, .types = s->btf };
-	struct pb_bpf_make_opts make = {
-		.caps = s->caps, .flags = s->flags, .cpu_slots = s->cpu_slots, .find = make_pinned,
-		.arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr,
-	};
 	char why[512] = "";
 	int err;
 
@@ -84,19 +86,24 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 		return BPF_USAGE;
 	}
 	err = pb_bpf_object_open(path, &opts, &s->object, why, sizeof(why));
-	if (!err && (bpf_sizes_check(&s->sizes, s->command, s->object, path) ||
-		     bpf_globals_set(s, path)))
+	if (err)
+		return say_unusable(s, path, err, why);
+	if (bpf_sizes_check(&s->sizes, s->command, s->object, path) || bpf_globals_set(s, path))
 		return BPF_USAGE;
-	if (!err)
-		err = pb_bpf_make(s->object, &make, &s->made);
-	if (err) {
-		/* the reason may begin with the path */
-		if (strncmp(why, path, strlen(path)))
-			pb_error(s->command, "%s: %s", path, *why ? why : strerror(-err));
-		else
-			pb_error(s->command, "%s", why);
-		return BPF_USAGE;
-	}
+	return 0;
+}
+
+int bpf_make_object(struct bpf_session *s, const char *path)
+{
+	const struct pb_bpf_type *type = s->type ? bpf_type_of(s->type) : NULL;
+	struct pb_bpf_make_opts make = {
+		.caps = s->caps, .flags = s->flags, .cpu_slots = s->cpu_slots, .find = make_pinned,
+		.arg = s, .sizes = s->sizes.list, .nr_sizes = s->sizes.nr,
+	};
+	int err = pb_bpf_make(s->object, &make, &s->made);
+
+	if (err)
+		return say_unusable(s, path, err, "");
 	for (uint32_t i = 0; i < s->object->nr_maps; i++)
 		if (s->made->maps[i].why)
 			pb_error(s->command, "%s", s->made->maps[i].why);
@@ -105,6 +112,13 @@ int bpf_open_object(struct bpf_session *s, const char *path)
 	for (uint32_t i = 0; s->attach_type && i < s->object->nr_progs; i++)
 		s->object->progs[i].attach_type = s->attach_type;
 	return 0;
+}
+
+int bpf_open_object(struct bpf_session *s, const char *path)
+{
+	int ret = bpf_read_object(s, path);
+
+	return ret ? ret : bpf_make_object(s, path);
 }
 
 static int make(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, const char **why,
