@@ -255,7 +255,7 @@ says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a dire
 rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 # what is pinned already is named in one line
 "$patchbay" bpf load -q "$tmp/sized.bpf.o" twice 2>/dev/null
-says 1 "$tmp/run/patchbay/bpf/twice/maps/open is pinned already; remove $tmp/run/patchbay/bpf/twice, or choose another path" \
+says 1 "$tmp/run/patchbay/bpf/twice/maps/sized_data is pinned already; remove $tmp/run/patchbay/bpf/twice, or choose another path" \
 	load -q "$tmp/sized.bpf.o" twice
 says 3 "patchbay bpf run: $tmp/none.bpf.o: No such file or directory" run -q "$tmp/none.bpf.o"
 # no name leads out of the tree of pins
