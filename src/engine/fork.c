@@ -57,7 +57,7 @@ static pid_t our_fork(void)
 
 void pb_fork_hook(struct pb_module *m)
 {
-	if (pb_follow_fork || original_fork)
+	if (pb_follow_fork || original_fork || !m->libc)
 		return;
 	if (!pb_replace(m, "_Fork", our_fork, &original_fork))
 		pb_replace(m, "fork", our_fork, &original_fork);

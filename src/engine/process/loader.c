@@ -137,15 +137,25 @@ static void check_syscalls(struct pb_module *m)
 		pb_sigaction_stand_down();
 }
 
+/* True if m is libc, or libpthread of a glibc before 2.34. Other modules may define functions of
+ * the same names, which call those of libc. Such a function isn't replaced: its module may find
+ * libc's function by dlsym(), and call it from other places, too. */
+static bool has_libc_functions(const struct pb_module *m)
+{
+	return m->libc || pb_function_named(m, "__pthread_register_cancel");
+}
+
 void pb_hook_module(struct pb_module *m)
 {
 	check_syscalls(m);
+	pb_cyg_hook(m);
+	if (!has_libc_functions(m))
+		return;
 	if (pb_sigaction_hook(m) && pb_sigmask_hook(m))
 		pb_sigaction_masks_known();
 	pb_exec_hook(m);
 	pb_creds_hook(m);
 	pb_memlock_hook(m);
-	pb_cyg_hook(m);
 }
 
 /* The modules that the recorder was asked for, and whose answers haven't been taken yet. The
