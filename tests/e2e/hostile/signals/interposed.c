@@ -50,7 +50,7 @@ static KEEP void one_round(int n)
 
 int main(void)
 {
-	libcs = (int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction");
+	libcs = (__typeof__(libcs))dlsym(RTLD_NEXT, "sigaction");
 	for (int i = 0; i < 1000; i++)
 		one_round(i);
 	return 0;
