@@ -12,7 +12,7 @@
 
 static const char agent_name[] = "libpatchbay.so.";
 
-static bool is_agent(const struct record_map *m)
+bool attach_is_agent(const struct record_map *m)
 {
 	const char *slash = strrchr(m->path, '/');
 
@@ -40,7 +40,7 @@ uint64_t attach_agent_function(const struct attach_subject *s, const char *name)
 		const struct record_map *m = &s->maps[i], *text;
 		uint64_t value;
 		struct pb_elf e;
-		int fd = !m->offset && is_agent(m) ? attach_mapped_open(s, m, &e) : -1;
+		int fd = !m->offset && attach_is_agent(m) ? attach_mapped_open(s, m, &e) : -1;
 
 		if (fd < 0)
 			continue;
@@ -59,5 +59,5 @@ bool attach_in_agent(const struct attach_subject *s, uint64_t addr)
 {
 	const struct record_map *m = attach_map_at(s, addr);
 
-	return m && is_agent(m);
+	return m && attach_is_agent(m);
 }

@@ -383,6 +383,9 @@ static int say_refused(struct injection *j, int err)
 		if (j->leave)
 			return attach_say(&j->s, EBUSY, "has threads that don't leave traced code");
 		return attach_say(&j->s, EBUSY, "is attached already; see `patchbay ps'");
+	case -EAGAIN:
+		return attach_say(&j->s, EAGAIN, "is still being left by the agent of a former "
+				  "recording; attach again");
 	case -EALREADY:
 		return attach_say(&j->s, EBUSY, "was started by `patchbay record', so it can't be "
 				  "attached; start it without Patchbay");

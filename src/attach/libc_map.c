@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+#include "attach/agent_map.h"
 #include "attach/mapped_file.h"
 #include "base/base.h"
 #include "module/elf/elf_file.h"
@@ -260,8 +261,7 @@ static bool find_in_agent(const struct attach_subject *s, struct attach_libc *l)
 		const struct record_map *m = &s->maps[i];
 		struct attach_range text = { m->start, m->end };
 
-		if (m->exec && m->path[0] == '/' && m->end - m->start <= TEXT_MAX &&
-		    !strncmp(base_name(m->path), "libpatchbay.so.", strlen("libpatchbay.so.")))
+		if (m->exec && m->end - m->start <= TEXT_MAX && attach_is_agent(m))
 			at = find_code(s, &text, agent_code, sizeof(agent_code));
 	}
 	if (!at)

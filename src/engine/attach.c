@@ -19,6 +19,7 @@
 #include "engine/process/creds.h"
 #include "engine/detach.h"
 #include "engine/files.h"
+#include "engine/latched.h"
 #include "engine/renew.h"
 #include "engine/start.h"
 #include "engine/uaccess.h"
@@ -162,6 +163,23 @@ static bool is_inherited(void)
 	return process != (uint32_t)pb_sys(SYS_getpid);
 }
 
+/* Waits until the agent has left a former recording, if it is leaving it: for example, the recorder
+ * was killed. Returns 0. -EBUSY: the agent is recording. -EAGAIN: it takes longer. */
+static int wait_for_leave(void)
+{
+	const struct { long sec, nsec; } nap = { 0, NAP_NS };
+	uint64_t end = pb_now_ns() + END_NS;
+
+	while (!__atomic_load_n(&left, __ATOMIC_ACQUIRE)) {
+		if (!__atomic_load_n(&pb_detached, __ATOMIC_ACQUIRE))
+			return -EBUSY;
+		if (pb_now_ns() > end)
+			return -EAGAIN;
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return thread && !wait_for_end(thread, END_NS) ? -EAGAIN : 0;
+}
+
 /* Returns 0 if the agent may start: for the first time, or again after a detach, or again after
  * begin() has failed. */
 static int claim(void)
@@ -176,9 +194,12 @@ static int claim(void)
 	}
 	if (!pb_renew_possible())
 		return -EALREADY;
-	if (is_inherited() ? !pb_detach_inherited() :
-			     !left || (thread && !wait_for_end(thread, END_NS)))
-		return -EBUSY;
+	if (is_inherited())
+		err = pb_detach_inherited() ? 0 : -EBUSY;
+	else
+		err = wait_for_leave();
+	if (err)
+		return err;
 	left = false;
 	pb_renew();
 	return 0;
