@@ -84,14 +84,14 @@ def own_gaps(bench, tool, nr):
 
 
 @contextlib.contextmanager
-def loaded_redis(bench):
+def loaded_redis(*options):
     if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
         raise Unavailable("redis is not installed")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = str(s.getsockname()[1])
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
-    server = start_group(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--io-threads", "3"], **quiet)
+    server = start_group(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", *options], **quiet)
     load = start_group(["sh", "-c", f"sleep 1; exec redis-benchmark -p {port} -c 50 -n 5000 -l -q -t set,get,incr,lpush,lpop"],
                        **quiet)
     try:
@@ -109,15 +109,22 @@ def stops(bench):
     tool = compile_c(bench.path("plain_stop"), [os.path.join(BENCH, "..", "tests", "attach", "plain_stop.c")])
     nr = 10 if bench.quick else max(STOPS, bench.runs)
     own_gaps(bench, tool, nr)
+    redis_stops(bench, tool, nr, "redis under load")
+    redis_stops(bench, tool, nr, "redis with 3 I/O threads under load", "--io-threads", "3")
+
+
+def redis_stops(bench, tool, nr, subject, *options):
+    """redis has one busy thread by default. With I/O threads, it keeps all processors busy."""
     plain, attaches, ready = [], [], []
-    with loaded_redis(bench) as pid:
+    with loaded_redis(*options) as pid:
         for i in range(nr + WARM):
             values = (plain_stop(bench, tool, pid), *attach_once(bench, pid))
             if i >= WARM:
                 for to, value in zip((plain, attaches, ready), values):
                     to.append(value)
-    middle_and_worst(bench, "redis under load", [("plain ptrace stop", plain), ("the longest stop of a thread", attaches)])
-    bench.table.add("attach", "redis under load: worst stop of an attach, beyond the worst plain stop", "<= 20",
-                    [max(attaches) - max(plain)], unit="ms")
-    bench.table.add("attach", "redis under load: stop of an attach, middle", "<= 5", [statistics.median(attaches)], unit="ms")
-    bench.table.add("attach", "redis under load: from the command until all functions are patched", "<= 150", ready, unit="ms")
+    middle_and_worst(bench, subject, [("plain ptrace stop", plain), ("the longest stop of a thread", attaches)])
+    add = bench.table.add
+    add("attach", f"{subject}: worst stop of an attach, beyond the worst plain stop", "<= 20",
+        [max(attaches) - max(plain)], unit="ms")
+    add("attach", f"{subject}: stop of an attach, middle", "<= 5", [statistics.median(attaches)], unit="ms")
+    add("attach", f"{subject}: from the command until all functions are patched", "<= 150", ready, unit="ms")

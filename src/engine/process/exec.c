@@ -11,6 +11,7 @@
 #include <asm/errno.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include "engine/process/exec.h"
 #include "engine/process/exec_memory.h"
@@ -295,6 +296,22 @@ struct exec {
 	uint32_t *counter;
 };
 
+/* Whether the limits have room for the agent in the new program (doc/limits.md has the sizes).
+ * Otherwise the loader maps the agent first, and may then have no room for the program. */
+static bool has_room(void)
+{
+	static const struct { int resource; uint64_t least; } rooms[] = {
+		{ RLIMIT_AS, 48ul << 20 }, { RLIMIT_DATA, 24ul << 20 },
+	};
+	struct rlimit limit;
+
+	for (unsigned i = 0; i < pb_array_size(rooms); i++)
+		if (!pb_sys(SYS_prlimit64, 0, rooms[i].resource, NULL, &limit) &&
+		    limit.rlim_cur < rooms[i].least)
+			return false;
+	return true;
+}
+
 /* Prepares an exec, and returns the environment for it. Under a seccomp filter the exec isn't
  * followed, because any system call of ours may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
@@ -311,7 +328,7 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 		if (wanted(dir, path, flags, first)) {
 			if (!pb_recorder_lives())
 				e.counter = &ring->missed_images;
-			else if ((e.envp = with_ours(envp, first)) == envp)
+			else if (!has_room() || (e.envp = with_ours(envp, first)) == envp)
 				e.counter = &ring->cramped_images;
 			if (pb_recording_ended())
 				e.counter = NULL;
