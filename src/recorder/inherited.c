@@ -26,6 +26,7 @@
 
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "base/sys.h"
 #include "recorder/inherited.h"
 #include "reader/drain.h"
 #include "recorder/proc.h"
@@ -70,14 +71,6 @@ struct leave {
 	pid_t refused;			/* this child */
 	int done;			/* an eventfd, to which leave_main() writes at its end */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* --- the search ----------------------------------------------------------- */
 
@@ -175,7 +168,7 @@ static bool leave_each(struct leave *l, unsigned share)
 	for (unsigned i = 0; i < l->nr; i += AT_ONCE) {
 		unsigned nr = l->nr - i < AT_ONCE ? l->nr - i : AT_ONCE;
 		unsigned turns = (l->nr - i + AT_ONCE - 1) / AT_ONCE;
-		uint64_t now = now_ns(), limit = l->limit, ns;
+		uint64_t now = pb_now_ns(), limit = l->limit, ns;
 
 		if (now >= limit)
 			break;
@@ -192,7 +185,7 @@ static void *leave_main(void *arg)
 	unsigned share = 2;
 
 	search(l);
-	for (int i = 0; l->nr && i < SEARCHES && now_ns() < l->limit; search(l)) {
+	for (int i = 0; l->nr && i < SEARCHES && pb_now_ns() < l->limit; search(l)) {
 		l->refused = 0;
 		if (!leave_each(l, share))
 			i++;
@@ -248,7 +241,7 @@ static void report(const struct leave *l, bool hurry)
 static void on_signals(struct leave *l, int signal_fd)
 {
 	struct signalfd_siginfo si;
-	uint64_t end = now_ns() + HURRY_NS;
+	uint64_t end = pb_now_ns() + HURRY_NS;
 
 	while (read(signal_fd, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD || si.ssi_signo == SIGUSR1 || si.ssi_signo == SIGUSR2)
@@ -262,7 +255,7 @@ static void on_signals(struct leave *l, int signal_fd)
 static void wait_for_end(struct leave *l, int signal_fd)
 {
 	struct pollfd fds[2] = { { l->done, POLLIN, 0 }, { signal_fd, POLLIN, 0 } };
-	uint64_t begin = now_ns();
+	uint64_t begin = pb_now_ns();
 	bool said = false;
 
 	while (!(fds[0].revents & POLLIN)) {
@@ -270,7 +263,7 @@ static void wait_for_end(struct leave *l, int signal_fd)
 			continue;
 		if (fds[1].revents)
 			on_signals(l, signal_fd);
-		if (said || l->signalled || now_ns() - begin < SLOW_MS * 1000000ull)
+		if (said || l->signalled || pb_now_ns() - begin < SLOW_MS * 1000000ull)
 			continue;
 		said = true;
 		record_error("forked children aren't detached yet; ^C doesn't wait for them");
@@ -282,7 +275,7 @@ void record_inherited_leave(const struct record_options *o, const struct record_
 {
 	struct leave l = {
 		.o = o, .server = server, .except = pid,
-		.limit = now_ns() + (hurry ? HURRY_NS : LEAVE_NS),
+		.limit = pb_now_ns() + (hurry ? HURRY_NS : LEAVE_NS),
 	};
 	pthread_t thread;
 

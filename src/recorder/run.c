@@ -22,6 +22,7 @@
 
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "base/sys.h"
 #include "reader/open_chunks.h"
 #include "reader/say.h"
 #include "recorder/flight.h"
@@ -84,14 +85,6 @@ struct run {
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* --- before the start --------------------------------------------------- */
 
 static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned nr,
@@ -115,12 +108,12 @@ static int attach(struct run *r)
 {
 	int err;
 
-	r->begun = now_ns();
+	r->begun = pb_now_ns();
 	r->out.pid = r->o->pid;
 	memcpy(r->out.name, r->target->name, sizeof(r->out.name));
 	err = r->o->attach(r->o, r->server.session->agent, r->server.session->sock,
 			   &r->server.injector_stop_ns);
-	r->injected = now_ns();
+	r->injected = pb_now_ns();
 	return err;
 }
 
@@ -135,7 +128,7 @@ static void on_end(struct run *r, int sig)
 		return;
 	r->stop = r->leave;
 	r->leave = true;
-	r->asked = r->asked ? r->asked : now_ns();
+	r->asked = r->asked ? r->asked : pb_now_ns();
 }
 
 /* The recorder has other children, too: helpers, and the loader that lists libraries. */
@@ -236,7 +229,7 @@ static void report_limits(struct run *r)
 
 static void each_tick(struct run *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = pb_now_ns();
 	bool second = now >= r->next_second;
 
 	record_threads_poll(&r->threads, &r->server, second);
@@ -259,7 +252,7 @@ static void each_tick(struct run *r)
  * checks. The recorder waits at most EXEC_NS for a process whose agent never starts. */
 static bool others_live(struct run *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = pb_now_ns();
 
 	if (record_procs_alive(r->server.ring)) {
 		r->last_alive = now;
@@ -278,7 +271,7 @@ static void report_others(struct run *r, uint64_t since)
 	char comm[RECORD_COMM] = "?";
 
 	/* if a process is only starting, it isn't reported, because it has no name yet */
-	if (r->reported_others || r->o->quiet || now_ns() - since < 500000000 ||
+	if (r->reported_others || r->o->quiet || pb_now_ns() - since < 500000000 ||
 	    !record_procs_alive(r->server.ring))
 		return;
 	record_procs_scan(r->server.ring, &p);
@@ -322,7 +315,7 @@ static unsigned poll_once(struct run *r, int timeout)
 
 static void on_ready(struct run *r)
 {
-	r->ready = now_ns();
+	r->ready = pb_now_ns();
 	/* from now on, the former recording isn't put back after an error */
 	pb_datadir_commit(&r->datadir);
 	if (r->o->on_ready)
@@ -338,7 +331,7 @@ static bool is_over(struct run *r)
 {
 	if (r->o->pid && !r->ready && r->server.ready)
 		on_ready(r);
-	uint64_t now = now_ns();
+	uint64_t now = pb_now_ns();
 	r->leave |= r->server.leave || r->o->leave || r->drain.full ||
 		    (r->o->for_ns && r->ready && now - r->ready >= r->o->for_ns);
 	if (r->leave)
@@ -361,7 +354,7 @@ static void report_wait(struct run *r)
 		clear_progress(r);
 		record_error("%s (%d) is left while it detaches; its agent finishes that by itself",
 			     r->out.name, (int)r->out.pid);
-	} else if (!r->reported_wait && r->asked && now_ns() - r->asked > SLOW_NS && agent) {
+	} else if (!r->reported_wait && r->asked && pb_now_ns() - r->asked > SLOW_NS && agent) {
 		r->reported_wait = true;
 		clear_progress(r);
 		record_error("%s (%d) isn't detached yet: %s; ^C doesn't wait for it", r->out.name,
@@ -411,7 +404,7 @@ static void serve(struct run *r)
 {
 	uint64_t ended = 0;
 
-	r->next_second = now_ns() + 1000000000;
+	r->next_second = pb_now_ns() + 1000000000;
 	if (r->o->pid) {
 		serve_attached(r);
 		return;
@@ -429,7 +422,7 @@ static void serve(struct run *r)
 		/* handle the messages that were sent before the program's end */
 		for (int i = 0; i < 1000 && poll_once(r, 0); i++)
 			;
-		ended = ended ? ended : now_ns();
+		ended = ended ? ended : pb_now_ns();
 		if (!others_live(r))
 			break;
 		report_others(r, ended);

@@ -14,6 +14,7 @@
  * other ways than C compilers, so this analysis leaves such programs alone.
  */
 #include <errno.h>
+#include "base/base.h"
 #include "module/analysis/stages.h"
 #include "module/elf/cfi_ops.h"
 #include "module/elf/runtimes.h"
@@ -60,16 +61,8 @@ static int by_addr(const void *a, const void *b)
 /* Returns the start of the first FDE after addr. */
 static uint64_t next_fde(const struct pb_cfi *cfi, uint64_t addr)
 {
-	size_t low = 0, high = cfi->fdes.n;
+	size_t low = pb_bisect(i, 0, cfi->fdes.n, cfi->fdes.v[i].start <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (cfi->fdes.v[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < cfi->fdes.n ? cfi->fdes.v[low].start : UINT64_MAX;
 }
 

@@ -228,16 +228,8 @@ static void bound_sizes(struct pb_an *an)
 
 long pb_fn_lower(const struct pb_an *an, uint64_t addr)
 {
-	size_t low = 0, high = an->fns.n;
+	size_t low = pb_bisect(i, 0, an->fns.n, an->fns.v[i].addr <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->fns.v[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return (long)low - 1;
 }
 

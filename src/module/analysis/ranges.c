@@ -112,21 +112,13 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 
 struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr)
 {
-	size_t low = 0, high = an->ranges.n;
+	struct pb_range *v = an->ranges.v;
+	size_t low, often = an->main_range;
 
-	if (high && addr - an->ranges.v[an->main_range].addr < an->ranges.v[an->main_range].size)
-		return &an->ranges.v[an->main_range];
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->ranges.v[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low || addr - an->ranges.v[low - 1].addr >= an->ranges.v[low - 1].size)
-		return NULL;
-	return &an->ranges.v[low - 1];
+	if (an->ranges.n && addr - v[often].addr < v[often].size)
+		return &v[often];
+	low = pb_bisect(i, 0, an->ranges.n, v[i].addr <= addr);
+	return low && addr - v[low - 1].addr < v[low - 1].size ? &v[low - 1] : NULL;
 }
 
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called)

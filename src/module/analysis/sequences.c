@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include "base/base.h"
 #include "module/analysis/stages.h"
 
 #define SIGNATURE_LEN	4
@@ -105,15 +106,7 @@ int pb_sequences_read(struct pb_an *an, const char **why)
 
 bool pb_sequences_meet(const struct pb_an *an, uint64_t from, uint64_t to)
 {
-	size_t low = 0, high = an->sequences.n;
+	size_t low = pb_bisect(i, 0, an->sequences.n, an->sequences.v[i].end <= from);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->sequences.v[mid].end <= from)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < an->sequences.n && an->sequences.v[low].addr < to;
 }

@@ -4,6 +4,7 @@
  * row that the analysis needs: the CFA, and whether the return address is at its usual place.
  * cfi_rules.c keeps whole rows.
  */
+#include "base/base.h"
 #include "module/elf/cfi.h"
 #include <string.h>
 #include "module/elf/cfi_ops.h"
@@ -186,16 +187,8 @@ void pb_cfi_free(struct pb_cfi *c)
 
 long pb_cfi_find(const struct pb_cfi *c, uint64_t addr)
 {
-	size_t low = 0, high = c->fdes.n;
+	size_t low = pb_bisect(i, 0, c->fdes.n, c->fdes.v[i].start <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->fdes.v[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && addr < c->fdes.v[low - 1].end ? (long)low - 1 : -1;
 }
 

@@ -2,7 +2,8 @@
 /*
  * The program executes instructions that always trap. Its handlers decode the instruction at the
  * interrupted PC and step over it, as emulators, sanitizers and runtimes do. The instructions are
- * at a function's entry, behind it, and before its return, where a patch could displace them.
+ * the first or the second of a function, or just before its return. There a patch could displace
+ * them.
  * @markers 20 main/one_round
  * @slow none bpf bpf-returns
  */
