@@ -94,8 +94,9 @@ static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
 }
 
-/* True if a call leads to the address, or if code or data contains the address. Then a function
- * begins there, even if it has no symbol and no FDE (assembly in a stripped file). */
+/* True if a call leads to the address, or if code or data contains the address. So a function may
+ * begin there, even if it has no symbol and no FDE (assembly in a stripped file). The address may
+ * also be a label inside a function: see has_labels(). */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
@@ -118,7 +119,7 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 }
 
 /* True if the jump's target has the same frame as the jump, according to the CFI of the unit
- * `to`. */
+ * `to`. False if one of the frames is unknown. */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -128,12 +129,12 @@ static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struc
 
 	pb_cfi_start(&cur, &an->cfi, to);
 	pb_cfi_advance(&cur, e->target);
-	return cur.row.cfa_reg == e->cfa_reg && !cur.row.ra_moved &&
-	       (cur.row.cfa_off == e->cfa_off || e->cfa_reg == PB_REG_NONE);
+	return cur.row.cfa_reg == e->cfa_reg && e->cfa_reg != PB_REG_NONE && !cur.row.ra_moved &&
+	       cur.row.cfa_off == e->cfa_off;
 }
 
-/* Returns the end of the padding at addr. Code that falls into padding reaches the code after the
- * padding. */
+/* Returns the end of the nops at addr that belong to no unit. Code that falls through the end of
+ * its unit executes such nops, and reaches the code after them. */
 static uint64_t past_padding(struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);

@@ -273,6 +273,13 @@ static void advance_loc(struct pb_cfi_cursor *cur, uint64_t delta)
 	cur->loc += delta * cur->cie->code_align;
 }
 
+/* The rest of the instructions can't be interpreted. */
+static void lose(struct pb_cfi_cursor *cur, struct bytes *b)
+{
+	cur->row.cfa_reg = PB_REG_NONE;
+	b->p = b->end;
+}
+
 /* Executes a rule for the CFA. False: op is not such a rule. */
 static bool frame(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
@@ -289,7 +296,11 @@ static bool frame(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 		set_cfa(row, reg, factored_by(cur, sleb(b)));
 		break;
 	case CFA_def_cfa_register:
-		row->cfa_reg = x86_reg(uleb(b));
+		reg = x86_reg(uleb(b));
+		if (row->cfa_reg == PB_REG_NONE)	/* no offset is known */
+			lose(cur, b);
+		else
+			row->cfa_reg = reg;
 		break;
 	case CFA_def_cfa_offset:
 		set_cfa(row, row->cfa_reg, (int64_t)uleb(b));
@@ -309,8 +320,6 @@ static bool frame(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 
 static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t op)
 {
-	struct pb_cfi_row *row = &cur->row;
-
 	if (frame(cur, b, op))
 		return;
 	switch (op) {
@@ -327,12 +336,14 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		break;
 	case CFA_remember_state:
 		if (cur->depth < PB_CFI_STACK)
-			cur->stack[cur->depth] = *row;
+			cur->stack[cur->depth] = cur->row;
 		cur->depth++;
 		break;
 	case CFA_restore_state:
 		if (cur->depth && --cur->depth < PB_CFI_STACK)
-			*row = cur->stack[cur->depth];
+			cur->row = cur->stack[cur->depth];
+		else		/* the state was never saved, or there was no room for it */
+			lose(cur, b);
 		break;
 	case CFA_GNU_args_size:
 		uleb(b);
@@ -344,10 +355,7 @@ static void execute_extended(struct pb_cfi_cursor *cur, struct bytes *b, uint8_t
 		rule(cur, b, op);
 		break;
 	default:
-		/* if op is set_loc (no known compiler writes it) or unknown, the rest of the
-		 * instructions cannot be interpreted */
-		row->cfa_reg = PB_REG_NONE;
-		b->p = b->end;
+		lose(cur, b);	/* op is set_loc (no known compiler writes it) or unknown */
 	}
 }
 
@@ -374,6 +382,8 @@ static void execute(struct pb_cfi_cursor *cur, uint64_t addr)
 		default:
 			execute_extended(cur, &b, op);
 		}
+		if (b.dry)
+			lose(cur, &b);
 	}
 	cur->p = b.p;
 	if (b.p >= b.end && cur->loc <= addr)

@@ -49,6 +49,13 @@ static void put_cfa(struct pb_rules_cursor *c, uint64_t reg, int64_t off)
 		.kind = PB_RULE_REGISTER, .reg = (uint32_t)reg, .value = off };
 }
 
+/* Changes the register or the offset. Only a CFA that is a register plus an offset has them. */
+static void change_cfa(struct pb_rules_cursor *c, uint64_t reg, int64_t off)
+{
+	c->lost |= c->now.cfa.kind != PB_RULE_REGISTER;
+	put_cfa(c, reg, off);
+}
+
 /* Executes a rule for the CFA. False: op is not such a rule. */
 static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 {
@@ -66,13 +73,13 @@ static bool frame(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 		put_cfa(c, reg, factored(c, sleb(b)));
 		return true;
 	case CFA_def_cfa_register:
-		put_cfa(c, uleb(b), c->now.cfa.value);
+		change_cfa(c, uleb(b), c->now.cfa.value);
 		return true;
 	case CFA_def_cfa_offset:
-		put_cfa(c, c->now.cfa.reg, (int64_t)uleb(b));
+		change_cfa(c, c->now.cfa.reg, (int64_t)uleb(b));
 		return true;
 	case CFA_def_cfa_offset_sf:
-		put_cfa(c, c->now.cfa.reg, factored(c, sleb(b)));
+		change_cfa(c, c->now.cfa.reg, factored(c, sleb(b)));
 		return true;
 	case CFA_def_cfa_expression:
 		at = block(b, &n);
@@ -138,6 +145,8 @@ static void extended(struct pb_rules_cursor *c, struct bytes *b, uint8_t op)
 	case CFA_restore_state:
 		if (c->depth && --c->depth < PB_CFI_STACK)
 			c->now = c->stack[c->depth];
+		else		/* the state was never saved, or there was no room for it */
+			c->lost = true;
 		return;
 	case CFA_GNU_args_size:
 		uleb(b);
