@@ -5,8 +5,10 @@
  * this is ensured depends on the kind of value:
  *
  *   small values         one cmpxchg of {next, small} marks the element, and checks the value
- *   per-CPU values       are announced, and copied after the mark. An update in place looks for the
- *                        mark after it has changed the value, and searches again if it finds one
+ *   per-CPU values       are copied after the mark. The copy is announced like a change of the
+ *                        value (map_hash.h), so the element isn't reused meanwhile. An update in
+ *                        place looks for the mark after it has changed the value, and searches
+ *                        again if it finds one
  *   values that are      are copied before the mark. An update after the copy replaces the element,
  *   replaced             so the mark fails
  *   with BPF_F_LOCK      are copied before the mark, under the lock. As in Linux, an update under

@@ -15,9 +15,9 @@ struct seen {
 	uint64_t tag[MOST];
 };
 
-/* Collects at most MOST elements of a bucket. Begins after element `after`, or with the first
- * element if `after` is 0. s->more: the bucket has more elements. Returns 0, LOST, SWEEP or
- * DAMAGED. */
+/* Collects at most MOST elements of a bucket. Begins after element `after`. If `after` is 0, or is
+ * no longer in the bucket, begins with the first element. s->more: the bucket has more elements.
+ * Returns 0, LOST, SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];
@@ -48,7 +48,9 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 		at = &elem(m, link)->next;
 		word = next;
 	}
-	return LINK(word) == (END | bucket) ? 0 : LOST;
+	if (LINK(word) != (END | bucket))
+		return LOST;
+	return on ? 0 : look_once(m, bucket, 0, s);
 }
 
 static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)

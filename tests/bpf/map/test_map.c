@@ -129,63 +129,6 @@ static void hash_threads(void **state)
 	}
 }
 
-#define FULL	40	/* a batch collects at most 32 elements of a bucket at once, so a bucket
-			 * with 40 elements needs a second step */
-
-static int64_t count_one(void *arg, struct pb_bpf_map *m, const void *key, void *value)
-{
-	++*(uint32_t *)arg;
-	return 0;
-}
-
-/* Calls lookup_and_delete_batch with room for `room` elements until the map is empty. Returns the
- * number of elements that all calls returned. */
-static uint32_t take_all(struct pb_bpf_map *m, uint32_t room)
-{
-	uint64_t keys[FULL], values[FULL], seen = 0, cursor = 0;
-	uint32_t nr = 0, count = room;
-	struct pb_bpf_map_batch b = { NULL, &cursor, keys, values, &count, 0, 0 };
-
-	for (int err = 0; !err; b.in = &cursor) {
-		count = room;
-		err = pb_bpf_map_lookup_and_delete_batch(m, &b);
-		assert_true(!err || err == -ENOENT);
-		for (uint32_t i = 0; i < count; i++) {
-			assert_int_equal(seen >> values[i] & 1, 0);
-			seen |= 1ull << values[i];
-		}
-		nr += count;
-	}
-	return nr;
-}
-
-/* Reads a map in batches. All elements of the map are in one bucket. In the first round, a batch
- * has no room for the whole bucket. */
-static void full_bucket(void **state)
-{
-	for (uint32_t room = FULL - 5; room <= FULL; room += 5) {
-		uint64_t keys[FULL], values[FULL], key = 0, cursor = 0;
-		uint32_t count = room;
-		struct pb_bpf_map m;
-		struct pb_bpf_map_batch b = { NULL, &cursor, keys, values, &count, 0, 0 };
-
-		make(&m, BPF_MAP_TYPE_HASH, 8, 8, 64, 0);
-		for (uint64_t i = 0; i < FULL; key++) {
-			if (pb_bpf_hash_of(&m, &key) & m.mask)
-				continue;
-			assert_int_equal(pb_bpf_map_update_elem(&m, &key, &i, 0), 0);
-			i++;
-		}
-		assert_int_equal(pb_bpf_map_lookup_batch(&m, &b), room < FULL ? -ENOSPC : -ENOENT);
-		assert_int_equal(count, room < FULL ? 0 : FULL);
-		assert_int_equal(take_all(&m, room), FULL);
-		count = 0;
-		m.ops->each(&m, count_one, &count, NULL);
-		assert_int_equal(count, 0);
-		pb_bpf_map_close(&m);
-	}
-}
-
 static void *count_up(void *arg)
 {
 	struct worker *w = arg;
@@ -588,7 +531,7 @@ static void changed_in_a_walk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hash_threads), cmocka_unit_test(full_bucket),
+		cmocka_unit_test(hash_threads),
 		cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers), cmocka_unit_test(locks),
 		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
 		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
