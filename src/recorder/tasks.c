@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds threads by the numbers that engines wrote into the ring. Such a number may be wrong. If the
+ * Finds threads by the numbers that agents wrote into the ring. Such a number may be wrong. If the
  * program has made a pid namespace, the number may belong to that namespace, and means nothing
  * outside of it. So there are two searches for a thread:
  *
@@ -60,6 +60,13 @@ static bool is_old_enough(const char *dir, uint64_t seen)
 	return record_proc_stat(dir, &st) || st.start <= seen / tick;
 }
 
+/* True if a status file couldn't be read because the thread is gone, or is hidden from the recorder
+ * (hidepid). */
+static bool is_out_of_sight(int err)
+{
+	return err == -ENOENT || err == -EPERM || err == -EACCES;
+}
+
 /* --- in the recorder's namespace ------------------------------------------ */
 
 /* True if a thread with this number exists in the recorder's pid namespace and may be the traced
@@ -72,15 +79,15 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 	snprintf(dir, sizeof(dir), "/proc/%u", t->tid);
 	snprintf(path, sizeof(path), "%s/status", dir);
 	int ret = record_proc_status(path, &st);
-	if (ret == -ENOENT)		/* the thread is gone, or is hidden from the recorder
-					 * (hidepid) */
+	if (is_out_of_sight(ret))
 		return !kill((pid_t)t->tid, 0) || errno != ESRCH;
 	if (ret)
 		return true;
 	if (st.dead || maps_cached(s, st.tgid) == RECORD_MAPS_NOT)
 		return false;
-	/* read the start time from the directory under task/, because only this directory is sure
-	 * to be of this thread */
+	/* Read the start time from the process's directory. If the thread has ended since its
+	 * status was read, its number may belong to a thread of another process by now. /proc/TID
+	 * would then show that thread, but here the directory is missing. */
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%u", (int)st.tgid, t->tid);
 	return is_old_enough(dir, t->seen);
 }
@@ -89,6 +96,8 @@ static bool lives_here(struct search *s, const struct pb_drain_thread *t)
 
 struct nested {
 	bool (*visit)(void *arg, pid_t pid, pid_t tid, const struct record_status *s);
+	void (*repeat)(void *arg, pid_t pid);	/* called before the threads of a process are
+						 * visited again; may be NULL */
 	void *arg;
 	struct search *s;
 	pid_t pid;
@@ -102,7 +111,7 @@ static bool nested_task(void *arg, pid_t tid)
 
 	n->seen++;
 	int ret = record_task_status(n->pid, tid, &st);
-	if (ret && ret != -ENOENT)
+	if (ret && !is_out_of_sight(ret))
 		n->s->incomplete = true;
 	return ret || st.dead || n->visit(n->arg, n->pid, tid, &st);
 }
@@ -118,6 +127,8 @@ static bool nested_tasks(struct nested *n)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)n->pid);
 	for (unsigned tries = 0; tries < 4; tries++) {
 		n->seen = 0;
+		if (tries && n->repeat)
+			n->repeat(n->arg, n->pid);
 		int ret = record_proc_each(path, nested_task, n);
 		if (ret == -ENOENT || ret == -ESRCH || (!ret && stat(path, &st)))
 			return true;
@@ -140,7 +151,7 @@ static bool nested_process(void *arg, pid_t pid)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	int ret = record_proc_status(path, &st);
-	if (ret && ret != -ENOENT)
+	if (ret && !is_out_of_sight(ret))
 		n->s->incomplete = true;
 	if (ret || (n->s->is_ours && st.nr < 2) ||
 	    record_proc_maps(n->s->r, pid) == RECORD_MAPS_NOT)
@@ -245,10 +256,20 @@ static bool list_name(void *arg, pid_t pid, pid_t tid, const struct record_statu
 	return true;
 }
 
+/* Removes the threads of the process that was listed last, because they will be listed again. */
+static void unlist_names(void *arg, pid_t pid)
+{
+	struct record_names *n = arg;
+	const struct nested_name *list = n->list;
+
+	while (n->nr && list[n->nr - 1].here_pid == pid)
+		n->nr--;
+}
+
 void record_names_begin(struct record_names *n, struct record_ring *r, bool look_further)
 {
 	struct search s = { .r = r, .is_ours = record_proc_is_ours() };
-	struct nested visit = { .visit = list_name, .arg = n, .s = &s };
+	struct nested visit = { .visit = list_name, .repeat = unlist_names, .arg = n, .s = &s };
 
 	*n = (struct record_names){ .ring = r, .is_ours = s.is_ours };
 	if (look_further)
@@ -261,8 +282,9 @@ void record_names_end(struct record_names *n)
 	n->list = NULL;
 }
 
-/* True if the process maps the ring. The last answer is kept, because new threads of one process
- * are usually neighbours in the table. */
+/* True if the process maps the ring. The last answer is kept, because the recorder asks for the
+ * names of new threads in the order of the ring's table of threads, where the threads of one
+ * process are usually neighbours. */
 static bool is_traced(struct record_names *n, pid_t pid)
 {
 	if (n->last != pid)
@@ -272,7 +294,9 @@ static bool is_traced(struct record_names *n, pid_t pid)
 }
 
 /* Reads the name of a thread that runs exe. On exec, the kernel changes the executable before the
- * name. So if the executable is still exe after the read, the name belongs to exe. */
+ * name. So if the executable is still exe after the read, the thread hasn't left exe before its
+ * name was read. It may have begun exe just then, and the name is still that of the former
+ * program. */
 static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM])
 {
 	record_read_comm(pid, tid, comm);
