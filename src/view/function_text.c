@@ -26,7 +26,10 @@ static void print_header(const struct pb_view *v, uint64_t entries, uint64_t wri
 		   "#                              | / _---=> hardirq/softirq\n"
 		   "#                              || / _--=> preempt-depth\n"
 		   "#                              ||| / _-=> migrate-disable\n"
-		   "#                              |||| /     delay\n"
+		   "#                              |||| /     delay\n");
+	pb_out_str(v->out, v->data->clock.none ?
+		   "#           TASK-PID     CPU#  |||||  FUNCTION\n"
+		   "#              | |         |   |||||  |\n" :
 		   "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
 		   "#              | |         |   |||||     |         |\n");
 }

@@ -341,11 +341,11 @@ static void buffers(const char *dir, uint64_t n)
 	end(&g, 3000);
 }
 
-static void function(const char *dir, uint64_t n)
+static void function_calls(const char *dir, const char *clock)
 {
 	static struct gen g;
 
-	begin(&g, dir, "function", "mono");
+	begin(&g, dir, "function", clock);
 	gen_thread(&g, 1, 100, 100, "victim", 7, 0);
 	gen_chunk(&g, 1, 100, 0, T(0));
 	gen_ext1(&g, PB_EXT_FUNC, MAIN, T(1000), pb_ext_address(0x7ffff7000123));
@@ -354,6 +354,17 @@ static void function(const char *dir, uint64_t n)
 	gen_ext1(&g, PB_EXT_FUNC, HELPER, T(1000000500), pb_ext_address(0x555555558000));
 	gen_chunk_write(&g);
 	end(&g, 2000000000);
+}
+
+static void function(const char *dir, uint64_t n)
+{
+	function_calls(dir, "mono");
+}
+
+/* A recording of the function tracer without a clock */
+static void function_untimed(const char *dir, uint64_t n)
+{
+	function_calls(dir, "none");
 }
 
 /* Writes the chunks of one thread with about n calls, which nest as in real programs. */
@@ -410,14 +421,14 @@ static void bench_threads(const char *dir, uint64_t n)
 
 const char *const gen_scenarios[] = {
 	"basic", "skipped", "recursion", "tails", "lost", "threads", "stacks", "coroutines",
-	"killed", "buffers", "function", "bench", "bench_threads", NULL
+	"killed", "buffers", "function", "function_untimed", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
 		basic, skipped, recursion, tails, lost, threads, stacks, coroutines, killed,
-		buffers, function, bench, bench_threads,
+		buffers, function, function_untimed, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

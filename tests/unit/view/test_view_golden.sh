@@ -26,6 +26,7 @@ for s in basic skipped recursion tails lost threads stacks killed function; do
 	check "report-$s.csv" "$s" report --format=csv
 	check "raw-$s" "$s" dump --format=raw
 done
+check replay-function_untimed function_untimed replay
 check replay-columns basic replay -O funcgraph-abstime -O funcgraph-proc -O funcgraph-tail
 check replay-tails-columns tails replay -O funcgraph-tail -O nofuncgraph-duration
 check replay-tails-time tails replay -t 60
