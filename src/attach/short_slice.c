@@ -23,7 +23,7 @@ static bool set_slice(uint64_t ns)
 	if (!read_attr(&a))
 		return false;
 	a.size = sizeof(a);
-	a.sched_flags = 0;
+	a.sched_flags &= SCHED_FLAG_RESET_ON_FORK;
 	a.sched_runtime = ns;
 	return !syscall(SYS_sched_setattr, 0, &a, 0);
 }

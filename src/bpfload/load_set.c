@@ -69,7 +69,7 @@ static int parse_number(const char *text, uint64_t *n)
 		return 0;
 	}
 	errno = 0;
-	*n = strtoull(text, &end, 0);
+	*n = strchr(text, '-') ? (uint64_t)strtoll(text, &end, 0) : strtoull(text, &end, 0);
 	if (errno == ERANGE)
 		return -ERANGE;
 	return *text && !*end ? 0 : -EINVAL;
@@ -88,7 +88,7 @@ static int put(uint8_t *to, const struct variable *v, const struct pb_bpf_btf *b
 		memcpy(to, text, length);
 		return 0;
 	}
-	if (!is_number(v->type) || v->size > 8 || v->size & (v->size - 1))
+	if (!is_number(v->type) || !v->size || v->size > 8 || v->size & (v->size - 1))
 		return -EINVAL;
 	err = parse_number(text, &n);
 	if (!err && !fits(n, v->size))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The agent's constructor. It runs in the program's main thread, before any constructor of the
- * program, while no other thread runs. If the agent was preloaded for a recording, tracing starts
- * here. If the agent was brought into a running program, nothing starts here: see attach.c.
+ * The agent's constructor. If the agent was preloaded for a recording, the constructor runs in the
+ * program's main thread, before any constructor of the program, while no other thread runs. Tracing
+ * starts here. If the agent was brought into a running program, the constructor runs in the thread
+ * that the injector has made, and nothing starts here: see attach.c.
  */
 #include <elf.h>
 #include <link.h>
@@ -93,13 +94,14 @@ static uint64_t stack_top(char **envp)
 		envp++;
 	for (aux = (const void *)(envp + 1); aux->a_type != AT_NULL; aux++)
 		if (aux->a_type == AT_EXECFN)
-			top = aux->a_un.a_val;
+			top = aux->a_un.a_val + strlen((const char *)aux->a_un.a_val);
 	if (!top)
 		top = (uint64_t)envp;
 	return (top + 4096) & ~4095ul;
 }
 
-/* A preloaded agent claims itself for good: a later attach to this process fails. */
+/* A preloaded agent takes the claim (engine/attach.h) and never gives it back. So a later attach to
+ * this process fails. */
 static void start(char **envp, const char *path, const char *preload)
 {
 	struct pb_start s = { .session = path, .preload = preload };

@@ -62,9 +62,10 @@ int pb_stream_open(struct pb_stream *s, struct pb_data *d, bool by_time, const u
 	s->data = d;
 	s->by_time = by_time && !d->clock.none;
 	s->fresh = true;
+	s->room = d->nr_threads + 1;
 	s->stacks = pb_stacks_new();
-	s->cursors = calloc(d->nr_threads + 1, sizeof(*s->cursors));
-	s->heap = s->heap_start = calloc(d->nr_threads + 1, sizeof(*s->heap));
+	s->cursors = calloc(s->room, sizeof(*s->cursors));
+	s->heap = s->heap_start = calloc(s->room, sizeof(*s->heap));
 	if (!s->stacks || !s->cursors || !s->heap)
 		goto nomem;
 	for (size_t i = 0; i < d->nr_threads; i++) {

@@ -239,6 +239,7 @@ says() {	# STATUS TEXT ARGS...: the command exits with STATUS; its only error li
 	failed=1
 }
 says 3 "patchbay bpf run: --global missing=1: $tmp/sized.bpf.o has no such variable" run -q --global missing=1 "$tmp/sized.bpf.o"
+says 3 "patchbay bpf run: --global step=-18446744073709551615: " run -q --global step=-18446744073709551615 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: --global =1: say NAME=VALUE" run -q --global =1 "$tmp/sized.bpf.o"
 says 3 "patchbay bpf run: $tmp/sized.bpf.o: types of /dev/null: " run -q --btf /dev/null "$tmp/sized.bpf.o"
 # if a program gets no id, it isn't pinned
