@@ -51,7 +51,8 @@ static const struct argp argp = {
 	.parser = stack_parse,
 	.args_doc = "[-p] PID",
 	.doc = "Show the calls that each thread of a traced process is in. The process must be "
-	       "attached, or run by `patchbay record --serve'. It isn't stopped.",
+	       "attached, or run by `patchbay record --serve' or `patchbay flight'. It isn't "
+	       "stopped.",
 	.children = children,
 };
 
@@ -77,8 +78,9 @@ static int show(void *input, struct pb_view *v)
 {
 	struct stack *s = input;
 
-	/* Show only this process, because a session may have several. Its number isn't added to the
-	 * numbers of --tid, because a number that has recorded nothing would then be an error. */
+	/* Show only this process, because a session may have several. Its number is set only now,
+	 * after the numbers of --tid were checked: a number without a record is an error there, but
+	 * this process may have recorded nothing yet. */
 	if (!v->nr_tids) {
 		v->tids = &s->shown;
 		v->nr_tids = 1;

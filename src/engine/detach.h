@@ -19,8 +19,9 @@ bool pb_detach(struct pb_session *s);
  * restored. Context: right after the fork, in the replacement of fork, with signals blocked; no
  * code of the agent is interrupted. */
 bool pb_detach_child(void);
-/* Like pb_detach(), but in a forked child that has run on and may have threads by now. Does what
- * pb_detach_child() has not done. Returns what pb_detach() returns. Context: a thread that the
+/* Like pb_detach(NULL), but in a forked child that has run on and may have threads by now. In this
+ * child, pb_detach_child() has restored only a part of the text, or wasn't called, because the
+ * child was forked without libc. Returns what pb_detach() returns. Context: a thread that the
  * injection has made. */
 bool pb_detach_inherited(void);
 #endif

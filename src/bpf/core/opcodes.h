@@ -39,8 +39,8 @@ enum pb_bpf_form {
 	PB_BPF_ALU_X,		/* dst = dst OP src */
 	PB_BPF_NEG,		/* dst = -dst */
 	PB_BPF_MOVSX,		/* dst = src, sign-extended from `width` bytes */
-	PB_BPF_END,		/* changes the byte order of dst's low `width` bytes; the rest
-				 * becomes 0 */
+	PB_BPF_END,		/* brings dst's low `width` bytes into the byte order that the
+				 * opcode names; the rest becomes 0 */
 	PB_BPF_LD64,		/* dst = imm | next instruction's imm << 32; src is the kind of
 				 * value */
 	PB_BPF_LD_ABS,		/* r0 = packet[imm], network byte order; r6 is the context */
@@ -61,7 +61,8 @@ enum pb_bpf_form {
 	PB_BPF_IF_X,		/* if dst OP src, pc += off */
 	PB_BPF_CALL_HELPER,	/* r0 = helper imm (r1 ... r5) */
 	PB_BPF_CALL_PC,		/* r0 = subprogram at pc + imm (r1 ... r5) */
-	PB_BPF_CALL_KFUNC,	/* r0 = kfunc imm (r1 ... r5); a valid `off` is 0 */
+	PB_BPF_CALL_KFUNC,	/* r0 = kfunc imm (r1 ... r5); `off`: the number of a BTF, of
+				 * which the verifier accepts only 0 */
 	PB_BPF_RETURN,		/* exit */
 };
 
@@ -187,7 +188,7 @@ extern const struct pb_bpf_opinfo pb_bpf_ops[PB_BPF_NR_OPS];
  * the same opcode. */
 enum pb_bpf_op pb_bpf_decode(const struct bpf_insn *insn);
 
-/* Returns whether all fields that the operation's form doesn't use are 0. Every valid instruction
- * meets this condition. */
+/* Returns whether all fields that the operation's form doesn't use are 0 (see enum pb_bpf_form).
+ * Every valid instruction meets this condition. `off` of an exit counts as used. */
 bool pb_bpf_unused_are_zero(const struct bpf_insn *insn, enum pb_bpf_op op);
 #endif

@@ -5,7 +5,7 @@
 #include "bpf/verifier/env.h"
 
 /* Returns whether the path from the kept state `old` to the current state has taken an iteration of
- * a bounded loop. The two states have the same call chain. */
+ * a loop with a budget. The two states have the same call chain. */
 bool iteration_taken(const struct env *env, const struct state *old);
 /* Returns true if the current path may be pruned in favour of `old`, a state from which all paths
  * have ended: then this pruning can't hide an endless loop. */

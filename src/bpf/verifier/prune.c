@@ -15,7 +15,8 @@
  *   branches > 0    paths from it are still followed, so its needs are not complete. If one of
  *                   these paths comes back to the kept state's instruction, there is a loop. If
  *                   the path's state equals the kept state, the loop may never end. If the loop
- *                   is bounded and the kept state covers the path's whole state, the new
+ *                   has a budget (its number of iterations is bounded at run time; see
+ *                   iterations.c), and the kept state covers the path's whole state, the new
  *                   iteration need not be followed
  *   branches == 0   all paths from it have ended. Unless `whole` is set, its needs are complete,
  *                   and only the needed values are compared
@@ -28,22 +29,23 @@
  *                   `until` is done. If `until` is 0, they never become complete, and all values
  *                   are compared for good
  *   unlisted        in no list and never compared again, but needed as a parent: usually only
- *                   its marks and steps stay
+ *                   its marks stay, and its steps: the records of instructions that backward
+ *                   walks need
  *
  * The choice of kept states decides how many instructions the verifier processes. It changes the
  * verdict only if a limit is reached, for example PB_BPF_COMPLEXITY. So a state may be dropped if
  * no other state waits for it. A state is dropped if it was compared too often without pruning a
  * path (patience()). If memory runs short, the oldest states are dropped. The verifier keeps no
  * state at a prune point soon after the last kept state, and none in most iterations of a loop
- * without a budget (iterations.c).
+ * without a budget.
  *
  * Three rules keep backward walks short. If a path has more than LONG_PATH instructions since its
- * last kept state, a state is kept at the next instruction that is no prune point. (At a prune
- * point, the path's length alone doesn't decide whether a state is kept.) If the path has more than
- * MAX_STEPS steps, a state is kept at the next prune point. A state is also kept where an iteration
- * of a loop with a budget begins. If memory is too short for a state, and the path since the last
- * kept state is longer than LONG_PATH, all scalars in all kept states of the path are marked as
- * precise. Backward walks then end at this point of the path.
+ * last kept state, a state is kept at the next instruction, unless this is a prune point. Such a
+ * state is unlisted: no path is compared with it. At a prune point, a state is kept if the path has
+ * recorded more than MAX_STEPS steps; the path's length alone doesn't matter there. A state is also
+ * kept where an iteration of a loop with a budget begins. If memory is too short for a state, and
+ * the path since the last kept state is longer than LONG_PATH, all scalars in all kept states of
+ * the path are marked as precise. Backward walks then end at this point of the path.
  */
 #include "bpf/verifier/alike.h"
 #include "bpf/verifier/env.h"
@@ -371,8 +373,8 @@ void pbv_prune_widen(struct env *env, const struct state *past, struct state *st
 
 /* The result of a comparison with a kept state. OTHER: the state was kept at another instruction.
  * ALIKE: the state is finished and covers the current state. AGAIN: the state isn't finished, but
- * covers a new iteration of a bounded loop. MISS: the state doesn't cover the current state. LOOP:
- * the states are equal, so the loop may never end. */
+ * covers a new iteration of a loop with a budget. MISS: the state doesn't cover the current state.
+ * LOOP: the states are equal, so the loop may never end. */
 enum verdict { OTHER, ALIKE, AGAIN, MISS, LOOP };
 
 /* Whether the current state must be kept, because backward walks would become slow without it. This

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads pinned programs into a session. Opens the maps and loads the programs that the session's
- * maps refer to. */
+/* Reads pinned programs into a command's struct bpf_session. The elements of program arrays and of
+ * maps of maps are ids. The programs and maps with these ids are loaded, too. */
 #include <stdlib.h>
 #include <string.h>
 
