@@ -99,6 +99,19 @@ static void leave(uint64_t at, uint64_t size)
 	}
 }
 
+void pb_pages_cut(uint64_t from, uint64_t end)
+{
+	uint32_t nr = __atomic_load_n(&nr_mappings, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct mapping *m = &mappings[i];
+
+		if (from > m->at && from - m->at < m->size)
+			__atomic_store_n(&m->size, from - m->at, __ATOMIC_RELEASE);
+	}
+	pb_sys(SYS_munmap, from, end - from);
+}
+
 void pb_pages_unmap(uint64_t at, uint64_t size)
 {
 	/* before munmap: right after it, another thread may get the same addresses */

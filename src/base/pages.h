@@ -21,6 +21,9 @@
  * pb_pages_unmap() removes the mapping. */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
+/* Unmaps [from, end), which is the upper part of one mapping, or of several that overlap. The lower
+ * parts stay. */
+void pb_pages_cut(uint64_t from, uint64_t end);
 /* mremap(2) with MREMAP_MAYMOVE, for a whole private mapping from pb_pages_map(). Like the old
  * mapping, the new mapping stays out of core files, and isn't locked. Returns the new address, or
  * -errno. After an error, the mapping is as before. */

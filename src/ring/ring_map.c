@@ -42,3 +42,40 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 	};
 	return 0;
 }
+
+/* Either pb_ring_cut() sees the new value of used_below, or this function sees the lower number of
+ * chunks. */
+bool pb_ring_touch(uint32_t index)
+{
+	uint32_t *below = &pb_ring_map.used_below, old = __atomic_load_n(below, __ATOMIC_RELAXED);
+
+	while (pb_unlikely(old <= index) &&
+	       !__atomic_compare_exchange_n(below, &old, index + 1, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	return index < __atomic_load_n(&pb_ring_map.nr_chunks, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t largest(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t pb_ring_cut(uint32_t nr_chunks)
+{
+	struct pb_ring_map *map = &pb_ring_map;
+	uint32_t nr = map->nr_chunks;
+
+	nr_chunks = largest(nr_chunks, __atomic_load_n(&map->used_below, __ATOMIC_SEQ_CST));
+	if (nr_chunks < nr) {
+		__atomic_store_n(&map->nr_chunks, nr_chunks, __ATOMIC_SEQ_CST);
+		/* a chunk that was touched before this store stays */
+		nr_chunks = largest(nr_chunks,
+				    __atomic_load_n(&map->used_below, __ATOMIC_SEQ_CST));
+		nr = nr_chunks < nr ? nr_chunks : nr;
+		map->size = (uint64_t)(map->chunks - (uint8_t *)map->ring) +
+			    (uint64_t)nr * PB_CHUNK_SIZE;
+		__atomic_store_n(&map->nr_chunks, nr, __ATOMIC_SEQ_CST);
+	}
+	return (uint64_t)map->chunks + (uint64_t)nr * PB_CHUNK_SIZE;
+}

@@ -61,6 +61,8 @@ struct pb_ring_map {
 	uint8_t *chunks;
 	uint64_t size;		/* bytes of the mapping */
 	uint32_t nr_threads, nr_chunks;
+	uint32_t used_below;	/* this process may have used the chunks below this index, and has
+				 * used none above */
 	uint32_t mode;		/* PB_RING_*. Becomes PB_RING_DISCARD when this process's recorder
 				 * is known to be gone */
 };
@@ -107,4 +109,12 @@ extern uint64_t pb_no_leaf[2];
  * start. */
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
 		   uint64_t threads_offset, uint64_t chunks_offset, uint32_t mode);
+
+/* Says that this process is about to touch the chunk with this index. Returns false if the chunk
+ * must not be touched, because it isn't mapped, or is being unmapped. */
+bool pb_ring_touch(uint32_t index);
+/* Gives up chunks that this process hasn't touched yet, but none with an index below nr_chunks.
+ * Returns the address from which on the mapping isn't used any more. Context: one thread at a
+ * time; any signal handler or thread may take chunks meanwhile. */
+uint64_t pb_ring_cut(uint32_t nr_chunks);
 #endif

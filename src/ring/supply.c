@@ -27,8 +27,11 @@ bool pb_chunk_change_state(struct pb_owner o, struct pb_chunk *c, uint32_t state
 static struct pb_chunk *take_chunk(struct pb_owner o, uint32_t index, uint32_t from)
 {
 	struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)index * PB_CHUNK_SIZE);
-	uint64_t word = __atomic_load_n((uint64_t *)c, __ATOMIC_RELAXED);
+	uint64_t word;
 
+	if (!pb_ring_touch(index))
+		return NULL;
+	word = __atomic_load_n((uint64_t *)c, __ATOMIC_RELAXED);
 	if ((uint32_t)word != from)
 		return NULL;
 	return pb_chunk_change_state(o, c, from, (uint32_t)(word >> 32), PB_CHUNK_TAKEN) ? c : NULL;
@@ -186,7 +189,11 @@ static void end_in_vain(struct wait *w)
 
 static bool all_held(void)
 {
-	for (uint32_t i = 0; i < pb_ring_map.nr_chunks; i++) {
+	uint32_t nr = __atomic_load_n(&pb_ring_map.nr_chunks, __ATOMIC_RELAXED);
+
+	if (!nr || !pb_ring_touch(nr - 1))
+		return false;		/* chunks are being unmapped, or the ring is */
+	for (uint32_t i = 0; i < nr; i++) {
 		struct pb_chunk *c = (void *)(pb_ring_map.chunks + (uint64_t)i * PB_CHUNK_SIZE);
 		uint32_t state = __atomic_load_n(&c->state, __ATOMIC_RELAXED);
 

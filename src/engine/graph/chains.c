@@ -17,6 +17,8 @@
 				 * is used */
 #define PART		32	/* at most 1/PART of a limited address space is used */
 #define FIRST_EPOCH	1u	/* the epoch of a process that isn't a forked child */
+#define NAP_NS		1000000
+#define MAX_NAPS	1000
 #define NONE		0u	/* stands for "no segment" in lists of indices */
 
 /* ---- segments ---------------------------------------------------------------- */
@@ -50,13 +52,27 @@ static struct pb_open_segment no_segment __attribute__((aligned(PB_OPEN_SEGMENT)
 
 /* Returns how many segments to map. If the address space is limited, this number is smaller, to
  * leave space for the program. */
-static uint32_t most_segments(void)
+static uint32_t segments_within(uint64_t limit)
+{
+	limit /= PART * PB_OPEN_SEGMENT;
+	return limit < NR_SEGMENTS ? (uint32_t)limit : NR_SEGMENTS;
+}
+
+static uint64_t limit_of(int resource)
 {
 	struct { uint64_t soft, hard; } limit = { ~0ul, 0 };
 
-	pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit);
-	limit.soft /= PART * PB_OPEN_SEGMENT;
-	return limit.soft < NR_SEGMENTS ? (uint32_t)limit.soft : NR_SEGMENTS;
+	pb_sys(SYS_prlimit64, 0, resource, NULL, &limit);
+	return limit.soft;
+}
+
+/* The kernel counts the segments as address space and as data. */
+static uint32_t most_segments(void)
+{
+	uint32_t as = segments_within(limit_of(RLIMIT_AS));
+	uint32_t data = segments_within(limit_of(RLIMIT_DATA));
+
+	return as < data ? as : data;
 }
 
 void pb_chains_start(void)
@@ -83,6 +99,40 @@ void pb_chains_leave(void)
 		pb_pages_unmap(at, size);
 }
 
+/* Waits until no thread is in pb_chain_forget_returns() with the former number of segments. The
+ * agent's thread runs this function, and doesn't wait for others meanwhile. */
+static bool forgotten(void)
+{
+	struct { uint64_t sec, nsec; } nap = { 0, NAP_NS };
+
+	for (int i = 0; __atomic_load_n(&pb_process->forgetting, __ATOMIC_SEQ_CST); i++) {
+		if (i == MAX_NAPS)
+			return false;
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return true;
+}
+
+/* First takes all segments that were never used, so that no thread takes one of them. Then gives
+ * back those that stay. If another thread forks between these steps, its child has only segments
+ * that were used. */
+void pb_chains_limit(uint64_t limit)
+{
+	uint32_t nr = nr_segments, used = __atomic_load_n(&nr_used, __ATOMIC_RELAXED);
+	uint32_t keep = segments_within(limit);
+
+	do {
+		if (used >= nr || keep >= nr)
+			return;
+	} while (!__atomic_compare_exchange_n(&nr_used, &used, nr, false, __ATOMIC_SEQ_CST,
+					      __ATOMIC_RELAXED));
+	keep = keep < used ? used : keep;
+	__atomic_store_n(&nr_segments, keep, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&nr_used, used, __ATOMIC_RELEASE);
+	if (forgotten())
+		pb_pages_cut((uint64_t)&segments[keep + 1], (uint64_t)&segments[nr + 1]);
+}
+
 struct pb_open_segment *pb_chain_take(void *context)
 {
 	uint64_t list = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);
@@ -96,10 +146,12 @@ struct pb_open_segment *pb_chain_take(void *context)
 						__ATOMIC_ACQUIRE))
 			return &segments[n - 1];
 	}
-	if (__atomic_load_n(&nr_used, __ATOMIC_RELAXED) >= nr_segments)
+	if (__atomic_load_n(&nr_used, __ATOMIC_RELAXED) >=
+	    __atomic_load_n(&nr_segments, __ATOMIC_RELAXED))
 		return NULL;
-	n = __atomic_fetch_add(&nr_used, 1, __ATOMIC_RELAXED);
-	return n < nr_segments ? &segments[n] : NULL;
+	/* pb_chains_limit() may lower nr_segments meanwhile */
+	n = __atomic_fetch_add(&nr_used, 1, __ATOMIC_ACQ_REL);
+	return n < __atomic_load_n(&nr_segments, __ATOMIC_RELAXED) ? &segments[n] : NULL;
 }
 
 void pb_chain_give(void *context, struct pb_open_segment *s)
@@ -198,15 +250,19 @@ void pb_chain_set_period(struct pb_stack *s, uint32_t period)
 
 void pb_chain_forget_returns(void)
 {
-	uint32_t nr = __atomic_load_n(&nr_used, __ATOMIC_ACQUIRE);
+	uint32_t nr, most;
 
-	if (nr > nr_segments)
-		nr = nr_segments;
+	__atomic_add_fetch(&pb_process->forgetting, 1, __ATOMIC_SEQ_CST);
+	most = __atomic_load_n(&nr_segments, __ATOMIC_SEQ_CST);
+	nr = __atomic_load_n(&nr_used, __ATOMIC_ACQUIRE);
+	if (nr > most)
+		nr = most;
 	for (struct pb_open_segment *s = segments; s < segments + nr; s++)
 		for (struct pb_open_call *c = s->call + 1; c <= s->call + PB_OPEN_CALLS; c++)
 			if (pb_open_is_live(c) &&
 			    __atomic_load_n(&c->ret, __ATOMIC_RELAXED) != PB_OPEN_NO_RET)
 				__atomic_store_n(&c->ret, 0, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&pb_process->forgetting, 1, __ATOMIC_RELEASE);
 }
 
 void pb_chain_end(struct pb_stack *s)

@@ -16,6 +16,10 @@ struct pb_thread;
 /* Maps the memory for open calls. Without this memory, calls are recorded without their returns.
  * Context: start, one thread. */
 void pb_chains_start(void);
+/* Unmaps a part of this memory that was never used, if `limit` is a new limit of the program
+ * (RLIMIT_AS or RLIMIT_DATA). Context: not on a hit; one thread at a time, and not during
+ * pb_chains_leave(). */
+void pb_chains_limit(uint64_t limit);
 /* Unmaps this memory. It is address space that a limit of the program (RLIMIT_AS) would count.
  * Context: the end of a detach. No thread is in the agent's code, and no call is hooked. */
 void pb_chains_leave(void);

@@ -133,6 +133,8 @@ struct pb_process {
 	uint32_t no_stack;	/* after a search has found no free entry: number of requests that
 				 * are refused before the next search */
 	uint32_t readers;	/* number of loads under way that may fault (uaccess.c) */
+	uint32_t forgetting;	/* number of threads in pb_chain_forget_returns() */
+	uint32_t limiting;	/* not 0: a thread gives back address space (process/limits.c) */
 	bool holes;		/* a stack was reported that lies inside a thread's own stack */
 	uint64_t exec_owner[PB_EXEC_RESERVES];	/* for each part of the reserve: the TCB of the
 						 * thread that uses it; 0: free */

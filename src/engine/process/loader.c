@@ -17,6 +17,7 @@
 #include "engine/process/exec.h"
 #include "engine/text/ftrace.h"
 #include "engine/latch.h"
+#include "engine/process/limits.h"
 #include "engine/process/memlock.h"
 #include "engine/prog/prog.h"
 #include "engine/process/replace.h"
@@ -156,6 +157,7 @@ void pb_hook_module(struct pb_module *m)
 	pb_exec_hook(m);
 	pb_creds_hook(m);
 	pb_memlock_hook(m);
+	pb_limits_hook(m);
 }
 
 /* The modules that the recorder was asked for, and whose answers haven't been taken yet. The

@@ -43,6 +43,9 @@ static bool has_size(int fd, uint64_t size)
 /* The address range that is reserved for the ring. Inside this range the ring is aligned to the
  * size of a chunk, because positions are masked. */
 static struct { uint64_t at, size; } reserved;
+static uint32_t nr_buffer;	/* number of chunks that the process mapped in any case */
+
+#define LEAST_CHUNKS	64	/* if the program lowers a limit, at least so many chunks stay */
 
 /* How far the ring is below the agent. The stubs of a library are made for an address at most 2 GiB
  * below the library. If the ring took this address, the stubs would have to be made again for
@@ -51,15 +54,18 @@ static struct { uint64_t at, size; } reserved;
 
 /* Returns how many chunks of the reserve to map (abi/ring.h). If address space is limited, most
  * of it is left to the program. */
+static uint32_t reserve_within(uint64_t limit, uint32_t most)
+{
+	limit /= 16 * PB_CHUNK_SIZE;
+	return limit < most ? (uint32_t)limit : most;
+}
+
 static uint32_t reserve_chunks(const struct pb_msg_ring *r)
 {
-	struct rlimit limit;
-	uint32_t reserve = r->nr_chunks - r->nr_buffer;
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 
-	if (!pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-	    reserve > limit.rlim_cur / 16 / PB_CHUNK_SIZE)
-		reserve = (uint32_t)(limit.rlim_cur / 16 / PB_CHUNK_SIZE);
-	return reserve;
+	pb_sys(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit);
+	return reserve_within(limit.rlim_cur, r->nr_chunks - r->nr_buffer);
 }
 
 static long map_aligned(int fd, uint64_t size)
@@ -101,8 +107,35 @@ static int map_ring(const struct pb_msg_ring *r, int fd)
 	}
 	if (pb_sys_failed(base))
 		return (int)base;
+	nr_buffer = r->nr_buffer;
 	return pb_ring_attach((void *)base, size, r->nr_threads, (uint32_t)chunks,
 			      r->threads_offset, r->chunks_offset, r->mode);
+}
+
+/* Returns how many chunks to keep. A part of the buffer may go, too, because the program needs the
+ * space more than this process needs all chunks. */
+static uint32_t chunks_within(uint64_t limit)
+{
+	uint32_t nr = pb_ring_map.nr_chunks, buffer = nr < nr_buffer ? nr : nr_buffer;
+	uint64_t most = limit / (8 * PB_CHUNK_SIZE);
+
+	most = most < LEAST_CHUNKS ? LEAST_CHUNKS : most;
+	return (most < buffer ? (uint32_t)most : buffer) + reserve_within(limit, nr - buffer);
+}
+
+void pb_session_limit_ring(uint64_t limit)
+{
+	uint64_t from, end = reserved.at + reserved.size;
+
+	if (!reserved.size)
+		return;
+	from = pb_ring_cut(chunks_within(limit));
+	if (from + PB_CHUNK_SIZE >= end)	/* that much is left by the alignment of the ring */
+		return;
+	/* as in pb_session_leave_ring() */
+	reserved.size = from - reserved.at;
+	pb_barrier();
+	pb_pages_cut(from, end);
 }
 
 /* Unmaps the ring, because a process that maps the ring counts as traced. */

@@ -50,6 +50,9 @@ int pb_session_progs_error(struct pb_session *s, int error, const char *why);
  * asked for it, or the program is about to set a seccomp filter (pb_creds_dismiss()). True: the
  * agent must detach, and the connection is still open. */
 bool pb_session_serve(struct pb_session *s);
+/* Unmaps chunks that this process hasn't used, if RLIMIT_AS is `limit` from now on. Context: as
+ * pb_ring_cut(). */
+void pb_session_limit_ring(uint64_t limit);
 /* Unmaps the ring. Context: no thread writes records, or can begin to. */
 void pb_session_leave_ring(void);
 #endif
