@@ -50,6 +50,8 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *gone, *s;
 
+	if (pb_unlikely(t->visiting) && pb_stack_visit_was_left(t, slot))
+		pb_stack_end_visit(t);
 	for (int tries = 0; ; tries++) {
 		struct pb_open_call *c = pb_open_innermost(t->top);
 

@@ -169,20 +169,46 @@ bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 	return true;
 }
 
+static uint32_t closer(const struct pb_thread *t)
+{
+	return pb_thread_number(t) + 1;
+}
+
+void pb_stack_end_visit(struct pb_thread *t)
+{
+	uint32_t self = closer(t);
+
+	if (t->visiting)
+		__atomic_compare_exchange_n(&t->visiting->closing, &self, 0, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	pb_barrier();
+	t->visiting = NULL;
+}
+
+/* A handler may leave this function by a jump. So `visiting` is set as long as `closing` has the
+ * number of t. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 {
-	bool no = false;
+	uint32_t none = 0;
 	uint64_t id;
 
-	if (!__atomic_compare_exchange_n(&s->closing, &no, true, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_RELAXED))
+	if (t->visiting)
 		return false;
-	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
-	if (id < PB_STACK_FILLED || !pb_stack_is_idle(s) || pb_chain_is_empty(s) || t->visiting) {
-		__atomic_store_n(&s->closing, false, __ATOMIC_RELEASE);
+	t->visited_from = t->stack;
+	t->visited_at = t->w.slot;
+	pb_barrier();
+	*(struct pb_stack *volatile *)&t->visiting = s;
+	pb_barrier();
+	if (!__atomic_compare_exchange_n(&s->closing, &none, closer(t), false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED)) {
+		t->visiting = NULL;
 		return false;
 	}
-	t->visiting = s;
+	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
+	if (id < PB_STACK_FILLED || !pb_stack_is_idle(s) || pb_chain_is_empty(s)) {
+		pb_stack_end_visit(t);
+		return false;
+	}
 	leave(t);
 	go_to(t, s, id);
 	return true;
@@ -196,8 +222,17 @@ void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *ba
 		keep_top(t, s);
 		go_to(t, back, id);
 	}
-	t->visiting = NULL;
-	__atomic_store_n(&s->closing, false, __ATOMIC_RELEASE);
+	pb_stack_end_visit(t);
+}
+
+/* If alternate stacks lie inside the thread's own stack, an address above `visited_at` doesn't show
+ * that the visit's frame is gone. */
+bool pb_stack_visit_was_left(const struct pb_thread *t, uint64_t slot)
+{
+	const struct pb_stack *from = t->visited_from;
+
+	return slot >= t->visited_at && pb_stack_holds(from, slot) &&
+	       pb_stack_holds(from, t->visited_at) && !(pb_process->holes && from == &t->own);
 }
 
 /* Looks at the calls on t's own stack that have slots above s. Notes the innermost of these calls

@@ -68,6 +68,11 @@ static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct 
  * stack. False: the stack can't be visited. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
+/* While t->visiting is set: whether a hit with this slot shows that a handler has left the visit by
+ * a jump. Then pb_stack_end_visit() makes the visited stack usable again. It must also be called
+ * when t is dead. */
+bool pb_stack_visit_was_left(const struct pb_thread *t, uint64_t slot);
+void pb_stack_end_visit(struct pb_thread *t);
 
 /* Sets the state of t back to the stack s, on which t was before a signal handler. False: since
  * then another thread has come to s, or s is being closed or was dropped. */

@@ -246,6 +246,7 @@ static void abandon(struct pb_thread *t)
 {
 	t->top = NULL;
 	t->expected = 0;
+	pb_stack_end_visit(t);
 	pb_stack_no_alternate(t);
 	pb_writer_close(&t->w);
 }

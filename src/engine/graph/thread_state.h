@@ -41,7 +41,8 @@ struct pb_stack {
 				 * the agent doesn't know has brought the thread to this alternate
 				 * stack, `back` is the stack on which the thread was interrupted.
 				 * Otherwise it is NULL. */
-	bool closing;		/* a thread closes the calls that were left on this stack */
+	uint32_t closing;	/* not 0: the thread with the state number closing - 1 closes the
+				 * calls that were left on this stack */
 	/* Used to find out whether a stack that lies in a frame of a thread's own stack is gone.
 	 * `within` is the innermost open call of the own stack with a slot above this stack;
 	 * within_start and within_ret are that call's start time and return address. When that call
@@ -81,6 +82,8 @@ struct pb_thread {
 	struct pb_stack nowhere;	/* stands for a stack that has no place in the table */
 	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
 					 * stack; otherwise NULL */
+	struct pb_stack *visited_from;	/* the stack of the hit that made the visit, */
+	uint64_t visited_at;		/* and the hit's slot */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
 	uint64_t expected;	/* the return slot of the last signal handler that was installed
 				 * through libc, until its first traced call on an alternate stack;

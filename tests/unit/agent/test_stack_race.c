@@ -201,9 +201,37 @@ static void one_at_a_time(void **state)
 	assert_true(uses >= ENOUGH);
 }
 
+/* A handler interrupts a visit and leaves it by a jump. Hits inside the handler change nothing. The
+ * first hit of a function that was called before the visit ends the visit. */
+static void left_by_a_jump(void **state)
+{
+	struct pb_thread *t = &threads[1];
+	struct pb_stack *s = &stacks[0];
+	uint64_t at = t->own.hi - 0x1000;
+
+	nr_open[0] = 1;
+	t->w.slot = at;
+	assert_true(pb_stack_visit(t, s));
+	assert_false(pb_stack_visit_was_left(t, at - 8));
+	assert_false(pb_stack_visit_was_left(t, LO(0) + 0x8000));
+	assert_false(pb_stack_visit(t, &stacks[1]));
+	assert_false(pb_thread_use_stack(&threads[0], s, LO(0) + 0x8000));
+
+	assert_true(pb_stack_visit_was_left(t, at));
+	assert_true(pb_stack_visit_was_left(t, at + 0x100));
+	pb_stack_end_visit(t);
+	assert_int_equal(s->closing, 0);
+	assert_true(pb_thread_use_stack(t, &t->own, at + 0x100));
+	assert_true(pb_stack_visit(t, s));
+	pb_stack_leave(t, s, &t->own);
+	assert_true(pb_thread_use_stack(&threads[0], s, LO(0) + 0x8000));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(one_at_a_time) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_at_a_time), cmocka_unit_test(left_by_a_jump),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
