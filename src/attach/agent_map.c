@@ -8,49 +8,35 @@
 #include "attach/agent_map.h"
 #include <string.h>
 #include <unistd.h>
+#include "abi/agent_name.h"
 #include "attach/mapped_file.h"
-
-static const char agent_name[] = "libpatchbay.so.";
 
 bool attach_is_agent(const struct record_map *m)
 {
 	const char *slash = strrchr(m->path, '/');
 
-	return slash && !strncmp(slash + 1, agent_name, sizeof(agent_name) - 1);
-}
-
-static uint64_t find_symbol(struct pb_elf *e, const char *name)
-{
-	struct pb_elf_symbols symbols;
-
-	if (!pb_elf_symbols(e, SHT_DYNSYM, &symbols))
-		return 0;
-	for (uint64_t i = 0; i < symbols.n; i++) {
-		const char *found = pb_elf_string(&symbols.strings, symbols.v[i].st_name);
-
-		if (found && !strcmp(found, name) && symbols.v[i].st_shndx)
-			return symbols.v[i].st_value;
-	}
-	return 0;
+	return slash && pb_is_agent_name(slash + 1);
 }
 
 uint64_t attach_agent_function(const struct attach_subject *s, const char *name)
 {
 	for (size_t i = 0; i < s->nr_maps; i++) {
 		const struct record_map *m = &s->maps[i], *text;
-		uint64_t value;
+		const struct attach_range any = { 0, ~0ul };
+		uint64_t address = 0;
 		struct pb_elf e;
 		int fd = !m->offset && attach_is_agent(m) ? attach_mapped_open(s, m, &e) : -1;
 
 		if (fd < 0)
 			continue;
-		value = find_symbol(&e, name);
+		/* the agent's file begins at its address 0 */
+		attach_find_functions(&e, m->start, &any,
+				      &(struct attach_wanted){ name, &address, NULL }, 1);
 		pb_elf_close(&e);
 		close(fd);
-		/* the agent's file begins at its address 0 */
-		text = value ? attach_map_at(s, m->start + value) : NULL;
+		text = address ? attach_map_at(s, address) : NULL;
 		if (text && text->exec)
-			return m->start + value;
+			return address;
 	}
 	return 0;
 }

@@ -23,7 +23,6 @@
 #define TEXT_MAX	(64u << 20)	/* libc's text has 1.5 MB */
 #define PIECE		(16u << 10)
 #define GETPPID_SIZE	16
-#define HIDDEN		0x8000		/* a symbol's version isn't the default version */
 
 #define GETPPID		0xb8, 0x6e, 0, 0, 0, 0x0f, 0x05, 0xc3
 #define POP_RDI		0x5f, 0xc3
@@ -153,55 +152,14 @@ static int open_libc(struct attach_subject *s, const struct record_map *m, struc
 			  m->path);
 }
 
-/* --- symbols -------------------------------------------------------------- */
-
-struct wanted {
-	const char *name;
-	uint64_t *addr;
-	uint64_t *size;		/* or NULL */
-};
-
-static const uint16_t *versions_of(struct pb_elf *e, uint64_t n)
-{
-	uint64_t addr;
-	const void *v = NULL;
-
-	if (pb_elf_dynamic(e, DT_VERSYM, &addr) && n < UINT32_MAX)
-		v = pb_elf_at(e, addr, n * sizeof(uint16_t));
-	return (uintptr_t)v % sizeof(uint16_t) ? NULL : v;
-}
-
-static void find_symbols(struct pb_elf *e, uint64_t base, const struct attach_range *text,
-			 const struct wanted *w, size_t n)
-{
-	struct pb_elf_symbols symbols;
-
-	if (!pb_elf_symbols(e, SHT_DYNSYM, &symbols))
-		return;
-	const uint16_t *versions = versions_of(e, symbols.n);
-
-	for (uint64_t i = 0; i < symbols.n; i++) {
-		const Elf64_Sym *sym = &symbols.v[i];
-		const char *name = pb_elf_string(&symbols.strings, sym->st_name);
-
-		if (!name || ELF64_ST_TYPE(sym->st_info) != STT_FUNC || !sym->st_shndx ||
-		    (versions && versions[i] & HIDDEN) || !attach_in(text, base + sym->st_value))
-			continue;
-		for (size_t k = 0; k < n; k++)
-			if (!strcmp(name, w[k].name)) {
-				*w[k].addr = base + sym->st_value;
-				if (w[k].size)
-					*w[k].size = sym->st_size;
-			}
-	}
-}
+/* --- functions ------------------------------------------------------------ */
 
 /* Returns 0, or -errno with the user's line. */
 static int find_functions(struct attach_subject *s, struct attach_libc *l, struct pb_elf *e,
 			  uint64_t base)
 {
 	uint64_t size = 0;
-	const struct wanted w[] = {
+	const struct attach_wanted w[] = {
 		{ "pthread_create", &l->pthread_create },
 		{ "pthread_detach", &l->pthread_detach },
 		{ "dlopen", &l->dlopen },
@@ -211,7 +169,7 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 		{ "__libc_start_main", &l->start_main.start, &size },
 	};
 
-	find_symbols(e, base, &l->text, w, pb_array_size(w));
+	attach_find_functions(e, base, &l->text, w, pb_array_size(w));
 	l->start_main.end = l->start_main.start + size;
 	if (attach_locks_find(&l->locks, s, e, base, &l->text))
 		return attach_say(s, ENOMEM, "can't be attached: %s", strerror(ENOMEM));

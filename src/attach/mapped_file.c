@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define HIDDEN	0x8000		/* a symbol's version isn't the default version */
+
 #define PAGE 4096u
 
 /* Stores the number that turns the file's addresses into those of the process. False: no
@@ -70,4 +72,39 @@ int attach_mapped_open(const struct attach_subject *s, const struct record_map *
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)s->pid, m->path);
 	return open_if_same(s, path, m, e);
+}
+
+static const uint16_t *versions_of(struct pb_elf *e, uint64_t n)
+{
+	uint64_t addr;
+	const void *v = NULL;
+
+	if (pb_elf_dynamic(e, DT_VERSYM, &addr) && n < UINT32_MAX)
+		v = pb_elf_at(e, addr, n * sizeof(uint16_t));
+	return (uintptr_t)v % sizeof(uint16_t) ? NULL : v;
+}
+
+void attach_find_functions(struct pb_elf *e, uint64_t base, const struct attach_range *text,
+			   const struct attach_wanted *w, size_t n)
+{
+	struct pb_elf_symbols symbols;
+
+	if (!pb_elf_symbols(e, SHT_DYNSYM, &symbols))
+		return;
+	const uint16_t *versions = versions_of(e, symbols.n);
+
+	for (uint64_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *sym = &symbols.v[i];
+		const char *name = pb_elf_string(&symbols.strings, sym->st_name);
+
+		if (!name || ELF64_ST_TYPE(sym->st_info) != STT_FUNC || !sym->st_shndx ||
+		    (versions && versions[i] & HIDDEN) || !attach_in(text, base + sym->st_value))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (!strcmp(name, w[k].name)) {
+				*w[k].addr = base + sym->st_value;
+				if (w[k].size)
+					*w[k].size = sym->st_size;
+			}
+	}
 }

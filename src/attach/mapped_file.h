@@ -15,4 +15,17 @@
  * file has no build-id, or another one. The caller closes e and the descriptor. */
 int attach_mapped_open(const struct attach_subject *s, const struct record_map *m,
 		       struct pb_elf *e);
+
+/* A function to look up in a file's table of dynamic symbols. */
+struct attach_wanted {
+	const char *name;
+	uint64_t *addr;
+	uint64_t *size;		/* or NULL */
+};
+
+/* Sets *addr and *size of those of the n functions that the file defines. If a function has several
+ * versions, the default version counts. base: the address at which the file's address 0 is mapped.
+ * text: a function counts only if it begins in this range. */
+void attach_find_functions(struct pb_elf *e, uint64_t base, const struct attach_range *text,
+			   const struct attach_wanted *w, size_t n);
 #endif

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_names.h"
 #include "bpf/map/map_sys.h"
@@ -286,21 +286,13 @@ static void last_line(char *line, size_t size, const struct pb_bpf_text *log)
 	}
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static int resolve_and_make(struct making *m, const struct pb_bpf_verify *v, uint32_t nr,
 			    uint64_t begin)
 {
 	struct pb_bpf_resolved r = {};
 	int err = pb_bpf_resolve(v, &r);
 
-	m->made.progs[nr].ns = now_ns() - begin;
+	m->made.progs[nr].ns = pb_now_ns() - begin;
 	if (err)
 		return err;
 	r.spec.name = m->made.object->progs[nr].name;
@@ -329,7 +321,7 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 		say(&m->made.progs[nr].why, "Patchbay can't run programs of type %u", p->type);
 		return -EINVAL;
 	}
-	begin = now_ns();
+	begin = pb_now_ns();
 	err = pb_bpf_verify(&v);
 	m->made.progs[nr].verified = v.stats.insns;
 	if (err)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "reader/drain_priv.h"
 
 #define SLEEP_MIN_NS	200000
@@ -18,14 +19,6 @@
 #define COUNT_NS	250000000	/* time between two calls of pb_drain_serials() */
 #define MANY		32		/* if a round takes more chunks than this, the next round
 					 * begins at once */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void sleep_ns(uint64_t ns)
 {
@@ -38,13 +31,13 @@ static void *drain_main(void *arg)
 {
 	struct pb_drain *d = arg;
 	bool overwrite = d->geometry.mode == PB_RING_OVERWRITE;
-	uint64_t sleep = SLEEP_MIN_NS, counted = now_ns();
+	uint64_t sleep = SLEEP_MIN_NS, counted = pb_now_ns();
 	unsigned counts = 0;
 
 	while (!d->stop) {
 		unsigned n = overwrite ? 0 : pb_drain_full(d);
 		bool busy = pb_drain_ahead(d) || n;
-		uint64_t now = now_ns();
+		uint64_t now = pb_now_ns();
 
 		pb_drain_dead_take(d);
 		if (now - counted > COUNT_NS) {
@@ -53,7 +46,7 @@ static void *drain_main(void *arg)
 				pb_drain_count(d);
 			if (++counts % 8 == 0)
 				pb_drain_trim(d);
-			counted = now_ns();
+			counted = pb_now_ns();
 		}
 		if (n > MANY)
 			continue;
@@ -72,7 +65,7 @@ static void *heart_main(void *arg)
 
 	pb_drain_own(d);
 	while (!d->stop) {
-		__atomic_store_n(&d->ring->heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
+		__atomic_store_n(&d->ring->heartbeat_ns, pb_now_ns(), __ATOMIC_RELAXED);
 		__atomic_fetch_add(&d->ring->heartbeat, 1, __ATOMIC_RELEASE);
 		sleep_ns(HEARTBEAT_NS);
 	}

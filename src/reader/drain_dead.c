@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/sys.h"
 #include "reader/drain_priv.h"
 
 #define LOOK_NS		250000000ull
@@ -64,11 +65,11 @@ struct pb_drain_dead {
 	pthread_cond_t wake;
 };
 
-static uint64_t now_ns(clockid_t clock)
+static uint64_t boot_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
+	clock_gettime(CLOCK_BOOTTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -176,7 +177,7 @@ void pb_drain_dead_look(struct pb_drain *d, bool all)
 		return;
 	all |= r->open > d->geometry.nr_chunks / 2;
 	r->filled = r->open = 0;
-	r->now = now_ns(CLOCK_BOOTTIME);
+	r->now = boot_ns();
 	for (uint32_t i = 0, high = d->high; i < high && !d->stop; i++)
 		look_at(d, i, all);
 	ask(d);
@@ -219,14 +220,14 @@ static void *reaper_main(void *arg)
 
 	while (!d->stop) {
 		uint64_t pause = work * WORK_SHARE > LOOK_NS ? work * WORK_SHARE : LOOK_NS;
-		uint64_t begin = now_ns(CLOCK_MONOTONIC) + pause;
+		uint64_t begin = pb_now_ns() + pause;
 
 		sleep_until(d, begin);
 		if (d->stop)
 			break;
-		begin = now_ns(CLOCK_MONOTONIC);
+		begin = pb_now_ns();
 		pb_drain_dead_look(d, ++looks % ALL_EACH == 0);
-		work = now_ns(CLOCK_MONOTONIC) - begin;
+		work = pb_now_ns() - begin;
 	}
 	return NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/agent_name.h"
 #include "abi/analysis_access.h"
 #include "base/base.h"
 #include "base/clean_text.h"
@@ -31,8 +32,7 @@ static const char *soname(const struct record_module *m)
 
 static bool is_ours(const struct record_module *m)
 {
-	return !strncmp(soname(m), "libpatchbay.so", 14) ||
-	       !strncmp(soname(m), "linux-vdso.so", 13);
+	return pb_is_agent_name(soname(m)) || !strncmp(soname(m), "linux-vdso.so", 13);
 }
 
 /* --- a --module that matched nothing ------------------------------------- */

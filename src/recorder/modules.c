@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/agent_name.h"
 #include "abi/analysis_access.h"
 #include "base/glob.h"
 #include "module/module.h"
@@ -201,7 +202,7 @@ bool record_module_traced(const struct record_options *o, const struct record_mo
 	const char *soname = pb_analysis_string(e->map, e->map->soname);
 	bool traced = is_exe || o->all;
 
-	if (!strncmp(soname, "libpatchbay.so", 14) || !strncmp(soname, "linux-vdso.so", 13))
+	if (pb_is_agent_name(soname) || !strncmp(soname, "linux-vdso.so", 13))
 		return false;
 	for (unsigned i = 0; i < o->nr_modules; i++)
 		if (pb_glob_match(o->modules[i], soname) ||

@@ -24,6 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/agent_name.h"
 #include "abi/messages.h"
 #include "base/first_library.h"
 #include "recorder/session_dir.h"
@@ -32,7 +33,6 @@
 #ifndef PB_AGENT_DIR
 #define PB_AGENT_DIR "../lib"
 #endif
-#define AGENT_NAME "libpatchbay.so.0"
 
 #define TMP "/tmp"		/* not $TMPDIR, because `patchbay control` may have a different
 				 * $TMPDIR */
@@ -152,7 +152,7 @@ void record_session_each(bool (*visit)(void *arg, const char *control), void *ar
 
 static void remove_files(int dir)
 {
-	static const char *const names[] = { "sock", "control", PB_MISSED_FILE, AGENT_NAME };
+	static const char *const names[] = { "sock", "control", PB_MISSED_FILE, PB_AGENT_NAME };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlinkat(dir, names[i], 0);
@@ -257,10 +257,10 @@ int record_session_find_agent(struct record_session *s)
 	slash = strrchr(exe, '/');
 	if (slash)
 		slash[1] = 0;
-	snprintf(beside, sizeof(beside), "%s%s", exe, AGENT_NAME);
+	snprintf(beside, sizeof(beside), "%s%s", exe, PB_AGENT_NAME);
 	if (!realpath(beside, path)) {
 		snprintf(beside, sizeof(beside), "%s%s/%s", *PB_AGENT_DIR == '/' ? "" : exe,
-			 PB_AGENT_DIR, AGENT_NAME);
+			 PB_AGENT_DIR, PB_AGENT_NAME);
 		if (!realpath(beside, path))
 			return record_error("%s: %s; is Patchbay installed completely?", beside,
 					    strerror(errno));
@@ -269,7 +269,7 @@ int record_session_find_agent(struct record_session *s)
 		return record_error("%s: %s; is Patchbay installed completely?", path,
 				    strerror(errno));
 	if (s->dir[0] && strpbrk(path, " :\t\n")) {
-		snprintf(s->agent, sizeof(s->agent), "%s/%s", s->dir, AGENT_NAME);
+		snprintf(s->agent, sizeof(s->agent), "%s/%s", s->dir, PB_AGENT_NAME);
 		if (symlink(path, s->agent))
 			return record_error("%s: %s", s->agent, strerror(errno));
 	} else {

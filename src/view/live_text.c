@@ -2,12 +2,12 @@
 /* Prints events as they come, and counts the calls that exceed the limit of lines (live_text.h). */
 #include "view/live_text.h"
 
-#include "base/base.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/base.h"
+#include "base/sys.h"
 #include "reader/call_walk.h"
 
 #define SECOND_NS	1000000000ull
@@ -16,17 +16,9 @@
  * most this much time is saved. */
 #define SAVED_NS	SECOND_NS
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
-
 static void earn_lines(struct pb_live_text *l)
 {
-	uint64_t now = now_ns(), passed = now - l->clock_ns;
+	uint64_t now = pb_now_ns(), passed = now - l->clock_ns;
 
 	if (!l->clock_ns || passed > SAVED_NS)
 		passed = SAVED_NS;

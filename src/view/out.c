@@ -8,22 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/sys.h"
 
 #define PROGRESS_AFTER	500000000	/* ns */
 #define PROGRESS_EVERY	100000000
 
 /* If the pager doesn't exist, the shell prints an error message, and cat shows the whole output. */
 #define PAGER_SCRIPT	"%s\ns=$?; [ $s = 127 ] && exec cat; exit $s"
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void run_pager(const struct pb_out *o, const int *p, const char *pager)
 {
@@ -75,7 +67,7 @@ void pb_out_open(struct pb_out *o, const char *command, bool pager)
 	o->command = command;
 	o->colour = tty && !dumb && !getenv("NO_COLOR");
 	o->want_pager = pager && tty;
-	o->progress_next = isatty(STDERR_FILENO) && !dumb ? now_ns() + PROGRESS_AFTER : 0;
+	o->progress_next = isatty(STDERR_FILENO) && !dumb ? pb_now_ns() + PROGRESS_AFTER : 0;
 	o->old_pipe = signal(SIGPIPE, SIG_IGN);
 }
 
@@ -85,7 +77,7 @@ void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total)
 
 	if (!o->progress_next || o->error)
 		return;
-	now = now_ns();
+	now = pb_now_ns();
 	if (now < o->progress_next)
 		return;
 	o->progress_next = now + PROGRESS_EVERY;

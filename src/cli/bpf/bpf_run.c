@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/sys.h"
 #include "bpf/map/map.h"
 #include "bpf/run/test_run.h"
 #include "cli/bpf/bpf_pin.h"
@@ -177,14 +177,6 @@ static int show_event(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t i
 	return 0;
 }
 
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static const struct pb_bpf_host *host(void)
 {
 	static struct pb_bpf_host h;
@@ -346,7 +338,7 @@ static int do_pinned(struct run *r, const char *name)
 		return ret;
 	if (bpf_pin_elements(&r->s))
 		return BPF_REJECTED;
-	pb_bpf_settings.now = now;
+	pb_bpf_settings.now = pb_now_ns;
 	pb_bpf_settings.stats = 1;
 	ret = test(r, &l);
 	__atomic_add_fetch(&file->runs, l.prog->stats->runs, __ATOMIC_RELAXED);

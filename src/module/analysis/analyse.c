@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "abi/agent_name.h"
 #include "abi/analysis_check.h"
 #include "base/base.h"
 #include "base/clean_text.h"
@@ -31,7 +32,7 @@ static void read_identity(struct pb_an *an)
 	if (pb_elf_dynamic(e, DT_SONAME, &v))
 		name = pb_elf_string(&strings, v);
 	an->soname = name && *name && pb_text_printable(name) ? name : slash ? slash + 1 : an->path;
-	an->is_agent = starts_with(an->soname, "libpatchbay.so.");
+	an->is_agent = pb_is_agent_name(an->soname);
 	an->is_loader = starts_with(an->soname, "ld-linux") || starts_with(an->soname, "ld-musl") ||
 			starts_with(an->soname, "ld.so");
 	for (unsigned i = 0; i < e->nr_ph; i++)
