@@ -61,7 +61,7 @@ struct pb_bpf_map_spec {
 					 * same time */
 
 /* The header at the start of a block. The process that makes the map writes the header before
- * another process maps the block. Later only frozen, next_owner and owners change. */
+ * another process maps the block. Later only frozen, next_owner, owners and stuck change. */
 struct pb_bpf_map_head {
 	uint64_t magic, size;
 	struct pb_bpf_map_spec spec;
@@ -72,7 +72,11 @@ struct pb_bpf_map_head {
 					 * that numbers are reused late */
 	uint32_t owners[PB_BPF_MAX_OWNERS / 32];	/* one bit for each process that has the
 							 * map */
-	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4];
+	uint32_t pad[(512 - 16 - sizeof(struct pb_bpf_map_spec) - 16 - PB_BPF_MAX_OWNERS / 8) / 4 -
+		     2];
+	uint64_t stuck;			/* 0, or the offset in the block of a lock or bucket for
+					 * which a process without `alive` waits. See
+					 * pb_bpf_map_release_dead() */
 };
 _Static_assert(sizeof(struct pb_bpf_map_head) == 512, "whole cache lines");
 
@@ -88,7 +92,7 @@ typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key
  * takes locks (run->thread). In calls from outside, `run` may be NULL. Such calls use slot 0, and
  * find the thread by a system call. If runs in two processes use the same per-CPU slot of a shared
  * map, increments may be lost. If a type doesn't support an operation, the operation returns the
- * kernel's error. Only the last three members may be NULL.
+ * kernel's error. Only the last four members may be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Returns the number of bytes that the map's block needs. 0: the spec is invalid, and *err
@@ -129,6 +133,9 @@ struct pb_bpf_map_ops {
 	 * had this number before has died. The kernel can't report that death, because this process
 	 * now has the number. If `repair` is NULL, the type needs no repair */
 	void (*repair)(struct pb_bpf_map *map, uint32_t dead);
+	/* at: an address in the block, where another process waits for a lock or a bucket. If a
+	 * dead process has it, releases it. NULL: what is at `at` is a lock */
+	void (*release)(struct pb_bpf_map *map, void *at);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */
 	void *(*direct)(struct pb_bpf_map *map, uint32_t off);
@@ -176,6 +183,7 @@ struct pb_bpf_map {
 					 * timer, kptrs) */
 	/*
 	 * owner: the number of this process among the processes that share the map (1 ... 1023).
+	 * 0: it has none. Then it never counts as dead.
 	 *
 	 * alive: returns whether the process with number `owner` lives, by a system call.
 	 * Operations ask which processes live in these cases:
@@ -186,8 +194,9 @@ struct pb_bpf_map {
 	 *     (map_hash.h). In this case, they ask at most a few hundred times a second
 	 * `alive` is NULL if this process can't find out which processes live, or if its runs may
 	 * make no system calls. Then another process that has `alive` frees a dead process's
-	 * elements and records, or `repair` does when a process gets the dead process's number. A
-	 * dead process's lock or bucket can be taken only by a process that has `alive`.
+	 * elements and records, or `repair` does when a process gets the dead process's number. If
+	 * it waits for a lock or a bucket of a dead process, another process releases it
+	 * (pb_bpf_map_release_dead()).
 	 */
 	uint32_t owner;
 	bool (*alive)(const struct pb_bpf_map *map, uint32_t owner);

@@ -478,9 +478,23 @@ static int lpm_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *
 	return err;
 }
 
+static void lpm_repair(struct pb_bpf_map *m, uint32_t dead)
+{
+	if (!pb_bpf_guard_take_over(m, &top(m)->guard, dead))
+		return;
+	mend(m);
+	pb_bpf_guard_give(&top(m)->guard);
+}
+
+static void lpm_release(struct pb_bpf_map *m, void *at)
+{
+	lpm_repair(m, 0);
+}
+
 const struct pb_bpf_map_ops pb_bpf_lpm_ops = {
 	.size = lpm_size, .format = lpm_format, .open = lpm_open, .lookup = lpm_lookup,
 	.update = lpm_update, .remove = lpm_remove, .next_key = lpm_next_key,
 	.each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = pb_bpf_read_value,
-	.write = pb_bpf_write_value, .take = pb_bpf_no_take,
+	.write = pb_bpf_write_value, .take = pb_bpf_no_take, .repair = lpm_repair,
+	.release = lpm_release,
 };

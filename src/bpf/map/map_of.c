@@ -258,9 +258,18 @@ static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run 
 const struct pb_bpf_map_ops pb_bpf_prog_array_ops = { ARRAY_OPS, .prog = array_prog };
 const struct pb_bpf_map_ops pb_bpf_object_array_ops = { ARRAY_OPS };
 
+static void hash_repair(struct pb_bpf_map *m, uint32_t dead)
+{
+	uint32_t *guard = &hash_top(m)->guard;
+
+	pb_bpf_hash_repair(m, dead);
+	if (pb_bpf_guard_take_over(m, guard, dead))
+		pb_bpf_guard_give(guard);
+}
+
 const struct pb_bpf_map_ops pb_bpf_hash_of_maps_ops = {
 	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup,
 	.update = pb_bpf_no_update, .remove = hash_remove, .next_key = pb_bpf_hash_next_key,
 	.each = pb_bpf_no_each, .read = hash_read, .write = hash_write, .take = pb_bpf_no_take,
-	PB_BPF_NO_QUEUE, .repair = pb_bpf_hash_repair,
+	PB_BPF_NO_QUEUE, .repair = hash_repair,
 };

@@ -121,6 +121,18 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
  */
 int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
 void pb_bpf_guard_give(uint32_t *word);
+/* Takes the lock if its holder died. dead: as in pb_bpf_map_ops.repair. */
+bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead);
+
+/* `at` is a lock or a bucket of m for which this process waits. If this process can't find out
+ * whether the holder lives, asks other processes to do so. */
+static inline void pb_bpf_map_report(const struct pb_bpf_map *m, const void *at)
+{
+	if (!m->alive && !pb_load(&m->head->stuck))
+		__atomic_store_n(&m->head->stuck,
+				 (uint64_t)((const char *)at - (const char *)m->head),
+				 __ATOMIC_RELAXED);
+}
 
 extern const struct pb_bpf_map_ops pb_bpf_array_ops, pb_bpf_percpu_array_ops, pb_bpf_hash_ops,
 	pb_bpf_percpu_hash_ops, pb_bpf_prog_array_ops, pb_bpf_object_array_ops,

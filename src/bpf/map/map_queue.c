@@ -130,9 +130,16 @@ static int queue_peek(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
 	return get(m, value, false, run);
 }
 
+static void queue_repair(struct pb_bpf_map *m, uint32_t dead)
+{
+	if (pb_bpf_guard_take_over(m, &top(m)->guard, dead))
+		pb_bpf_guard_give(&top(m)->guard);
+}
+
 const struct pb_bpf_map_ops pb_bpf_queue_ops = {
 	.size = queue_size, .format = queue_format, .open = queue_open, .lookup = pb_bpf_no_lookup,
 	.update = pb_bpf_no_update, .remove = pb_bpf_no_remove, .next_key = pb_bpf_no_next_key,
 	.push = queue_push, .pop = queue_pop, .peek = queue_peek, .each = pb_bpf_no_each,
 	.read = pb_bpf_no_read, .write = pb_bpf_no_write, .take = pb_bpf_no_take,
+	.repair = queue_repair,
 };

@@ -236,11 +236,17 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 
 /* ---- the consumer -------------------------------------------------------------------- */
 
-/* Discards records whose producers died. */
+/* Discards records whose producers died. First finishes a claim that is half-done, because it may
+ * be the dead process's. A later producer would finish the claim, when the repair is over. */
 static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 {
-	uint64_t pos = pb_load(consumer_pos(m)), end = pb_load(&producer(m)->pos);
+	struct claim last = claim_load(&producer(m)->claim);
+	uint64_t pos, end;
 
+	if (last.owner & CLAIMED)
+		finish(m, last);
+	pos = pb_load(consumer_pos(m));
+	end = pb_load(&producer(m)->pos);
 	for (uint64_t walked = 0; walked <= m->mask && end - pos <= m->mask && pos != end; ) {
 		uint64_t *header = header_at(m, pos), word = pb_load(header);
 		uint32_t owner = (uint32_t)(word >> 32) & ((1u << OWNER_BITS) - 1);

@@ -8,9 +8,9 @@
  * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
  * fills the bucket. If the word has changed during a read, the reader discards what it has read. A
  * thread may find that its stack's bucket is BUSY and has the hash of its stack. Then the thread
- * only returns the id, because most likely another thread is storing the same stack. If the map has
- * `alive` (map.h), and the process that was filling a BUSY bucket has died, a thread fills the
- * bucket again.
+ * only returns the id, because most likely another thread is storing the same stack. If the process
+ * that was filling a BUSY bucket has died, a thread of a process that has `alive` (map.h) fills the
+ * bucket again. Other processes report the bucket, so that such a process empties it.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"
@@ -124,6 +124,8 @@ static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const 
 			busy = next_generation(word, hash) | (uint64_t)m->owner << 2 | BUSY;
 		bool filling = is_being_filled(m, word);
 
+		if (filling)
+			pb_bpf_map_report(m, &b->word);
 		if ((STATE(word) == FULL || filling) && same(b, word, hash, ips, nr, flags)) {
 			if (pb_load(&b->word) == word)
 				return 0;
@@ -228,9 +230,22 @@ static int stack_take(struct pb_bpf_map *m, const void *key, void *value, uint64
 	return err ? err : stack_remove(m, key, NULL);
 }
 
+/* Empties the bucket whose word is at `at` if a dead process was filling it. */
+static void stack_release(struct pb_bpf_map *m, void *at)
+{
+	uint64_t off = (uint64_t)((char *)at - m->elems), word;
+
+	if ((char *)at < m->elems || off % m->elem_size || off / m->elem_size >= m->nr_elems)
+		return;
+	word = pb_load(at);
+	if (STATE(word) == BUSY && !is_being_filled(m, word))
+		pb_replace(at, &word, next_generation(word, 0));
+}
+
 const struct pb_bpf_map_ops pb_bpf_stack_trace_ops = {
 	.size = stack_size, .format = stack_format, .open = stack_open, .lookup = pb_bpf_no_lookup,
 	.update = pb_bpf_no_update, .remove = stack_remove, .next_key = stack_next_key,
 	.each = pb_bpf_no_each,
 	PB_BPF_NO_QUEUE, .read = stack_read, .write = pb_bpf_no_write, .take = stack_take,
+	.release = stack_release,
 };

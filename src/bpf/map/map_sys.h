@@ -24,6 +24,10 @@ int pb_bpf_map_delete_elem(struct pb_bpf_map *map, const void *key);
 int pb_bpf_map_get_next_key(struct pb_bpf_map *map, const void *key, void *next);
 int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, void *value,
 				      uint64_t flags);
+/* If a process that can't find out which processes live waits for a lock or a bucket of this map,
+ * and the holder is dead, releases it. To be called every few milliseconds, by a process that has
+ * `alive`, as long as such processes use the map. Costs one load if no process waits. */
+void pb_bpf_map_release_dead(struct pb_bpf_map *map);
 /* Makes the map read-only from outside. */
 int pb_bpf_map_freeze(struct pb_bpf_map *map);
 

@@ -3,6 +3,7 @@
  * that a map type doesn't support. */
 #include "base/sys.h"
 #include "bpf/map/map_priv.h"
+#include "bpf/map/map_sys.h"
 
 /* ---- copies --------------------------------------------------------------- */
 
@@ -85,6 +86,8 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 					 * lives */
 #define MAX_ROUNDS	(1 << 10)	/* number of checks (about 50 ms) after which taking the
 					 * lock fails */
+#define REPORT_AFTER	(1 << 6)	/* number of checks (about 3 ms) after which a process that
+					 * can't find out whether the holder lives asks others */
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {
@@ -114,6 +117,8 @@ static int take_word(const struct pb_bpf_map *m, uint32_t *word, uint32_t me, in
 		}
 		if (holder_died(m, was) && pb_replace32(word, &was, me))
 			return 1;
+		if (round >= REPORT_AFTER)
+			pb_bpf_map_report(m, word);
 	}
 	return -EBUSY;
 }
@@ -174,6 +179,32 @@ int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct p
 void pb_bpf_guard_give(uint32_t *word)
 {
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead)
+{
+	uint32_t was = pb_load32(word), owner = was >> THREAD_BITS;
+
+	return owner && (owner == dead || holder_died(m, was)) &&
+	       pb_replace32(word, &was, word_of(m, pb_bpf_thread(NULL)));
+}
+
+/* Another process may have written any offset. But each word of the block is checked before it is
+ * changed, and that process may change all of these words, too. */
+void pb_bpf_map_release_dead(struct pb_bpf_map *m)
+{
+	uint64_t at = pb_load(&m->head->stuck);
+	uint32_t *word = (uint32_t *)((char *)m->head + at);
+
+	if (pb_likely(!at))
+		return;
+	__atomic_store_n(&m->head->stuck, 0, __ATOMIC_RELAXED);
+	if (at < sizeof(*m->head) || at > m->size - 8 || at % sizeof(*word))
+		return;
+	if (m->ops->release)
+		m->ops->release(m, word);
+	else if (pb_bpf_guard_take_over(m, word, 0))
+		pb_bpf_guard_give(word);
 }
 
 /* ---- unsupported operations ----------------------------------------------- */

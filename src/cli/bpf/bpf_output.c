@@ -138,6 +138,7 @@ static bool print(struct bpf_attach *a)
 		struct pb_bpf_map *map = a->session.made->maps[i].map;
 		struct named n = { a->to, map->name };
 
+		pb_bpf_map_release_dead(map);
 		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
 			any |= print_ring(a, i, map, show_record, &n);
 	}

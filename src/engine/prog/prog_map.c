@@ -5,6 +5,9 @@
  * and so also keeps the file's lock. This lock shows other processes that this process lives. The
  * agent doesn't check whether other processes live, because that takes system calls. Processes
  * outside of the program clean up after dead processes.
+ *
+ * A forked child maps the files again, so that it has locks of its own. Before that, it has the
+ * parent's mappings, and its lock is the parent's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -96,8 +99,11 @@ void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
 
 	if (pb_sys_failed(fd))
 		return;
+	/* Without a number of its own, the child has no number (0), because its new mappings don't
+	 * keep the parent's lock: if the parent died, the child would count as dead. */
 	if (!pb_sys(SYS_fstat, fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino &&
-	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)))
-		pb_bpf_become_owner(map, (int)fd);
+	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)) &&
+	    pb_bpf_become_owner(map, (int)fd))
+		map->owner = 0;
 	pb_sys(SYS_close, fd);
 }
