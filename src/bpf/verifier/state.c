@@ -253,7 +253,7 @@ void pbv_forget_packets(struct env *env)
 {
 	for_each_reg(env->cur, f, r)
 		if (reg_is_packet_or_end(r))
-			pbv_reg_make_scalar(r, !env->capable);
+			pbv_reg_lost(env, r);
 }
 
 /* ---- the path, and its branches --------------------------------------------------- */

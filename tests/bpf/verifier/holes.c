@@ -189,6 +189,21 @@ static void test_global_function_moves_packet(void **state)
 	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), 0);
 }
 
+/* A call moves the packet. Then r7 isn't a packet pointer any more. Without CAP_PERFMON the program
+ * must not return it as a number, because that would reveal an address. */
+static void test_stale_packet_is_a_number(void **state)
+{
+	const struct bpf_insn p[] = {
+		MOV(6, 1), BPF_LDX_MEM(BPF_W, 7, 6, offsetof(struct __sk_buff, data)),
+		SET(2, 0), CALL(skb_pull_data), MOV(0, 7), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+	lacking = PB_BPF_CAP_PERFMON;
+	assert_int_equal(VERDICT(SCHED_CLS, p), -EACCES);
+	lacking = 0;
+}
+
 /* A subprogram makes a tail call, so its result may be any result of the called program. */
 static void test_tail_call_returns_anything(void **state)
 {
@@ -527,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_loop_that_may_not_end),
 		cmocka_unit_test(test_loop_around_callbacks),
 		cmocka_unit_test(test_global_function_moves_packet),
+		cmocka_unit_test(test_stale_packet_is_a_number),
 		cmocka_unit_test(test_tail_call_returns_anything),
 		cmocka_unit_test(test_part_of_pointer_on_other_path),
 		cmocka_unit_test(test_rest_of_narrow_spill),
