@@ -14,6 +14,8 @@
 #include "bpf/helper/kfunc.h"
 #include "bpfload/load_priv.h"
 
+#define NAME_WORK	128	/* steps of work (load_work()) for the longest name of a symbol */
+
 /* Returns the id of the variable or function with this name in a BTF section of externs, or 0. */
 static uint32_t in_section(const struct pb_bpf_btf *b, uint32_t datasec, const char *name)
 {
@@ -232,25 +234,44 @@ static int add_kconfig(struct load *l, uint32_t datasec)
 	return 0;
 }
 
+static bool may_be_extern(const Elf64_Sym *s)
+{
+	return s->st_shndx == SHN_UNDEF && ELF64_ST_BIND(s->st_info) != STB_LOCAL;
+}
+
 static bool is_extern(const struct load *l, const Elf64_Sym *s)
 {
-	return s->st_shndx == SHN_UNDEF && pb_bpf_elf_sym_name(&l->elf, s)[0] &&
-	       ELF64_ST_BIND(s->st_info) != STB_LOCAL;
+	return may_be_extern(s) && pb_bpf_elf_sym_name(&l->elf, s)[0];
+}
+
+/* Returns the number of externs, or -1 if there is too much work. Symbols may have their names in
+ * common. */
+static int64_t nr_externs(struct load *l, const char **why)
+{
+	int64_t n = 0;
+
+	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
+		Elf64_Sym s = pb_bpf_elf_sym(&l->elf, i);
+
+		if (may_be_extern(&s) && !load_work(l, NAME_WORK, why))
+			return -1;
+		n += is_extern(l, &s);
+	}
+	return n;
 }
 
 int load_externs(struct load *l)
 {
 	const struct pb_bpf_btf *b = l->object.btf;
-	uint32_t kconfig = b ? pb_bpf_btf_find(b, ".kconfig", BTF_KIND_DATASEC) : 0, n = 0;
+	uint32_t kconfig = b ? pb_bpf_btf_find(b, ".kconfig", BTF_KIND_DATASEC) : 0;
 	uint32_t ksyms = b ? pb_bpf_btf_find(b, ".ksyms", BTF_KIND_DATASEC) : 0;
+	const char *spent = NULL;
+	int64_t n = nr_externs(l, &spent);
 	int ret = 0;
 
-	for (uint32_t i = 1; i < l->elf.nr_syms; i++) {
-		Elf64_Sym s = pb_bpf_elf_sym(&l->elf, i);
-
-		n += is_extern(l, &s);
-	}
-	l->externs = load_alloc(l, n * sizeof(l->externs[0]));
+	if (n < 0)
+		return load_refuse(l, "%s", spent);
+	l->externs = load_alloc(l, (uint64_t)n * sizeof(l->externs[0]));
 	l->extern_of = load_alloc(l, l->elf.nr_syms * sizeof(l->extern_of[0]));
 	if (!l->externs || !l->extern_of)
 		return -ENOMEM;

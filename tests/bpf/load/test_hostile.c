@@ -230,6 +230,22 @@ static void relocations(void **state)
 
 static const char too_large[] = "opening the object takes more than 512 MB of memory";
 
+/* More than two million undefined symbols that all have the same name of 8000 bytes. */
+static void long_names(void **state)
+{
+	char text[8001];
+	uint32_t name;
+	struct maker m;
+
+	memset(text, 'x', 8000);
+	text[8000] = 0;
+	maker_begin(&m);
+	name = maker_name(&m, text);
+	for (int i = 0; i < 2200000; i++)
+		maker_symbol(&m, name, STT_NOTYPE, SHN_UNDEF, 0, 0);
+	refused(&m, NULL, too_often);
+}
+
 /* 200 functions that all have the same 4 MB of instructions, each in a section of its own. */
 static void instructions(void **state)
 {
@@ -268,7 +284,7 @@ int main(void)
 		cmocka_unit_test(kconfig_sizes), cmocka_unit_test(references_to_maps),
 		cmocka_unit_test(types_of_variables), cmocka_unit_test(lines_of_kconfig),
 		cmocka_unit_test(elements_of_maps), cmocka_unit_test(declarations),
-		cmocka_unit_test(relocations),
+		cmocka_unit_test(relocations), cmocka_unit_test(long_names),
 		cmocka_unit_test(instructions), cmocka_unit_test(names),
 	};
 
