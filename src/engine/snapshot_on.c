@@ -53,20 +53,39 @@ static void on_call(struct pb_site *site, uint64_t parent_ip, struct ftrace_ops 
 	ask(site->id, 0);
 }
 
-static void on_end(uint32_t id, uint64_t ticks)
+static bool is_long(const struct trigger *t, uint64_t ticks)
+{
+	return t->used && t->ticks && ticks >= t->ticks && (int64_t)ticks >= 0;
+}
+
+static bool is_wanted(uint32_t id, uint64_t ticks)
 {
 	struct pb_site *s = pb_site_by_id(id);
 	struct pb_module *m = s && s->flags & FTRACE_FL_TIMED ? pb_site_module(s) : NULL;
-	uint64_t us;
 
-	for (struct trigger *t = triggers; m && t < triggers + MOST_TIMES; t++) {
-		if (!t->used || !t->ticks || ticks < t->ticks || (int64_t)ticks < 0 ||
-		    !pb_ftrace_wants(&t->ops, m, (uint32_t)(s - m->sites)))
-			continue;
-		us = ticks * 1000 / ticks_per_ms;
-		ask(id, us ? us : 1);	/* 0 stands for a call that has only begun */
+	for (struct trigger *t = triggers; m && t < triggers + MOST_TIMES; t++)
+		if (is_long(t, ticks) && pb_ftrace_wants(&t->ops, m, (uint32_t)(s - m->sites)))
+			return true;
+	return false;
+}
+
+/* Most calls aren't long, so the time is looked at first. */
+static void on_end(uint32_t id, uint64_t ticks)
+{
+	uint64_t us, before;
+	struct pb_thread *self = pb_tls;
+	bool wanted = false;
+
+	for (struct trigger *t = triggers; !wanted && t < triggers + MOST_TIMES; t++)
+		wanted = is_long(t, ticks);
+	if (!wanted)
 		return;
-	}
+	before = pb_look_begin(self);
+	wanted = is_wanted(id, ticks);
+	pb_look_end(self, before);
+	us = ticks * 1000 / ticks_per_ms;
+	if (wanted)
+		ask(id, us ? us : 1);	/* 0 stands for a call that has only begun */
 }
 
 /* ---- the file --------------------------------------------------------------- */

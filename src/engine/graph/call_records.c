@@ -114,6 +114,15 @@ static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 		pb_writer_lost(&t->w);
 }
 
+static bool is_caller(struct pb_thread *t, uint32_t site)
+{
+	uint64_t before = pb_look_begin(t);
+	bool yes = pb_site_is_caller(site);
+
+	pb_look_end(t, before);
+	return yes;
+}
+
 void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	uint64_t duration = now - c->start;
@@ -136,7 +145,7 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 		return;
 	case PB_ENTRY_LAZY:
 		if (duration < pb_thresh || (int64_t)duration < 0 ||
-		    (pb_callers_only && !pb_site_is_caller(c->site)))
+		    (pb_callers_only && !is_caller(t, c->site)))
 			return;
 		break;
 	case PB_ENTRY_LEAF:

@@ -123,6 +123,15 @@ static void go_on(struct pb_thread *t, struct pb_open_call *c, uint64_t *slot, b
 	pb_open_release(&t->top, c);
 }
 
+static bool goes_on(struct pb_thread *t, uint32_t site)
+{
+	uint64_t before = pb_look_begin(t);
+	bool yes = pb_site_goes_on(site);
+
+	pb_look_end(t, before);
+	return yes;
+}
+
 /* Called when a call begins in the slot. If an open call has the same slot, that call is over. From
  * some functions control may go on to their own entry, or to the next function's entry, without
  * passing an exit (FTRACE_FL_GOES_ON). If the open call's function is one of them, close_tail()
@@ -132,7 +141,7 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
 
-	if (!c || c->state == PB_ENTRY_PROG || !pb_site_goes_on(c->site) ||
+	if (!c || c->state == PB_ENTRY_PROG || !goes_on(t, c->site) ||
 	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))))
 		return;
 	put_end(t, c, pb_clock(), true);

@@ -44,6 +44,9 @@
 #define LOOK_AFTER	256		/* free_dead() looks for free states only when at least this
 				 * many more are in use than after its last look */
 
+#define LOOK_NAP_NS	1000000
+#define LOOK_NAPS	20		/* a look takes less than a microsecond of processor time */
+
 bool pb_follow_fork = true;
 uint32_t pb_image;
 
@@ -246,6 +249,7 @@ static void abandon(struct pb_thread *t)
 {
 	t->top = NULL;
 	t->expected = 0;
+	t->looking = 0;
 	pb_stack_end_visit(t);
 	pb_stack_no_alternate(t);
 	pb_writer_close(&t->w);
@@ -447,6 +451,50 @@ static struct pb_thread *thread_start_masked(uint64_t slot)
 	t = thread_start(slot);
 	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
 	return t;
+}
+
+/* A mark in the thread's own stack that isn't above this look's mark belongs to a look that a
+ * handler has left by a jump. On other stacks this isn't known. */
+static bool is_over(const struct pb_thread *t, uint64_t before, uint64_t mark)
+{
+	return before <= mark && pb_stack_holds(&t->own, before) && pb_stack_holds(&t->own, mark) &&
+	       !pb_process->holes;
+}
+
+/* The exchange is a full barrier: either this thread's look-up doesn't find a module that is being
+ * removed, or pb_looks_wait() sees the mark. */
+uint64_t pb_look_begin(struct pb_thread *t)
+{
+	uint64_t mark = (uint64_t)&mark;
+	uint64_t before = __atomic_exchange_n(&t->looking, mark, __ATOMIC_SEQ_CST);
+
+	return before && !is_over(t, before, mark) ? before : 0;
+}
+
+void pb_look_end(struct pb_thread *t, uint64_t before)
+{
+	__atomic_store_n(&t->looking, before, __ATOMIC_RELEASE);
+}
+
+static bool others_look(void)
+{
+	for (struct pb_thread *t = NULL; (t = pb_thread_next(t));)
+		if (t != pb_tls && __atomic_load_n(&t->looking, __ATOMIC_SEQ_CST))
+			return true;
+	return false;
+}
+
+bool pb_looks_wait(void)
+{
+	struct { uint64_t sec, nsec; } nap = { 0, LOOK_NAP_NS };
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (int naps = 0; others_look(); naps++) {
+		if (naps == LOOK_NAPS || !pb_calls_are_safe())
+			return false;
+		pb_sys(SYS_nanosleep, &nap, NULL);
+	}
+	return true;
 }
 
 struct pb_thread *pb_thread_get(uint64_t slot)

@@ -46,6 +46,19 @@ void pb_threads_forget(void);
  * path. */
 struct pb_thread *pb_thread_get(uint64_t slot);
 
+/*
+ * An open call names its site by a number. The call may have been left by a jump, and its module
+ * may be unloaded by now. So a thread that reads what pb_site_by_id() finds, or calls a function
+ * that does, calls pb_look_begin() first and pb_look_end() afterwards. The end gets the result of
+ * the begin. The mark of a look is the address of a variable on the stack: if a handler leaves a
+ * look by a jump, a later look at a higher address of the stack takes the mark away.
+ */
+uint64_t pb_look_begin(struct pb_thread *t);
+void pb_look_end(struct pb_thread *t, uint64_t before);
+/* Waits until no other thread is in a look that has begun before this call. False: a thread stays
+ * in its look for too long, or has left it by a jump. Context: a thread in dlclose. */
+bool pb_looks_wait(void);
+
 /* Whether the address is known to lie on the calling thread's own stack. */
 bool pb_on_own_stack(uint64_t address);
 

@@ -88,6 +88,8 @@ struct pb_thread {
 	uint64_t expected;	/* the return slot of the last signal handler that was installed
 				 * through libc, until its first traced call on an alternate stack;
 				 * 0: none */
+	uint64_t looking;	/* not 0: the thread reads a site or an analysis that it has found
+				 * by a site number (thread.h) */
 	struct pb_exec_area exec;
 } __attribute__((aligned(64)));	/* what the fast paths use lies in one cache line */
 

@@ -416,7 +416,7 @@ static void departures(struct talk *t)
 		if (!m->present || is_listed(m->link_map))
 			continue;
 		pb_prog_module_gone(m);
-		pb_text_remove(m);
+		pb_text_remove(m, pb_looks_wait);
 		if (may_talk(t))
 			t->failed = pb_session_gone(&t->s, m->number);
 	}

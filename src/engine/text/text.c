@@ -105,13 +105,15 @@ void pb_text_drop(struct pb_module *m)
 /* Called when the loader is about to unmap the module. Unmaps the stubs at once, without a look at
  * the threads. A correct program has no thread in a stub now: from the stub, the thread would
  * continue in the module's text, which goes away. */
-void pb_text_remove(struct pb_module *m)
+void pb_text_remove(struct pb_module *m, bool (*unused)(void))
 {
 	struct pb_module gone = *m;
 
 	pb_text_drop(m);
 	pb_shared_remove(m);
 	pb_jit_withdraw(m);
+	if (!unused())
+		return;
 	pb_stubs_unmap(&gone);
 	pb_pages_unmap((uint64_t)gone.analysis, gone.analysis->size);
 }

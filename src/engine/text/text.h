@@ -83,8 +83,10 @@ extern bool (*pb_text_ask)(struct pb_module *m);
 /* Maps the file of stubs, and memory for sites. Returns NULL, or the reason why this isn't
  * possible. */
 const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size);
-/* Removes a module that is about to be unmapped. Its text isn't written. */
-void pb_text_remove(struct pb_module *m);
+/* Removes a module that is about to be unmapped. Its text isn't written. `unused` returns true when
+ * no thread reads what it found in the module's sites or analysis before they were dropped. If it
+ * returns false, they stay mapped. */
+void pb_text_remove(struct pb_module *m, bool (*unused)(void));
 
 /* Withdraws all stubs from debuggers, before the stubs are unmapped. Context: renew.c. */
 void pb_text_withdraw(void);

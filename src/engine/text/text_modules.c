@@ -8,6 +8,10 @@
  * the beginning again. If the row was filled again in between, the beginning has changed, or the
  * new range begins where the old one did, and the answer is right for one of the two. While a row
  * is free, its sizes are 0.
+ *
+ * A thread may be about to read the site that a look-up by number has found, when another thread
+ * removes the module. The memory of its sites is unmapped only when no thread can do so any more
+ * (pb_look_begin() in graph/thread.h).
  */
 #include "engine/text/text_priv.h"
 #include "arch/arch.h"
