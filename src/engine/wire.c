@@ -266,6 +266,9 @@ int pb_wire_receive_fds(struct pb_wire *w, int fds[PB_WIRE_FDS], uint32_t *len)
 		pb_wire_close_fds(fds);
 		return n ? -EPROTO : -ECONNRESET;
 	}
+	/* the message brings descriptors, but the process may open no further one */
+	if (msg.msg_flags & MSG_CTRUNC && fds[0] < 0)
+		return -EMFILE;
 	*len = head->len;
 	return (int)head->type;
 }

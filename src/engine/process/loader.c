@@ -184,12 +184,22 @@ static int take(struct pb_session *s, struct requests *q)
 	return err;
 }
 
+static int ask_stubs(struct pb_session *s, struct pb_module *m)
+{
+	const char *path = ((const struct link_map *)m->link_map)->l_name;
+
+	return pb_session_ask_stubs(s, m, *path ? path : "the executable");
+}
+
 static int take_all(struct pb_session *s, struct requests *q)
 {
 	int err = 0;
 
 	while (q->nr && !err)
 		err = take(s, q);
+	for (uint32_t i = 0; i < pb_nr_modules && !err; i++)
+		if (pb_modules[i].present)
+			err = ask_stubs(s, &pb_modules[i]);
 	return err;
 }
 

@@ -152,7 +152,8 @@ void pb_session_leave_ring(void)
 		pb_pages_unmap(reserved.at, size);
 }
 
-/* Without a ring, an untraced image is counted in a file in the socket's directory. */
+/* Without a ring, or if the process could open only one file, an untraced image is counted in a
+ * file in the socket's directory. */
 static void count_in_file(const char *socket, char reason)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(PB_MISSED_FILE)];
@@ -185,6 +186,8 @@ void pb_session_missed(struct pb_session *s, const char *path, int error)
 				   __ATOMIC_RELAXED);
 	else if (missed || cramped)
 		count_in_file(path, missed ? PB_MISSED_SILENT : PB_MISSED_CRAMPED);
+	else if (error == -EMFILE && !pb_recording_ended())
+		count_in_file(path, PB_MISSED_FILES);
 	pb_session_leave_ring();
 }
 
@@ -348,6 +351,17 @@ static bool ask_late(struct pb_module *m)
 	return talking && m->analysis->nr_sites && !ask_stubs(talking, m) && m->sites;
 }
 
+int pb_session_ask_stubs(struct pb_session *s, struct pb_module *m, const char *path)
+{
+	int err = 0;
+
+	if (m->first_site && !m->sites && m->analysis->nr_sites)
+		err = ask_stubs(s, m);
+	return err < 0 ? pb_session_error(s, err, path, err == -EMFILE ? "not traced: no file "
+					  "descriptor is left for its stubs (see ulimit -n)" :
+					  "not traced: its stubs can't be mapped") : 0;
+}
+
 /* Returns the reason if the module can't be traced. */
 static const char *add_module(const struct pb_msg_analysis *a, const void *analysis, int stubs,
 			      uint64_t bias, uint64_t link_map, struct pb_module **m)
@@ -358,7 +372,7 @@ static const char *add_module(const struct pb_msg_analysis *a, const void *analy
 	if (!*m)
 		return why;
 	memcpy((*m)->links, a->links, sizeof(a->links));
-	/* if the process has no descriptor left for the stubs, ask_late() asks for them again */
+	/* if the process has no descriptor left for the stubs, they are asked for again later */
 	if (a->stubs_size && stubs >= 0)
 		why = map_stubs(*m, stubs, a->stubs_size);
 	if (why) {

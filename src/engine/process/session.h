@@ -23,7 +23,8 @@ int pb_session_open(struct pb_session *s, const char *path, bool first,
 		    const char **writes, uint32_t *nr_writes);
 void pb_session_close(struct pb_session *s);
 /* Called if the image goes on untraced. Unmaps the ring. Counts the untraced image if the recorder
- * gave no answer, or if `error` is -ENOMEM. Context: start, when nothing is patched yet. */
+ * gave no answer, or if `error` is -ENOMEM or -EMFILE. Context: start, when nothing is patched yet.
+ */
 void pb_session_missed(struct pb_session *s, const char *path, int error);
 /* Asks for the analysis of a module. Further modules may be asked for before the answer is taken:
  * PB_SESSION_AHEAD at a time. */
@@ -33,6 +34,9 @@ int pb_session_ask(struct pb_session *s, const char *path, uint64_t bias, uint32
  * be added. (A module that isn't traced is added, too: its functions may be replaced.) */
 int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint64_t link_map,
 		    struct pb_module **m);
+/* Asks for the stubs of a module that is to be traced, if they didn't come with its analysis because
+ * the process could open only one further file. Context: no answer is waited for. */
+int pb_session_ask_stubs(struct pb_session *s, struct pb_module *m, const char *path);
 /* Maps the file of eBPF programs. */
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size);
 int pb_session_gone(struct pb_session *s, uint32_t module);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* late_library LIBRARY: a thread loads the library after the main thread has exited. */
+/* late_library [N] LIBRARY: a thread loads the library after the main thread has exited. With N,
+ * the process may then have only N descriptors. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void *thread(void *library)
@@ -22,8 +25,13 @@ static void *thread(void *library)
 
 int main(int argc, char **argv)
 {
+	struct rlimit files = { 0 };
 	pthread_t t;
 
+	if (argc > 2) {
+		files.rlim_cur = files.rlim_max = (rlim_t)atoi(argv[1]);
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	pthread_create(&t, NULL, thread, argv[argc - 1]);
 	pthread_exit(NULL);
 }
