@@ -21,7 +21,7 @@
 #define NAME_ROOM 8		/* room for a suffix of the directory's name */
 
 /* True if the directory is a data directory: its meta file begins with our magic, or the directory
- * is empty. */
+ * is empty. If a file can't be opened, the result is false, and errno is set. */
 static bool is_datadir(const char *dir)
 {
 	struct pb_data_header h;
@@ -111,7 +111,10 @@ static int move_away(const char *from, const char *to, char *err, size_t errlen)
 
 	if (lstat(from, &st))
 		return errno == ENOENT ? 0 : -errno;
+	errno = 0;
 	if (!S_ISDIR(st.st_mode) || !is_datadir(from)) {
+		if (*pb_say_limit(-errno))	/* it may be one, but can't be looked at */
+			return -errno;
 		snprintf(err, errlen,
 			 "%s: exists and is not a Patchbay data directory; move it, or choose "
 			 "another name with -d", from);
