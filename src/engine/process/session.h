@@ -34,8 +34,8 @@ int pb_session_ask(struct pb_session *s, const char *path, uint64_t bias, uint32
  * be added. (A module that isn't traced is added, too: its functions may be replaced.) */
 int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint64_t link_map,
 		    struct pb_module **m);
-/* Asks for the stubs of a module that is to be traced, if they didn't come with its analysis because
- * the process could open only one further file. Context: no answer is waited for. */
+/* If the stubs of a module that is to be traced didn't come with its analysis, because the process
+ * could open only one further file, asks for them again. Context: no answer is waited for. */
 int pb_session_ask_stubs(struct pb_session *s, struct pb_module *m, const char *path);
 /* Maps the file of eBPF programs. */
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size);
