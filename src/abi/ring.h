@@ -172,6 +172,8 @@ struct pb_ring {
 					 * filter was set before their exec */
 	uint32_t cramped_images;	/* count of images that aren't traced because no memory
 					 * could be mapped for the agent */
+	uint32_t remote_images;	/* count of images that aren't traced because they can't read the
+				 * agent's file, or can't reach the recorder's socket */
 	/* For snapshot_on. `snapshot_by` names the last call that asked for a snapshot:
 	 * PB_SNAPSHOT_BY(). It is stored before the count changes. */
 	uint32_t snapshots_asked;

@@ -115,12 +115,15 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, missed, "program", silent);
 	note_untraced(s, cramped, "program", "no memory for the agent (the limits of address "
 		      "space and data may be too low: RLIMIT_AS, RLIMIT_DATA)");
+	note_untraced(s, ring->remote_images, "program",
+		      "started as another user or in another root directory, from which the agent "
+		      "or the recorder can't be reached");
 	note_untraced(s, fileless, "program",
 		      "no file descriptor is left for the agent (see ulimit -n)");
 	note_untraced(s, ring->missed_modules, "library load", silent);
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
-	return missed + cramped + fileless + ring->sandboxed_images;
+	return missed + cramped + fileless + ring->remote_images + ring->sandboxed_images;
 }
 
 /* Reports the errors and losses that engines noted in the ring's header. Returns the number of

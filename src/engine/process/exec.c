@@ -312,6 +312,26 @@ static bool has_room(void)
 	return true;
 }
 
+/* Whether the new program can load the agent, and the agent can reach the recorder. It can't if the
+ * process has changed its user or its root directory. If the real and the effective user differ,
+ * the loader ignores LD_PRELOAD. Only the socket's user may connect. The process may still have
+ * capabilities that allow more, but a program of a user other than root begins without them. */
+static bool is_near(void)
+{
+	long uid = pb_sys(SYS_geteuid), fd;
+	struct stat st;
+
+	if (pb_sys(SYS_getuid) != uid || pb_sys(SYS_getgid) != pb_sys(SYS_getegid))
+		return false;
+	if (pb_sys(SYS_newfstatat, AT_FDCWD, session_path, &st, 0) || (uid && st.st_uid != uid))
+		return false;
+	fd = pb_sys(SYS_openat, AT_FDCWD, preload_path, O_RDONLY | O_CLOEXEC, 0);
+	if (pb_sys_failed(fd))
+		return false;
+	pb_sys(SYS_close, fd);
+	return true;
+}
+
 /* Prepares an exec, and returns the environment for it. Under a seccomp filter the exec isn't
  * followed, because any system call of ours may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
@@ -328,6 +348,8 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 		if (wanted(dir, path, flags, first)) {
 			if (!pb_recorder_lives())
 				e.counter = &ring->missed_images;
+			else if (!is_near())
+				e.counter = &ring->remote_images;
 			else if (!has_room() || (e.envp = with_ours(envp, first)) == envp)
 				e.counter = &ring->cramped_images;
 			if (pb_recording_ended())
