@@ -106,7 +106,9 @@ static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, b
 			 ev->time;
 	uint64_t end = ev->time > start ? ev->time : start;
 
-	if (select & PB_SEL_VISIBLE && pb_select_long(c->v, start, end) &&
+	/* with -t, a call whose duration isn't known is left out, as in report */
+	if (select & PB_SEL_VISIBLE && !(no_return && c->v->min_ns) &&
+	    pb_select_long(c->v, start, end) &&
 	    pb_select_clip(c->v, &start, &end))
 		print_call(c, ev->stack, ev->tid, ev->image, ev->site, start, end,
 			   inherited ? INHERITED : no_return ? NO_RETURN :

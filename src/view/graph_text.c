@@ -378,7 +378,9 @@ static void print_event(struct pb_graph_text *p, const struct pb_event *ev)
 
 	if (ev->kind == PB_EV_OPEN && ev->call)
 		ev->call->view = V_OPENED;
-	if (p->v->min_ns)
+	/* a jump or an exception may have left a call long before its END, and the calls around it,
+	 * too. So an END doesn't show that a call was still open then */
+	if (p->v->min_ns && ev->kind != PB_EV_END)
 		flush_waiting(p, ev);
 	switch (ev->kind) {
 	case PB_EV_LEAF:

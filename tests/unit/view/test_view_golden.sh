@@ -33,6 +33,10 @@ check replay-tails-time tails replay -t 60
 check replay-bare basic replay -O nofuncgraph-overhead -O nofuncgraph-duration -O nofuncgraph-tid
 check replay-time basic replay -t 10us
 check replay-time-gap lost replay -t 1us
+# calls that were left by a jump have no duration, so no view shows them with -t
+check replay-skipped-time skipped replay -t 300
+check report-skipped-time skipped report -t 300 --sort=func
+check chrome-skipped-time skipped dump --format=chrome -t 300
 check replay-depth basic replay -D 2
 check replay-filter basic replay -F work -N parse
 check replay-filter-cpp basic replay -F 'ns::pair<int>::first'
