@@ -320,6 +320,11 @@ void pb_our_syscall(void);
 void pb_our_pthread_exit(void);
 void pb_our_pthread_cancel(void);
 void pb_our_vfork(void);
+/* Runs in place of libc's clone(). If the child gets a TLS that isn't libc's, the child starts at
+ * pb_clone_entry(). This sets pb_tls to &pb_foreign_thread, clears pb_unblocked, and jumps to the
+ * program's function. Neither function calls anything. */
+void pb_our_clone(void);
+void pb_clone_entry(void);
 
 /* The kernel calls pb_signal_entry() in place of the program's handlers. It calls
  * pb_signal_begin(sig, info, context, slot), which returns an address. pb_signal_entry() jumps to

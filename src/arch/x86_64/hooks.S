@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replacements of functions of libc (engine/process/sigmask.c). A replacement reports the arguments
- * to C code, restores all registers that may hold arguments, and jumps to the original. (Only
- * pb_our_vfork() calls no C code.) The file also has the agent's first code in a signal handler and
- * in a new thread.
+ * Replacements of functions of libc (engine/process/sigmask.c, clone.c). A replacement reports the
+ * arguments to C code, restores all registers that may hold arguments, and jumps to the original.
+ * (Only pb_our_vfork() and pb_our_clone() call no C code.) The file also has the agent's first code
+ * in a signal handler and in a new thread.
  */
 #include "arch/x86_64/function.inc"
+
+	.set	CLONE_SETTLS, 0x80000
 
 	.text
 
@@ -40,6 +42,45 @@
 	movq	$0, %fs:8(%rax)
 	jmp	*pb_original_vfork(%rip)
 	end pb_our_vfork
+
+/* clone(fn = rdi, stack = rsi, flags = rdx, arg = rcx, parent_tid = r8, tls = r9, ...). In libc's
+ * own threads, the first word at `tls` is its own address. If it isn't, the agent's variables
+ * in this TLS have no values yet. Then pb_clone_entry() runs in the child before fn. It finds fn
+ * and arg at the top of the child's stack. */
+	function pb_our_clone
+	test	$CLONE_SETTLS, %edx
+	jz	1f
+	test	%r9, %r9
+	jz	1f
+	cmp	%r9, (%r9)
+	je	1f
+	test	%rdi, %rdi
+	jz	1f
+	test	$-16, %rsi
+	jz	1f
+	and	$-16, %rsi
+	sub	$16, %rsi
+	mov	%rdi, (%rsi)
+	mov	%rcx, 8(%rsi)
+	mov	%rsi, %rcx
+	lea	pb_clone_entry(%rip), %rdi
+1:	jmp	*pb_original_clone(%rip)
+	end pb_our_clone
+
+/* The first code of a child of clone() whose TLS isn't libc's. It gives the agent's variables
+ * values, and jumps to the program's function. The child gets no state: its calls are lost. */
+	function pb_clone_entry
+	mov	pb_tls@gottpoff(%rip), %rax
+	lea	pb_foreign_thread(%rip), %rcx
+	mov	%rcx, %fs:(%rax)
+	mov	pb_unblocked@gottpoff(%rip), %rax
+	.irp offset, 0, 8, 16, 24
+	movq	$0, %fs:\offset(%rax)
+	.endr
+	mov	(%rdi), %rax
+	mov	8(%rdi), %rdi
+	jmp	*%rax
+	end pb_clone_entry
 
 /* The kernel calls this in place of the program's handlers, with rsp at the return
  * address. It jumps to the address that pb_signal_begin(sig, info, context, slot)

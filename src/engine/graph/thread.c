@@ -225,6 +225,8 @@ bool pb_on_own_stack(uint64_t address)
 
 	if (t->top)
 		return t->own.exact && pb_stack_holds(&t->own, address);
+	if (t == &pb_foreign_thread)
+		return false;
 	own_stack(&s, pb_cpu_thread_pointer(), address);
 	return s.exact;
 }
@@ -441,6 +443,10 @@ static struct pb_thread *thread_start_masked(uint64_t slot)
 	/* after a detach there is no ring to write to */
 	if (!pb_ring_map.ring || (!pb_process->epoch && !pb_follow_fork))
 		return NULL;
+	if (pb_tls == &pb_foreign_thread) {
+		pb_ring_call_lost();
+		return NULL;
+	}
 	if (pb_unlikely(pb_process->refuse)) {
 		pb_process->refuse--;
 		pb_ring_call_lost();

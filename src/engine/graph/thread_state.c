@@ -15,7 +15,10 @@ PB_LASTING struct pb_stack *pb_stacks;
 PB_LASTING struct pb_thread *pb_threads;
 uint32_t pb_period;
 
+/* Also a state of zeros. It is never filled. */
+struct pb_thread pb_foreign_thread;
+
 bool pb_thread_is_new(void)
 {
-	return pb_tls == &pb_no_thread;
+	return pb_tls == &pb_no_thread || pb_tls == &pb_foreign_thread;
 }

@@ -112,11 +112,12 @@ _Static_assert(offsetof(struct pb_ring_thread, lost) == H_LOST, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
 _Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 
-/* Never NULL. pb_no_thread: the thread has had no hit. */
-extern struct pb_thread pb_no_thread;
+/* Never NULL. pb_no_thread: the thread has had no hit. pb_foreign_thread: the thread has a TLS that
+ * isn't libc's (process/clone.h). It gets no state, and its calls are lost. */
+extern struct pb_thread pb_no_thread, pb_foreign_thread;
 extern __thread struct pb_thread *pb_tls __attribute__((tls_model("initial-exec")));
-/* Returns whether the calling thread has had no hit. In a forked child, hits before the fork count,
- * too. Context: hit path. */
+/* Returns whether the calling thread has had no hit, or gets no state. In a forked child, hits
+ * before the fork count, too. Context: hit path. */
 bool pb_thread_is_new(void);
 
 /* The data of this process. In a forked child, pid is 0 until the child's first hit. */

@@ -17,13 +17,22 @@ static struct {
 	struct pb_exec_area area;
 } stateless[64];
 
+/* The calling thread's TCB. In a TLS that isn't libc's the word may be 0 (clone.h). Such threads
+ * count as one. */
+static uint64_t own_tcb(void)
+{
+	uint64_t tcb = pb_cpu_thread_pointer();
+
+	return tcb ? tcb : 1;
+}
+
 /* Takes an element of an array of TCBs for the calling thread. Returns whether it is the thread's
  * own now. */
 static bool take(uint64_t *tcb)
 {
 	uint64_t none = 0;
 
-	return __atomic_compare_exchange_n(tcb, &none, pb_cpu_thread_pointer(), false,
+	return __atomic_compare_exchange_n(tcb, &none, own_tcb(), false,
 					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -33,7 +42,7 @@ static struct pb_exec_area *own_area(void)
 	if (pb_tls->tcb)
 		return &pb_tls->exec;
 	for (unsigned i = 0; i < pb_array_size(stateless); i++)
-		if (__atomic_load_n(&stateless[i].tcb, __ATOMIC_RELAXED) == pb_cpu_thread_pointer())
+		if (__atomic_load_n(&stateless[i].tcb, __ATOMIC_RELAXED) == own_tcb())
 			return &stateless[i].area;
 	for (unsigned i = 0; i < pb_array_size(stateless); i++)
 		if (take(&stateless[i].tcb))
@@ -63,8 +72,7 @@ static void *mapped(size_t size)
 static void give_back(void)
 {
 	for (unsigned i = 0; i < PB_EXEC_RESERVES; i++)
-		if (__atomic_load_n(&pb_process->exec_owner[i], __ATOMIC_RELAXED) ==
-		    pb_cpu_thread_pointer())
+		if (__atomic_load_n(&pb_process->exec_owner[i], __ATOMIC_RELAXED) == own_tcb())
 			__atomic_store_n(&pb_process->exec_owner[i], 0, __ATOMIC_RELAXED);
 }
 

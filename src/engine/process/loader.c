@@ -12,6 +12,7 @@
 #include <link.h>
 #include "engine/process/loader.h"
 #include "engine/process/aside.h"
+#include "engine/process/clone.h"
 #include "engine/process/creds.h"
 #include "engine/graph/cyg.h"
 #include "engine/process/exec.h"
@@ -158,6 +159,7 @@ void pb_hook_module(struct pb_module *m)
 	pb_creds_hook(m);
 	pb_memlock_hook(m);
 	pb_limits_hook(m);
+	pb_clone_hook(m);
 }
 
 /* The modules that the recorder was asked for, and whose answers haven't been taken yet. The

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A program may give a child of clone() a TLS of its own (CLONE_SETTLS) that libc hasn't filled.
+ * Chromium's sandbox does this to protect its own TLS from a child that shares its memory. In such
+ * a TLS the word that leads to the thread's state (pb_tls) has any value, so a hit in the child
+ * would crash. So before the child runs the program's function, this word is set to a state of
+ * zeros, and each hit takes the slow path. The state isn't filled, because it would belong to a TCB
+ * that is none: the child's calls are counted as lost.
+ *
+ * The word may lie outside of the memory that the program took for the TLS. But in this child
+ * libc's own variables, for example errno, lie there, too.
+ *
+ * A child that is made by a raw system call isn't noticed. pthread_create() calls clone(), too, but
+ * with a TLS that libc has filled.
+ */
+#include "engine/process/clone.h"
+#include "arch/arch.h"
+#include "engine/process/replace.h"
+
+void *pb_original_clone;	/* for pb_our_clone() */
+
+void pb_clone_hook(struct pb_module *m)
+{
+	if (!pb_original_clone)
+		pb_replace_passing(m, "clone", pb_our_clone, &pb_original_clone);
+}
