@@ -181,12 +181,14 @@ void pb_stack_end_visit(struct pb_thread *t)
 	if (t->visiting)
 		__atomic_compare_exchange_n(&t->visiting->closing, &self, 0, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	t->visited_from = NULL;
 	pb_barrier();
-	t->visiting = NULL;
+	*(struct pb_stack *volatile *)&t->visiting = NULL;
 }
 
 /* A handler may leave this function by a jump. So `visiting` is set as long as `closing` has the
- * number of t. */
+ * number of t. While it is set, hits in handlers visit no stack, so they don't change visited_at
+ * and visited_from. visited_from is set last, because it shows that visited_at is valid. */
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 {
 	uint32_t none = 0;
@@ -194,14 +196,15 @@ bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 
 	if (t->visiting)
 		return false;
-	t->visited_from = t->stack;
+	*(struct pb_stack *volatile *)&t->visiting = s;
+	pb_barrier();
 	t->visited_at = t->w.slot;
 	pb_barrier();
-	*(struct pb_stack *volatile *)&t->visiting = s;
+	*(struct pb_stack *volatile *)&t->visited_from = t->stack;
 	pb_barrier();
 	if (!__atomic_compare_exchange_n(&s->closing, &none, closer(t), false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED)) {
-		t->visiting = NULL;
+		pb_stack_end_visit(t);
 		return false;
 	}
 	id = __atomic_load_n(&s->id, __ATOMIC_SEQ_CST);
@@ -231,7 +234,7 @@ bool pb_stack_visit_was_left(const struct pb_thread *t, uint64_t slot)
 {
 	const struct pb_stack *from = t->visited_from;
 
-	return slot >= t->visited_at && pb_stack_holds(from, slot) &&
+	return from && slot >= t->visited_at && pb_stack_holds(from, slot) &&
 	       pb_stack_holds(from, t->visited_at) && !(pb_process->holes && from == &t->own);
 }
 

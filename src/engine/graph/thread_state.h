@@ -82,8 +82,9 @@ struct pb_thread {
 	struct pb_stack nowhere;	/* stands for a stack that has no place in the table */
 	struct pb_stack *visiting;	/* from pb_stack_visit() to pb_stack_leave(): the visited
 					 * stack; otherwise NULL */
-	struct pb_stack *visited_from;	/* the stack of the hit that made the visit, */
-	uint64_t visited_at;		/* and the hit's slot */
+	struct pb_stack *visited_from;	/* the stack of the hit that made the visit; NULL if
+					 * `visiting` is, or if visited_at isn't valid yet */
+	uint64_t visited_at;		/* the slot of this hit */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
 	uint64_t expected;	/* the return slot of the last signal handler that was installed
 				 * through libc, until its first traced call on an alternate stack;
