@@ -30,7 +30,8 @@
 
 #define PAGE		4096ul
 #define AREA		0x100000ul
-#define MAX_SHARED	2048
+#define MAX_SHARED	16384
+#define CELL		8ul		/* targets are indexed by their addresses divided by this */
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
 #define NEAREST		0x10u		/* the value of d3 and of d2 for the nearest targets, which
 					 * are a quarter of a gigabyte above the module. For targets
@@ -43,7 +44,13 @@ static struct shared {
 					 * byte */
 	uint64_t target[2];		/* the targets of the first and of the second jump */
 } table[MAX_SHARED];
-static uint32_t nr_shared;
+static uint32_t nr_shared, nr_free;	/* nr_free: number of free entries below nr_shared */
+
+/* The index of the targets in `table`: chains of targets whose cells have the same hash. An element
+ * is 0, or 1 + 2 * the entry's index + the target's index. Belongs to the holder of the text's
+ * lock. */
+static uint16_t heads[8192], next[2 * MAX_SHARED];
+_Static_assert(2 * MAX_SHARED <= UINT16_MAX, "an element has 16 bits");
 
 static struct area {
 	uint64_t at, size;
@@ -120,15 +127,53 @@ static void leave_area(uint64_t target)
 		pb_pages_unmap(a->at, a->size);
 }
 
+/* ---- the index of the targets ------------------------------------------------ */
+
+static uint64_t target_of(uint16_t n)
+{
+	return table[(n - 1) / 2].target[(n - 1) % 2];
+}
+
+static uint16_t *head_of(uint64_t cell)
+{
+	return &heads[cell * 0x9e3779b97f4a7c15 >> (64 - 13)];
+}
+
+static void index_targets(const struct shared *r)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint16_t n = (uint16_t)(1 + 2 * (r - table) + i);
+		uint16_t *head = head_of(r->target[i] / CELL);
+
+		next[n - 1] = *head;
+		*head = n;
+	}
+}
+
+static void unindex_targets(const struct shared *r)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint16_t n = (uint16_t)(1 + 2 * (r - table) + i);
+		uint16_t *at = head_of(r->target[i] / CELL);
+
+		while (*at != n)
+			at = &next[*at - 1];
+		*at = next[n - 1];
+	}
+}
+
 /* ---- choosing targets -------------------------------------------------------- */
 
+/* Whether a jump at `target` lies in one page and overlaps no other target's jump. */
 static bool is_free(uint64_t target)
 {
-	for (const struct shared *r = table; r < table + nr_shared; r++)
-		for (unsigned i = 0; r->m && i < 2; i++)
-			if (target - r->target[i] + PB_JUMP_LEN - 1 < 2 * PB_JUMP_LEN - 1)
+	uint64_t last = target + PB_JUMP_LEN - 1;
+
+	for (uint64_t cell = (target - PB_JUMP_LEN + 1) / CELL; cell <= last / CELL; cell++)
+		for (uint16_t n = *head_of(cell); n; n = next[n - 1])
+			if (target - target_of(n) + PB_JUMP_LEN - 1 < 2 * PB_JUMP_LEN - 1)
 				return false;
-	return target / PAGE == (target + PB_JUMP_LEN - 1) / PAGE;
+	return target / PAGE == last / PAGE;
 }
 
 /* Chooses the displacement of the second jump: d3 and d2 both are d, d1 is 0. Tries values of d0
@@ -191,11 +236,12 @@ static bool write_jump(uint64_t at, uint64_t to)
 
 static struct shared *free_shared(void)
 {
-	for (uint32_t i = 0; i < nr_shared; i++)
+	for (uint32_t i = 0; nr_free && i < nr_shared; i++)
 		if (!table[i].m)
 			return &table[i];
 	if (nr_shared == MAX_SHARED)
 		return NULL;
+	nr_free++;
 	__atomic_store_n(&nr_shared, nr_shared + 1, __ATOMIC_RELEASE);
 	return &table[nr_shared - 1];
 }
@@ -211,14 +257,17 @@ bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint
 		leave_areas(r);
 		return false;
 	}
+	index_targets(r);
+	nr_free--;
 	r->first = first;
 	__atomic_store_n(&r->m, m, __ATOMIC_RELEASE);
 	return true;
 }
 
+/* Usually the last pair that was made is asked for. */
 uint64_t pb_shared_target(uint64_t second)
 {
-	for (uint32_t i = 0; i < nr_shared; i++)
+	for (uint32_t i = nr_shared; i--;)
 		if (table[i].m && table[i].first + PB_JUMP_SHARED == second)
 			return table[i].target[1];
 	return 0;
@@ -245,6 +294,8 @@ void pb_shared_remove(const struct pb_module *m)
 		if (table[i].m != m)
 			continue;
 		__atomic_store_n(&table[i].m, NULL, __ATOMIC_RELEASE);
+		unindex_targets(&table[i]);
+		nr_free++;
 		leave_areas(&table[i]);
 	}
 }
