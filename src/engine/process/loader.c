@@ -360,10 +360,14 @@ struct talk {
 
 /* Returns whether no message may be sent: the agent is latched or detaches, doesn't know the PID of
  * this process, or the program has set a seccomp filter since the start. Such a filter may kill the
- * program for using a socket. Context: the thread that loads, because filters belong to threads. */
+ * program for using a socket. If the program has set the filter through libc, the kernel isn't
+ * asked for filters: dlclose() opens no file, so the filter may kill the program for this. Or the
+ * program's handler of SIGSYS lets another process open the file, which then tells of that process.
+ * Context: the thread that loads, because filters belong to threads. */
 static bool must_be_silent(void)
 {
-	return pb_latched || pb_detached || !pb_process->pid || seccomp_filters() != filters;
+	return pb_latched || pb_detached || !pb_process->pid || pb_sandboxed ||
+	       seccomp_filters() != filters;
 }
 
 static bool may_talk(struct talk *t)
