@@ -2,6 +2,7 @@
 /* The steps of the drain thread that move chunks from the ring to the file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,18 @@ struct pb_drain_batch {
 
 /* --- moving chunks ------------------------------------------------------ */
 
+/* The call that a thread entered last before it went on to this chunk is recorded in this chunk,
+ * and is lost with it. So the thread's last written chunk must not name it as still running. */
+static void forget_leaf(const struct pb_drain *d, const struct pb_chunk *head)
+{
+	const struct pb_counts_thread *t = &d->lasts[head->serial - 1];
+	const uint32_t none = 0;
+
+	if (t->nr && head->seq == t->last.seq + 1)
+		pwrite(d->datadir->chunks_fd, &none, sizeof(none),
+		       (off_t)(t->last.offset + offsetof(struct pb_chunk, leaf_site)));
+}
+
 /* Counts the calls that are lost with a chunk. If there is no room for a chunk, all later chunks
  * are discarded, too. So a call is lost if it began in a discarded chunk. In overwrite mode, chunks
  * are written newest first, so all older chunks are discarded, too. In that mode, a call is lost if
@@ -40,8 +53,11 @@ static void discard(struct pb_drain *d, const struct pb_chunk *head, const void 
 	}
 	calls = c.leaves + (d->geometry.mode == PB_RING_OVERWRITE ? c.ends : c.begins);
 	d->discarded_calls += calls;
-	if (head->serial && head->serial <= d->geometry.nr_threads)
-		d->discarded[head->serial - 1] += (uint32_t)calls;
+	if (!head->serial || head->serial > d->geometry.nr_threads)
+		return;
+	d->discarded[head->serial - 1] += (uint32_t)calls;
+	if (calls)
+		forget_leaf(d, head);
 }
 
 static uint64_t chunk_bytes(const struct pb_drain_batch *b, int i)
