@@ -119,7 +119,8 @@ static bool is_part(struct pb_an *an, const struct pb_fn *f, uint32_t unit)
 }
 
 /* True if the jump's target has the same frame as the jump, according to the CFI of the unit
- * `to`. False if one of the frames is unknown. */
+ * `to`. If expressions give both CFAs (gcc writes them if it realigns the stack), they are taken
+ * for equal. */
 static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struct pb_fde *to)
 {
 	struct pb_cfi_cursor cur;
@@ -129,8 +130,8 @@ static bool same_frame(struct pb_an *an, const struct pb_fn_exit *e, const struc
 
 	pb_cfi_start(&cur, &an->cfi, to);
 	pb_cfi_advance(&cur, e->target);
-	return cur.row.cfa_reg == e->cfa_reg && e->cfa_reg != PB_REG_NONE && !cur.row.ra_moved &&
-	       cur.row.cfa_off == e->cfa_off;
+	return cur.row.cfa_reg == e->cfa_reg && !cur.row.ra_moved &&
+	       (cur.row.cfa_off == e->cfa_off || e->cfa_reg == PB_REG_NONE);
 }
 
 /* Returns the end of the nops at addr that belong to no unit. Code that falls through the end of

@@ -12,7 +12,7 @@
 #include "engine/text/text_priv.h"
 
 #define MOST	16384
-#define FIRST	0x7e0000000000ul	/* the modules' addresses; nothing needs to be mapped there */
+#define FIRST	0x7e0000000000ul	/* the modules' address; nothing needs to be mapped there */
 
 static struct pb_module modules[2];
 
