@@ -16,6 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "module/elf/elf_file.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
@@ -98,6 +99,31 @@ static int check_privileges(int fd, const char *path, const struct stat *st)
 	return 0;
 }
 
+/* Returns the reason why an ELF file that names no loader can't be traced. Only libraries have a
+ * SONAME, and the loader is one of them. */
+static const char *reason_without_loader(int fd)
+{
+	struct pb_elf_strings strings;
+	const char *why, *name = NULL;
+	struct pb_elf e;
+	uint64_t soname;
+
+	if (!pb_elf_open(&e, fd, false, &why)) {
+		pb_elf_dynamic_strings(&e, &strings);
+		if (pb_elf_dynamic(&e, DT_SONAME, &soname))
+			name = pb_elf_string(&strings, soname);
+		why = !name ? NULL : !strncmp(name, "ld-linux", 8) ?
+			"is the dynamic loader; name the program itself (LD_LIBRARY_PATH does what "
+			"--library-path does)" :
+			"is a shared library, not a program";
+		pb_elf_close(&e);
+		if (why)
+			return why;
+	}
+	return "is linked statically, but the dynamic loader must load the agent; "
+	       "link the program without -static";
+}
+
 static int check_elf(struct record_target *t, int fd, const char *path, const Elf64_Ehdr *eh)
 {
 	if (eh->e_ident[EI_CLASS] == ELFCLASS32)
@@ -110,9 +136,7 @@ static int check_elf(struct record_target *t, int fd, const char *path, const El
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return refuse(NOT_TRACEABLE, path, "is not a program but an object file or a core");
 	if (!read_loader(fd, eh, t->loader))
-		return refuse(NOT_TRACEABLE, path,
-			      "is linked statically, but the dynamic loader must load the agent; "
-			      "link the program without -static");
+		return refuse(NOT_TRACEABLE, path, reason_without_loader(fd));
 	if (!strncmp(record_base_name(t->loader), "ld-musl", 7))
 		return refuse(NOT_TRACEABLE, path,
 			      "is linked with musl, but only programs with glibc can be traced; "
