@@ -35,10 +35,11 @@ static int read_bytes(const char *what, char **args, int nr, int *at, uint8_t *t
 
 	*at += hex;
 	for (uint64_t i = 0; i < n; i++, ++*at) {
+		const char *word = *at < nr ? args[*at] : "";
 		char *end;
-		unsigned long v = *at < nr ? strtoul(args[*at], &end, hex ? 16 : 0) : 256;
+		unsigned long v = strtoul(word, &end, hex ? 16 : 0);
 
-		if (v > 255 || *end) {
+		if (!*word || v > 255 || *end) {
 			pb_error(COMMAND, "%s: give %lu bytes, each a number below 256", what,
 				 n);
 			return 2;
@@ -84,7 +85,7 @@ static int failed(const char *verb, int err)
 {
 	const char *why = err == -ENOENT ? "the map has no such key" :
 			  err == -EEXIST ? "the map has this key already" :
-			  err == -E2BIG ? "the map is full" : strerror(-err);
+			  err == -E2BIG ? "the map is full, or has no such index" : strerror(-err);
 
 	return pb_error(COMMAND, "%s: %s", verb, why);
 }
@@ -132,20 +133,25 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
  * path. */
 static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
 {
-	const char *path;
+	const char *word, *kind = "";
 	unsigned long id;
 	char *end;
 
 	if (*at + 1 < nr && (!strcmp(args[*at], "id") || !strcmp(args[*at], "pinned")))
-		++*at;
+		kind = args[(*at)++];
 	if (*at >= nr) {
 		pb_error(COMMAND, "which map? An id or a path");
 		return 2;
 	}
-	id = strtoul(args[*at], &end, 10);
-	path = *end ? args[*at] : NULL;
-	++*at;
-	return bpf_pin_map(s, path, (uint32_t)id, access);
+	word = args[(*at)++];
+	id = strtoul(word, &end, 10);
+	if (!strcmp(kind, "pinned") || (!*kind && *end))
+		return bpf_pin_map(s, word, 0, access);
+	if (!*word || *end || id > UINT32_MAX) {
+		pb_error(COMMAND, "%s: not an id of a map", word);
+		return 2;
+	}
+	return bpf_pin_map(s, NULL, (uint32_t)id, access);
 }
 
 enum { OPT_BTF = 0x3000 };

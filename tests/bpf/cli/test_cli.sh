@@ -192,6 +192,9 @@ check 0 "ACCEPT
 RUN retval=6 data_out=$zeros" run -q pinned "$dir/count"
 check 0 "key: 07 00 00 00  value: 06 00 00 00 00 00 00 00
 Found 1 element" map dump pinned "$dir/maps/counts"
+check 1 "" map dump pinned 1
+check 2 "" map dump id counts
+check 2 "" map dump id 4294967297
 check 0 "key: 7  value: 6
 Found 1 element" map --btf "$tmp/count.bpf.o" dump pinned "$dir/maps/counts"
 check 0 "" map update "$dir/maps/counts" key 1 0 0 0 value hex ff 00 00 00 00 00 00 00 noexist
