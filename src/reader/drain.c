@@ -50,7 +50,7 @@ static void *drain_main(void *arg)
 		}
 		if (n > MANY)
 			continue;
-		sleep = busy || sleep > SLEEP_MAX_NS ? SLEEP_MIN_NS : sleep;
+		sleep = busy ? SLEEP_MIN_NS : sleep;
 		sleep_ns(sleep);
 		if (!busy)
 			sleep = sleep * 2 > SLEEP_MAX_NS ? SLEEP_MAX_NS : sleep * 2;

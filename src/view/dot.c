@@ -8,7 +8,7 @@
 
 struct edge {
 	uint32_t from, to;	/* function numbers */
-	uint64_t calls, total;
+	uint64_t calls;
 };
 
 static int by_ends(const void *a, const void *b)
@@ -29,17 +29,14 @@ static size_t collect(const struct pb_tree *t, struct edge *edges)
 
 		if (n->parent != PB_TREE_ROOT && n->calls)
 			edges[nr++] = (struct edge){ t->nodes[n->parent].number, n->number,
-				n->calls,
-						     n->total };
+						     n->calls };
 	}
 	qsort(edges, nr, sizeof(*edges), by_ends);
 	for (size_t i = 0; i < nr; i++) {
-		if (to && !by_ends(&edges[to - 1], &edges[i])) {
+		if (to && !by_ends(&edges[to - 1], &edges[i]))
 			edges[to - 1].calls += edges[i].calls;
-			edges[to - 1].total += edges[i].total;
-		} else {
+		else
 			edges[to++] = edges[i];
-		}
 	}
 	return to;
 }
@@ -56,14 +53,14 @@ static void print_quoted(struct pb_out *o, const char *s)
 	pb_out_char(o, '"');
 }
 
-static void print_nodes(const struct pb_view *v, struct pb_tree *t)
+/* Prints one node for each function. Edges name their nodes by the functions' numbers. `list` has
+ * room for t->nr elements. */
+static void print_nodes(const struct pb_view *v, struct pb_tree *t, struct edge *list)
 {
-	/* one node for each function; edges name their nodes by the functions' numbers */
-	struct edge *list = calloc(t->nr, sizeof(*list));
 	uint32_t last = 0;
 	size_t nr = 0;
 
-	for (uint32_t i = 1; list && i < t->nr; i++)
+	for (uint32_t i = 1; i < t->nr; i++)
 		if (t->nodes[i].calls || t->nodes[i].child)
 			list[nr++] = (struct edge){ .from = t->nodes[i].number };
 	if (nr)
@@ -76,31 +73,32 @@ static void print_nodes(const struct pb_view *v, struct pb_tree *t)
 		print_quoted(v->out, pb_tree_name(t, last));
 		pb_out_str(v->out, "];\n");
 	}
-	free(list);
 }
 
 int pb_view_dot(const struct pb_view *v)
 {
-	struct edge *edges;
+	struct edge *edges, *list;
 	struct pb_tree t;
 	int ret = pb_tree_make(&t, v);
 
 	if (ret)
 		return ret;
 	edges = calloc(t.nr, sizeof(*edges));
-	if (edges) {
+	list = calloc(t.nr, sizeof(*list));
+	if (edges && list) {
 		size_t nr = collect(&t, edges);
 
 		pb_out_str(v->out, "digraph patchbay {\n\tnode [shape=box];\n");
-		print_nodes(v, &t);
+		print_nodes(v, &t, list);
 		for (size_t i = 0; i < nr; i++)
 			pb_out_fmt(v->out, "\tn%u -> n%u [label=\"%llu\"];\n", edges[i].from,
 				   edges[i].to, (unsigned long long)edges[i].calls);
 		pb_out_str(v->out, "}\n");
-		free(edges);
 	} else {
 		ret = -ENOMEM;
 	}
+	free(list);
+	free(edges);
 	pb_tree_free(&t);
 	return ret;
 }

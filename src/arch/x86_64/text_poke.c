@@ -90,6 +90,21 @@ static int protect_run(const struct pb_patch *p, size_t nr, uint64_t start, uint
 	return (int)pb_sys(SYS_mprotect, start, end - start, PROT_READ | PROT_EXEC);
 }
 
+/* Writes a byte of text as it is. So the process has a copy of the byte's page, and the page is
+ * mapped. *last: the page that was prepared last. */
+static void prepare_page(int fd, uint64_t addr, uint64_t *last)
+{
+	const volatile uint8_t *at = (const volatile uint8_t *)addr;
+	uint8_t byte;
+
+	if (page_of(addr) == *last)
+		return;
+	*last = page_of(addr);
+	byte = *at;
+	pb_sys(SYS_pwrite64, fd, &byte, 1, at);
+	byte = *at;
+}
+
 void pb_text_prepare(const struct pb_patch *p, size_t nr)
 {
 	int fd = nr ? open_memory() : -1;
@@ -99,15 +114,8 @@ void pb_text_prepare(const struct pb_patch *p, size_t nr)
 		return;
 	memset(buffer, 0, sizeof(buffer));
 	for (size_t i = 0; i < nr; i++) {
-		const volatile uint8_t *at = (const volatile uint8_t *)p[i].addr;
-		uint8_t byte;
-
-		if (page_of(p[i].addr) == last)
-			continue;
-		last = page_of(p[i].addr);
-		byte = *at;
-		pb_sys(SYS_pwrite64, fd, &byte, 1, at);
-		byte = *at;
+		prepare_page(fd, p[i].addr, &last);
+		prepare_page(fd, p[i].addr + p[i].len - 1u, &last);
 	}
 	pb_sys(SYS_close, fd);
 }

@@ -337,9 +337,10 @@ static int access_map_value(struct env *env, const struct reg *r, const struct a
 	k = tnum_is_const(r->var) ? kptr_at(m, (uint64_t)(int64_t)a->off + r->var.value) : NULL;
 	if (k)
 		return access_kptr(env, k, a);
-	/* if the map is constant, a load gives a known number */
+	/* if the map is constant and has only one value, a load gives a known number */
 	values = !a->write && a->value >= 0 && tnum_is_const(r->var) && pbv_map_is_constant(m) &&
-		 m->ops && m->ops->direct ? m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
+		 m->attr.max_entries == 1 && m->ops && m->ops->direct ?
+		 m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
 	if (values)
 		pbv_reg_make_const(&cur_regs(env)[a->value],
 				   constant_at(values + a->off + (int64_t)r->var.value, a->size));

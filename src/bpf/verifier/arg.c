@@ -270,8 +270,8 @@ static int check_kptr(struct env *env, unsigned n, const struct reg *r, struct h
 static int check_string(struct env *env, unsigned n, const struct reg *r)
 {
 	const struct pb_bpf_map *m = r->map;
-	const char *values = m->ops && m->ops->direct ? m->ops->direct((struct pb_bpf_map *)m, 0) :
-			     NULL;
+	const char *values = m->ops && m->ops->direct && m->attr.max_entries == 1 ?
+			     m->ops->direct((struct pb_bpf_map *)m, 0) : NULL;
 	int64_t off = r->off + (int64_t)r->var.value;
 	int err;
 
