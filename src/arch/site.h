@@ -35,7 +35,8 @@ struct pb_returns {
 				 * address in r11. The program's r11 is at -56(%rsp). */
 };
 
-/* The kernel's classic layout: a count of callbacks, and flags. */
+/* As in the kernel: a count of callbacks, and flags with the kernel's names. Most flags have other
+ * bits than in the kernel. */
 #define FTRACE_FL_COUNT		((1ul << 29) - 1)
 #define FTRACE_FL_ENABLED	(1ul << 29)	/* the function's text jumps to the stub */
 #define FTRACE_FL_REGS		(1ul << 30)

@@ -177,7 +177,7 @@ static int check_handed(struct attach_subject *s, const struct user *u, const ch
 	struct stat st;
 
 	if (s->children)
-		return attach_say(s, ENOTSUP, "runs in a container, or as another user, where its "
+		return attach_say(s, ENOTSUP, "runs in a container or as another user, so its "
 				  "children wouldn't find the agent; leave out --children");
 	if (!has_proc(s, status))
 		return attach_say(s, ENOTSUP, "runs in a container or in a chroot without a /proc "

@@ -39,8 +39,10 @@ struct found {
 	unsigned known;				/* number of modules that were searched */
 	unsigned matched, usable, returns;	/* counts of functions; `returns` counts functions
 						 * whose return can be hooked */
-	int refused;				/* why a function can't be probed; 0: it was
-						 * compiled with -finstrument-functions */
+	int refused;				/* why the last function that can't be probed was
+						 * refused. 0, although functions matched and none
+						 * is usable: they were compiled with
+						 * -finstrument-functions */
 };
 
 static const char *soname(const struct record_module *m)

@@ -23,8 +23,9 @@ struct record_conn {
 					 * traced and new to its image */
 	bool left;			/* the agent was asked to detach */
 	bool dead;			/* conns_sweep() will close it */
-	int error;			/* -errno: why the recorder gave the connection up; 0: it
-					 * didn't */
+	int error;			/* -errno of the last message that couldn't be sent or was
+					 * refused; 0: none. If `dead` is also set, the recorder has
+					 * given the connection up for this reason */
 
 	/* For `patchbay control`: a client sends a request, and the recorder forwards the request
 	 * to an agent's connection. An agent gets one request at a time. Until it has answered,

@@ -16,8 +16,9 @@ struct record_ring {
 	struct pb_ring geometry;
 	dev_t dev;
 	ino_t ino;
-	_Atomic bool unlocked;	/* an agent got a descriptor without a shared lock, so locks don't
-				 * show all mappings of the ring (record_procs_share()) */
+	_Atomic bool unlocked;	/* an agent got a descriptor of the ring that has no shared file
+				 * lock of its own, so locks don't show whether somebody still maps
+				 * the ring (record_procs_share()) */
 	pid_t attached;		/* the process that was attached, which is older than the recorder;
 				 * 0: none */
 	bool foreign;		/* another process made the ring, so traced processes may be older

@@ -33,7 +33,8 @@ struct record_let_go {
 	pid_t pid;
 	const char *agent, *session;	/* paths of the agent and of the recorder's socket */
 	uint64_t until;			/* when the call gives up (CLOCK_MONOTONIC) */
-	const _Atomic uint64_t *limit;	/* the same, but may change meanwhile */
+	const _Atomic uint64_t *limit;	/* a second such time, which may change during the call; the
+					 * earlier of the two counts. May be NULL */
 };
 
 struct bpf_attach;

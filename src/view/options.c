@@ -21,7 +21,7 @@ static const struct argp_option common[] = {
 	{ "pid", 'p', "PID", OPTION_HIDDEN, NULL, 8 },
 	{ "tid", OPT_TID, "ID[,ID...]", 0, "Show these threads or processes only", 8 },
 	{ "buffer", OPT_BUFFER, "ID", 0,
-		"Buffer with this number (0: the main buffer, the only one)", 8 },
+		"Number of the buffer (today a recording has only buffer 0)", 8 },
 	{ "demangle", OPT_DEMANGLE, "HOW", 0,
 		"C++ and Rust names: simple, full (with parameters) or no", 8 },
 	{ "no-pager", OPT_NO_PAGER, NULL, 0, "Do not start a pager on a terminal", 8 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Constants that x86-64's assembly and its C code share, besides those of arch/layout.h: of stubs,
- * of the frame in the red zone, and of struct pt_regs.
+ * Constants of stubs, of the frame in the red zone and of struct pt_regs, which x86-64's assembly
+ * and its C code share. Other shared constants are in arch/layout.h.
  */
 #ifndef PB_ARCH_X86_64_FRAME_H
 #define PB_ARCH_X86_64_FRAME_H
@@ -104,7 +104,8 @@
 #define R_ORIG_RAX		120
 #define R_RIP			128
 #define R_CS			136
-#define R_FLAGS			144	/* in the format of `save`, until C code converts it */
+#define R_FLAGS			144	/* as the macro `save` of hot.inc stores the flags, until C
+				 * code converts them */
 #define R_RSP			152
 #define R_SS			160
 #define R_SIZE			168

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Compiles a program to native code. image.c maps the memory in which the code runs. */
+/* Compiles a program to native code. bpf/run/image.c maps the memory in which the code runs. */
 #ifndef PB_BPF_JIT_JIT_H
 #define PB_BPF_JIT_JIT_H
 #include "bpf/core/program.h"

@@ -210,8 +210,9 @@ static int hash_read(struct pb_bpf_map *m, const void *key, void *value, uint64_
 	return 0;
 }
 
-/* Takes a lock, so that no other writer changes the entry meanwhile: this writer must drop the
- * reference to the map whose id it has replaced. */
+/* Takes a lock, so that no other writer adds or removes the key between the look-up and the
+ * exchange. So exactly one writer gets each id that is replaced, and drops the reference to its
+ * map. */
 static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, uint64_t flags)
 {
 	int64_t id = get(m, value);

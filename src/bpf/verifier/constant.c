@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks 64-bit loads of numbers, and of the addresses of maps, map values and functions. */
+/* Checks 64-bit loads of numbers, and of the addresses of maps, map values and functions. On the
+ * same walk over the program, refuses unknown opcodes, and loads that use reserved fields. */
 #include "bpf/verifier/constant.h"
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/func.h"

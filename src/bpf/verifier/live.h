@@ -15,8 +15,8 @@ void pbv_live_read_slot(struct env *env, const struct frame *f, const struct slo
 /* Like pbv_live_read(), but the read was seen on a path from a kept state that covers the current
  * state. `n` is the number of a register, or 11 + the number of a slot. */
 void pbv_live_take_over(struct env *env, const struct frame *f, uint32_t n);
-/* Copies register m of one frame to register n of another frame. The copy's place in the parent
- * state (enum place) is the place of register m. */
+/* Copies register m of one frame to register n of another frame. If the copy is read, the read is
+ * marked in the parent state at the place of register m (enum place). */
 void pbv_reg_hand_over(struct frame *to, unsigned n, const struct frame *from, unsigned m);
 /* Invalidates r0 ... r5, as a call does. */
 void pbv_regs_clobber(struct env *env, struct reg *regs);

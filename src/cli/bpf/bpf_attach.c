@@ -350,9 +350,9 @@ static int write_file(struct bpf_attach *a, struct record_options *o)
 				 err == EFBIG ? " (see ulimit -f)" : "");
 }
 
-/* Returns the number of per-CPU slots: at least twice the number of processors, but not more than
- * PB_BPF_MAX_CPU_SLOTS. A thread owns a slot while its eBPF program runs, even if the thread is
- * preempted. Other threads then need other slots. */
+/* Returns the number of per-CPU slots: twice the number of processors, but at least CPU_SLOTS and
+ * at most PB_BPF_MAX_CPU_SLOTS. A thread owns a slot while its eBPF program runs, even if the
+ * thread is preempted. Other threads then need other slots. */
 static uint32_t cpu_slots(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
@@ -361,8 +361,9 @@ static uint32_t cpu_slots(void)
 	       PB_BPF_MAX_CPU_SLOTS;
 }
 
-/* Applies the eBPF settings of --set to this process: it makes the programs before any agent does,
- * and write_all() copies the settings to the file that agents read. */
+/* Applies the eBPF settings of --set to this process. This process compiles the programs, too,
+ * before any agent does. And write_all() copies the settings from here to the file that agents
+ * read. */
 static void apply_settings(const struct record_options *o)
 {
 	for (unsigned i = 0; i < o->nr_sets; i++) {

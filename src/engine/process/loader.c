@@ -128,10 +128,10 @@ static bool is_new(const struct link_map *l)
 }
 
 /* A module that makes system calls itself may change signal dispositions or masks unseen. If there
- * is such a module, reads that may fault are turned off. The libc that is present at the start is
- * an exception, because its functions that change dispositions or masks are replaced. The loader
- * that is present at the start is another exception. In a libc of another namespace, which is
- * loaded later, these functions aren't replaced. */
+ * is such a module, reads that may fault are turned off. Two modules are exceptions if they are
+ * present at the start: libc, because its functions that change dispositions or masks are replaced,
+ * and the loader, which changes none. A libc that is loaded later, into another namespace, is no
+ * exception, because its functions aren't replaced. */
 static void check_syscalls(struct pb_module *m)
 {
 	m->libc = pb_module_at(_r_debug.r_brk) == m || pb_function_named(m, "gnu_get_libc_version");
@@ -139,9 +139,10 @@ static void check_syscalls(struct pb_module *m)
 		pb_sigaction_stand_down();
 }
 
-/* True if m is libc, or libpthread of a glibc before 2.34. Other modules may define functions of
- * the same names, which call those of libc. Such a function isn't replaced: its module may find
- * libc's function by dlsym(), and call it from other places, too. */
+/* True if m is libc or the loader, or libpthread of a glibc before 2.34. Other modules may define
+ * functions of the same names, which call those of libc. Such a function isn't replaced. Its module
+ * may find libc's function by dlsym(), and call it from other places, too. All of these calls must
+ * see the same handlers and masks, so only libc's function is replaced. */
 static bool has_libc_functions(const struct pb_module *m)
 {
 	return m->libc || pb_function_named(m, "__pthread_register_cancel");

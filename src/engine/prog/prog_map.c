@@ -99,8 +99,9 @@ void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
 
 	if (pb_sys_failed(fd))
 		return;
-	/* Without a number of its own, the child has no number (0), because its new mappings don't
-	 * keep the parent's lock: if the parent died, the child would count as dead. */
+	/* If the child gets no number of its own, it has none (0), and doesn't keep its parent's.
+	 * Its new mappings don't keep the parent's lock. So if the parent died, a child with the
+	 * parent's number would count as dead. */
 	if (!pb_sys(SYS_fstat, fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino &&
 	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)) &&
 	    pb_bpf_become_owner(map, (int)fd))

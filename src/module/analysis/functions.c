@@ -67,8 +67,9 @@ static bool is_called(const struct pb_range *r, uint64_t addr)
 	return pb_bit_test(r->called, addr - r->addr);
 }
 
-/* True if the code at addr is a linker's stub: [endbr64] [bnd] jmp *slot(%rip). This test is for
- * files whose sections have no names. */
+/* True if the code at addr is a linker's stub: [endbr64] [bnd] jmp *slot(%rip). If the sections
+ * have names, ranges.c has already found the linker's stubs. In all files, this test also leaves
+ * out functions without a name that begin with such a jump. */
 static bool is_stub(const struct pb_range *r, uint64_t addr)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };

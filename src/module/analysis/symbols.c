@@ -32,15 +32,16 @@ static size_t usable_name(const char *name)
 	return len;
 }
 
-static bool is_mapping_symbol(const char *name)
+/* The assembler's local labels begin with .L */
+static bool is_local_label(const char *name)
 {
 	return name[0] == '.' && name[1] == 'L';
 }
 
 /* With -fsanitize=kcfi, clang puts a hash of the function's type before each function. The code of
  * an indirect call compares this word with the hash that it expects. The word is the operand of a
- * `mov $hash, %eax` after nops, which never runs, and the symbol __cfi_FUNCTION names these bytes.
- * So they are data. (Other names that begin with __cfi_ are real functions.) */
+ * `mov $hash, %eax`, which follows some nops. The nops and the mov never run, so they are data. The
+ * symbol __cfi_FUNCTION names them. (Other names that begin with __cfi_ are real functions.) */
 static bool is_type_hash(const struct pb_range *r, const Elf64_Sym *s, const char *name)
 {
 	const uint8_t *code = r->bytes + (s->st_value - r->addr);
@@ -63,7 +64,7 @@ static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 	if (!r || r->stubs)
 		return;
 	if (type == STT_NOTYPE) {
-		if (!is_mapping_symbol(name))
+		if (!is_local_label(name))
 			pb_vec_push(&an->labels, s->st_value);
 		return;
 	}
@@ -109,8 +110,9 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Returns the end of a function that only Go's table shows: at the next FDE, and at `next`, where
- * the next symbol is. */
+/* Returns the end of a function that only Go's table shows. This is the end in Go's table, but at
+ * most the next FDE's start, the next symbol's address `next`, and the end of the range. Padding
+ * before the end is left out. */
 static uint64_t end_of(const struct pb_an *an, const struct pb_range *r,
 		       const struct pb_go_func *f, uint64_t next)
 {
