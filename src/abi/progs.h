@@ -69,7 +69,8 @@ struct pb_progs_counts {
 	uint64_t runs;			/* entries and returns at which programs weren't run: the
 					 * stack had too little room or unknown bounds, the call
 					 * couldn't be kept open, the call was skipped, or a tail
-					 * jump led to a function whose return isn't hooked */
+					 * jump led to an unknown function, or to one whose return
+					 * isn't hooked */
 	struct {			/* like struct pb_bpf_prog_stats */
 		uint64_t runs, ns;
 	} progs[PB_PROGS_MAX_PROGS];	/* counted while bpf_stats_enabled is 1 */

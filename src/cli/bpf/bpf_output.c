@@ -215,9 +215,9 @@ void bpf_output_end(struct bpf_attach *a)
 			 counts.no_return, pb_plural(counts.no_return));
 	if (counts.runs)
 		pb_error(a->command, "programs missed %lu call%s or return%s: too little stack, "
-				     "too many open calls, or a tail call to a function whose "
-				     "return isn't hooked", counts.runs, pb_plural(counts.runs),
-			 pb_plural(counts.runs));
+				     "too many open calls, or a tail call of an unknown function "
+				     "or of one whose return isn't hooked", counts.runs,
+			 pb_plural(counts.runs), pb_plural(counts.runs));
 	show_stats(a, &counts);
 }
 
