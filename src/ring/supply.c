@@ -40,13 +40,15 @@ static struct pb_chunk *take_chunk(struct pb_owner o, uint32_t index, uint32_t f
 /* --- free chunks -------------------------------------------------------- */
 
 /* Sets a clear bit of taken[] and takes the bit's chunk. If the chunk isn't FREE, another thread
- * has it, and the bit should have been set. The bit then stays set. */
+ * has it, and the bit should have been set. The bit then stays set. The bits of chunks that this
+ * process has just given up stay clear: they are free for other processes. */
 static struct pb_chunk *claim(struct pb_owner o, uint32_t at, unsigned bit)
 {
 	uint64_t *word = &pb_ring_map.taken[at], mask = 1ull << bit;
 	struct pb_chunk *c;
 
-	if (__atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
+	if (!pb_ring_touch(at * 64 + bit) ||
+	    __atomic_fetch_or(word, mask, __ATOMIC_ACQUIRE) & mask)
 		return NULL;
 	c = take_chunk(o, at * 64 + bit, PB_CHUNK_FREE);
 	/* if this thread was stopped before it took the chunk, the recorder may have cleared the

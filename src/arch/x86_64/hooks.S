@@ -70,6 +70,8 @@
 /* The first code of a child of clone() whose TLS isn't libc's. It gives the agent's variables
  * values, and jumps to the program's function. The child gets no state: its calls are lost. */
 	function pb_clone_entry
+	mov	(%rdi), %rdx
+	mov	8(%rdi), %rdi
 	mov	pb_tls@gottpoff(%rip), %rax
 	lea	pb_foreign_thread(%rip), %rcx
 	mov	%rcx, %fs:(%rax)
@@ -77,9 +79,7 @@
 	.irp offset, 0, 8, 16, 24
 	movq	$0, %fs:\offset(%rax)
 	.endr
-	mov	(%rdi), %rax
-	mov	8(%rdi), %rdi
-	jmp	*%rax
+	jmp	*%rdx
 	end pb_clone_entry
 
 /* The kernel calls this in place of the program's handlers, with rsp at the return

@@ -6,17 +6,22 @@
 #define MOST	32	/* number of elements of a bucket that are collected at once; on average a
 			 * bucket has at most one element */
 
+#define MAX_RESTARTS	64	/* a callback that replaces elements could make the walk begin
+				 * again for ever */
+
 struct seen {
 	uint64_t all;	/* number of elements that were seen so far. Limits the walk if a damaged
 			 * list is circular */
-	uint32_t nr;
+	uint32_t nr, restarts;	/* restarts: how often the walk began again in a bucket, because the
+				 * last collected element was gone */
 	bool more;
 	uint32_t link[MOST];
 	uint64_t tag[MOST];
 };
 
 /* Collects at most MOST elements of a bucket. Begins after element `after`. If `after` is 0, or is
- * no longer in the bucket, begins with the first element. s->more: the bucket has more elements.
+ * no longer in the bucket, begins with the first element, but at most MAX_RESTARTS times in a walk.
+ * s->more: the bucket has more elements.
  * Returns 0, LOST, SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
@@ -50,7 +55,10 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 	}
 	if (LINK(word) != (END | bucket))
 		return LOST;
-	return on ? 0 : look_once(m, bucket, 0, s);
+	if (on || s->restarts == MAX_RESTARTS)
+		return 0;
+	s->restarts++;
+	return look_once(m, bucket, 0, s);
 }
 
 static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)

@@ -17,6 +17,7 @@
 				 * is used */
 #define PART		32	/* at most 1/PART of a limited address space is used */
 #define FIRST_EPOCH	1u	/* the epoch of a process that isn't a forked child */
+#define SPARE		64	/* when segments are given back, this many unused ones stay */
 #define NAP_NS		1000000
 #define MAX_NAPS	1000
 #define NONE		0u	/* stands for "no segment" in lists of indices */
@@ -31,7 +32,9 @@
 static struct pb_open_segment *segments;
 static uint32_t next_free[NR_SEGMENTS];
 static uint64_t free_list;
-static uint32_t nr_segments, nr_used;
+static uint32_t nr_segments, nr_used;	/* the first nr_used segments were used; no segment from
+					 * nr_segments on may be used */
+static uint32_t nr_mapped;		/* number of segments that are mapped */
 
 /* With these tables a forked child finds its open calls. own_first has the first segment of each
  * thread's own stack. `kept` has the first segment of each other stack. */
@@ -84,15 +87,15 @@ void pb_chains_start(void)
 	if (pb_sys_failed(p))
 		return;
 	segments = (struct pb_open_segment *)p;
-	nr_segments = nr;
+	nr_segments = nr_mapped = nr;
 }
 
 void pb_chains_leave(void)
 {
-	uint64_t at = (uint64_t)segments, size = (nr_segments + 1ul) * PB_OPEN_SEGMENT;
+	uint64_t at = (uint64_t)segments, size = (nr_mapped + 1ul) * PB_OPEN_SEGMENT;
 
 	/* as with the ring: if another thread forks now, the child must not unmap this range */
-	nr_segments = 0;
+	nr_segments = nr_mapped = 0;
 	segments = NULL;
 	pb_barrier();
 	if (at)
@@ -113,23 +116,26 @@ static bool forgotten(void)
 	return true;
 }
 
-/* First takes all segments that were never used, so that no thread takes one of them. Then gives
- * back those that stay. If another thread forks between these steps, its child has only segments
- * that were used. */
+/* A thread that takes a new segment increments nr_used before it reads nr_segments. This function
+ * lowers nr_segments before it reads nr_used again. So either the thread gets no segment, or this
+ * function sees that the segment is used, and keeps it. */
 void pb_chains_limit(uint64_t limit)
 {
-	uint32_t nr = nr_segments, used = __atomic_load_n(&nr_used, __ATOMIC_RELAXED);
+	uint32_t nr = nr_segments, used = __atomic_load_n(&nr_used, __ATOMIC_SEQ_CST);
 	uint32_t keep = segments_within(limit);
 
-	do {
-		if (used >= nr || keep >= nr)
-			return;
-	} while (!__atomic_compare_exchange_n(&nr_used, &used, nr, false, __ATOMIC_SEQ_CST,
-					      __ATOMIC_RELAXED));
-	keep = keep < used ? used : keep;
+	keep = keep < used + SPARE ? used + SPARE : keep;
+	if (keep >= nr)
+		return;
 	__atomic_store_n(&nr_segments, keep, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&nr_used, used, __ATOMIC_RELEASE);
-	if (forgotten())
+	used = __atomic_load_n(&nr_used, __ATOMIC_SEQ_CST);
+	keep = keep < used ? used : keep;
+	keep = keep < nr ? keep : nr;
+	__atomic_store_n(&nr_segments, keep, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&nr_mapped, keep, __ATOMIC_SEQ_CST);
+	if (!forgotten())
+		nr_mapped = nr;
+	else if (keep < nr)
 		pb_pages_cut((uint64_t)&segments[keep + 1], (uint64_t)&segments[nr + 1]);
 }
 
@@ -150,8 +156,8 @@ struct pb_open_segment *pb_chain_take(void *context)
 	    __atomic_load_n(&nr_segments, __ATOMIC_RELAXED))
 		return NULL;
 	/* pb_chains_limit() may lower nr_segments meanwhile */
-	n = __atomic_fetch_add(&nr_used, 1, __ATOMIC_ACQ_REL);
-	return n < __atomic_load_n(&nr_segments, __ATOMIC_RELAXED) ? &segments[n] : NULL;
+	n = __atomic_fetch_add(&nr_used, 1, __ATOMIC_SEQ_CST);
+	return n < __atomic_load_n(&nr_segments, __ATOMIC_SEQ_CST) ? &segments[n] : NULL;
 }
 
 void pb_chain_give(void *context, struct pb_open_segment *s)
@@ -253,7 +259,7 @@ void pb_chain_forget_returns(void)
 	uint32_t nr, most;
 
 	__atomic_add_fetch(&pb_process->forgetting, 1, __ATOMIC_SEQ_CST);
-	most = __atomic_load_n(&nr_segments, __ATOMIC_SEQ_CST);
+	most = __atomic_load_n(&nr_mapped, __ATOMIC_SEQ_CST);
 	nr = __atomic_load_n(&nr_used, __ATOMIC_ACQUIRE);
 	if (nr > most)
 		nr = most;
@@ -363,5 +369,5 @@ void pb_chain_thread_end(struct pb_thread *t)
 
 bool pb_chain_holds(uint64_t address)
 {
-	return address - (uint64_t)segments < nr_segments * sizeof(*segments);
+	return address - (uint64_t)segments < nr_mapped * sizeof(*segments);
 }

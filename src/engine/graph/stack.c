@@ -149,17 +149,27 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot)
 	go_to(t, s, s->id);
 }
 
+static uint32_t closer(const struct pb_thread *t)
+{
+	return pb_thread_number(t) + 1;
+}
+
+static bool visits(const struct pb_thread *t, const struct pb_stack *s)
+{
+	return s == t->visiting && s->closing == closer(t);
+}
+
 bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
 	struct pb_stack *old = t->stack;
 	uint64_t id;
 
-	if (s->thread != t && s != t->visiting)
+	if (s->thread != t && !visits(t, s))
 		return pb_thread_use_stack(t, s, slot);
 	leave(t);
 	unsettle(t);
 	__atomic_store_n(&t->stack, s, __ATOMIC_SEQ_CST);
-	id = s == t->visiting ? s->id : usable_id(t, s);
+	id = visits(t, s) ? s->id : usable_id(t, s);
 	if (!id) {
 		t->stack = old;
 		settle(t);
@@ -167,11 +177,6 @@ bool pb_stack_return(struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 	}
 	go_to(t, s, id);
 	return true;
-}
-
-static uint32_t closer(const struct pb_thread *t)
-{
-	return pb_thread_number(t) + 1;
 }
 
 void pb_stack_end_visit(struct pb_thread *t)
@@ -186,6 +191,16 @@ void pb_stack_end_visit(struct pb_thread *t)
 	*(struct pb_stack *volatile *)&t->visiting = NULL;
 }
 
+/* Returns an address on the stack from which the visit is made. When a hit has this address, or a
+ * higher one, the visit's frame is gone. A handler of which the agent doesn't know may have changed
+ * t->w.slot to a lower address than that of this frame. */
+static uint64_t visit_from(const struct pb_thread *t)
+{
+	uint64_t frame = (uint64_t)__builtin_frame_address(0), slot = t->w.slot;
+
+	return frame > slot && pb_stack_holds(t->stack, frame) ? frame : slot;
+}
+
 /* A handler may leave this function by a jump. So `visiting` is set as long as `closing` has the
  * number of t. While it is set, hits in handlers visit no stack, so they don't change visited_at
  * and visited_from. visited_from is set last, because it shows that visited_at is valid. */
@@ -198,7 +213,7 @@ bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 		return false;
 	*(struct pb_stack *volatile *)&t->visiting = s;
 	pb_barrier();
-	t->visited_at = t->w.slot;
+	t->visited_at = visit_from(t);
 	pb_barrier();
 	*(struct pb_stack *volatile *)&t->visited_from = t->stack;
 	pb_barrier();
@@ -228,14 +243,16 @@ void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *ba
 	pb_stack_end_visit(t);
 }
 
-/* If alternate stacks lie inside the thread's own stack, an address above `visited_at` doesn't show
- * that the visit's frame is gone. */
+/* If alternate stacks lie inside the stack, an address above `visited_at` doesn't show that the
+ * visit's frame is gone. The guessed bounds of a stack may include a part of the stack next to
+ * it. */
 bool pb_stack_visit_was_left(const struct pb_thread *t, uint64_t slot)
 {
 	const struct pb_stack *from = t->visited_from;
 
 	return from && slot >= t->visited_at && pb_stack_holds(from, slot) &&
-	       pb_stack_holds(from, t->visited_at) && !(pb_process->holes && from == &t->own);
+	       pb_stack_holds(from, t->visited_at) && !(pb_process->holes && from == &t->own) &&
+	       !(t->alternate && t->alternate != from && pb_stack_holds(t->alternate, slot));
 }
 
 /* Looks at the calls on t's own stack that have slots above s. Notes the innermost of these calls

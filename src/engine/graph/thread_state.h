@@ -84,7 +84,8 @@ struct pb_thread {
 					 * stack; otherwise NULL */
 	struct pb_stack *visited_from;	/* the stack of the hit that made the visit; NULL if
 					 * `visiting` is, or if visited_at isn't valid yet */
-	uint64_t visited_at;		/* the slot of this hit */
+	uint64_t visited_at;		/* the slot of this hit, or the address of a frame of the
+					 * agent below it */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
 	uint64_t expected;	/* the return slot of the last signal handler that was installed
 				 * through libc, until its first traced call on an alternate stack;

@@ -7,8 +7,9 @@
  * zeros, and each hit takes the slow path. The state isn't filled, because it would belong to a TCB
  * that is none: the child's calls are counted as lost.
  *
- * The word may lie outside of the memory that the program took for the TLS. But in this child
- * libc's own variables, for example errno, lie there, too.
+ * The word lies a little below the TLS, as libc's own variables do, for example errno. If the
+ * program has other data there, 40 bytes of it are overwritten. A program must expect this of a
+ * child that calls libc.
  *
  * A child that is made by a raw system call isn't noticed. pthread_create() calls clone(), too, but
  * with a TLS that libc has filled.

@@ -312,22 +312,33 @@ static bool has_room(void)
 	return true;
 }
 
+/* Whether the error shows that the process can't reach a file. After other errors, for example if
+ * no descriptor is left in this process, the new program may still be able to. */
+static bool hides(long err)
+{
+	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOTDIR ||
+	       err == -ELOOP;
+}
+
 /* Whether the new program can load the agent, and the agent can reach the recorder. It can't if the
  * process has changed its user or its root directory. If the real and the effective user differ,
  * the loader ignores LD_PRELOAD. Only the socket's user may connect. The process may still have
  * capabilities that allow more, but a program of a user other than root begins without them. */
 static bool is_near(void)
 {
-	long uid = pb_sys(SYS_geteuid), fd;
+	long uid = pb_sys(SYS_geteuid), fd, err;
 	struct stat st;
 
 	if (pb_sys(SYS_getuid) != uid || pb_sys(SYS_getgid) != pb_sys(SYS_getegid))
 		return false;
-	if (pb_sys(SYS_newfstatat, AT_FDCWD, session_path, &st, 0) || (uid && st.st_uid != uid))
+	err = pb_sys(SYS_newfstatat, AT_FDCWD, session_path, &st, 0);
+	if (err)
+		return !hides(err);
+	if (uid && st.st_uid != uid)
 		return false;
 	fd = pb_sys(SYS_openat, AT_FDCWD, preload_path, O_RDONLY | O_CLOEXEC, 0);
 	if (pb_sys_failed(fd))
-		return false;
+		return !hides(fd);
 	pb_sys(SYS_close, fd);
 	return true;
 }

@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "engine/graph/chains.h"
 #include "engine/graph/thread_state.h"
+#include "engine/latched.h"
 #include "engine/process/replace.h"
 #include "engine/process/session.h"
 #include "engine/sandbox.h"
@@ -26,14 +27,18 @@ static int (*original_setrlimit)(int resource, const struct rlimit *limit);
 static int (*original_prlimit)(pid_t pid, int resource, const struct rlimit *limit,
 			       struct rlimit *old);
 
-/* A child of vfork has its own limits, but shares its parent's memory. */
-static bool is_vfork_child(void)
+/* A child of vfork has its own limits, but shares its parent's memory. A forked child doesn't know
+ * its PID before its first hit, so until then a child of vfork can't be told from it. */
+static bool is_owner_of_memory(void)
 {
-	return pb_process->pid && pb_process->pid != (uint32_t)pb_sys(SYS_getpid);
+	return pb_process->pid == (uint32_t)pb_sys(SYS_getpid);
 }
 
 /* The signals are blocked, because a handler could leave by a jump. If another thread is here, that
- * thread may have read the limit before it was changed. Then nothing more is given back. */
+ * thread may have read the limit before it was changed. Then nothing more is given back. A thread
+ * that returns from setrlimit() during a detach must give nothing back either, because the detach
+ * doesn't wait for threads in libc. If pb_detached isn't set yet, the detach waits for this
+ * thread. */
 static void give_back(int resource)
 {
 	struct rlimit limit;
@@ -41,8 +46,9 @@ static void give_back(int resource)
 
 	if (pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8))
 		return;
-	if (!__atomic_exchange_n(&pb_process->limiting, 1, __ATOMIC_ACQUIRE)) {
-		if (!pb_sys(SYS_prlimit64, 0, resource, NULL, &limit)) {
+	if (!__atomic_exchange_n(&pb_process->limiting, 1, __ATOMIC_SEQ_CST)) {
+		if (!__atomic_load_n(&pb_detached, __ATOMIC_SEQ_CST) &&
+		    !pb_sys(SYS_prlimit64, 0, resource, NULL, &limit)) {
 			pb_chains_limit(limit.rlim_cur);
 			if (resource == RLIMIT_AS)
 				pb_session_limit_ring(limit.rlim_cur);
@@ -55,7 +61,7 @@ static void give_back(int resource)
 static void limit_is_set(int resource)
 {
 	if ((resource == RLIMIT_AS || resource == RLIMIT_DATA) && pb_calls_are_safe() &&
-	    !is_vfork_child())
+	    is_owner_of_memory())
 		give_back(resource);
 }
 

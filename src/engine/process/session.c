@@ -127,7 +127,7 @@ void pb_session_limit_ring(uint64_t limit)
 {
 	uint64_t from, end = reserved.at + reserved.size;
 
-	if (!reserved.size)
+	if (!reserved.size || !pb_ring_map.ring)
 		return;
 	from = pb_ring_cut(chunks_within(limit));
 	if (from + PB_CHUNK_SIZE >= end)	/* that much is left by the alignment of the ring */
@@ -355,8 +355,9 @@ int pb_session_ask_stubs(struct pb_session *s, struct pb_module *m, const char *
 {
 	int err = 0;
 
-	if (m->first_site && !m->sites && m->analysis->nr_sites)
+	if (m->stubs_missed && !m->sites && m->analysis->nr_sites)
 		err = ask_stubs(s, m);
+	m->stubs_missed = false;
 	return err < 0 ? pb_session_error(s, err, path, err == -EMFILE ? "not traced: no file "
 					  "descriptor is left for its stubs (see ulimit -n)" :
 					  "not traced: its stubs can't be mapped") : 0;
@@ -373,6 +374,7 @@ static const char *add_module(const struct pb_msg_analysis *a, const void *analy
 		return why;
 	memcpy((*m)->links, a->links, sizeof(a->links));
 	/* if the process has no descriptor left for the stubs, they are asked for again later */
+	(*m)->stubs_missed = a->stubs_size && stubs < 0;
 	if (a->stubs_size && stubs >= 0)
 		why = map_stubs(*m, stubs, a->stubs_size);
 	if (why) {

@@ -42,6 +42,8 @@ struct pb_module {
 	const struct pb_stubs *stub_file; /* mapped together with the sites */
 	uint8_t *stubs;			/* the code of stub_file, within reach of text and sites */
 	size_t stubs_size;
+	bool stubs_missed;		/* the stubs came with the analysis, but the process had no
+					 * descriptor left for their file */
 	bool stubs_placed;		/* the stubs lie at the address that the file is made for */
 	bool stubs_used;		/* a stub was made */
 	bool stubs_sealed;		/* the stubs are executable */
