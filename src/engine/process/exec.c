@@ -321,21 +321,16 @@ static bool hides(long err)
 }
 
 /* Whether the new program can load the agent, and the agent can reach the recorder. It can't if the
- * process has changed its user or its root directory. If the real and the effective user differ,
- * the loader ignores LD_PRELOAD. Only the socket's user may connect. The process may still have
- * capabilities that allow more, but a program of a user other than root begins without them. */
+ * process has changed its user or its root directory: the socket lies in a directory of the
+ * recorder's user. Makes only system calls that can_load() makes, too, because the process may have
+ * a filter of which the agent doesn't know. */
 static bool is_near(void)
 {
-	long uid = pb_sys(SYS_geteuid), fd, err;
 	struct stat st;
+	long fd, err = pb_sys(SYS_newfstatat, AT_FDCWD, session_path, &st, 0);
 
-	if (pb_sys(SYS_getuid) != uid || pb_sys(SYS_getgid) != pb_sys(SYS_getegid))
-		return false;
-	err = pb_sys(SYS_newfstatat, AT_FDCWD, session_path, &st, 0);
 	if (err)
 		return !hides(err);
-	if (uid && st.st_uid != uid)
-		return false;
 	fd = pb_sys(SYS_openat, AT_FDCWD, preload_path, O_RDONLY | O_CLOEXEC, 0);
 	if (pb_sys_failed(fd))
 		return !hides(fd);
