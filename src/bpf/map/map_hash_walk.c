@@ -21,8 +21,7 @@ struct seen {
 
 /* Collects at most MOST elements of a bucket. Begins after element `after`. If `after` is 0, or is
  * no longer in the bucket, begins with the first element, but at most MAX_RESTARTS times in a walk.
- * s->more: the bucket has more elements.
- * Returns 0, LOST, SWEEP or DAMAGED. */
+ * s->more: the bucket has more elements. Returns 0, LOST, SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];

@@ -230,8 +230,8 @@ static void relocations(void **state)
 
 static const char too_large[] = "opening the object takes more than 512 MB of memory";
 
-/* More than two million undefined symbols that all have the same name of 8000 bytes. */
-static void long_names(void **state)
+/* Undefined symbols that all have the same name of 8000 bytes. */
+static void undefined_symbols(int nr, const char *why)
 {
 	char text[8001];
 	uint32_t name;
@@ -241,9 +241,15 @@ static void long_names(void **state)
 	text[8000] = 0;
 	maker_begin(&m);
 	name = maker_name(&m, text);
-	for (int i = 0; i < 2200000; i++)
+	for (int i = 0; i < nr; i++)
 		maker_symbol(&m, name, STT_NOTYPE, SHN_UNDEF, 0, 0);
-	refused(&m, NULL, too_often);
+	refused(&m, NULL, why);
+}
+
+/* The names take too much work before the symbols take too much memory. */
+static void long_names(void **state)
+{
+	undefined_symbols(2200000, too_often);
 }
 
 /* 200 functions that all have the same 4 MB of instructions, each in a section of its own. */
@@ -262,20 +268,9 @@ static void instructions(void **state)
 	refused(&m, NULL, too_large);
 }
 
-/* 100000 undefined symbols that all have the same name of 8000 bytes. */
 static void names(void **state)
 {
-	char text[8001];
-	uint32_t name;
-	struct maker m;
-
-	memset(text, 'x', 8000);
-	text[8000] = 0;
-	maker_begin(&m);
-	name = maker_name(&m, text);
-	for (int i = 0; i < 100000; i++)
-		maker_symbol(&m, name, STT_NOTYPE, SHN_UNDEF, 0, 0);
-	refused(&m, NULL, too_large);
+	undefined_symbols(100000, too_large);
 }
 
 int main(void)
