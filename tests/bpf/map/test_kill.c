@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_sys.h"
+#include "../../unit/step_path.h"
 #include "../common/reopen.h"
 
 #define MAX	8
@@ -382,17 +384,44 @@ static void operate_traced(struct pb_bpf_map *m, int op, uint64_t n, bool linger
 	_exit(0);
 }
 
-/* Single-steps the process `steps` times. Returns true if the operation ended before the last
- * step. */
-static bool take_steps(pid_t pid, long steps)
+/* Lets the process run to a breakpoint at path->at. */
+static bool run_to(pid_t pid, const struct step_path *path)
 {
+	struct user_regs_struct regs;
+	int status;
+	long word = ptrace(PTRACE_PEEKTEXT, pid, path->at, 0);
+
+	ptrace(PTRACE_POKETEXT, pid, path->at, (word & ~0xffl) | STEP_INT3);
+	ptrace(PTRACE_CONT, pid, 0, 0);
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
+		return false;
+	ptrace(PTRACE_POKETEXT, pid, path->at, word);
+	ptrace(PTRACE_GETREGS, pid, 0, &regs);
+	regs.rip--;
+	return regs.rip == path->at && !ptrace(PTRACE_SETREGS, pid, 0, &regs);
+}
+
+/* Lets the process take `steps` steps. Returns true if the operation ended before the last step. */
+static bool take_steps(pid_t pid, struct step_path *path, long steps)
+{
+	struct user_regs_struct regs;
 	bool over = false;
 	int status;
+	long i = 0;
 
-	for (long i = 0; i < steps && !over; i++) {
+	if (path->known) {
+		CHECK(run_to(pid, path), "not at step %ld", path->known);
+		i = path->known;
+	} else if (!ptrace(PTRACE_GETREGS, pid, 0, &regs)) {
+		path_sees(path, regs.rip);
+	}
+	while (i < steps && !over) {
 		if (ptrace(PTRACE_SINGLESTEP, pid, 0, 0) || waitpid(pid, &status, 0) != pid)
-			over = true;
-		over |= !WIFSTOPPED(status) || WSTOPSIG(status) == SIGUSR1;
+			return true;
+		over = !WIFSTOPPED(status) || WSTOPSIG(status) == SIGUSR1;
+		i++;
+		if (i > path->noted && !ptrace(PTRACE_GETREGS, pid, 0, &regs))
+			path_note_pc(path, i, regs.rip);
 	}
 	return over;
 }
@@ -405,7 +434,8 @@ struct death {
 
 /* Starts the operation on a map with d->nr keys. Kills the operation's process after `steps`
  * instructions. Returns false if the operation ended before the kill. */
-static bool step_and_kill(const struct type *t, const struct death *d, bool lingers, long steps)
+static bool step_and_kill(const struct type *t, const struct death *d, bool lingers,
+			  struct step_path *path, long steps)
 {
 	struct pb_bpf_map_spec spec = spec_of(t);
 	struct pb_bpf_map m;
@@ -426,7 +456,7 @@ static bool step_and_kill(const struct type *t, const struct death *d, bool ling
 		pb_bpf_map_close(&m);
 		return false;
 	}
-	over = take_steps(pid, steps);
+	over = take_steps(pid, path, steps);
 	reap(pid);
 	check(&m, d->nr - (d->op == 1), d->nr + (d->op != 1 && d->nr < MAX));
 	pb_bpf_map_close(&m);
@@ -442,6 +472,7 @@ static void step(const struct type *t, int stride, bool lingers)
 	char name[64];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct step_path path = { 0 };
 		long steps = 0;
 		int before = failures;
 
@@ -449,7 +480,7 @@ static void step(const struct type *t, int stride, bool lingers)
 			snprintf(name, sizeof(name), "%s: %s, %ld instructions", t->name,
 				 cases[i].name, steps);
 			doing = name;
-			if (!step_and_kill(t, &cases[i], lingers, steps))
+			if (!step_and_kill(t, &cases[i], lingers, &path, steps))
 				break;
 		}
 		printf("%s %s: %s, killed at %ld instructions\n",

@@ -28,8 +28,8 @@
 #include <cmocka.h>
 #include "base/base.h"
 #include "engine/graph/open_calls.h"
+#include "../step_path.h"
 
-#define TRAP_FLAG	0x100
 #define NR_WORDS	(1 << 16)
 #define MOST_STEPS	500000
 #define NR_SEGMENTS	64
@@ -56,6 +56,11 @@ static volatile long step, step_at, second_at;
 static long first_at, then_at;		/* for messages */
 static sigjmp_buf out, *inside;
 static bool dense;
+
+static struct step_path to_first, to_second;	/* to the two steps at which handlers act */
+static struct step_path *path;			/* one of them, or NULL */
+static long path_begin;				/* the number of the step at which it began */
+static struct step_breakpoint breakpoint;
 
 enum act { NOTHING, CALLS, JUMP, CALLS_JUMP, JUMP_INSIDE, FORK, NR_ACTS };
 static const char *const act_names[] = {
@@ -138,14 +143,6 @@ __attribute__((used)) void step_exit_slow(uint64_t slot)
 
 /* --- the program ------------------------------------------------------------ */
 
-static inline void trap_flag(bool on)
-{
-	if (on)
-		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" : : : "memory", "cc");
-	else
-		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
-}
-
 __attribute__((used)) int step_inner_body(int n)
 {
 	count(&made);
@@ -172,12 +169,12 @@ __attribute__((noipa)) static int scenario(int n)
 	(void)deeper[0];
 
 	if (!sigsetjmp(out, 1)) {
-		trap_flag(true);
+		set_trap_flag(!breakpoint.path);
 		r = step_outer(n);
-		trap_flag(false);
+		set_trap_flag(false);
 		assert_int_equal(r, 2 * n + 3);
 	}
-	trap_flag(false);
+	set_trap_flag(false);
 	return r;
 }
 
@@ -290,29 +287,41 @@ static void leave_calls(ucontext_t *uc)
 		enter(0x300 - 8 * (uint64_t)i);
 	hangs = step > MOST_STEPS;
 	if (hangs)
-		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+		uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+
+/* The second handler will interrupt what this handler does, or what the program does after it. */
+static void act_interrupted(ucontext_t *uc)
+{
+	path = &to_second;
+	path_begin = step;
+	step_at = step + second_at;
+	second_at = 0;
+	path_arm(&breakpoint, path);
+	set_trap_flag(!breakpoint.path);
+	handler_acts(act);
+	set_trap_flag(false);
+	if (breakpoint.path)
+		uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
 
 static void on_step(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
-	step++;
+	step = path_arrived(&breakpoint, uc) ? path_begin + path->known : step + 1;
+	if (path)
+		path_note(path, step - path_begin, uc);
 	if (leaves_calls)
 		leave_calls(uc);
-	if (step == step_at) {
-		if (second_at) {
-			/* this handler will be interrupted, too */
-			step_at = step + second_at;
-			second_at = 0;
-			trap_flag(true);
-			handler_acts(act);
-			trap_flag(false);
-		} else {
-			uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-			handler_acts(second == NR_ACTS ? act : second);
-		}
+	if (step != step_at)
+		return;
+	if (second_at) {
+		act_interrupted(uc);
+		return;
 	}
+	uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+	handler_acts(second == NR_ACTS ? act : second);
 }
 
 struct kernel_sigaction {
@@ -336,7 +345,8 @@ static void begin(void)
 {
 	memset(words, 0, (size_t)((char *)step_pos - (char *)words));
 	step_pos = words;
-	made = jumps = inside_jumps = cut = step = 0;
+	made = jumps = inside_jumps = cut = step = path_begin = 0;
+	path = NULL;
 	doing = NOTHING;
 	nr_segments = 1;
 	pb_open_segment_init(&segments[0], NULL, ~0ul >> 1);
@@ -389,20 +399,28 @@ static bool run(int depth, enum act a, long k, enum act b, long j)
 	step_at = first_at = k;
 	second_at = then_at = j;
 	doing = NOTHING;
+	path = &to_first;
+	path_arm(&breakpoint, path);
 	if (depth)
 		step_deep(depth);
 	else
 		scenario(0);
 	reached = step >= step_at;
-	trap_flag(false);
+	set_trap_flag(false);
+	assert_false(path_disarm(&breakpoint));
 	second_at = 0;
 	finish(parent);
 	return reached;
 }
 
+static void forget(struct step_path *p)
+{
+	memset(p, 0, sizeof(*p));
+}
+
 static void all_steps(int depth, int stride)
 {
-	for (enum act a = NOTHING; a < NR_ACTS; a++)
+	for (enum act a = NOTHING; a < NR_ACTS; a++, forget(&to_first))
 		for (long k = 1 + (a + depth) % stride; run(depth, a, k, NR_ACTS, 0); k += stride)
 			;
 }
@@ -430,8 +448,9 @@ static void test_two_handlers(void **state)
 	install();
 	step_pos = words + NR_WORDS;
 	for (enum act a = CALLS; a < FORK; a++)
-		for (enum act b = CALLS; b < NR_ACTS; b++)
-			for (long k = 1 + (a + b) % 7; n++, run(0, a, k, b, 1); k += dense ? 1 : 13)
+		for (enum act b = CALLS; b < NR_ACTS; b++, forget(&to_first), forget(&to_second))
+			for (long k = 1 + (a + b) % 7; n++, run(0, a, k, b, 1);
+			     k += dense ? 1 : 13, forget(&to_second))
 				for (long j = 2 + k % 61; run(0, a, k, b, j);
 				     j += b == FORK ? 301 : dense ? 2 : 61)
 					n++;
@@ -517,11 +536,11 @@ static void left_at_each_step(long calls)
 	begin();
 	enter(0x1000)->ret = 5;
 	leaves_calls = calls;
-	trap_flag(true);
+	set_trap_flag(true);
 	pb_open_enter(&step_top, 0x700, &hooks);
 	pb_open_close(&step_top, 0x700, &hooks);
 	pb_open_at(&step_top, 0x1000, 5, &hooks);
-	trap_flag(false);
+	set_trap_flag(false);
 	leaves_calls = 0;
 	if (hangs)
 		fail_msg("no end if handlers leave 1 to %ld calls open", calls);
@@ -538,7 +557,7 @@ static void left_at_each_step(long calls)
 static void test_left_at_each_step(void **state)
 {
 	install();
-	for (long calls = 1; calls <= 16; calls++)
+	for (long calls = 1; calls <= 16; calls += dense ? 1 : 5)
 		left_at_each_step(calls);
 }
 

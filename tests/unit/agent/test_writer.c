@@ -31,7 +31,7 @@
 #include "writer_step.h"
 
 /* Interrupts a record at step k. Returns false if the record takes fewer than k steps. */
-static bool at_step(long k, enum kind kind, bool zeroing, int *held)
+static bool at_step(struct step_path *path, long k, enum kind kind, bool zeroing, int *held)
 {
 	uint8_t numbers[256] = { 0 };
 	bool reached;
@@ -40,12 +40,10 @@ static bool at_step(long k, enum kind kind, bool zeroing, int *held)
 	put(SHORT);
 	fill_chunk();
 	put(SHORT);
-	step = 0;
-	step_at = at = k;
 	if (!sigsetjmp(out, 1)) {
-		trap_flag(true);
+		begin_steps(path, k, NULL);
 		put(kind);
-		trap_flag(false);
+		end_steps();
 	}
 	reached = step >= k;
 	step_at = 0;
@@ -70,10 +68,11 @@ static void all_steps(enum nested how, bool by_jump)
 	nested = how;
 	jump = by_jump;
 	for (enum kind kind = SHORT; kind <= ESCAPE; kind++) {
+		struct step_path path = { 0 }, zeroing = { 0 };
 		int worst = 0, held, many = 0, stride = all ? 1 : kind == SHORT ? 3 : 29;
 		long k, n = 0;
 
-		for (k = 1 + how % stride; at_step(k, kind, false, &held); k += stride) {
+		for (k = 1 + how % stride; at_step(&path, k, kind, false, &held); k += stride) {
 			worst = held > worst ? held : worst;
 			many += held > 1;
 			if (held > 1 && getenv("SHOW"))
@@ -86,7 +85,8 @@ static void all_steps(enum nested how, bool by_jump)
 		assert_true(worst <= 3);
 		if (many > n / 8)
 			fail_msg("%d of %ld jumps left a chunk behind", many, n);
-		for (k = 1; kind == SHORT && at_step(k, kind, true, &held); k += zero_stride)
+		for (k = 1; kind == SHORT && at_step(&zeroing, k, kind, true, &held);
+		     k += zero_stride)
 			;
 	}
 }
@@ -145,7 +145,7 @@ static bool shows_its_end(void)
 /* A jump abandons a record that is reserved, but not written. Before this record, its chunk has
  * `left` bytes of room. A reader must see that there was a record, whether the thread goes on or
  * not. Returns false if the record takes fewer than k steps. */
-static bool left_at_step(long k, enum kind kind, uint64_t left)
+static bool left_at_step(struct step_path *path, long k, enum kind kind, uint64_t left)
 {
 	uint8_t numbers[256] = { 0 };
 
@@ -153,12 +153,10 @@ static bool left_at_step(long k, enum kind kind, uint64_t left)
 	put(SHORT);
 	while ((w.pos & (PB_CHUNK_SIZE - 1)) < PB_CHUNK_LIMIT - left)
 		put(SHORT);
-	step = 0;
-	step_at = at = k;
 	if (!sigsetjmp(out, 1)) {
-		trap_flag(true);
+		begin_steps(path, k, NULL);
 		put(kind);
-		trap_flag(false);
+		end_steps();
 	}
 	if (step < k)
 		return false;
@@ -184,9 +182,12 @@ static void what_is_never_written_is_seen(void **state)
 	nested = NOTHING;
 	jump = true;
 	for (enum kind kind = SHORT; kind <= ESCAPE; kind++)
-		for (int i = 0; i < 3; i++)
-			for (long k = 1; left_at_step(k, kind, left[i]); k++)
+		for (int i = 0; i < 3; i++) {
+			struct step_path path = { 0 };
+
+			for (long k = 1; left_at_step(&path, k, kind, left[i]); k++)
 				;
+		}
 }
 
 /* No chunk is free. The thread tries to write many records, and a jump may abandon each record
@@ -209,12 +210,10 @@ static void many_jumps_at_the_limit(void **state)
 	put(SHORT);
 	chunk_now = pb_chunk_of(w.pos);
 	for (volatile int i = 0; i < 4000; i++) {
-		step = 0;
-		step_at = 1 + i % 40;
 		if (!sigsetjmp(out, 1)) {
-			trap_flag(true);
+			begin_steps(NULL, 1 + i % 40, NULL);
 			put(LONG);
-			trap_flag(false);
+			end_steps();
 		}
 		assert_true(w.pos - chunk_now < PB_CHUNK_SIZE);
 	}
@@ -236,11 +235,10 @@ static bool supplied_at_step(long k, bool *dropped)
 	while ((w.pos & (PB_CHUNK_SIZE - 1)) < PB_CHUNK_LIMIT)
 		put(SHORT);
 	interrupted = next_record;
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
+	/* no path: how long the writer looks for a chunk depends on earlier rounds */
+	begin_steps(NULL, k, NULL);
 	put(SHORT);
-	trap_flag(false);
+	end_steps();
 	if (step < k)
 		return false;
 	step_at = 0;
@@ -272,13 +270,11 @@ static void a_handler_gets_the_last_chunk(void **state)
 
 /* Writes a record. Meanwhile the handler acts at step k. If step_later isn't 0, the handler also
  * acts at the step with this number. */
-static void put_interrupted(long k)
+static void put_interrupted(struct step_path *path, long k)
 {
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
+	begin_steps(path, k, NULL);
 	put(SHORT);
-	trap_flag(false);
+	end_steps();
 	step_at = step_later = 0;
 }
 
@@ -306,13 +302,13 @@ static bool names_a_free_chunk(void)
 /* Handlers interrupt a change of chunks at steps k and k + 1. Each handler goes on to another chunk
  * and drains the full chunks. So the chunk that the interrupted change leaves becomes free. Returns
  * whether the interrupted change then adds this free chunk to the list of left chunks. */
-static bool leaves_a_free_chunk(long k, uint8_t *numbers)
+static bool leaves_a_free_chunk(struct step_path *path, long k, uint8_t *numbers)
 {
 	begin_full();
 	nested = DRAIN;
 	drained = numbers;
 	step_later = k + 1;
-	put_interrupted(k);
+	put_interrupted(path, k);
 	return names_a_free_chunk();
 }
 
@@ -320,17 +316,17 @@ static bool leaves_a_free_chunk(long k, uint8_t *numbers)
  * and the handler takes that free chunk. From then on the writer must keep the chunk. If the writer
  * handed the chunk over because of the list, records would be lost. Returns false if the change
  * takes fewer than k steps. */
-static bool taken_again_at_step(long first, long k)
+static bool taken_again_at_step(struct step_path paths[2], long first, long k)
 {
 	uint8_t numbers[256] = { 0 };
 	struct pb_chunk *c;
 
-	assert_true(leaves_a_free_chunk(first, numbers));
+	assert_true(leaves_a_free_chunk(&paths[0], first, numbers));
 	drain(numbers);
 	fill_chunk();
 	put(SHORT);
 	nested = RECORD;
-	put_interrupted(k);
+	put_interrupted(&paths[1], k);
 	drain(numbers);
 	put(LONG);
 	c = (void *)pb_chunk_of(w.pos);
@@ -346,6 +342,7 @@ static bool taken_again_at_step(long first, long k)
 static void a_handler_takes_a_left_chunk_again(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	struct step_path paths[2] = { 0 };
 	uint8_t numbers[256];
 	long first = 0;
 
@@ -354,19 +351,19 @@ static void a_handler_takes_a_left_chunk_again(void **state)
 	do {
 		memset(numbers, 0, sizeof(numbers));
 		assert_true(++first < 1000);
-	} while (!leaves_a_free_chunk(first, numbers));
-	for (long k = 1; k < (all ? 100000 : 400) && taken_again_at_step(first, k); k++)
+	} while (!leaves_a_free_chunk(&paths[0], first, numbers));
+	for (long k = 1; k < (all ? 100000 : 400) && taken_again_at_step(paths, first, k); k++)
 		;
 }
 
 /* A handler interrupts a change of chunks at step k, and the handler's record changes chunks, too.
  * Returns whether both changes have added the same chunk to the list of left chunks. */
-static bool enters_twice(long k, uint8_t *numbers)
+static bool enters_twice(struct step_path *path, long k, uint8_t *numbers)
 {
 	begin_full();
 	nested = RECORD;
 	drained = numbers;
-	put_interrupted(k);
+	put_interrupted(path, k);
 	for (int i = 1; i < PB_WRITER_LEFT; i++)
 		if (w.left[i] && w.left[i] == w.left[0])
 			return true;
@@ -376,15 +373,15 @@ static bool enters_twice(long k, uint8_t *numbers)
 /* The list of left chunks names a chunk twice. A handler interrupts the next change of chunks at
  * step k. The handler hands that chunk over, drains it, and takes it again. Returns false if the
  * change takes fewer than k steps. */
-static bool named_twice_at_step(long first, long k)
+static bool named_twice_at_step(struct step_path paths[2], long first, long k)
 {
 	uint8_t numbers[256] = { 0 };
 
-	assert_true(enters_twice(first, numbers));
+	assert_true(enters_twice(&paths[0], first, numbers));
 	fill_chunk();
 	put(SHORT);
 	nested = AGAIN;
-	put_interrupted(k);
+	put_interrupted(&paths[1], k);
 	drain(numbers);
 	fill_chunk();
 	put(SHORT);
@@ -396,14 +393,15 @@ static bool named_twice_at_step(long first, long k)
 static void a_chunk_is_left_only_once(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	struct step_path paths[2] = { 0 };
 	uint8_t numbers[256] = { 0 };
 	long first = 0;
 
 	sigaction(SIGTRAP, &sa, NULL);
 	jump = false;
-	while (!enters_twice(++first, numbers))
+	while (!enters_twice(&paths[0], ++first, numbers))
 		assert_true(first < 2000);
-	for (long k = 1; k < (all ? 100000 : 400) && named_twice_at_step(first, k);
+	for (long k = 1; k < (all ? 100000 : 400) && named_twice_at_step(paths, first, k);
 	     k += all ? 1 : 7)
 		;
 }
@@ -417,7 +415,9 @@ static void unseen_handlers_write_records(void **state)
 
 	sigaction(SIGTRAP, &sa, NULL);
 	jump = false;
-	for (long k = 1; k < 30; k += all ? 1 : 4)
+	for (long k = 1; k < 30; k += all ? 1 : 4) {
+		struct step_path to_later = { 0 };
+
 		for (long later = k + 10; later < 1400; later += all ? 1 : 43) {
 			uint8_t numbers[256] = { 0 };
 
@@ -426,12 +426,11 @@ static void unseen_handlers_write_records(void **state)
 			put(SHORT);
 			fill_chunk();
 			nested = UNSEEN;
-			step = 0;
-			step_at = k;
-			step_later = at = later;
-			trap_flag(true);
+			step_later = later;
+			begin_steps(NULL, k, &to_later);
+			at = later;
 			put(SHORT);
-			trap_flag(false);
+			end_steps();
 			step_at = step_later = 0;
 			put(SHORT);
 			drain(numbers);
@@ -440,12 +439,13 @@ static void unseen_handlers_write_records(void **state)
 			put(SHORT);
 			check_all(numbers);
 		}
+	}
 	pb_ring_unseen = 0;
 }
 
 /* A thread closes its writer, for example before an exec that will fail. A handler interrupts the
  * close at step k. Returns false if the close takes fewer than k steps. */
-static bool closes_at_step(long k)
+static bool closes_at_step(struct step_path *path, long k)
 {
 	uint8_t numbers[256] = { 0 };
 
@@ -457,11 +457,9 @@ static bool closes_at_step(long k)
 		put(SHORT);
 		drain(numbers);
 	}
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
+	begin_steps(path, k, NULL);
 	pb_writer_close(&w);
-	trap_flag(false);
+	end_steps();
 	step_at = 0;
 	for (int i = 0; i < 3; i++) {
 		put(SHORT);
@@ -483,8 +481,10 @@ static void a_handler_interrupts_the_close(void **state)
 	jump = false;
 	may_close = true;
 	for (int i = 0; i < 2; i++) {
+		struct step_path path = { 0 };
+
 		nested = what[i];
-		for (long k = 1; closes_at_step(k); k++)
+		for (long k = 1; closes_at_step(&path, k); k++)
 			;
 	}
 	may_close = false;

@@ -98,7 +98,8 @@ static void check_child(long k, enum kind kind)
 
 /* Forks at step k of a record. first: the thread has no chunk yet. left: number of free bytes in
  * the thread's chunk. Returns false if the record takes fewer than k steps. */
-static bool forked_at_step(long k, enum kind kind, bool zeroing, bool first, uint64_t left)
+static bool forked_at_step(struct step_path *path, long k, enum kind kind, bool zeroing, bool first,
+			   uint64_t left)
 {
 	uint32_t interrupted;
 
@@ -108,11 +109,9 @@ static bool forked_at_step(long k, enum kind kind, bool zeroing, bool first, uin
 	while (!first && (w.pos & (PB_CHUNK_SIZE - 1)) < PB_CHUNK_LIMIT - left)
 		put(SHORT);
 	interrupted = next_record++;
-	step = 0;
-	step_at = at = k;
-	trap_flag(true);
+	begin_steps(path, k, NULL);
 	put_as(interrupted, kind);
-	trap_flag(false);
+	end_steps();
 	if (is_child) {
 		put(SHORT);
 		put(SHORT);
@@ -133,17 +132,22 @@ static void forks(enum nested how)
 	nested = how;
 	jump = false;
 	for (enum kind kind = SHORT; kind <= ESCAPE; kind++) {
+		struct step_path paths[4] = { 0 };
 		long k, stride = all ? 1 : kind == SHORT ? 13 : 61;
 
-		for (k = 1 + how % stride; forked_at_step(k, kind, false, false, 0); k += stride)
+		for (k = 1 + how % stride; forked_at_step(&paths[0], k, kind, false, false, 0);
+		     k += stride)
 			;
 		assert_true(k > 100);
-		for (k = 1 + how % stride; forked_at_step(k, kind, false, true, 0); k += stride)
+		for (k = 1 + how % stride; forked_at_step(&paths[1], k, kind, false, true, 0);
+		     k += stride)
 			;
-		for (k = 1; forked_at_step(k, kind, false, false, 4000); k += all ? 1 : 5)
+		for (k = 1; forked_at_step(&paths[2], k, kind, false, false, 4000);
+		     k += all ? 1 : 5)
 			;
 		/* zeroing takes one step for each word */
-		for (k = 1; kind == SHORT && forked_at_step(k, kind, true, false, 0); k += 511)
+		for (k = 1; kind == SHORT && forked_at_step(&paths[3], k, kind, true, false, 0);
+		     k += 511)
 			;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The signal handler of the writer's tests. It runs after each instruction. At one or two steps,
- * it does what the test has chosen: nothing, write records, change chunks, free or drain chunks,
- * fork, or jump. */
+/* The signal handler of the writer's tests. It runs after each instruction, or after each from a
+ * breakpoint on. At one or two steps, it does what the test has chosen: nothing, write records,
+ * change chunks, free or drain chunks, fork, or jump. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +20,24 @@ bool jump, all, is_child;
 sigjmp_buf out;
 int go_on[2];
 pid_t child;
+
+static struct step_path *path, *path_later;	/* to step_at, and from there to step_later */
+static struct step_breakpoint breakpoint;
+static long path_begin;			/* the number of the step at which the current path began */
+
+void prepare_steps(struct step_path *p, long k, struct step_path *later)
+{
+	step = path_begin = 0;
+	step_at = at = k;
+	path = p;
+	path_later = later;
+	path_arm(&breakpoint, path);
+}
+
+bool runs_to_breakpoint(void)
+{
+	return breakpoint.path;
+}
 
 /* Forks. Gives the child's thread a new state, as the engine does in a child when the handler that
  * forked ends. */
@@ -55,15 +73,10 @@ static __attribute__((noinline)) void put_deeper(void)
 	room[1] = 1;
 }
 
-void on_step(int sig, siginfo_t *info, void *context)
+static void act(ucontext_t *uc)
 {
-	ucontext_t *uc = context;
 	uint64_t nr, slot = w.slot;
 
-	if (++step != step_at && step != step_later)
-		return;
-	if (!step_later || step == step_later)
-		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 	if (nested == UNSEEN) {
 		put_deeper();
 		return;
@@ -100,4 +113,25 @@ void on_step(int sig, siginfo_t *info, void *context)
 		siglongjmp(out, 1);
 	pb_writer_resumed(&w, nr);
 	w.slot = slot;
+}
+
+void on_step(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	greg_t *flags = &uc->uc_mcontext.gregs[REG_EFL];
+
+	step = path_arrived(&breakpoint, uc) ? path_begin + path->known : step + 1;
+	if (path)
+		path_note(path, step - path_begin, uc);
+	if (step != step_at && step != step_later)
+		return;
+	if (!step_later || step == step_later)
+		*flags &= ~(greg_t)TRAP_FLAG;
+	act(uc);
+	if (step_later > step) {
+		path = path_later;
+		path_begin = step;
+		if (path_arm(&breakpoint, path))
+			*flags &= ~(greg_t)TRAP_FLAG;
+	}
 }

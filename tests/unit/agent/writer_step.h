@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * For tests of the writer: interrupts the writing of a record at the k-th instruction. Install
- * on_step() for SIGTRAP, set `nested` and `jump`, and set `step` to 0 and `step_at` to k. Then
- * write the record between trap_flag(true) and trap_flag(false). If `step` is less than k
- * afterwards, writing the record took fewer than k instructions. If `step_later` isn't 0, the
- * handler also acts at that step. With `jump`, the handler jumps to `out`, which the caller has set
- * with sigsetjmp(). Set `step_at` to 0 before other records are written.
+ * on_step() for SIGTRAP, set `nested` and `jump`, and write the record between begin_steps() and
+ * end_steps(). If `step` is less than k afterwards, writing the record took fewer than k
+ * instructions. If `step_later` isn't 0, the handler also acts at that step. With `jump`, the
+ * handler jumps to `out`, which the caller has set with sigsetjmp(). Set `step_at` to 0 before
+ * other records are written.
  */
 #ifndef PB_TEST_WRITER_STEP_H
 #define PB_TEST_WRITER_STEP_H
@@ -15,9 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../step_path.h"
 #include "writer_ring.h"
-
-#define TRAP_FLAG	0x100
 
 /* The handler's action. CHANGE: goes on to another chunk twice. SUPPLY: frees chunk 1 and writes a
  * record. DRAIN: at step_at and at step_later, fills the chunk, goes on to another chunk, and
@@ -40,13 +39,24 @@ extern pid_t child;
 
 void on_step(int sig, siginfo_t *info, void *context);
 
-static inline void trap_flag(bool on)
-{
-	uint64_t flags;
+/* Step k is counted from here. Runs with the same path must write the same record to the same ring.
+ * Without a path, all steps up to k are single steps. `later` is the path from step k to
+ * step_later, or NULL. */
+void prepare_steps(struct step_path *path, long k, struct step_path *later);
 
-	__asm__ volatile("pushfq; pop %0" : "=r"(flags) : : "memory");
-	flags = on ? flags | TRAP_FLAG : flags & ~(uint64_t)TRAP_FLAG;
-	__asm__ volatile("push %0; popfq" : : "r"(flags) : "memory", "cc");
+/* Returns whether the breakpoint of a path is set and wasn't hit yet. */
+bool runs_to_breakpoint(void);
+
+static inline void begin_steps(struct step_path *path, long k, struct step_path *later)
+{
+	prepare_steps(path, k, later);
+	set_trap_flag(!runs_to_breakpoint());
+}
+
+static inline void end_steps(void)
+{
+	set_trap_flag(false);
+	assert_false(runs_to_breakpoint());
 }
 
 #endif
