@@ -31,10 +31,17 @@ class Program:
         self.repeats = False        # whether build() adds a main() that repeats the program's
         self.way = "bare"           # the way in which the program was last run
         with open(path) as f:
-            for m in re.finditer(r"^ \* @(\w+) ?(.*)$", f.read(), re.M):
-                self.directive(m.group(1), m.group(2).split())
-        if quick:
-            self.flags += self.quick
+            directives = [(m.group(1), m.group(2).split()) for m in re.finditer(r"^ \* @(\w+) ?(.*)$", f.read(), re.M)]
+        # the others may have numbers that depend on the flags
+        directives.sort(key=lambda d: d[0] not in ("flags", "quick"))
+        for key, words in directives:
+            self.directive(key, words)
+            if key == "quick" and quick:
+                self.flags += words
+
+    def number(self, word):
+        """Evaluates an expression. In it, a name is that of a macro which a -D among the flags defines."""
+        return int(eval(word, {}, {m.group(1): int(m.group(2)) for m in re.finditer(r"-D(\w+)=(\d+)", " ".join(self.flags))}))
 
     def directive(self, key, words):
         if key in ("flags", "libs", "args", "needs", "quick"):
@@ -48,11 +55,12 @@ class Program:
         elif key in ("status", "serve", "timeout", "lost"):
             setattr(self, key, int(words[0]))
         elif key == "no_return":    # if eBPF programs run at returns, the last number is the limit
-            self.no_return, self.no_return_bpf = int(words[0]), int(words[-1])
+            self.no_return, self.no_return_bpf = self.number(words[0]), self.number(words[-1])
         elif key == "markers":
-            self.markers, self.paths = int(words[0]), [w.split("/") for w in words[1:]]
+            self.markers, self.paths = self.number(words[0]), [w.split("/") for w in words[1:]]
         elif key == "calls":
-            self.calls.append(words)
+            least = words[1].startswith(">=") and ">=" or ""
+            self.calls.append([words[0], least + str(self.number(words[1][len(least):]))])
         elif key == "stdin":
             self.stdin = float(words[1])
         else:

@@ -20,11 +20,11 @@
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_sys.h"
+#include "../../unit/step_path.h"
 
 #define CPU_SLOTS	3
 #define WORDS		4
 #define MOST_STEPS	100000
-#define TRAP_FLAG	0x100
 #ifdef __SANITIZE_ADDRESS__
 #define STRIDE		7		/* most instructions are AddressSanitizer's */
 #else
@@ -37,6 +37,8 @@ enum { OLD = 100, NEW };
 static struct pb_bpf_map map;
 static struct pb_bpf_run run = { .cpu_slot = 1, .thread = 1 };
 static volatile long step, step_at;
+static struct step_path path;		/* of the interrupted operation */
+static struct step_breakpoint breakpoint;
 static volatile unsigned reused;
 static void (*act)(void);
 static int changed;
@@ -54,18 +56,12 @@ static uint32_t link_of(uint64_t key)
 
 static void on_step(int sig, siginfo_t *info, void *context)
 {
-	if (++step != step_at)
+	step = path_arrived(&breakpoint, context) ? path.known : step + 1;
+	path_note(&path, step, context);
+	if (step != step_at)
 		return;
 	act();
-	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-}
-
-static void set_trap_flag(bool on)
-{
-	if (on)
-		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" : : : "memory", "cc");
-	else
-		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" : : : "memory", "cc");
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
 
 static void make_map(uint32_t type, uint32_t value_size, bool locked)
@@ -87,6 +83,7 @@ static void interrupt(void (*handler)(void), int (*operation)(uint64_t *value),
 	int ret;
 
 	act = handler;
+	memset(&path, 0, sizeof(path));
 	sigaction(SIGTRAP, &sa, &old);
 	for (step_at = 1; step_at < MOST_STEPS; step_at += STRIDE) {
 		pb_bpf_map_delete_elem(&map, &key);
@@ -95,9 +92,11 @@ static void interrupt(void (*handler)(void), int (*operation)(uint64_t *value),
 		assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
 		changed = -1;
 		step = 0;
-		set_trap_flag(true);
+		path_arm(&breakpoint, &path);
+		set_trap_flag(!breakpoint.path);
 		ret = operation(value);
 		set_trap_flag(false);
+		assert_false(path_disarm(&breakpoint));
 		if (step < step_at)
 			break;
 		check(ret, value);

@@ -42,7 +42,9 @@
  *			byte S seconds after the program has printed "ready" to stderr. In a
  *			traced run, the byte comes at once; in the run of @serve, after the changes
  *   @buffer SIZE	record's -b
- *   @quick F...	compiler flags of quick runs
+ *   @quick F...	compiler flags of quick runs. They follow those of @flags. In the numbers of
+ *			@markers, @calls and @no_return, macros that -D defines there may be used,
+ *			as in 2*NR+1
  *   @slow W...		ways of tracing (run_hostile's names) that quick runs leave out. Without
  *			W, quick runs leave out the program
  *

@@ -2,7 +2,9 @@
 /*
  * The tracer's processes and threads must not be visible to waitpid(), and must not cause a
  * SIGCHLD. If a program waits for all children, it must find only its own children.
- * @markers 300 main/one_family
+ * @flags -DNR=300
+ * @quick -DNR=100
+ * @markers NR main/one_family
  * @serve 100
  */
 #include <signal.h>
@@ -45,9 +47,9 @@ int main(void)
 	check(!sigaction(SIGCHLD, &sa, NULL));
 	check(waitpid(-1, &status, __WALL | WNOHANG) == -1 && errno == ECHILD);
 	check_eq(sigchlds, 0);
-	for (n = 0; n < 300 || !may_end(); n++)
+	for (n = 0; n < NR || !may_end(); n++)
 		one_family(n);
-	check(sigchlds >= 300 && sigchlds <= 3 * n);
+	check(sigchlds >= NR && sigchlds <= 3 * n);
 	puts("900 children, no others");
 	return 0;
 }

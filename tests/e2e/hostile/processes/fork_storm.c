@@ -2,7 +2,9 @@
 /*
  * Forks at several depths of a recursion. The parent and the child return through all calls that
  * were open at the fork, and check the results of these calls.
- * @markers 1000 main/one_storm
+ * @flags -DNR=200
+ * @quick -DNR=60
+ * @markers 5*NR main/one_storm
  * @timeout 40
  */
 #include <sys/wait.h>
@@ -54,7 +56,7 @@ int main(void)
 	int n;
 
 	setvbuf(stdout, NULL, _IONBF, 0);
-	for (n = 0; n < 200; n++)
+	for (n = 0; n < NR; n++)
 		if (one_storm(n))
 			_exit(0);
 	puts("200 storms");

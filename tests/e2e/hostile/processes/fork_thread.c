@@ -2,7 +2,9 @@
 /*
  * A thread forks while other threads run. The child returns through the calls that were open at the
  * fork. Then it starts a thread and ends.
- * @markers 300 fork_deep child_thread
+ * @flags -DNR=50
+ * @quick -DNR=15
+ * @markers 6*NR fork_deep child_thread
  * @timeout 40
  */
 #include <pthread.h>
@@ -48,7 +50,7 @@ static KEEP void *forker_main(void *arg)
 {
 	int i, status;
 
-	for (i = 0; i < 50; i++) {
+	for (i = 0; i < NR; i++) {
 		pid_t pid = fork_deep(5);
 
 		if (!pid) {

@@ -2,7 +2,9 @@
 /*
  * Tests vfork with _exit and with exec, posix_spawn, system and popen. A vfork child makes calls
  * while its parent's calls are open.
- * @markers 260 main/one_vfork main/one_spawn
+ * @flags -DNR=20
+ * @quick -DNR=6
+ * @markers 13*NR main/one_vfork main/one_spawn
  */
 #include <spawn.h>
 #include <sys/wait.h>
@@ -69,9 +71,9 @@ int main(void)
 {
 	int n;
 
-	for (n = 0; n < 200; n++)
+	for (n = 0; n < 10 * NR; n++)
 		one_vfork(n);
-	for (n = 0; n < 60; n++)
+	for (n = 0; n < 3 * NR; n++)
 		one_spawn(n);
 	puts("200 vforks, 60 spawns");
 	return 0;

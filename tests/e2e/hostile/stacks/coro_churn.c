@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The main thread and another thread abandon 1,000,000 coroutines half-way, with calls open on the
+ * The main thread and another thread abandon NR coroutines each half-way, with calls open on the
  * coroutines' stacks. The agent must guess the stacks' bounds. Some stacks are unmapped. The other
  * stacks belong to a pool and are used again. Signals come all the time. Memory for open calls must
  * not run out. Coroutines that are kept until the end must return.
- * @markers 1000 churn/after_some
- * @calls body 1000010
- * @no_return 2000100
+ * @flags -DNR=500000
+ * @quick -DNR=50000
+ * @markers NR/500 churn/after_some
+ * @calls body 2*NR+10
+ * @no_return 4*NR+100
  * @timeout 30
  * @slow none none-own bpf-own
  */
@@ -15,7 +17,6 @@
 #include <sys/time.h>
 #include "coro.h"
 
-#define NR	500000		/* coroutines in each thread */
 #define POOL	64
 #define KEPT	5
 

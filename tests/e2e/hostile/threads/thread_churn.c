@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Runs 10,000 short threads, four at a time. All of them are traced.
- * @markers 10000 thread_main
- * @calls thread_main 10000
+ * @flags -DNR=10000
+ * @quick -DNR=3000
+ * @markers NR thread_main
+ * @calls thread_main NR
  * @timeout 30
  */
 #include <pthread.h>
@@ -25,7 +27,7 @@ int main(void)
 {
 	long i, k;
 
-	for (i = 0; i < 10000; i += 4) {
+	for (i = 0; i < NR; i += 4) {
 		pthread_t t[4];
 		void *r;
 
