@@ -55,8 +55,9 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 }
 
 /* Looks for a library that must come first. Looks only at the first two needed libraries. The
- * library may be the second, if another sanitizer's runtime is the first. A linker writes the table
- * of strings after all needed libraries. */
+ * library may be the second, if another sanitizer's runtime is the first. The address of the string
+ * table (DT_STRTAB) may come after the needed libraries (DT_NEEDED). So the names are read after
+ * the loop. */
 static bool look(int fd, const Elf64_Ehdr *e, const Elf64_Phdr *dynamic, char name[PB_FIRST_MAX])
 {
 	uint64_t strings = 0, needed[2], at = dynamic->p_offset;

@@ -34,8 +34,8 @@ static bool match_class(const char **pp, char c, bool *literal)
 /* `end` is the end of the string, or NULL if the string ends with a zero. */
 static bool match(const char *pat, const char *str, const char *end)
 {
-	/* where a retry begins: right after the last '*', and one more character further in the
-	 * string */
+	/* back_pat: right after the last '*' of the pattern. back_str: where the last try to match
+	 * the rest of the pattern began in the string. A retry begins one character further */
 	const char *back_pat = 0, *back_str = 0;
 
 	for (;;) {

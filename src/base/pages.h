@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeps the agent's mappings out of the way when a program works on all of its memory:
+ * Keeps the agent's mappings apart from the program's when a program dumps, locks or scans all of
+ * its memory:
  *
  *   core files        MADV_DONTDUMP, except for memory that a debugger needs to unwind
  *   mlockall          the agent keeps a list of its mappings. If the program calls
@@ -21,8 +22,8 @@
  * pb_pages_unmap() removes the mapping. */
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset);
 void pb_pages_unmap(uint64_t at, uint64_t size);
-/* Unmaps [from, end), which is the upper part of one mapping, or of several that overlap. The lower
- * parts stay. */
+/* Unmaps [from, end), the upper part of a mapping. The list may have several mappings that contain
+ * `from`, because a mapping may lie inside another one. Each of them keeps its lower part. */
 void pb_pages_cut(uint64_t from, uint64_t end);
 /* mremap(2) with MREMAP_MAYMOVE, for a whole private mapping from pb_pages_map(). Like the old
  * mapping, the new mapping stays out of core files, and isn't locked. Returns the new address, or

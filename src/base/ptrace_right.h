@@ -9,11 +9,12 @@
 #define PB_BASE_PTRACE_RIGHT_H
 #include <stdint.h>
 
-/* Makes the calling thread's capability CAP_SYS_PTRACE effective, if the thread is permitted to do
- * so. A program that gives up its rights for some time usually keeps them permitted. Does nothing
- * unless pb_ptrace_right_lack() has found that the right is missing, because a seccomp filter may
- * forbid the system calls. */
+/* Makes CAP_SYS_PTRACE effective for the calling thread, if the capability is in the thread's
+ * permitted set. A program that gives up its rights for some time usually keeps its capabilities in
+ * this set. A seccomp filter may forbid the system calls that this function makes. So the function
+ * does nothing unless pb_ptrace_right_lack() has found that the right is missing. */
 void pb_ptrace_right_take(void);
-/* Returns why a thread couldn't be traced by a process with the same credentials. */
+/* Returns the reason, as text, why a process with the same credentials couldn't trace a thread.
+ * task_dir: the directory from pb_task_dir(). */
 const char *pb_ptrace_right_lack(const char *task_dir, uint32_t tid);
 #endif

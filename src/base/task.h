@@ -27,8 +27,8 @@ struct pb_task_status {
 	size_t len;
 };
 
-/* Reads the status file at `path`. Only opens, reads and closes the file, as dlopen does with
- * libraries. False: it can't be read. */
+/* Reads the status file at `path`. Makes only system calls that dlopen makes, too: open, read and
+ * close. False: the file can't be read. */
 bool pb_task_read_status_at(struct pb_task_status *s, const char *path);
 /* The same for a thread of this process. */
 bool pb_task_read_status(struct pb_task_status *s, uint32_t tid);

@@ -81,7 +81,7 @@
 	IF(JSLT, int64_t, int32_t, d < s)
 	IF(JSLE, int64_t, int32_t, d <= s)
 
-/* A lookup in an array (is_lookup). */
+/* A lookup in an array (is_lookup() in interp.c). */
 	ARRAY_LOOKUP: {
 		uint64_t index = LOADED(uint32_t);
 		if (index < (uint64_t)i[1].imm) {

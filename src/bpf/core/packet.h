@@ -8,8 +8,9 @@
  *        room          meta      packet           room
  *
  * A run allocates nothing. If a packet grows, helpers use the room around it, where the kernel
- * would allocate a larger buffer. If there is no room left, they return -ENOMEM. Each field has the
- * same byte order as in the kernel, which for some fields is network byte order.
+ * would allocate a larger buffer. If there is no room left, the helpers for an sk_buff return
+ * -ENOMEM, and the helpers for xdp return -EINVAL. Each field has the same byte order as in the
+ * kernel, which for some fields is network byte order.
  */
 #ifndef PB_BPF_CORE_PACKET_H
 #define PB_BPF_CORE_PACKET_H

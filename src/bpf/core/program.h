@@ -24,8 +24,8 @@ struct pb_bpf_run;
 
 /*
  * Helpers and callbacks. The sixth argument is the run that calls the function. The JIT keeps the
- * run in a register, so that passing the run costs one move. Helpers that don't need the run are
- * defined without this argument.
+ * run in a register, so that passing the run costs one move. Many helpers don't need the run, and
+ * ignore this argument.
  */
 typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, uint64_t r5,
 			   struct pb_bpf_run *run);

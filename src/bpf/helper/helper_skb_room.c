@@ -374,7 +374,8 @@ PB_BPF_HELPER(skb_ecn_set_ce)
 		memcpy(&from, ip, 4);
 		ip[1] |= 0x30;
 		memcpy(&to, ip, 4);
-		/* IPv4 doesn't change the packet's sum, because it has a checksum of its own */
+		/* the packet's sum changes. In IPv4 it stays the same, because the change of the
+		 * header's checksum cancels the change of ECN */
 		if (skb->has_csum)
 			skb->csum = pb_csum_add(pb_csum_sub(skb->csum, from), to);
 		return 1;

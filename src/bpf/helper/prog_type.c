@@ -24,7 +24,7 @@
 #define FIELD(shape, member, width_, flags_, ...) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = SIZE(shape, member), \
 	  .at = offsetof(struct shape, member), .width = (width_), .flags = (flags_), __VA_ARGS__ }
-/* A pointer in struct pb_bpf_pkt. */
+/* A field whose value is a pointer in struct pb_bpf_pkt. handed: Patchbay's structure. */
 #define FIELD_PKT(shape, handed, member, flags_, kind_) \
 	{ .name = #member, .off = offsetof(struct shape, member), .size = 4, \
 	  .at = offsetof(struct handed, pkt.member), .flags = (flags_), \
@@ -216,6 +216,7 @@ int pb_bpf_ctx_access(const struct pb_bpf_type *type, uint32_t caps, uint32_t at
 /* Sockets */
 #define RS	(R | PB_BPF_FIELD_NARROW_START)
 #define SOCK(member, flags_, ...)	FIELD(bpf_sock, member, 4, flags_, __VA_ARGS__)
+/* The fields from `first` to `last`, as one row of the table. Each of them has each_ bytes. */
 #define TCP(first, last, each_) \
 	{ .name = #first, .off = offsetof(struct bpf_tcp_sock, first), \
 	  .size = offsetof(struct bpf_tcp_sock, last) + SIZE(bpf_tcp_sock, last) - \

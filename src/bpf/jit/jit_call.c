@@ -76,7 +76,7 @@ static int32_t room(const struct pb_jit *j)
 	return stack + (stack / 8 + count(j->subs[j->sub].saved)) % 2 * 8;
 }
 
-/* Records the beginning of a function, which is the end of the previous function. */
+/* Records that a function begins here, and that the previous function ends here. */
 static struct pb_bpf_jit_frame *note_frame(struct pb_jit *j)
 {
 	struct pb_bpf_jit *job = j->job;
@@ -182,9 +182,9 @@ void pb_jit_call_pc(struct pb_jit *j, uint32_t target)
 	}
 }
 
-/* Writes code that does this: if there is a target program, it leaves the frame as on exit, and
- * jumps to the target. The target then runs as if this function's caller had called it. Otherwise
- * it continues with the next instruction. */
+/* Writes code for a tail call. If there is a target program, the code leaves the frame as on exit,
+ * and jumps to the target. The target then runs as if this function's caller had called it. If
+ * there is no target, the next instruction follows. */
 void pb_jit_tail_call(struct pb_jit *j)
 {
 	uint32_t stay;

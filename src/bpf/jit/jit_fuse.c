@@ -27,7 +27,7 @@ void pb_jit_find_targets(struct pb_jit *j)
 	}
 }
 
-/* lea off(base, index << scale), dst; base or index may be -1. */
+/* lea off(base, index << scale), dst. A base or index of -1 means: none. */
 static void lea(struct pb_jit *j, int dst, int base, int index, int scale, int32_t off)
 {
 	bool small = off == (int8_t)off && base >= 0, none = !off && base >= 0 && (base & 7) != RBP;

@@ -39,7 +39,8 @@ struct pb_jit {
 	const struct pb_bpf_prog *prog;
 	uint8_t *out;		/* NULL: only lengths are computed */
 	uint32_t size, at;	/* size: bytes of `out`; at: offset of the next byte */
-	uint32_t *addr;
+	uint32_t *addr;		/* offset of each instruction's code, from this pass or the previous
+				 * one */
 	uint32_t i;		/* index of the current instruction */
 	uint32_t sub;		/* index of the current instruction's subprogram */
 	uint32_t faults;	/* number of loads so far that may fault */

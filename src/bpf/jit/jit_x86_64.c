@@ -16,8 +16,9 @@
  *                many passes: in the worst case, each pass makes only one more jump short
  *   end          if no address has moved, all jumps are right. One more pass writes the bytes
  *
- * A pass without a buffer lays out the same code, so a caller can learn the code's size before it
- * provides a buffer.
+ * A caller can learn the code's size before it provides a buffer: without a buffer, pb_bpf_jit()
+ * lays out the code but doesn't write it. If the caller doesn't know the code's address yet (base
+ * is 0), calls of helpers have their long form. So the final code may be shorter.
  *
  * Faults. If a load faults, its destination becomes 0. For each load that may fault, the table of
  * faults has the load's address, and the address of code at which to continue after a fault. That

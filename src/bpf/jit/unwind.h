@@ -23,9 +23,9 @@ uint32_t pb_bpf_unwind_write(uint8_t *out, uint64_t code, const struct pb_bpf_ji
 /*
  * gdb's interface for native code that is made at run time. gdb sets a breakpoint in a function of
  * Patchbay. When Patchbay calls this function, gdb reads an object file with symbols and frames.
- * entry: PB_BPF_DEBUG_SIZE bytes of memory for this file. The caller must place it before the
- * .eh_frame, in the same mapping. The caller must keep this memory and the .eh_frame until
- * pb_bpf_debugger_remove(). Only one thread at a time may call these functions.
+ * entry: PB_BPF_DEBUG_SIZE bytes of memory for this file. The caller must place this memory before
+ * the .eh_frame, in the same mapping, and must keep both until pb_bpf_debugger_remove(). Only one
+ * thread at a time may call these functions.
  */
 #define PB_BPF_DEBUG_SIZE	1024
 void pb_bpf_debugger_add(void *entry, const char *name, uint64_t code, uint64_t len,

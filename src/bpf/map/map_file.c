@@ -13,8 +13,8 @@
 /* ---- which processes live -------------------------------------------------------------- */
 
 /* Returns whether the descriptor still refers to the map's file. The program may have closed the
- * descriptor and opened another file. Then the locks can't be tested, so no process counts as
- * dead. */
+ * descriptor, and another file may have got the same number. Then the locks can't be tested, so no
+ * process counts as dead. */
 static bool same_file(const struct pb_bpf_map *map)
 {
 	int saved = errno;
@@ -66,6 +66,8 @@ static int become_owner(struct pb_bpf_map *map)
 
 /* ---- mappings --------------------------------------------------------------- */
 
+/* Maps the block, which has `size` bytes. The rest of `span` maps the block's end a second time
+ * (pb_bpf_map_span()). */
 static int map_block(int fd, uint64_t size, uint64_t span, bool writable, void **block)
 {
 	int prot = PROT_READ | (writable ? PROT_WRITE : 0);

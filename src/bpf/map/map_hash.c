@@ -380,8 +380,8 @@ static bool is_small(const struct pb_bpf_map *m)
 	return m->attr.value_size <= SMALL && !is_percpu(m->attr.type) && !m->special;
 }
 
-/* Replaces the value if the element isn't deleted. If a program changes the value at the same time,
- * the cmpxchg fails and is tried again. Returns 1 if the element is deleted. */
+/* Replaces the value if the element isn't deleted and still has its tag. Otherwise returns 1. If a
+ * program changes the value at the same time, the cmpxchg fails and is tried again. */
 static int change_small(struct pb_bpf_map *m, struct elem *e, const struct change *c,
 			struct pb_bpf_found old)
 {

@@ -21,8 +21,8 @@
  *        (new tag)
  *
  * Each arrow except `update` is one cmpxchg of the element's word. `update` ends with a cmpxchg of
- * the word that leads to the element. The tag tells a reused element from the former one. It
- * changes when a thread or a repair takes the element, and when a thread unlinks the element's
+ * the word that leads to the element. The tag shows whether an element was reused. An element gets
+ * a new tag when a thread or a repair takes the element, and when a thread unlinks the element's
  * successor in the list. Free elements are on stacks, which are only hints: a thread that takes an
  * element off a stack doesn't own the element until the thread has changed the element's word to
  * `owned`. A repair (map_elem.c) finds the elements of a dead process by the word and by e->owner.

@@ -251,7 +251,8 @@ static void put_node(struct pb_bpf_map *m, uint32_t link)
 	top(m)->free = link;
 }
 
-/* Reads each word of the block only once, because another process may change it after the check. */
+/* Reads each word that it checks only once, because another process may change the word after the
+ * check. */
 static uint32_t get_node(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);
@@ -293,7 +294,7 @@ static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 }
 
 /* Called after a writer has died. Frees the nodes that aren't in the tree, and counts the entries.
- * Reads `fresh` only once, because another process may change it after the check. */
+ * Reads `fresh` only once, because another process may change `fresh` after the check. */
 static void mend(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Owners of maps in files. An owner is a process that has the map. It holds a lock on one byte
- * after the file's end (map_file.h). Uses no libc. Makes system calls. Context: not on a hit.
+ * Owners of maps in files. An owner is a process that has the map. Each owner holds a lock on one
+ * byte after the file's end (map_file.h). Uses no libc. Makes system calls. Context: not on a hit.
  */
 #ifndef PB_BPF_MAP_MAP_OWNER_H
 #define PB_BPF_MAP_MAP_OWNER_H

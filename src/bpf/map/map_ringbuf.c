@@ -9,7 +9,8 @@
  * A reservation has three steps:
  *
  *   1. claim: one cmpxchg of 16 bytes writes {position, length, owner}. Before the cmpxchg, the
- *      previous claim must be finished, so that the producers' position is no longer its position
+ *      previous claim must be finished: the producers' position must be after the previous claim's
+ *      position
  *   2. the record's header becomes BUSY if the producers' position is still the claim's position
  *   3. the producers' position moves to the end of the record
  *
@@ -236,8 +237,9 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 
 /* ---- the consumer -------------------------------------------------------------------- */
 
-/* Discards records whose producers died. First finishes a claim that is half-done, because it may
- * be the dead process's. A later producer would finish the claim, when the repair is over. */
+/* Discards records whose producers died. First finishes a claim that is half-done, because a dead
+ * process may have made it. If a later producer finished this claim, after the repair, the record
+ * would stay BUSY. */
 static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 {
 	struct claim last = claim_load(&producer(m)->claim);

@@ -6,11 +6,11 @@
  *   head | buckets: struct bucket, value_size / 8 addresses
  *
  * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
- * fills the bucket. If the word has changed during a read, the reader discards what it has read. A
- * thread may find that its stack's bucket is BUSY and has the hash of its stack. Then the thread
- * only returns the id, because most likely another thread is storing the same stack. If the process
- * that was filling a BUSY bucket has died, a thread of a process that has `alive` (map.h) fills the
- * bucket again. Other processes report the bucket, so that such a process empties it.
+ * fills the bucket. If the word has changed during a read, the reader starts again. A thread may
+ * find that its stack's bucket is BUSY and has the hash of its stack. Then the thread only returns
+ * the id, because most likely another thread is storing the same stack. If the process that was
+ * filling a BUSY bucket has died, a thread of a process that has `alive` (map.h) takes the bucket
+ * over and fills it. Other processes report the bucket, so that such a process empties it.
  */
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_stack.h"

@@ -20,13 +20,14 @@ int pb_bpf_map_update_elem(struct pb_bpf_map *map, const void *key, const void *
 			   uint64_t flags);
 int pb_bpf_map_delete_elem(struct pb_bpf_map *map, const void *key);
 /* Stores the key after `key` in *next. If key is NULL or isn't in the map, stores the first key.
- * -ENOENT: key is the last one */
+ * -ENOENT: `key` is the last key */
 int pb_bpf_map_get_next_key(struct pb_bpf_map *map, const void *key, void *next);
 int pb_bpf_map_lookup_and_delete_elem(struct pb_bpf_map *map, const void *key, void *value,
 				      uint64_t flags);
-/* If a process that can't find out which processes live waits for a lock or a bucket of this map,
- * and the holder is dead, releases it. To be called every few milliseconds, by a process that has
- * `alive`, as long as such processes use the map. Costs one load if no process waits. */
+/* Some processes have no `alive`, and can't find out which processes live. If such a process waits
+ * for a lock or a bucket of this map, and the holder is dead, this function releases the lock or
+ * the bucket. As long as such processes use the map, a process that has `alive` must call this
+ * function every few milliseconds. If no process waits, the call costs one load. */
 void pb_bpf_map_release_dead(struct pb_bpf_map *map);
 /* Makes the map read-only from outside. */
 int pb_bpf_map_freeze(struct pb_bpf_map *map);

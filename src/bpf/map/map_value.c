@@ -87,7 +87,8 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 #define MAX_ROUNDS	(1 << 10)	/* number of checks (about 50 ms) after which taking the
 					 * lock fails */
 #define REPORT_AFTER	(1 << 6)	/* number of checks (about 3 ms) after which a process that
-					 * can't find out whether the holder lives asks others */
+					 * can't find out whether the holder lives asks other
+					 * processes (pb_bpf_map_report()) */
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {
@@ -189,8 +190,9 @@ bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t
 	       pb_replace32(word, &was, word_of(m, pb_bpf_thread(NULL)));
 }
 
-/* Another process may have written any offset. But each word of the block is checked before it is
- * changed, and that process may change all of these words, too. */
+/* Another process may have written any offset to `stuck`. This does no harm, because the offset and
+ * the word at this offset are checked before the word is changed. Besides, that process can change
+ * every word of the block itself. */
 void pb_bpf_map_release_dead(struct pb_bpf_map *m)
 {
 	uint64_t at = pb_load(&m->head->stuck);

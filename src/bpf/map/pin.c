@@ -219,8 +219,8 @@ static int link_fd(int fd, int dir, const char *name)
 	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* A new object must not get the id of an earlier object, because maps of maps and of programs may
- * still hold that id. The file .last has the id of the newest object. Ids are reused only after
+/* A new map or program must not get the id of an earlier map or program, because a map of maps or a
+ * prog_array may still hold that id. The file .last has the newest id. Ids are reused only after
  * INT32_MAX. */
 uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {

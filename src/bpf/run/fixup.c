@@ -308,7 +308,7 @@ static void emit_jump(struct out *o, const struct bpf_insn *insn, const struct p
 	int64_t to = (int64_t)o->from + 1 + (info->form == PB_BPF_GOTOL ? insn->imm : insn->off);
 	bool conditional = info->form == PB_BPF_IF_K || info->form == PB_BPF_IF_X;
 
-	/* drop a branch that no path takes */
+	/* drop a jump that no path takes */
 	if (conditional && !seen(o, to))
 		return;
 	if (conditional && !seen(o, (int64_t)o->from + 1))

@@ -2,8 +2,8 @@
 /*
  * Resolves a verified program: replaces each instruction with instructions that can run. References
  * to maps become addresses. Accesses to the context become accesses to Patchbay's structure.
- * Instructions that no path reaches are dropped. Masks against speculation are added. image.h makes
- * a program that can run from the result.
+ * Instructions that no path reaches are dropped. Masks against speculation are added. From the
+ * result, pb_bpf_prog_make() (image.h) makes a program that can run.
  *
  * Context: the same as for pb_bpf_verify().
  */

@@ -16,7 +16,8 @@
 /* The header at the start of a program's mapping. */
 struct image {
 	struct image *next;
-	uint64_t code, len, size;
+	uint64_t code, len, size;	/* code, len: address and length of the native code; size:
+					 * bytes of the mapping */
 	const struct pb_bpf_jit_fault *faults;
 	uint32_t nr_faults, unwind_len;
 	bool debugged;			/* gdb has been notified of the program */
@@ -24,8 +25,9 @@ struct image {
 	_Alignas(64) uint8_t debug[PB_BPF_DEBUG_SIZE];
 };
 
-/* The list of images. A thread changes the list under the lock. A signal handler reads the list
- * without the lock, but increments `readers` meanwhile. */
+/* The list of images. A thread changes the list under the lock. pb_bpf_fault(), which runs in
+ * signal handlers, reads the list without the lock. `readers` is the number of its calls that are
+ * reading the list. */
 static struct image *images;
 static uint32_t lock, readers;
 

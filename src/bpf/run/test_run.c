@@ -175,7 +175,8 @@ static void copy_fields_out(const struct pb_bpf_skb *skb, struct __sk_buff *out)
 	out->hwtstamp = s->hwtstamp;
 }
 
-/* Reads the Ethernet header like the loopback device, whose address is 0. */
+/* Sets the packet's type and protocol from its Ethernet header, as the loopback device does. This
+ * device's MAC address is 0. */
 static void read_ethernet(struct pb_bpf_skb *skb)
 {
 	static const uint8_t all[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };

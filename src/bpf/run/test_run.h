@@ -8,8 +8,8 @@
  *   - an xdp packet is always in one piece
  *   - cgroup_skb programs find the packet's end in data_end, which older kernels leave unset
  * A packet's buffer is between two inaccessible pages. One of its ends touches such a page, so that
- * accesses beyond this end fault. At the other end, less than a page of accessible memory may come
- * first.
+ * an access beyond this end faults. Between the buffer's other end and the other inaccessible page,
+ * less than a page of accessible memory may lie.
  *
  * Context: not in a run, not in a signal handler.
  */
@@ -32,11 +32,11 @@ struct pb_bpf_test_run {
 	uint32_t repeat;		/* 0: once */
 	uint32_t flags, cpu, batch_size;
 	/*
-	 * tight: makes accesses after the packet's end fault. There is no room around the packet,
-	 * which ends directly before an inaccessible page. With begin_tight, the packet begins
-	 * directly after an inaccessible page instead, so that accesses before its start fault. If
-	 * tight isn't set, programs can make the packet longer: there is at least as much room as
-	 * in the kernel
+	 * tight: there is no room around the packet. The packet ends directly before an
+	 * inaccessible page, so that an access after its end faults. If begin_tight is set, too,
+	 * the packet begins directly after an inaccessible page instead, so that an access before
+	 * its start faults. If tight isn't set, programs can make the packet longer: there is at
+	 * least as much room as in the kernel
 	 */
 	bool tight, begin_tight;
 	/* facts about the packet, which helpers return to programs that run on an sk_buff. May be

@@ -141,10 +141,10 @@ static int with_register(struct env *env, const struct bpf_insn *insn, struct re
 
 /*
  * Updates dst's link to its copies, because dst is about to change. Usually dst is no longer a
- * copy. But after `dst += constant`, dst exceeds its former copies by the constant, modulo 2^64,
- * for all values, so the link stays. This holds only for 64-bit operations, because a 32-bit
- * operation truncates the sum. As in the kernel, only one constant is kept, and only if the
- * constant is in 0 ... INT32_MAX.
+ * copy, and the link ends. But after a 64-bit `dst += constant`, the difference between dst and its
+ * former copies is known: it is the constant, modulo 2^64. So the link stays, with this difference
+ * as `delta`. A 32-bit operation truncates the sum, so it ends the link. As in the kernel, only one
+ * addition is kept, and only if the constant is in 0 ... INT32_MAX.
  */
 static void move_link(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		      const struct reg *src)

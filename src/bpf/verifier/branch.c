@@ -45,8 +45,8 @@ static int decide_null(const struct reg *r, const struct reg *number, unsigned o
 	return op == BPF_JEQ ? 0 : op == BPF_JNE ? 1 : UNKNOWN;
 }
 
-/* Decides a comparison of a packet pointer with the packet's end. If an earlier comparison has
- * found the pointer at or after the end, the pointer is still there. */
+/* Decides a comparison of a packet pointer with the packet's end. The outcome is known only if an
+ * earlier comparison has found the pointer at or after the end (AT_END, AFTER_END). */
 static int decide_packet(const struct reg *dst, const struct reg *src, unsigned op)
 {
 	const struct reg *p = dst;

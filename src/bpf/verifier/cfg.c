@@ -125,8 +125,8 @@ static bool calls_mover(const struct env *env, uint32_t i)
 	return sub >= 0 && env->subs[sub].moves_packet;
 }
 
-/* If a subprogram moves the packet, so does each subprogram that calls it, or that passes it to a
- * helper as a callback. */
+/* If a subprogram moves the packet, so does each caller of the subprogram, and each subprogram that
+ * passes it to a helper as a callback. */
 static void spread_moves(struct env *env)
 {
 	bool more = env->nr_subs > 1;

@@ -14,9 +14,10 @@ int pbv_compare_decide(const struct reg *a, const struct reg *b, unsigned op, in
  * may be the same register. */
 void pbv_compare_learn(struct reg *a, struct reg *b, unsigned op, bool taken, int bits);
 /*
- * If bounds and bits of a scalar contradict each other, the path can't be taken. In this case this
- * function resets the scalar's ranges to unbounded, so that later code never sees a range without
- * values. If BPF_F_TEST_REG_INVARIANTS is set, it returns the error -EFAULT instead.
+ * If the ranges and the known bits of a scalar contradict each other, no run takes this path. In
+ * this case this function resets the ranges to unbounded, so that later code never sees a range
+ * without values. If BPF_F_TEST_REG_INVARIANTS is set, it returns -EFAULT instead. where: the name
+ * of the scalar in the log's message.
  */
 int pbv_check_consistent(struct env *env, struct reg *r, const char *where);
 #endif
