@@ -34,7 +34,8 @@ static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *
 
 	_Static_assert(PB_SNAPSHOT_COMM == RECORD_COMM, "record_names_get() fills the name");
 	/* Search other namespaces only if the process isn't in this namespace, because the search
-	 * takes time. In this namespace, a thread without a name has ended. */
+	 * takes time. If the process is in this namespace and a thread's name isn't found, the
+	 * thread has ended. */
 	if (!n->further && record_proc_maps(&n->ring, (pid_t)t->pid) != RECORD_MAPS) {
 		record_names_end(&n->names);
 		record_names_begin(&n->names, &n->ring, true);

@@ -19,9 +19,11 @@ enum pb_name_kind {
  * each name. */
 int pb_names_each(const struct pb_analysis *a, const struct pb_func *f, bool demangle,
 		  int (*fn)(void *arg, const char *name, enum pb_name_kind kind), void *arg);
-/* Writes a word that matches only this name, and a blank. Quotes characters that the agent would
- * take for wildcards. `module` is a glob or NULL. */
+/* Writes a word that matches only this name, and then a blank. `prefix` is "" or "!". `module` is a
+ * glob for :mod:, or NULL. Puts a backslash before each character that the agent would take for a
+ * wildcard. */
 void pb_names_put_exact(FILE *f, const char *name, const char *prefix, const char *module);
-/* Replaces "<...>" by "<*>". Views show long lists of template arguments as "<...>". */
+/* In a glob, replaces "<...>" by "<*>". Views show long lists of template arguments as "<...>". So
+ * a name that a user has copied from a view matches its function. */
 void pb_names_open_lists(char *text);
 #endif

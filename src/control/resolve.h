@@ -2,8 +2,8 @@
 /*
  * Turns users' patterns for functions into patterns that the agent understands. The agent can only
  * match globs against the names of the symbol table. So the observer itself looks up regular
- * expressions, plain text and demangled names in the analyses. In place of such a pattern, the
- * agent gets the exact names of the matching functions.
+ * expressions, literal names (PB_MATCH_SIMPLE) and demangled names in the analyses. In place of
+ * such a pattern, the agent gets the exact names of the matching functions.
  *
  * Context: an observer's ordinary thread.
  */
