@@ -54,8 +54,9 @@ struct reading {
 	uint64_t ns, ticks;
 };
 
-/* Reads both clocks. The thread may be scheduled out between the two reads. So the function reads
- * them several times, and returns the pair that took the shortest time. */
+/* Reads CLOCK_MONOTONIC and the TSC at nearly the same moment. The thread may be scheduled out
+ * between the reads. So the function reads both clocks several times, and returns the pair whose
+ * reads took the shortest time. */
 static struct reading read_both(void)
 {
 	struct reading best = { 0 };

@@ -14,7 +14,8 @@ uint64_t pb_clock_ticks(void);	/* returns the TSC, even with --clock=none; 0: th
 				 * read */
 /* Measures how many ticks a millisecond has. Takes 2 ms. Context: not on the hit path. */
 uint64_t pb_clock_per_ms(void);
-/* Converts a time to ticks, and rounds up. The result is at most INT64_MAX. */
+/* Converts a time to ticks. The number of ticks in a microsecond is rounded down to a whole number;
+ * a fraction of a tick in the result is rounded up. The result is at most INT64_MAX. */
 uint64_t pb_clock_ticks_of(uint64_t ns, uint64_t ticks_per_ms);
 /* Sets trace_clock. If `none` is set at the start, records have no time. If `none` is set later
  * (live), all later records have the time of this call, so that the records of a chunk stay

@@ -13,7 +13,8 @@
  *
  *   - a signal handler has interrupted the agent's code, and forks. In the child this code goes on,
  *     and may hold addresses in the ring, or be in the middle of a change of tables
- *   - the program has set a seccomp filter, which may kill the child for a system call of ours
+ *   - the program has set a seccomp filter, which may kill the child for a system call of
+ *     the agent
  *   - the program has forked by a system call of its own
  *   - the child's text can't be restored, for example because the kernel refuses a system call
  */

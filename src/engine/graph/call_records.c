@@ -40,7 +40,7 @@ static bool claims_are_old(const struct pb_thread *t)
 }
 
 /* Takes the right to write the ENTRY of c. old: the result of claims_are_old(). False: c has an
- * ENTRY, or is claimed by code that may go on. */
+ * ENTRY or gets none, or is claimed by code that may go on. */
 static bool claim_entry(struct pb_open_call *c, bool old)
 {
 	uint8_t state = c->state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The memory for the open calls of each stack (open_calls.h). A forked child finds there the calls
- * that were open at the fork. See doc/design/open-calls.md.
+ * The memory for the open calls of each stack (open_calls.h). The segments of one stack are its
+ * chain. The memory survives a fork, so a forked child finds in it the calls that were open at the
+ * fork. See doc/design/open-calls.md.
  * Context: hit path, unless said otherwise.
  */
 #ifndef PB_ENGINE_GRAPH_CHAINS_H
@@ -28,8 +29,8 @@ void pb_chains_leave(void);
  * stack's calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
 /* In a forked child, lets the new stack s take over the calls that were open before the fork on the
- * same machine stack. slot: a return slot on that machine stack. If there are no such calls, or in
- * another process, does nothing. */
+ * same machine stack. slot: a return slot on that machine stack. Does nothing if there are no such
+ * calls, or if this process isn't a forked child. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
 /* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);

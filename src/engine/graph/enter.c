@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Handles the entries of calls that the assembly leaves to C. A site's handler has a mode
- * (PB_ENTER_*). The mode says which tracer gets the call: the function tracer, the list of tracers
- * or the graph tracer. The table handlers[] maps the graph tracer's handlers to their modes.
+ * Handles those entries that the assembly leaves to C. A site's handler has a mode (PB_ENTER_*).
+ * The mode says which tracer gets the call: the function tracer, all tracers that select the site,
+ * or the graph tracer. It also says how the graph tracer treats the call. The table handlers[] maps
+ * the graph tracer's handlers to their modes.
  */
 #include "engine/graph/enter.h"
 #include "engine/graph/calls.h"

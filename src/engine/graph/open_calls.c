@@ -233,6 +233,7 @@ struct pb_open_call *pb_open_enter(struct pb_open_call **top, uint64_t slot,
 			mine = grown(c, hooks);
 		if (!mine)
 			return NULL;
+		/* `mine` is the first call of its segment: make the segment's foot stand for c */
 		if (mine == pb_open_segment_of(mine)->call + 1 && pb_open_segment_of(mine)->prev) {
 			*(volatile uint8_t *)&mine[-1].state = PB_ENTRY_FOOT;
 			*(volatile int64_t *)&mine[-1].word = (int64_t)(slot_of(read_word(c)) - 1);

@@ -16,9 +16,10 @@ static inline bool pb_stack_is_filled(const struct pb_stack *s)
 	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) >= PB_STACK_FILLED;
 }
 
-/* Returns the lowest address that the stack may use; 0: its bounds are guessed. For a stack that
- * the program reported, this is the stack's low end, although the first page may be a guard
- * page. */
+/* Returns the lowest address that the stack may use; 0: its bounds are guessed. The size of the
+ * guard is known only for a thread's own stack (the highest bit of its `id` is set). For a stack
+ * that the program reported, the result is the stack's low end, although the first page may be a
+ * guard page. */
 static inline uint64_t pb_stack_bottom(const struct pb_stack *s)
 {
 	return !s->exact ? 0 : s->id >> 63 ? s->lo + s->guard : s->lo;

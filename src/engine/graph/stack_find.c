@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Finds the stack that holds an address. A stack that the program reported takes precedence over
- * the thread's own stack. The thread's own stack takes precedence over stacks with guessed bounds.
- * The search goes through the whole table, so a cache keeps its result for each page. See
- * doc/design/threads.md, "Stacks, coroutines, alternate stacks".
+ * the thread's own stack. The thread's own stack takes precedence over stacks with guessed bounds,
+ * unless its own bounds are guessed, too. The search goes through the whole table, so a cache keeps
+ * its result for each page. See doc/design/threads.md, "Stacks, coroutines, alternate stacks".
  */
 #include "base/mem.h"
 #include "engine/graph/chains.h"

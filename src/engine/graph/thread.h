@@ -36,9 +36,10 @@ struct pb_known_thread {
  * Returns 0 or -errno. Context: start, one thread. */
 int pb_threads_start(const struct pb_known_thread *thread);
 
-/* Wipes the states of all threads. The next hit of each thread then counts as its first. The thread
- * that forked this process is an exception if it has had no hit here yet: the wipe has the same
- * effect on it as the wipe at the fork. Context: renew.c; no thread is in the agent's code. */
+/* Wipes the states of all threads. The next hit of each thread then counts as its first. There is
+ * one exception, in a forked child: if the thread that called fork has had no hit in the child yet,
+ * its next hit counts as its first hit after the fork. Context: renew.c; no thread is in the
+ * agent's code. */
 void pb_threads_forget(void);
 
 /* Returns the calling thread's state, and makes it if there is none. NULL: this thread can't be
@@ -49,9 +50,10 @@ struct pb_thread *pb_thread_get(uint64_t slot);
 /*
  * An open call names its site by a number. The call may have been left by a jump, and its module
  * may be unloaded by now. So a thread that reads what pb_site_by_id() finds, or calls a function
- * that does, calls pb_look_begin() first and pb_look_end() afterwards. The end gets the result of
- * the begin. The mark of a look is the address of a variable on the stack: if a handler leaves a
- * look by a jump, a later look at a higher address of the stack takes the mark away.
+ * that does, calls pb_look_begin() first and pb_look_end() afterwards. pb_look_end() gets the
+ * result of pb_look_begin(). The mark of a look is the address of a variable on the stack. If a
+ * handler has interrupted a look and leaves by a jump, the mark stays, until a later look at a
+ * higher address of the stack takes it away.
  */
 uint64_t pb_look_begin(struct pb_thread *t);
 void pb_look_end(struct pb_thread *t, uint64_t before);

@@ -32,7 +32,8 @@ struct pb_stack {
 	struct pb_open_call *top; /* while no thread runs on the stack: a call near the innermost
 				   * open call */
 	struct pb_thread *thread; /* the thread that runs on the stack, or ran on it last */
-	uint64_t id;		/* the stack's ID in records; 0: free, 1: being filled */
+	uint64_t id;		/* the stack's ID in records; 0: free, 1: being filled. The highest
+				 * bit is set for a thread's own stack */
 	uint32_t period;	/* the period of its open calls (period.h) */
 	uint64_t guard;		/* if `exact`: number of bytes from lo on that may not be touched */
 	bool exact;		/* the bounds were reported, not guessed */
@@ -84,16 +85,16 @@ struct pb_thread {
 					 * stack; otherwise NULL */
 	struct pb_stack *visited_from;	/* the stack of the hit that made the visit; NULL if
 					 * `visiting` is, or if visited_at isn't valid yet */
-	uint64_t visited_at;		/* the slot of this hit, or the address of a frame of the
-					 * agent below it */
+	uint64_t visited_at;		/* the slot of the hit that made the visit, or the address
+					 * of a frame of the agent below it */
 	struct pb_stack *alternate;	/* the last stack that sigaltstack reported */
-	uint64_t expected;	/* the return slot of the last signal handler that was installed
-				 * through libc, until its first traced call on an alternate stack;
-				 * 0: none */
+	uint64_t expected;	/* the return slot of the seen handler that began last. If it lies
+				 * on an alternate stack, it is cleared when the thread is moved to
+				 * that stack. 0: none */
 	uint64_t looking;	/* not 0: the thread reads a site or an analysis that it has found
 				 * by a site number (thread.h) */
 	struct pb_exec_area exec;
-} __attribute__((aligned(64)));	/* what the fast paths use lies in one cache line */
+} __attribute__((aligned(64)));	/* a usual hit on the fast path needs only the first cache line */
 
 _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
 _Static_assert(offsetof(struct pb_thread, top) == T_TOP, "layout.h");
