@@ -2,10 +2,11 @@
 /*
  * A program may give a child of clone() a TLS of its own (CLONE_SETTLS) that libc hasn't filled.
  * Chromium's sandbox does this to protect its own TLS from a child that shares its memory. In such
- * a TLS the word that leads to the thread's state (pb_tls) has any value, so a hit in the child
- * would crash. So before the child runs the program's function, this word is set to a state of
- * zeros, and each hit takes the slow path. The state isn't filled, because it would belong to a TCB
- * that is none: the child's calls are counted as lost.
+ * a TLS the word that leads to the thread's state (pb_tls) may have any value, so a hit in the
+ * child could crash. So before the child runs the program's function, this word is set to the
+ * address of a state of zeros (pb_foreign_thread), and each hit takes the slow path. This state is
+ * never filled, because a state belongs to a TCB of libc, and the child has none. The child's calls
+ * are counted as lost.
  *
  * The word lies a little below the TLS, as libc's own variables do, for example errno. If the
  * program has other data there, 40 bytes of it are overwritten. A program must expect this of a

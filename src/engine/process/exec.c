@@ -151,7 +151,7 @@ static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_M
 }
 
 /* Writes the name, and after it the parts that aren't empty, with colons between them. Returns the
- * end. */
+ * address after the terminating NUL. */
 static char *put_var(char *at, const char *name, const char *const parts[3])
 {
 	size_t used = 0, size = strlen(name) + 1;
@@ -288,16 +288,17 @@ static void leave_image(void)
 }
 
 /* An exec that is under way. If the image won't be traced, `counter` may point to a count in the
- * ring that includes the image. Under a seccomp filter each exec is counted that would be followed
- * without the filter, because the agent can't check the image. Otherwise only images that could be
- * traced are counted. NULL: this image isn't counted. */
+ * ring that includes the image. Under a seccomp filter, the agent can't check the image, so it
+ * counts each exec that it would follow without the filter. Otherwise it counts only images that
+ * could be traced. NULL: this image isn't counted. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;
 };
 
-/* Whether the limits have room for the agent in the new program (doc/limits.md has the sizes).
- * Otherwise the loader maps the agent first, and may then have no room for the program. */
+/* Whether the limits have room for the agent in the new program (doc/limits.md has the sizes). If
+ * they don't, the exec isn't followed: the loader would map the agent before the program's
+ * libraries, and might then have no room for these libraries. */
 static bool has_room(void)
 {
 	static const struct { int resource; uint64_t least; } rooms[] = {
@@ -313,17 +314,17 @@ static bool has_room(void)
 }
 
 /* Whether the error shows that the process can't reach a file. After other errors, for example if
- * no descriptor is left in this process, the new program may still be able to. */
+ * no descriptor is left in this process, the new program may still be able to reach the file. */
 static bool hides(long err)
 {
 	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOTDIR ||
 	       err == -ELOOP;
 }
 
-/* Whether the new program can load the agent, and the agent can reach the recorder. It can't if the
- * process has changed its user or its root directory: the socket lies in a directory of the
- * recorder's user. Makes only system calls that can_load() makes, too, because the process may have
- * a filter of which the agent doesn't know. */
+/* Whether the new program can load the agent, and the agent can reach the recorder. This may be
+ * impossible if the process has changed its user or its root directory, because the socket lies in
+ * a directory of the recorder's user. Makes only system calls that can_load() makes, too, because
+ * the process may have a filter of which the agent doesn't know. */
 static bool is_near(void)
 {
 	struct stat st;
@@ -339,7 +340,7 @@ static bool is_near(void)
 }
 
 /* Prepares an exec, and returns the environment for it. Under a seccomp filter the exec isn't
- * followed, because any system call of ours may end the program. */
+ * followed, because any system call of the agent may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The reserve (exec_memory.h) lies in memory that a fork wipes. So a forked child finds all of it
- * free, although threads of its parent used it. A thread in a vfork child may take a part of the
- * reserve and leave it by its exec. The part then belongs to the thread that made the child, until
- * this thread's next exec.
+ * free, although threads of its parent used it. A vfork child may take a part of the reserve for
+ * its exec. After the exec, nothing gives this part back at once: it belongs to the thread that
+ * made the child, until this thread's next exec.
  */
 #include <sys/mman.h>
 #include "engine/process/exec_memory.h"
@@ -17,8 +17,8 @@ static struct {
 	struct pb_exec_area area;
 } stateless[64];
 
-/* The calling thread's TCB. In a TLS that isn't libc's the word may be 0 (clone.h). Such threads
- * count as one. */
+/* The calling thread's TCB. In a TLS that isn't libc's (clone.c), the word that should hold this
+ * address may be 0. All threads with such a TLS count as one thread, whose TCB is 1. */
 static uint64_t own_tcb(void)
 {
 	uint64_t tcb = pb_cpu_thread_pointer();

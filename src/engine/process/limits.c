@@ -27,18 +27,18 @@ static int (*original_setrlimit)(int resource, const struct rlimit *limit);
 static int (*original_prlimit)(pid_t pid, int resource, const struct rlimit *limit,
 			       struct rlimit *old);
 
-/* A child of vfork has its own limits, but shares its parent's memory. A forked child doesn't know
- * its PID before its first hit, so until then a child of vfork can't be told from it. */
+/* False in a child of vfork: it has its own limits, but shares its parent's memory. Also false in a
+ * forked child before its first hit, because until then pb_process->pid is 0. */
 static bool is_owner_of_memory(void)
 {
 	return pb_process->pid == (uint32_t)pb_sys(SYS_getpid);
 }
 
-/* The signals are blocked, because a handler could leave by a jump. If another thread is here, that
- * thread may have read the limit before it was changed. Then nothing more is given back. A thread
- * that returns from setrlimit() during a detach must give nothing back either, because the detach
- * doesn't wait for threads in libc. If pb_detached isn't set yet, the detach waits for this
- * thread. */
+/* The signals are blocked, because a handler could leave by a jump. If another thread is in this
+ * function, this thread gives nothing back, although the other thread may have read the limit
+ * before this thread changed it. A thread that returns from setrlimit() during a detach must give
+ * nothing back either, because the detach doesn't wait for threads in libc. If pb_detached isn't
+ * set yet, the detach waits for this thread. */
 static void give_back(int resource)
 {
 	struct rlimit limit;

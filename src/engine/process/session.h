@@ -35,10 +35,12 @@ int pb_session_ask(struct pb_session *s, const char *path, uint64_t bias, uint32
 int pb_session_take(struct pb_session *s, const char *path, uint64_t bias, uint64_t link_map,
 		    struct pb_module **m);
 /* If the stubs of a module that is to be traced didn't come with its analysis, because the process
- * could open only one further file, asks for them again. Context: no answer is waited for. */
+ * could open only one further file, asks for them again. Context: all earlier
+ * requests are answered. */
 int pb_session_ask_stubs(struct pb_session *s, struct pb_module *m, const char *path);
 /* Maps the file of eBPF programs. */
 int pb_session_progs(struct pb_session *s, const void **file, uint64_t *size);
+/* Reports that a module was unloaded. module: its number in the session. */
 int pb_session_gone(struct pb_session *s, uint32_t module);
 /* Sends the list of the functions in m that the agent itself refused. */
 int pb_session_refused(struct pb_session *s, const struct pb_module *m);

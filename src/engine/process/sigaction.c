@@ -243,7 +243,8 @@ static bool must_see_the_end(void)
 }
 
 /* Returns the address at which the thread goes on. While a handler runs, the agent doesn't know the
- * signal mask: the handler may have interrupted a sigsuspend(), which sets another mask. */
+ * thread's signal mask (pb_unblocked): the handler may have interrupted a sigsuspend(), which sets
+ * another mask. */
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
 	uint64_t done = (uint64_t)pb_signal_done, pc;
@@ -365,7 +366,7 @@ static int our_sigaction(int sig, const struct sigaction *act, struct sigaction 
 	if (in)
 		remember(sig, act);
 	ret = original_sigaction(sig, in ? &ours : act, old);
-	/* an attach has turned reads on meanwhile, and they need another action in the kernel */
+	/* reads were turned on or off meanwhile, so the kernel may need another action */
 	if (!ret && act && pb_reads_are_on() != reads && stands_in(sig, act, &ours)) {
 		remember(sig, act);
 		original_sigaction(sig, &ours, NULL);
@@ -465,8 +466,8 @@ bool pb_sigaction_start(void)
 
 /* ---- handlers that were installed before an attach --------------------------- */
 
-/* Besides sigaction(), a function of libc counts if it makes the system call rt_sigaction itself. A
- * stub counts, because the thread may be in the copy of sigaction()'s first instructions. */
+/* Also true in each function of libc that makes the system call rt_sigaction itself, and in each
+ * stub: the stub may be that of sigaction(), with the copy of its first instructions. */
 bool pb_in_sigaction(uint64_t pc)
 {
 	const struct pb_module *m = pb_module_at(pc);
@@ -498,8 +499,8 @@ static void take_over(int sig)
 		return;
 	adopted[sig] = a.handler;
 	shown[sig].flags = (int)a.flags;
-	/* if it isn't NULL, a thread is just setting another handler, which must stay in the
-	 * table */
+	/* if handlers[sig] isn't NULL, a thread is just setting another handler, which must stay in
+	 * the table */
 	if (!handlers[sig])
 		handlers[sig] = a.handler;
 	a.handler = pb_signal_entry;

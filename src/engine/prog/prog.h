@@ -45,7 +45,7 @@ struct pb_prog_target {
 };
 struct prog_site;
 struct pb_prog_room {
-	struct prog_site *site;
+	struct prog_site *site;		/* NULL: the site has no programs any more */
 	uint64_t without;		/* 0: programs may run; otherwise the address at which the
 					 * call goes on without them */
 };
@@ -76,7 +76,7 @@ int pb_prog_map(struct pb_bpf_map *map, const char *path);
  * needs a lock of its own, because the lock shows that its process lives. */
 void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
 /* prog_host.c: returns the host of attached programs. output: a ring buffer, or NULL; counts: an
- * array of one struct pb_progs_counts, or NULL. */
+ * array of one struct pb_progs_counts, or NULL; maps: the array of all maps. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *counts,
 				       struct pb_bpf_map *maps);
 /* Returns the program's statistics, in memory that the observer reads; NULL: there are none. */

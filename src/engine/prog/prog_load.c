@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks the observer's file of programs (abi/progs.h), and makes programs of it. */
+/* Checks the observer's file of programs (abi/progs.h), and makes its programs. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "abi/progs.h"

@@ -167,7 +167,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 		return false;
 	/* If the signal hasn't interrupted code of the run, a handler that the agent doesn't know
 	 * of runs in the middle of the run, or such a handler has left the run by a jump. In the
-	 * second case, perhaps no run ever closes, and a signal that waits would never come. */
+	 * second case, perhaps no run ever closes, and a queued signal would never be delivered. */
 	if (r->runs[r->depth - 1].handler || !in_run ||
 	    !pb_calls_are_safe() || !queue(sig, siginfo, t)) {
 		r->runs[r->depth - 1].handler = true;

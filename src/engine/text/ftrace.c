@@ -213,7 +213,8 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 		return;
 	if (failed && !reported_by_hooks(m, s))
 		pb_text_look(m, s);
-	/* the exits are patched by now, so a call that is opened to be timed will end */
+	/* the exits are patched by now, so the agent sees the end of each call that it opens to
+	 * measure the call's time */
 	if (nr && is_timed(m, s, func))
 		tramp |= FTRACE_FL_TIMED;
 	s->flags = (s->flags & ~(FTRACE_FL_TRAMP_EN | FTRACE_FL_TIMED)) | tramp;

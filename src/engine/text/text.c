@@ -102,9 +102,9 @@ void pb_text_drop(struct pb_module *m)
 	pb_barrier();
 }
 
-/* Called when the loader is about to unmap the module. Unmaps the stubs at once, without a look at
- * the threads. A correct program has no thread in a stub now: from the stub, the thread would
- * continue in the module's text, which goes away. */
+/* Called when the loader is about to unmap the module. Unmaps the stubs without checking whether a
+ * thread is in one of them. A correct program has no thread in a stub now: from the stub, the
+ * thread would continue in the module's text, which goes away. */
 void pb_text_remove(struct pb_module *m, bool (*unused)(void))
 {
 	struct pb_module gone = *m;

@@ -30,7 +30,8 @@ struct pb_module {
 	uint64_t bias;
 	uint64_t link_map;		/* address of the loader's link map; identifies the module
 					 * while it is mapped */
-	uint32_t first_site;		/* 0: the module has names only, no sites */
+	uint32_t first_site;		/* site number of the first function; 0: the module isn't
+					 * traced, but its functions may be replaced */
 	uint32_t number;		/* the module's number in the session */
 	uint64_t links[PB_MSG_LINKS];	/* a bit for each eBPF link (abi/progs.h) that
 					 * is for this module */

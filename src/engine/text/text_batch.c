@@ -12,7 +12,7 @@
  * text may keep each of them forever:
  *
  *   plain       the program's bytes
- *   stub        the stub exists, and its handler is idle (pb_site_idle()); the text is as before
+ *   stub        the stub exists, but no jump leads to it; the text is as before
  *   slot        PB_HAS_SLOT: the jump from the trampoline slot to the stub is in place
  *   patched     PB_HAS_WINDOW: the jump is in the window
  *
