@@ -248,8 +248,8 @@ static int agent_thread(void *arg)
 }
 
 /* The thread takes the connection into a descriptor table of its own, so that the program's table
- * has no descriptor of ours. If the thread can't be started, control files can't be written or read
- * while the program runs. */
+ * has no descriptor of the agent. If the thread can't be started, control files can't be written or
+ * read while the program runs. */
 void pb_start_thread(const struct pb_start *s)
 {
 	long tid;

@@ -35,6 +35,6 @@ int pb_start_trace(const struct pb_start *s);
  * program, where the calling thread serves the connection itself. */
 void pb_start_thread(const struct pb_start *s);
 /* Serves the connection until it ends, then detaches. Returns what pb_detach() returns (detach.h):
- * false if a thread may still be in our code. */
+ * false if a thread may still be in the agent's code. */
 bool pb_start_serve(void);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writes the records of calls: a call's ENTRY, and the record of the call's end. If the call was
- * skipped (it ended without a hooked exit), the latter is an END. As long as a call has made no
- * traced call, it may be a leaf. So the call's ENTRY is usually written at its first traced call,
- * before the callee's records (PB_ENTRY_* in arch/layout.h).
+ * skipped (it ended without a hooked exit), the record of its end is an END. As long as a call has
+ * made no traced call, it may be a leaf. So the call's ENTRY is usually written at its first traced
+ * call, before the callee's records (PB_ENTRY_* in arch/layout.h).
  *
  * A signal handler may interrupt each function of this file at any instruction: see calls.c.
  */

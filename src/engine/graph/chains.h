@@ -3,7 +3,7 @@
  * The memory for the open calls of each stack (open_calls.h). The segments of one stack are its
  * chain. The memory survives a fork, so a forked child finds in it the calls that were open at the
  * fork. See doc/design/open-calls.md.
- * Context: hit path, unless said otherwise.
+ * Context: hit path, unless a comment says otherwise.
  */
 #ifndef PB_ENGINE_GRAPH_CHAINS_H
 #define PB_ENGINE_GRAPH_CHAINS_H

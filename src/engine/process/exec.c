@@ -237,7 +237,7 @@ static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size
 	return true;
 }
 
-/* Returns a copy of envp with PATCHBAY_SESSION, and with our part of LD_PRELOAD before the
+/* Returns a copy of envp with PATCHBAY_SESSION, and with the agent's part of LD_PRELOAD before the
  * program's own part. If the copy can't be made, returns envp itself. */
 static char *const *with_ours(char *const envp[], const char *first)
 {

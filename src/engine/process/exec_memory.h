@@ -15,6 +15,7 @@
 /* Returns the calling thread's memory. NULL: there is none of this size. Context: any, but not
  * under a seccomp filter. */
 void *pb_exec_memory(size_t size);
-/* Unmaps what was mapped for threads without a state. Context: an attach after a detach. */
+/* Unmaps the memory that was mapped for threads without a state. Context: an attach after a
+ * detach. */
 void pb_exec_forget(void);
 #endif

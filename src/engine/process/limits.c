@@ -3,7 +3,7 @@
  * The agent reserves address space when it starts: for open calls (graph/chains.c), and for chunks
  * of the ring (abi/ring.h). Most of it is never used. But the kernel counts it if the program
  * lowers its own limits (RLIMIT_AS, RLIMIT_DATA). A program may set a limit that is only a little
- * more than what it needs. So after such a call the agent unmaps reserved memory until it has no
+ * more than it needs. So after such a call the agent unmaps reserved memory until it has no
  * more than a fixed part of the limit. Memory that was used stays.
  *
  * Hits in other threads and in signal handlers may take memory of the reserves at the same time.

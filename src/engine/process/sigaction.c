@@ -2,13 +2,13 @@
 /*
  * The kernel is given pb_signal_entry() in place of each handler. The mask and the handler's stack
  * stay those of the program. So do the flags, except for SIGSEGV and SIGBUS. If the interrupted PC
- * is in the program's own code, the handler sees nothing of us. If the PC is in a stub or in the
- * hit path's assembly, the handler sees the context as it would be without us. Registers that the
- * handler leaves unchanged get their real values back. If the PC is in our C code, the handler sees
- * the real context.
+ * is in the program's own code, the handler sees the context unchanged. If the PC is in a stub or
+ * in the hit path's assembly, the handler sees the context as it would be without the agent.
+ * Registers that the handler leaves unchanged get their real values back. If the PC is in the
+ * agent's C code, the handler sees the real context.
  *
- * SIGSEGV and SIGBUS come to us first, even if the program has no handler: a load
- * of ours may have faulted (uaccess.h).
+ * SIGSEGV and SIGBUS come to the agent first, even if the program has no handler: a load of the
+ * agent may have faulted (uaccess.h).
  *
  * A table keeps the program's handlers. The table doesn't keep whether a disposition is SIG_DFL or
  * SIG_IGN, because a vfork child shares the table with its parent, but has dispositions of its own.
@@ -193,8 +193,8 @@ struct action {
 	uint64_t mask;
 };
 
-/* Ends the process as the kernel would: when our handler returns, the signal is delivered again
- * with the same siginfo, and no handler is installed any more. */
+/* Ends the process as the kernel would: when the calling handler returns, the signal is delivered
+ * again with the same siginfo, and no handler is installed any more. */
 static void die(int sig, siginfo_t *info)
 {
 	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
@@ -227,7 +227,7 @@ static void by_default_at_start(int sig, siginfo_t *info, void *context)
 }
 
 /* Returns the program's handler. For SIGSEGV and SIGBUS, also carries out SA_RESETHAND. The kernel
- * doesn't get this flag, because a fault of one of our loads would use it up. */
+ * doesn't get this flag, because a fault of one of the agent's loads would use it up. */
 static handler_fn *take_handler(int sig)
 {
 	if (is_ours_first(sig) && shown[sig].flags & SA_RESETHAND)
@@ -265,8 +265,8 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	note_exit(uc);
 	in = pb_interrupt_begin(uc, (uint64_t)slot);
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
-		/* this signal has interrupted our handler of a fault, whose return unblocks the
-		 * signals again */
+		/* this signal has interrupted the agent's handler of a fault. The return from that
+		 * handler unblocks the signals again */
 		handler(sig, info, uc);
 		pb_interrupt_end(&in, (uint64_t)slot, uc);
 		pb_unblocked.known = in.known;
@@ -315,7 +315,7 @@ static int swap_flags(int kernels, int programs, int which)
 }
 
 /* Changes the kernel's answer into the action that the program had set. handler and was: the
- * elements of our tables before the call. */
+ * signal's elements of handlers[] and shown[] before the call. */
 static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 			const struct shown *was)
 {
@@ -334,7 +334,7 @@ static void show_action(int sig, struct sigaction *old, handler_fn *handler,
 }
 
 /* Notes the handler that the program sets. The program may have read its handler from the kernel
- * while our sigaction() wasn't in place yet, and may now set it again. Then `act` has
+ * while sigaction() wasn't replaced yet, and may now set it again. Then `act` has
  * pb_signal_entry(), and the handler that is already in the table stays. */
 static void remember(int sig, const struct sigaction *act)
 {
@@ -404,11 +404,11 @@ static void give_back(int sig)
 	pb_sys(SYS_rt_sigaction, sig, &a, NULL, 8);
 }
 
-/* Called for SIGSEGV and SIGBUS, when no load of ours may fault any more. If the program has no
- * handler, sets the program's own disposition in the kernel again. If the program has a handler,
- * the kernel keeps pb_signal_entry(), because PCs in our code must still be translated. If the
- * program has set SA_RESETHAND, the kernel now gets this flag. Until now, only take_handler()
- * carried it out. */
+/* Called for SIGSEGV and SIGBUS, when no load of the agent may fault any more. If the program has
+ * no handler, sets the program's own disposition in the kernel again. If the program has a handler,
+ * the kernel keeps pb_signal_entry(), because PCs in stubs and on the hit path must still be
+ * translated. If the program has set SA_RESETHAND, the kernel now gets this flag. Until now, only
+ * take_handler() carried it out. */
 static void stand_down(int sig)
 {
 	struct action a;
@@ -427,7 +427,7 @@ void pb_sigaction_stand_down(void)
 {
 	bool was_on = pb_reads_are_on();
 
-	/* a read that may still be under way needs our dispositions */
+	/* a read that may still be under way needs the agent's handlers of these signals */
 	if (!pb_reads_off() || !was_on)
 		return;
 	stand_down(SIGSEGV);

@@ -2,7 +2,7 @@
 /*
  * Hides stubs and the hit path's assembly from the program's signal handlers. For this, sigaction()
  * is replaced. Before a handler runs, a PC in a stub or in that assembly is translated to the
- * original PC. A PC in our C code isn't translated. See doc/design/text.md.
+ * original PC. A PC in the agent's C code isn't translated. See doc/design/text.md.
  */
 #ifndef PB_ENGINE_PROCESS_SIGACTION_H
 #define PB_ENGINE_PROCESS_SIGACTION_H
@@ -14,10 +14,10 @@
 bool pb_sigaction_hook(struct pb_module *m);
 /* Called once the functions that change masks are replaced, too (sigmask.h). */
 void pb_sigaction_masks_known(void);
-/* Makes SIGSEGV and SIGBUS come to us (doc/design/reads.md), if all functions that this needs are
- * replaced, both signals have SIG_DFL, and reads weren't turned off. True: this is done, and the
- * caller must call pb_sigmask_ask(). Context: start, after the batch was committed, while no thread
- * can be inside libc's sigaction(). */
+/* Makes SIGSEGV and SIGBUS come to the agent (doc/design/reads.md), if all functions that this
+ * needs are replaced, both signals have SIG_DFL, and reads weren't turned off. True: this is done,
+ * and the caller must call pb_sigmask_ask(). Context: start, after the batch was committed, while
+ * no thread can be inside libc's sigaction(). */
 bool pb_sigaction_start(void);
 /* Stops the threads, takes over the handlers that a live program has installed, and calls
  * pb_sigaction_start(). *reads: its result. Returns 0 or -errno. Context: the agent's thread, after
@@ -32,9 +32,9 @@ void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);
 /* Whether a thread that is stopped at pc may be inside libc's sigaction(), past the place that is
  * replaced. Context: the agent's thread, while the other threads are stopped. */
 bool pb_in_sigaction(uint64_t pc);
-/* Sets all of the program's own handlers in the kernel again. From then on, our sigaction()
- * installs no handler of ours any more. Context: no thread is inside our sigaction(), or inside the
- * sigaction() of libc that ours calls. If a detach has given up waiting for such a thread, it calls
- * this function again when the thread has left. */
+/* Sets all of the program's own handlers in the kernel again. From then on, the replacement of
+ * sigaction() installs no handler of the agent any more. Context: no thread is inside this
+ * replacement, or inside the sigaction() of libc, which the replacement calls. If a detach has
+ * given up waiting for such a thread, it calls this function again when the thread has left. */
 void pb_sigaction_undo(void);
 #endif

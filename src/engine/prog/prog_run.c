@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps a list of the runs of eBPF programs that are under way in each thread. The list shows
- * whether a signal must be deferred, and what must be given back if a run never goes on.
+ * whether a signal must be deferred. It also shows which slots, records and locks must be given
+ * back if a run never goes on.
  *
  * In the kernel no signal handler runs in the middle of a program. In the agent, a signal may
  * interrupt a run. If the signal isn't a fault, it is queued again, and all signals but faults are
@@ -11,9 +12,9 @@
  * by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU slot,
  * a record reserved in a ring buffer, or a lock. If the return slot of a later run of the thread is
  * on the same stack as the interrupted run's return slot, and not lower, the handler has jumped.
- * The later run then gives back what the abandoned run holds. If the thread has ended, a later
- * thread may reuse its struct pb_thread. The first run of the later thread then gives back what the
- * ended thread's run holds.
+ * The later run then gives back the abandoned run's slot, and at most MOST_HELD of its records and
+ * locks. If the thread has ended, a later thread may reuse its struct pb_thread. The first run of
+ * the later thread then does the same for the ended thread's run.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -137,11 +138,11 @@ static bool blocked(void)
 	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
 }
 
-/* Queues the signal again. First blocks all signals but faults until our handler returns, because
- * with SA_NODEFER the kernel doesn't block the handler's own signal. Fault signals aren't queued,
- * even if a process has sent them. Fault signals stay unblocked, so a queued one would come again
- * at once, forever. With SA_RESETHAND the kernel has forgotten the handler, so the signal isn't
- * queued either. Without SA_SIGINFO there is no siginfo to queue, so the signal is sent again
+/* Queues the signal again. First blocks all signals but faults until the present handler returns,
+ * because with SA_NODEFER the kernel doesn't block the handler's own signal. Fault signals aren't
+ * queued, even if a process has sent them. Fault signals stay unblocked, so a queued one would come
+ * again at once, forever. With SA_RESETHAND the kernel has forgotten the handler, so the signal
+ * isn't queued either. Without SA_SIGINFO there is no siginfo to queue, so the signal is sent again
  * without one. */
 static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 {
