@@ -91,7 +91,7 @@ static struct ftrace_ops graph_ops = {
 static struct ftrace_ops *current;
 static struct ftrace_ops *installed;	/* the tracer whose sites are patched: `current`, or NULL
 					 * while tracing_on is 0 */
-static bool returns_hooked;
+static bool returns_hooked;		/* the stubs of exits lead to code that isn't idle */
 
 static const struct { const char *name; struct ftrace_ops *ops; } tracers[] = {
 	{ "function_graph", &graph_ops },
@@ -223,7 +223,8 @@ static int update_if_tracing(bool live)
 	return current ? pb_ftrace_update(live) : 0;
 }
 
-/* Brings everything that depends on the hashes up to date. */
+/* Called after a hash has changed. The function tracer gets the filters of the graph tracer, and
+ * pb_callers_only is set. */
 static void share_hashes(void)
 {
 	function_ops.filter = graph_ops.filter;
@@ -301,9 +302,10 @@ static int depth_changed(uint32_t before, bool live)
 	return pb_tracer_explained(change_handlers(live));
 }
 
-/* While tracing is off, the text of all sites is restored, so that calls cost nothing. If the
- * program can't be stopped for that, the sites stay patched. But their handlers no longer record
- * anything, because pb_max_depth is 0. */
+/* While tracing is off, the text of the tracer's sites is restored, so that calls cost nothing.
+ * (Sites of eBPF programs and of snapshot_on stay patched. With the trace option keep-patched, all
+ * sites do.) If the program can't be stopped, all sites stay patched. But their handlers no longer
+ * record anything, because pb_max_depth is 0. */
 static int tracing_on_changed(uint32_t before, bool live)
 {
 	if (tracing_on) {
@@ -350,7 +352,7 @@ static int write_thresh(char *text, bool append, bool live)
 	return pb_tracer_explained(err);
 }
 
-/* With every clock but "none", records have the TSC; readers convert it. */
+/* With every clock but "none", the times in records are values of the TSC. Readers convert them. */
 static const char *const clocks[] = {
 	"x86-tsc", "local", "global", "perf", "mono", "mono_raw", "boot", "uptime", "none",
 };
@@ -395,7 +397,7 @@ static int write_clock(char *text, bool append, bool live)
 }
 
 /* The rows of trace_options. An option's `changed` runs after a write to `on`. If it returns an
- * error, write_option() restores `on`, and calls `changed` again. */
+ * error, set_option() restores `on`, and calls `changed` again. */
 static const struct option {
 	const char *name;
 	bool *on;

@@ -28,9 +28,9 @@
 #endif
 
 __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
-uint64_t pb_frame_room = 16384;	/* bytes for a signal frame: this value is used if the kernel
-				 * doesn't report the frame's size, and is larger than the frame of
-				 * any processor. pb_reads_on() adds HANDLER_ROOM */
+uint64_t pb_frame_room = 16384;	/* Until pb_reads_on(): bytes for a signal frame, if the kernel
+				 * doesn't report its size. No processor's frame is larger. From
+				 * pb_reads_on(): the frame's size plus HANDLER_ROOM */
 static bool on;				/* loads that may fault are allowed: their signals' handlers
 					 * are installed. A forked child keeps them and this flag */
 static PB_LASTING bool never;			/* pb_reads_off() was called */
@@ -89,8 +89,8 @@ bool pb_reads_off(void)
 	return true;
 }
 
-/* Whether the site is a function of glibc. glibc sometimes blocks all signals without the agent's
- * knowledge, and then calls its own functions. */
+/* Whether the stack has room below the slot for a signal frame and the handler. The bounds of the
+ * stack must be known exactly. */
 static bool has_room(const struct pb_hit *h)
 {
 	const struct pb_stack *s = h->stack;
@@ -145,6 +145,8 @@ static bool is_known(const struct pb_hit *h)
 	return pb_unblocked.known;
 }
 
+/* No load is tried in functions of glibc. glibc sometimes blocks all signals without the agent's
+ * knowledge, and then calls its own functions. */
 bool pb_may_read(const struct pb_thread *t, const struct pb_hit *h)
 {
 	return on && is_known(h) && routine_runs() && has_room(h) &&

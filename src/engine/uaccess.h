@@ -17,7 +17,7 @@
 struct pb_hit {
 	uint64_t slot;		/* return slot of the call that was hit, or a word of the current
 				 * frame */
-	uint32_t site;		/* the function that was called */
+	uint32_t site;		/* the number of the function that was called, or PB_SITE_PROGRAM */
 	const struct pb_stack *stack;	/* the stack that holds the slot */
 };
 #define PB_SITE_PROGRAM	(~0u)	/* no site: the program called a function of the engine */
@@ -51,10 +51,10 @@ extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initi
 
 #define PB_FAULT_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1))	/* SIGSEGV, SIGBUS */
 
-/* Called right before our handlers of SIGSEGV and SIGBUS are set. Once they are set and the mask is
- * known, loads may fault. False: reads were turned off before. Context: start. */
+/* Called right before the agent's handlers of SIGSEGV and SIGBUS are set. Once they are set, loads
+ * may fault in threads whose mask is known. False: reads were turned off before. Context: start. */
 bool pb_reads_on(void);
-/* Number of bytes of stack that a signal frame and our handler may need. */
+/* Number of bytes of stack that a signal frame and the agent's handler may need. */
 extern uint64_t pb_frame_room;
 /* Turns reads off for good: no further load may fault. Waits for loads that are under way.
  * False: a load may still be under way. Context: any but the hit path. */

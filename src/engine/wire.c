@@ -2,8 +2,8 @@
 /*
  * Messages to and from the recorder over a non-blocking socket. Without an idle function (wire.h),
  * a wait is cut into slices of at most 10 ms. After each slice the agent looks at the recorder's
- * heartbeat. The agent waits as long as the recorder lives. It gives up soon after the recorder
- * dies, hangs or is stopped.
+ * heartbeat. The agent waits as long as the heartbeat changes. If the recorder dies, hangs or is
+ * stopped, the agent soon gives up.
  */
 #include <asm/errno.h>
 #include <fcntl.h>
@@ -54,7 +54,8 @@ static int give_up(struct pb_wire *w)
 /* Returns whether it makes sense to wait longer. spent: the time since the last look at the
  * heartbeat. If the whole process group was stopped and continued (a terminal's job), the recorder
  * had no time to send a heartbeat either. So a slice in which the agent was stopped counts as a
- * slice of the usual length. */
+ * slice of the usual length. False: the recorder was silent for too long, the recording has ended,
+ * or another agent has given up at this heartbeat. */
 static bool may_wait(struct pb_wire *w, uint64_t spent)
 {
 	const struct pb_ring *ring = pb_ring_map.ring;
@@ -135,7 +136,8 @@ static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 	poll_slice(fd, events, slice_ns < left ? slice_ns : left);
 	if (may_wait(w, pb_now_ns() - start) || is_starved(w))
 		return 0;
-	/* the recorder may have got its processor, and slept again, between the two looks */
+	/* between the two checks, the recorder may have run, sent a heartbeat, and gone to sleep
+	 * again */
 	return may_wait(w, 0) ? 0 : give_up(w);
 }
 
@@ -266,7 +268,7 @@ int pb_wire_receive_fds(struct pb_wire *w, int fds[PB_WIRE_FDS], uint32_t *len)
 		pb_wire_close_fds(fds);
 		return n ? -EPROTO : -ECONNRESET;
 	}
-	/* the message brings descriptors, but the process may open no further one */
+	/* the message had descriptors, but the process has reached its limit of descriptors */
 	if (msg.msg_flags & MSG_CTRUNC && fds[0] < 0)
 		return -EMFILE;
 	*len = head->len;
@@ -288,9 +290,9 @@ bool pb_wire_missed(const struct pb_wire *w)
 	return w->gave_up && !pb_recording_ended();
 }
 
-/* Called before an exec. If the last heartbeat is recent, returns at once. If the recorder is in
- * another time namespace, its clock differs, so its heartbeats look old. Then the function waits
- * for the next heartbeat. */
+/* Called before an exec. If the last heartbeat is recent, returns true at once. Otherwise waits for
+ * the next heartbeat: if the recorder is in another time namespace, its clock differs, so its
+ * heartbeats look old. */
 bool pb_recorder_lives(void)
 {
 	struct pb_ring *ring = pb_ring_map.ring;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the stubs of windows of exits. If an exit's jump shares bytes with another jump, the
- * targets of both jumps are made together with the stub (text_shared.c). */
+/* Makes the stubs of windows of exits. If an exit's jump shares bytes with another jump, also makes
+ * the jumps to which the two shared jumps lead (text_shared.c). */
 #include "engine/text/text_priv.h"
 
 bool pb_exit_make_stub(struct pb_module *m, uint32_t window, const struct pb_place *p)

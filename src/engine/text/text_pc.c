@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Translates program counters in two directions: from stubs and slots to the program's original
- * instructions, and from displaced instructions to stubs. */
+/* Translates program counters in two directions: from stubs, slots and targets of shared jumps to
+ * the program's original instructions, and from displaced instructions and slots to stubs. */
 #include "engine/text/text_priv.h"
 #include "abi/stubs.h"
 #include "arch/arch.h"
 #include "base/base.h"
 
-/* A place that can have a jump, with the addresses of its stub and of the stub's body. */
+/* A place, with the addresses of its stub and of the stub's body. */
 struct found {
 	struct pb_place place;
 	uint64_t stub;		/* 0: there is none */
@@ -53,7 +53,7 @@ bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p)
 	return is;
 }
 
-/* Whether pc is at a slot whose jump is in place. *found gets the slot's place. */
+/* Whether pc is at a slot, and the slot's jump is in the text. *found gets the slot's place. */
 static bool at_slot(const struct pb_module *m, uint64_t pc, struct found *found)
 {
 	return m && m->sites && find_slot(m, pc - m->bias - 1, pc - m->bias, found) &&
@@ -74,7 +74,7 @@ static const struct pb_exit_window *window_of_stub(const struct pb_module *m, ui
 	return off - at[i - 1] < pb_body_size(&p) ? w : NULL;
 }
 
-/* Returns the site in whose stub the offset `off` lies, or NULL. */
+/* Returns the site whose stub is the last that begins at or before the offset `off`, or NULL. */
 static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t off)
 {
 	for (const uint8_t *at = m->stubs + (off & ~15ul); at > m->stubs; at -= 16) {
@@ -157,8 +157,8 @@ static bool find_jump(const struct pb_module *m, uint64_t addr, struct found *fo
 	       pb_place_in_code(&found->place);
 }
 
-/* Returns the address of the copy of the displaced instruction at pc, or 0. If `written` is set,
- * returns 0 unless the jump is in the text. */
+/* Returns the address of the copy of the displaced instruction at pc, or 0. If `written` is true,
+ * the result is also 0 if the jump isn't in the text. */
 static uint64_t copy_of(const struct pb_module *m, uint64_t pc, bool written)
 {
 	struct found found;

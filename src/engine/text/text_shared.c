@@ -177,8 +177,7 @@ static bool is_free(uint64_t target)
 }
 
 /* Chooses the displacement of the second jump: d3 and d2 both are d, d1 is 0. Tries values of d0
- * until both targets are free: neither overlaps another target or the end of a page. False: no
- * value of d0 fits. */
+ * until both targets are free (is_free()). False: no value of d0 fits. */
 static bool place(struct shared *r, uint64_t first, uint32_t d)
 {
 	for (uint32_t d0 = 0; d0 < 16; d0++) {
@@ -250,7 +249,7 @@ bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint
 {
 	struct shared *r = free_shared();
 
-	/* where no megabyte is free, single pages may be */
+	/* if no free megabyte is found, tries areas of one page */
 	if (!r || (!find_targets(r, m, first, AREA) && !find_targets(r, m, first, PAGE)))
 		return false;
 	if (!write_jump(r->target[0], to) || !write_jump(r->target[1], second_to)) {
@@ -264,7 +263,7 @@ bool pb_shared_make(const struct pb_module *m, uint64_t first, uint64_t to, uint
 	return true;
 }
 
-/* Usually the last pair that was made is asked for. */
+/* Searches the newest pair first, because the caller usually needs the pair that was made last. */
 uint64_t pb_shared_target(uint64_t second)
 {
 	for (uint32_t i = nr_shared; i--;)
