@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Returns descriptors of an ELF file's analysis and of its file of stubs. If the wanted file is in
- * the cache, the descriptor is of the cached file. Otherwise the wanted file is made and stored in
- * the cache. If it can't be stored there, the descriptor is of a memfd.
+ * Returns descriptors of an ELF file's analysis and of its file of stubs. If the analysis (or the
+ * file of stubs) is in the cache, returns a descriptor of the cached file. Otherwise makes the file
+ * and stores it in the cache. If it can't be stored there, returns a descriptor of a memfd.
  */
 #include "module/module.h"
 #include <errno.h>

@@ -25,7 +25,7 @@ static uint64_t ask(int fd, uint64_t from, uint64_t len, uint64_t max)
 	return len;
 }
 
-/* Code is always needed. Read-only data is needed only for an analysis, because it holds the unwind
+/* Code is always needed. Read-only data is needed only to make an analysis: it holds the unwind
  * tables. */
 static bool is_needed(const Elf64_Phdr *p, bool code_only)
 {

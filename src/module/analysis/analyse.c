@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Runs the stages of an analysis in their order (stages.h), and frees the memory of all stages.
- * Checks the finished analysis with pb_analysis_check(), as the agent will. If the check fails,
- * returns an error.
+ * Checks the finished analysis with pb_analysis_check(), as the agent will. If the check fails, the
+ * result is an error, and there is no analysis.
  */
 #include <errno.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static int make(struct pb_an *an, uint8_t **blob, size_t *size, const char **why
 	if (!err)
 		err = pb_emit(an, blob, size, why);
 	if (!err && pb_analysis_check(*blob, *size)) {
-		/* this is a defect of Patchbay; the analysis is not returned */
+		/* this is a defect of Patchbay */
 		*why = "its analysis came out inconsistent (a fault of Patchbay)";
 		free(*blob);
 		err = -EINVAL;

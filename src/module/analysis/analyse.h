@@ -21,7 +21,7 @@ int pb_analyse(int fd, const char *path, unsigned flags, uint8_t **blob, size_t 
 int pb_analyse_memory(uint8_t *bytes, size_t len, const char *path, unsigned flags,
 		      uint8_t **blob, size_t *size, const char **why);
 
-/* For tests: calls `visit` when all stages are done. Returns no analysis. */
+/* For tests: runs all stages but emit, then calls `visit`. Makes no analysis. */
 int pb_analyse_visit(int fd, const char *path, unsigned flags,
 		     void (*visit)(struct pb_an *an, void *arg), void *arg, const char **why);
 #endif

@@ -4,11 +4,11 @@
  * says that the CFA is rsp + N. The CFI is believed only if, on all paths to the `mov`, the
  * register is known to hold CFA - N: a `mov` has copied rsp to the register, or a `lea` has set the
  * register to rsp plus a constant. The sweep (cfi_check.h) can't check this. It passes over the
- * code once, and follows neither branches nor other writes to the register.
+ * code once, and follows neither branches nor other writes to the register. If the check fails, the
+ * exits of the unit (the code of one FDE) aren't hooked.
  *
- * The check is a dataflow analysis of one register in one unit (the code of one FDE). It passes
- * over the unit in the order of addresses until nothing changes. In practice this takes two or
- * three passes.
+ * The check is a dataflow analysis of one register in one unit. It passes over the unit in the
+ * order of addresses until nothing changes. In practice this takes two or three passes.
  */
 #include <Zydis/Zydis.h>
 #include "module/analysis/exits_priv.h"
@@ -29,7 +29,7 @@ struct flow {
 	int64_t *in;		/* for each byte of the unit: the state before the instruction */
 	int64_t elsewhere;	/* the state after calls and before jumps through registers and
 				 * memory: a landing pad, or a table's target, has this state */
-	bool again;		/* a state before this pass's place has changed */
+	bool again;		/* a state that this pass has already used has changed */
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -52,7 +52,8 @@ static bool merge(int64_t *to, int64_t from)
 	return *to != was;
 }
 
-/* True if the row at addr comes some instructions too late (cfi_check.h), or isn't based on rsp. */
+/* True if the row at addr comes some instructions too late (cfi_check.h), or isn't based on rsp, or
+ * if the search takes too long (pb_exit_work()). */
 static bool is_doubtful(const struct flow *f, uint64_t addr, const struct pb_cfi_row *row)
 {
 	const struct pb_an *an = f->an;
@@ -114,7 +115,8 @@ static void branch(struct flow *f, uint64_t addr, uint64_t target, int64_t state
 		f->again = true;
 }
 
-/* Handles the instruction at addr. Returns the state of the instruction after it. */
+/* Handles the instruction at addr. `through` is the state with which control falls through into it.
+ * Returns the state with which control falls through into the next instruction. */
 static int64_t step(struct flow *f, uint64_t addr, const struct pb_cfi_row *row, int64_t through)
 {
 	int64_t *in = &f->in[addr - f->fde->start], out;
@@ -182,7 +184,7 @@ void pb_restores_check(struct pb_an *an)
 		const struct pb_restore *m = &an->restores.v[i];
 		int64_t is;
 
-		/* nothing more to find out */
+		/* the unit's exits are not hooked in any case */
 		if (an->units[m->unit])
 			continue;
 		if (!f.fde || f.unit != m->unit || f.reg != m->reg) {

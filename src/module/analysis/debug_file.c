@@ -16,8 +16,8 @@
 
 #define DEBUG_DIR	"/usr/lib/debug"
 #define MAX_UNPACKED	(256ull << 20)	/* in bytes: limit of the buffer for the unpacked mini debug
-					 * info, and of the decoder's memory. The buffer has more
-					 * than eight times the packed size */
+					 * info, and of the decoder's memory. The first buffer has
+					 * more than eight times the packed size */
 
 static int open_by_build_id(struct pb_elf *e)
 {

@@ -74,8 +74,8 @@ static void add_bytes(struct pb_an *an, const struct pb_range *r, uint64_t slot)
 	pb_vec_append(&an->recipes, zeros, 8 - PB_JUMP_LEN);
 }
 
-/* Copies the bytes after w's old recipe, which are the slot's bytes or a second recipe, to the end
- * of an->recipes. They must come after w's new recipe, too, which is now the last there. */
+/* Copies the bytes after w's old recipe (the slot's bytes, or a second recipe) to the end of
+ * an->recipes. The last recipe there is w's new recipe, which needs the same bytes after it. */
 static void add_after(struct pb_an *an, const struct pb_an_window *w)
 {
 	const struct pb_recipe *r = (const struct pb_recipe *)(an->recipes.v + w->recipe);
@@ -137,8 +137,9 @@ static bool is_inside(struct pb_placer *p, struct pb_fn_exit *e)
 	return w && join(p, e, w);
 }
 
-/* Finds a window that begins at one of the addresses in at[]. Windows with the least padding are
- * tried first. */
+/* Finds a window that begins at one of the addresses in at[]. Windows without padding are
+ * tried first, then those with the least padding. The window of a conditional jump needs no
+ * padding, because it may reach into the code after the jump. */
 static bool own_window(struct pb_placer *p, struct pb_fn_exit *e, const uint64_t *at, unsigned n)
 {
 	uint64_t end = e->addr + e->len;
@@ -323,8 +324,8 @@ static uint64_t code_slot(struct pb_placer *p, uint64_t window, struct pb_window
 	return 0;
 }
 
-/* Finds a window for a short jump, and a slot in padding or in code (in_code). On failure e->why
- * says what was missing. */
+/* Finds a window for a short jump, and a slot: in code if in_code is true, otherwise in padding. On
+ * failure e->why says what was missing. */
 static bool short_window(struct pb_placer *p, struct pb_fn_exit *e, bool in_code)
 {
 	struct pb_an *an = p->an;

@@ -40,8 +40,8 @@ static inline bool pb_exit_work(struct pb_an *an, uint64_t steps)
 /* doubts.c: refuses units about which the sweep (stages.h) may be wrong: their exits aren't hooked.
  * False: there is no memory. */
 bool pb_doubts_find(struct pb_an *an);
-/* cfi_restores.c: refuses the units that set rsp to a register that may not hold what the CFI
- * says. */
+/* cfi_restores.c: refuses the units that copy a register to rsp, if the register may not hold the
+ * value that the CFI implies. */
 void pb_restores_check(struct pb_an *an);
 /* computed.c: classifies the jump e, which is of kind PB_EXIT_INDIRECT. */
 void pb_computed_jump(const struct pb_an *an, const struct pb_fn_exit *e, struct pb_computed *out);

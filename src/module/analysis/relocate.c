@@ -19,8 +19,10 @@
  * operand in memory is read before rsp moves, and is kept in the red zone below rsp. No signal
  * handler writes to the red zone, and the caller has no data there, because the callee's own frame
  * will lie there. So only the first instruction can fault: by reading the operand or by pushing.
- * All registers are then as at the original call. One exception is a call of a non-canonical
- * address: it faults in the jmp, after rsp has moved, and not in the call.
+ * All registers are then as at the original call. There are two exceptions, which fault after rsp
+ * has moved. A call of a non-canonical address faults in the jmp, and not in the call. If the
+ * return address can be written, but the word below it can't, because the stack ends there, the pop
+ * faults.
  */
 #include "module/analysis/relocate.h"
 #include <Zydis/Zydis.h>
@@ -217,10 +219,10 @@ static bool knows_its_place(const ZydisDecodedInstruction *i)
 	}
 }
 
-/* True if the instruction raises an exception in each program. (`in` and `out` don't if the program
- * has asked for the ports, and vmfunc doesn't in some virtual machines.) Such an instruction is
- * meant for a signal handler, and the handler may decode the bytes at the instruction's address. So
- * these bytes must stay as they are. */
+/* True if the instruction raises an exception in almost every program. (`in` and `out` don't if the
+ * program has asked for the ports, and vmfunc doesn't in some virtual machines.) The program uses
+ * such an instruction to call a signal handler, and the handler may decode the bytes at the
+ * instruction's address. So these bytes must stay as they are. */
 static bool always_traps(const ZydisDecodedInstruction *i)
 {
 	if (i->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED || i->meta.isa_set == ZYDIS_ISA_SET_SVM)
@@ -305,8 +307,9 @@ static enum pb_refused displace(struct state *s)
 	return copy(s, bytes, i->length);
 }
 
-/* Adds padding to the window until it holds the jump. The padding is never executed: it lies
- * between an instruction that does not fall through and the next entry. */
+/* Adds padding to the window until it holds the jump. The padding is never executed: it comes right
+ * after an instruction that does not fall through, and windows.c refuses windows with a branch into
+ * their jump. */
 static enum pb_refused pad(struct state *s)
 {
 	while (s->off < s->in->jump_len) {

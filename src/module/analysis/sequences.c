@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds restartable sequences (rseq), and the bytes of code that must not change for their sake. If
- * the kernel interrupts a thread inside of a sequence, it makes the thread go on at the sequence's
- * abort_ip. It knows the sequence by a descriptor, struct rseq_cs of linux/rseq.h, and the thread
- * is inside if its PC is in [start_ip, start_ip + post_commit_offset). So
+ * Finds restartable sequences (rseq), and the bytes of code that must not change because of them.
+ * If the kernel interrupts a thread inside of a sequence, the kernel makes the thread go on at the
+ * sequence's abort_ip. The thread gives the kernel a descriptor (struct rseq_cs of linux/rseq.h).
+ * The thread is inside if its PC is in [start_ip, start_ip + post_commit_offset). So
  *
  *   - no instruction of a sequence may be displaced, because the kernel doesn't know its copy;
- *   - the instruction before start_ip may not be displaced either. It tells the kernel that a
- *     sequence begins. If the kernel interrupts the thread between the copy of this instruction and
- *     start_ip, it takes the sequence for ended;
+ *   - the instruction before start_ip may not be displaced either. It gives the kernel the
+ *     descriptor. If the kernel interrupts the thread between the copy of this instruction and
+ *     start_ip, the kernel assumes that the sequence has ended;
  *   - no slot may lie between the instructions of a sequence: a thread in the slot isn't in the
  *     sequence, but the kernel may still have the descriptor;
  *   - the signature, which the kernel reads in the 4 bytes before abort_ip, must stay. It is often
  *     part of a nop that is never executed, and so looks like padding.
  *
- * A window may not begin at abort_ip, because control doesn't come there by a call.
+ * A window may not begin at abort_ip, because control comes there from the kernel, not by a call.
  *
  * librseq, tcmalloc and others put their descriptors into the section __rseq_cs, so that debuggers
  * find them.

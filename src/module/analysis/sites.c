@@ -4,12 +4,13 @@
  * the function with a reason. (The recipe, struct pb_recipe, is the code that the stub runs in
  * place of the displaced instructions.) If there is no room for a jump of five bytes, the function
  * gets a short jump to a trampoline slot. The slot lies in padding or in code. A function that is
- * one byte long shares the jump of the next function. Slots are given out after all windows of long
- * jumps are known.
+ * one byte long shares the jump of the next function. Slots are assigned after the windows of all
+ * long and short jumps are known.
  *
  * Go's scheduler stops a goroutine by a signal. The handler pushes the interrupted address on the
- * goroutine's stack, and the goroutine goes on there at some later time. Nobody can find this word
- * when text changes. So in code that is preempted like this, a jump replaces only one instruction.
+ * goroutine's stack, and the goroutine goes on at this address later. The agent can't find this
+ * word when text changes. So in code that is preempted like this, a jump replaces only one
+ * instruction.
  */
 #include <errno.h>
 #include <string.h>
@@ -56,13 +57,13 @@ static void keep_window(struct pb_an *an, struct pb_fn *f, const struct pb_windo
 	add_recipe(an, w);
 }
 
-/* True if the function may be preempted at an instruction that the jump would replace, but not at
- * the first. */
+/* True if the function may be preempted at an instruction that the jump would replace, other than
+ * the first of these instructions. */
 static bool preempted_inside(const struct pb_an *an, const struct pb_fn *f,
 			     const struct pb_window_out *w, unsigned jump_len)
 {
-	/* cmp 16(%r14), %rsp: the check of the stack's size. It isn't preempted after this
-	 * instruction */
+	/* cmp 16(%r14), %rsp: the check of the stack's size. Go doesn't preempt a function between
+	 * this instruction and the branch after it */
 	static const uint8_t check[] = { 0x49, 0x3b, 0x66, 0x10 };
 	const struct pb_cand *c = &an->cands.v[f->cand];
 	bool inside = false;
@@ -74,9 +75,9 @@ static bool preempted_inside(const struct pb_an *an, const struct pb_fn *f,
 	return inside && memcmp(w->orig, check, sizeof(check)) != 0;
 }
 
-/* True if no handler of the program sees a program counter at a slot's jump. The jump lies in
- * padding, where Go's handlers don't expect a program counter. The agent hides it from handlers
- * that are installed by libc's sigaction(). */
+/* True if functions may have slots: no handler of a Go program sees a program counter at a slot's
+ * jump. Go's handlers don't expect a program counter there. The agent hides such a program counter
+ * from handlers that are installed by libc's sigaction(). */
 static bool slots_are_hidden(struct pb_an *an)
 {
 	struct pb_elf_symbols t;
@@ -94,8 +95,9 @@ static bool slots_are_hidden(struct pb_an *an)
 	return false;
 }
 
-/* Makes f a site if a long jump has room. If only a short jump has room, notes the window's length,
- * so that no slot is made inside the window. `slots`: functions may have slots. */
+/* Makes f a site if there is room for a jump of five bytes. If there is room only for a short jump,
+ * notes the window's length, so that no slot is made inside the window. `slots`: functions may have
+ * slots. */
 static void make_site(struct pb_an *an, struct pb_fn *f, bool slots)
 {
 	struct pb_window_out w;

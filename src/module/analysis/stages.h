@@ -238,8 +238,8 @@ bool pb_has_symbol(const struct pb_an *an, uint64_t addr);
 void pb_hooks_sort(pb_hook_vec *v);
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr);
 
-/* ranges.c: jumps that leave the code of their FDE, sorted by target. All jumps to a piece of code
- * without a name show whether the piece is a function, or a part of another function. */
+/* ranges.c: sorts an->cross_jumps by target, so that all jumps to a piece of code are neighbours.
+ * These jumps show whether a piece without a name is a function or a part of another function. */
 void pb_cross_jumps_sort(struct pb_an *an);
 /* Returns the index of the first jump whose target is >= to. */
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);

@@ -386,8 +386,8 @@ static void make_cuts(struct pb_an *an, cut_vec *cuts)
 	cuts->n = n;
 }
 
-/* Returns the index of the cut where the second thread begins, so that each thread has half of the
- * bytes. Returns 0 if one thread is enough. */
+/* Returns the index of the cut that divides the code into two halves, one for each thread. Returns
+ * 0 if one thread is enough. */
 static size_t middle(const struct pb_an *an, const cut_vec *cuts)
 {
 	uint64_t total = 0, seen = 0;

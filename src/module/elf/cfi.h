@@ -64,7 +64,7 @@ void pb_cfi_free(struct pb_cfi *c);
  * cover addr. */
 long pb_cfi_find(const struct pb_cfi *c, uint64_t addr);
 
-#define PB_CFI_STACK 8
+#define PB_CFI_STACK 8	/* largest number of rows that DW_CFA_remember_state can keep */
 
 /* Walks an FDE's rows in the order of addresses. */
 struct pb_cfi_cursor {

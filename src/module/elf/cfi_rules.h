@@ -38,7 +38,7 @@ struct pb_rules {
 
 struct pb_rules_cursor {
 	const struct pb_cfi *cfi;
-	const struct pb_fde *fde;	/* the FDE that is being executed; NULL: none yet */
+	const struct pb_fde *fde;	/* its instructions are being executed; NULL: none yet */
 	const struct pb_cie *cie;
 	const uint8_t *p, *end;
 	uint64_t last, loc;		/* last: the address in the last call of pb_rules_at().
@@ -50,7 +50,8 @@ struct pb_rules_cursor {
 	struct pb_rules now, initial, stack[PB_CFI_STACK];
 };
 
-/* Returns the row at an address, or NULL if the table has none. The call is fast if addresses rise
- * within a function. */
+/* Returns the row at an address. Returns NULL if the table has no row for it, or if the row can't
+ * be computed. The call is fast if the address is in the same FDE as that of the previous call, and
+ * not lower. */
 const struct pb_rules *pb_rules_at(struct pb_rules_cursor *c, uint64_t addr);
 #endif

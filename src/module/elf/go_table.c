@@ -4,9 +4,9 @@
  * word says which version of Go made the table. The header leads to an array with the start of each
  * function, in the order of addresses, and with the offset of the function's description. The
  * description has the offset of the function's name, and of a list with the stack's depth in each
- * part of the function. The parts' lengths give the function's end. Trailing bytes of 0xcc don't:
- * they are either padding or the end of a jump. After the last function, the array has the end of
- * Go's code.
+ * part of the function. The parts' lengths give the function's end. (Trailing bytes of 0xcc don't
+ * show the end: they may be padding, or the end of a jump.) After the last function, the array has
+ * the end of Go's code.
  *
  *   version   starts of functions                          offsets in the array are from
  *   1.2       addresses                                    the table
@@ -17,8 +17,8 @@
  * Patches at wrong addresses would destroy the program. So the table is used only if the code
  * agrees with it: runtime.goexit, which is in each Go program, must be `nop; call runtime.goexit1`.
  * In a program without a fixed address, addresses in the table may be zero in the file, because the
- * loader writes them. Then the relocations have them. If the header doesn't have the text's start
- * at all, the search for the code of runtime.goexit finds it.
+ * loader writes them. Then the relocations have these addresses. If the header doesn't have the
+ * text's start at all, a search for the code of runtime.goexit finds the text's start.
  */
 #include "module/elf/go_table.h"
 #include <string.h>
@@ -50,16 +50,17 @@ static const struct layout {
 
 struct table {
 	struct pb_elf *e;
-	uint64_t addr, off, size;	/* off: in the file */
+	uint64_t addr, off, size;	/* off: the table's offset in the file */
 	const struct layout *layout;
 	uint64_t n;			/* number of functions */
-	uint64_t names, depths, funcs, infos; /* offsets in the table. infos: of what the offsets
-					 * of descriptions are relative to */
-	uint64_t text;			/* what the starts of functions are relative to */
-	uint64_t *starts;		/* n + 1 */
+	uint64_t names, depths, funcs, infos; /* offsets in the table. infos: the place from which
+					 * the offsets of descriptions count */
+	uint64_t text;			/* the address from which the starts of functions count */
+	uint64_t *starts;		/* n + 1 elements: the functions' starts, and the end */
 };
 
-/* A place in the text where runtime.goexit may be, and the operand of its call. */
+/* A place where runtime.goexit may be, and the operand of its call. `at` counts from the text's
+ * start. */
 struct exit_code {
 	uint64_t at;
 	int32_t operand;
@@ -126,7 +127,7 @@ static bool read_header(struct table *t)
 	return t->names < t->size && t->depths < t->size && t->n && t->n < room / entry_size(t);
 }
 
-/* Takes the addresses that the loader will write into the table. */
+/* Takes from the relocations the addresses that the loader will write into the table. */
 static void relocate(struct table *t)
 {
 	uint64_t addr, size, funcs = t->addr + t->funcs;
@@ -276,7 +277,8 @@ static bool is_exit(const uint8_t *p, int32_t operand)
 	return p[0] == 0x90 && p[1] == 0xe8 && !memcmp(p + 2, &operand, 4);
 }
 
-/* True if runtime.goexit is where the table says, if the text starts at `text`. */
+/* Assumes that the text starts at `text`. True if runtime.goexit is then at the address that the
+ * table gives. */
 static bool agrees(struct pb_elf *e, const exit_vec *exits, uint64_t text)
 {
 	for (size_t i = 0; i < exits->n; i++) {

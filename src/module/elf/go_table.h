@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads the table of functions that a Go program carries for its own tracebacks (.gopclntab).
- * Stripping a program leaves this table in place, as the program needs it. For a stripped Go
- * program it is the only source of functions, since Go's linker writes no unwind tables.
+ * Stripping a program leaves this table in place, because the program needs it. For a stripped Go
+ * program, the table is the only source of functions, because Go's linker writes no unwind tables.
  */
 #ifndef PB_MODULE_GO_TABLE_H
 #define PB_MODULE_GO_TABLE_H

@@ -25,7 +25,7 @@ static const struct runtime {
 				 * (PB_AN_SMALL_STACKS) */
 	const char *copied;	/* the runtime may copy the functions whose names begin like this
 				 * to another address, and run the copy. A jump to a stub would
-				 * lead elsewhere there */
+				 * lead to a wrong address in the copy */
 	const char *preempts;	/* the runtime may stop any function (pb_runtime_preempts()), except
 				 * those whose names begin like this */
 } runtimes[] = {

@@ -4,9 +4,10 @@
  * trace. Most runtimes are those of languages (V8, Go, ...). Some are libraries, for example
  * greenlet and AddressSanitizer. Runtimes use stacks, code or calls in other ways than C. A runtime
  * changes the analysis in four cases. If its stacks have little room, the analysis gets the flag
- * PB_AN_SMALL_STACKS. If it has its own kind of stacks, code without unwind tables doesn't count
- * as assembly, as it usually does (analysis/depth.c). Functions that it copies are refused. And if
- * it preempts functions, their jumps must not replace several instructions (analysis/sites.c).
+ * PB_AN_SMALL_STACKS. Code without unwind tables usually counts as assembly (analysis/depth.c),
+ * but not if the runtime has its own kind of stacks. Functions that the runtime copies are refused.
+ * If the runtime preempts functions, their jumps must not replace several instructions
+ * (analysis/sites.c).
  */
 #ifndef PB_MODULE_RUNTIMES_H
 #define PB_MODULE_RUNTIMES_H

@@ -18,7 +18,7 @@
 #define EXIT_PREFIX	"patchbay_exit_"
 #define HANDLERS	"patchbay_handlers"	/* names the first PB_STUBS_HEAD bytes of .text,
 						 * into which the agent copies handlers */
-#define EXIT_ALIGN	4u	/* small, because the stubs of exits are mostly cold code */
+#define EXIT_ALIGN	4u	/* small, because most stubs of exits rarely run */
 #define SITE_ALIGN	16u
 #define NOTE_SIZE	32u
 #define PHDRS		3
