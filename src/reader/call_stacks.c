@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps stacks in a hash table. The key of a stack with the id 0, which is a thread's own, is the
+/* Keeps stacks in a hash table. The key of a stack with the id 0 (a thread's own stack) is the
  * thread's serial. The key of any other stack is the process and the stack's id. */
 #include "reader/call_stacks.h"
 
@@ -20,7 +20,7 @@ struct pb_stacks {
 	struct pb_call_stack **table;	/* the hash table: open addressing, the size is a power of
 					 * two */
 	size_t size;
-	struct pb_call_stack **order;
+	struct pb_call_stack **order;	/* the stacks in the order in which they first appeared */
 	size_t nr;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts the events of a chunk after the drain has written it to the data directory, or when the
- * drain discards it. Follows the decoder's rules. */
+/* Counts the events of a chunk after the drain has written the chunk to the data directory, or when
+ * the drain discards the chunk. Counts by the same rules as the decoder. */
 #include "reader/counts.h"
 
 #include "abi/record.h"
@@ -65,12 +65,12 @@ void pb_counts_chunk(struct pb_counts_thread *t, const struct pb_chunk *head, ui
 	t->nr++;
 }
 
-/* The counts for which a thread's first or last chunk must be decoded. */
+/* The counts that pb_counts_add() can't find, because they need a decoder. */
 struct found {
 	uint64_t inherited, running, opened;
 };
 
-/* Decodes one chunk as if the directory held nothing else. */
+/* Decodes one chunk as if the data directory had no other chunk. */
 static struct found decode_one(const struct pb_counts_place *p, uint32_t serial, uint64_t born,
 			       int chunks_fd)
 {

@@ -30,16 +30,19 @@ struct pb_datadir {
 };
 
 /* Makes DIR. If a Patchbay data directory DIR exists, it is renamed to DIR.old. If DIR.old exists
- * as well, DIR.old is first renamed to DIR.old~, which is kept until the program runs. Returns 0,
- * or -errno with a text in err. On failure, DIR and DIR.old are as they were before. */
+ * as well, DIR.old is first renamed to DIR.old~, which is kept until pb_datadir_commit(). Returns
+ * 0, or -errno with a text in err. On failure, DIR and DIR.old are as they were before. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
-/* Removes DIR.old~. To be called when the program runs. */
+/* Removes DIR.old~. Must be called once the program runs and is traced. */
 void pb_datadir_commit(struct pb_datadir *w);
 
-/* Appends one meta record. It consists of `body` and then `tail`; either may be empty. */
+/* These functions append a record to the meta file. They return 0 or -errno.
+ * pb_datadir_meta(): the record consists of `body` and then `tail`; either may be empty. */
 int pb_datadir_meta(struct pb_datadir *w, uint32_t type, const void *body, size_t len,
 		    const void *tail, size_t tail_len);
+/* Appends a text for users, for example why a module isn't traced. */
 int pb_datadir_note(struct pb_datadir *w, const char *text);
+/* Appends one time, as all clocks show it. */
 int pb_datadir_clock(struct pb_datadir *w);
 
 /* Copies `size` bytes of an analysis into modules/NUMBER. */

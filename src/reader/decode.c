@@ -38,8 +38,8 @@ void pb_cursor_free(struct pb_cursor *c)
 	c->done = true;
 }
 
-/* Moves the unread words to the window's start, and reads more words from the file. False: no word
- * is left. */
+/* Moves the unread words to the window's start, and reads more words from the file. False: the
+ * window has no unread word, and the file has no more words. */
 static bool refill(struct pb_cursor *c)
 {
 	uint32_t left = c->end - c->pos;
@@ -94,7 +94,8 @@ static const struct pb_chunk_ref *next_ref(const struct pb_cursor *c)
 	return c->next_chunk < c->nr_refs ? &c->refs[c->next_chunk] : NULL;
 }
 
-/* Makes the next chunk the current chunk, and notes which records before it are missing or lost. */
+/* Makes the next chunk the current chunk. Notes whether records are missing before it, and how many
+ * calls were lost. */
 static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool first)
 {
 	const struct pb_chunk *old = &c->chunk;
@@ -256,7 +257,8 @@ static inline void advance(struct pb_cursor *c, uint32_t words, uint64_t time)
 }
 
 /* Handles EXIT, TAIL, and END of a call with an ENTRY. Calls that are open inside this call are
- * skipped. The record is consumed only after an event was returned for each skipped call. */
+ * skipped. Each skipped call gives an END event, and each call of this function returns only one
+ * event. So the record is consumed after the last skipped call. */
 static void close_call(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 		       uint32_t site, uint64_t time, uint32_t words)
 {

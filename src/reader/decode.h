@@ -51,7 +51,7 @@ enum pb_event_kind {
 };
 
 #define PB_EV_SKIPPED	1	/* END: the call was skipped, because an outer call ended */
-#define PB_EV_GAP	2	/* END: the record of the call's end was lost. LOST: the number of
+#define PB_EV_GAP	2	/* END: the record of the call's end is missing. LOST: the number of
 				 * lost calls is unknown */
 
 /* OPEN, LEAF_OPEN, and EXIT or END whose `call` is NULL: the call began in the process that forked

@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "reader/decode.h"
 
-/* Advances the cursor by this number of words. If this leads past the words that are in memory
- * (the cursor's window), skips the others in the file. */
+/* Advances the cursor by this number of words. If some of these words aren't in memory yet (in the
+ * cursor's window), skips them in the file. */
 static inline void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 {
 	uint32_t have = c->end - c->pos;
@@ -57,9 +57,12 @@ static inline bool pb_cursor_inherits(const struct pb_cursor *c, uint64_t start)
 
 /* Pops the innermost open call, and sets *ev to its end. The data has no record of that end. */
 void pb_event_pop(struct pb_cursor *c, struct pb_event *ev, uint64_t time, uint32_t flags);
+/* Sets *ev to a LOST event, which reports `count` lost calls, or lost_due calls if that is more. */
 void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count);
 
 /* --- decode_gap.c: records are missing before a chunk --- */
+/* Called when such a chunk begins, before its first record is read. Prepares the use of the chunk's
+ * list of open calls. */
 void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref);
 
 enum pb_gap { PB_GAP_GO_ON, PB_GAP_AGAIN, PB_GAP_EVENT };

@@ -7,8 +7,8 @@
  *   suspect   tgkill(pid, tid) finds no such thread. Every thread is a suspect at each
  *             eighth look, and at each look if threads hold more than half of all chunks
  *   missing   one look hasn't found the suspect
- *   dead      the next look hasn't found the missing thread, either. This look also calls
- *             threads_alive(), which searches all pid namespaces
+ *   dead      the next look hasn't found the missing thread, either. Before it declares a thread
+ *             dead, this look also calls threads_alive(), which searches all pid namespaces
  *
  * Thread numbers in the ring are untrusted. A number may be wrong, or may belong to a pid namespace
  * that the recorder isn't in. tgkill() then never finds the thread, although the thread lives.
@@ -50,7 +50,7 @@ struct pb_drain_dead {
 	/* The arguments of the next call of threads_alive(). */
 	unsigned nr;
 	uint32_t chunk[ASK_MAX];
-	bool gone[ASK_MAX];
+	bool gone[ASK_MAX];		/* tgkill() has found no such thread */
 	struct pb_drain_thread ask[ASK_MAX];
 	uint64_t now;			/* time of this look (CLOCK_BOOTTIME) */
 	uint32_t open;			/* number of chunks that had an owner at this look */
