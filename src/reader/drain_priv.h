@@ -2,7 +2,7 @@
 /*
  * The steps of the drain thread. Another thread may call a step only if the step's comment names
  * that thread. The functions whose names end in init, fini, start or stop run in the thread that
- * calls pb_drain_start() or pb_drain_finish(). Each step ends, whatever the ring's writers do
+ * calls pb_drain_start() or pb_drain_finish(). Each step terminates, whatever the ring's writers do
  * meanwhile. Private to src/reader.
  */
 #ifndef PB_READER_DRAIN_PRIV_H
@@ -47,7 +47,7 @@ void pb_drain_fini(struct pb_drain *d);	/* doesn't free the results */
 int pb_drain_chunks_init(struct pb_drain *d);	/* Returns 0 or -ENOMEM. Even after an error, the
 						 * caller must call pb_drain_chunks_fini() */
 void pb_drain_chunks_fini(struct pb_drain *d);
-/* Updates `high`, the limit of the chunks that were ever used. */
+/* Updates `high`: only chunks below this index may have been used. */
 void pb_drain_look(struct pb_drain *d);
 
 /* Makes one round: takes all FULL chunks, sets how many chunks the engines may use, and returns the
@@ -55,7 +55,7 @@ void pb_drain_look(struct pb_drain *d);
 unsigned pb_drain_full(struct pb_drain *d);
 /* Does what pb_drain_full() does, but FULL chunks stay in the ring (overwrite mode). */
 void pb_drain_count(struct pb_drain *d);
-/* Takes a chunk from a dead thread, if that thread still holds it. */
+/* Takes the chunk from the dead thread with this serial, if that thread still holds it. */
 void pb_drain_take_from(struct pb_drain *d, uint32_t chunk, uint32_t serial);
 /* Writes the chunks that were taken, and frees them. */
 void pb_drain_flush(struct pb_drain *d);
@@ -83,15 +83,16 @@ void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r);
  * 500 ms ago. For each thread that has started since that time, engines may use one more chunk
  * (pb_ring_usable()). */
 void pb_drain_serials(struct pb_drain *d);
-/* Moves a chunk from READING to next_state. */
+/* Moves a chunk from READING to next_state. If next_state is READING, does nothing. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);
-/* Gives memory to the chunks that engines will use next. False if these chunks already have
- * memory. */
+/* Gives memory to some of the chunks that engines will use next. Returns false if enough of these
+ * chunks already have memory. */
 bool pb_drain_ahead(struct pb_drain *d);
 /* Gives back the memory of free chunks that are no longer needed. */
 void pb_drain_trim(struct pb_drain *d);
 /* The heartbeat thread calls the next two functions. pb_drain_own() makes the calling thread the
- * ring's owner. If the owner dies, engines notice its death at once. */
+ * ring's owner (`owner` in abi/ring.h), until pb_drain_disown(). If the owner dies, the kernel
+ * notes this in the ring, so engines see it at once. */
 void pb_drain_own(struct pb_drain *d);
 void pb_drain_disown(struct pb_drain *d);
 
@@ -103,8 +104,8 @@ void pb_drain_dead_fini(struct pb_drain *d);
 int pb_drain_dead_start(struct pb_drain *d);	/* starts the reaper; returns 0 or an error
 						 * number */
 void pb_drain_dead_stop(struct pb_drain *d);	/* must be called after d->stop was set */
-/* Called by the reaper: one look for chunks whose thread is dead. If `all` is true, every thread is
- * a suspect, even if tgkill() finds it. */
+/* Called by the reaper: one look for chunks whose thread is dead. If `all` is true, the chunks of
+ * every thread are suspects, even of threads that tgkill() finds. */
 void pb_drain_dead_look(struct pb_drain *d, bool all);
 /* Called by the drain thread: takes the chunks that the reaper found. */
 void pb_drain_dead_take(struct pb_drain *d);

@@ -16,9 +16,10 @@
 #define PIECE		(1u << 20)	/* how many bytes of memory one step allocates */
 #define TRIM_MAX	8192		/* limit of the chunks that one trim looks at */
 
-/* Engines begin to search for a free chunk at free_word. So if the freed chunk's word is lower than
- * free_word, free_word is set to the chunk's word. Engines then use this chunk again soon, which is
- * fast because the chunk's memory is probably in the processor's cache. */
+/* The map of taken chunks consists of words. Engines begin to search for a free chunk at the word
+ * with the index free_word. So if the freed chunk's bit is in an earlier word, free_word is set to
+ * that word. Engines then use this chunk again soon, which is fast because the chunk's memory is
+ * probably in the processor's cache. */
 void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 {
 	if (next_state == PB_CHUNK_READING)
@@ -31,7 +32,8 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state)
 	__atomic_store_n(&pb_drain_chunk(d, i)->state, next_state, __ATOMIC_RELEASE);
 }
 
-/* Sets how many chunks engines may use: nr_buffer, plus the number of chunks that threads hold. */
+/* Sets how many chunks engines may use: nr_buffer, plus the number of chunks that threads hold. The
+ * high half of the word is the older number of threads (pb_drain_serials()). */
 void pb_drain_supply(struct pb_drain *d, const struct pb_drain_round *r)
 {
 	uint64_t usable = (uint64_t)d->geometry.nr_buffer + r->held;
@@ -51,7 +53,7 @@ void pb_drain_serials(struct pb_drain *d)
 	d->serials[0] = __atomic_load_n(&d->ring->next_serial, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the index after the buffer's last chunk that isn't free. */
+/* Returns 1 + the index of the buffer's last chunk that isn't free, or 0 if all are free. */
 static uint32_t top_taken(struct pb_drain *d)
 {
 	uint64_t w = pb_ring_taken_words(d->geometry.nr_buffer), bits = 0;
@@ -97,8 +99,8 @@ static void trim_run(struct pb_drain *d, uint32_t first, uint32_t nr)
 			pb_drain_release(d, i, PB_CHUNK_FREE);
 }
 
-/* Returns the index of the first chunk that has memory. The search starts at i. A chunk without
- * memory must not be read, because the read would allocate memory. */
+/* Returns the index of the first chunk from i on that has memory, or d->high if there is none. A
+ * chunk without memory must not be read, because the read would allocate memory. */
 static uint32_t next_data(struct pb_drain *d, uint32_t i)
 {
 	uint64_t start = d->geometry.chunks_offset;
@@ -128,6 +130,8 @@ void pb_drain_trim(struct pb_drain *d)
 	d->most_usable = d->geometry.nr_buffer;
 }
 
+/* Puts ring->owner into the calling thread's list of robust futexes. So when this thread dies, the
+ * kernel sets the bit PB_OWNER_DIED (FUTEX_OWNER_DIED) in ring->owner. */
 void pb_drain_own(struct pb_drain *d)
 {
 	d->robust = (struct robust_list_head){

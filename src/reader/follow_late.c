@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Late records of a recording that is followed (follow.h). If a signal handler interrupts code that
- * writes a record, and fills the chunk, the chunk becomes HELD (doc/design/writer.md). The
- * incomplete record is a hole. The thread's cursor reads the records before the hole. It doesn't
- * wait for the rest, but goes on with the thread's next chunk. When the chunk is complete, this
- * file reads the rest.
+ * Late records of a recording that is followed (follow.h). A signal handler may interrupt code that
+ * writes a record. If the handler fills the chunk, the chunk becomes HELD (doc/design/writer.md),
+ * and the interrupted record is a hole in it. The thread's cursor reads the records before the
+ * hole. The cursor doesn't wait for the rest of the chunk, but goes on with the thread's next
+ * chunk. When the chunk is complete, this file reads the rest: the records that the cursor didn't
+ * read.
  *
  * The thread's cursor can't go back, because its stacks are those of a later time. So another
- * cursor, with stacks of its own, decodes the chunk alone, and its first events are dropped. If a
- * call was already open before the rest, its end is dropped, too: the thread's cursor has ended
- * this call, or will end it.
+ * cursor, with stacks of its own, decodes the whole chunk. Its events before the rest are dropped,
+ * because the thread's cursor has returned them. If a call was already open before the rest, the
+ * call's end is dropped, too: the thread's cursor has ended this call, or will end it.
  */
 #include <errno.h>
 #include <stdlib.h>

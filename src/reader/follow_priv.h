@@ -52,7 +52,7 @@ struct pb_follow {
 	bool ended;			/* the recording has ended */
 	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
 					 * value of `latest` when the round began */
-	bool modules;
+	bool modules;			/* this round has found new modules (pb_follow_modules()) */
 	/* for follow_late.c: the late chunks of this round */
 	struct late_chunk *late;
 	size_t nr_late, late_done;	/* late_done: number of chunks that were begun */
@@ -63,8 +63,10 @@ struct pb_follow {
 
 /* --- follow_late.c --- */
 
-/* Adds a complete chunk of the thread with this index. Returns 0 or -ENOMEM. */
+/* Adds a complete chunk of the thread with this index in `followers`. Before the thread's cursor
+ * left the chunk, it read only the first `read` bytes of records. Returns 0 or -ENOMEM. */
 int pb_follow_late_add(struct pb_follow *f, size_t index, const struct pb_chunk_ref *ref,
 		       uint32_t read);
+/* Forgets all late chunks. */
 void pb_follow_late_drop(struct pb_follow *f);
 #endif

@@ -147,7 +147,7 @@ static double random_fraction(struct pb_sample *s)
 	return (double)(s->random >> 11) / (double)(1ull << 53);
 }
 
-/* --- what waits -------------------------------------------------------------- */
+/* --- waiting chunks ---------------------------------------------------------- */
 
 /* The chunks of a thread that its cursor hasn't begun. */
 struct waiting {
@@ -294,7 +294,8 @@ static int begin_thread(struct pb_sample *s, struct pb_follow *f, size_t i, bool
 struct choice {
 	struct pb_sample *s;
 	struct pb_follow *f;
-	double span, bytes;	/* of all chunks */
+	/* over all chunks that may be skipped: the sums of their times and bytes, their number */
+	double span, bytes;
 	size_t nr;
 	double step, at, end;	/* step: the distance of two points. at: the next point. end: the
 				 * end of the pieces so far */
@@ -368,8 +369,8 @@ static int choose_of(struct choice *h, size_t i)
 	return x.first + x.nr < x.end && !x.open ? resume(h->s, h->f, i, to) : 0;
 }
 
-/* Computes the weights of the chosen chunks. They make the sums of bytes and of times equal to the
- * sums over all chunks. */
+/* Computes the weights of the chosen chunks. With these weights, the sums of the chosen chunks'
+ * bytes and times are equal to the sums over all chunks that may be skipped. */
 static void weigh(struct choice *h)
 {
 	struct pb_sample *s = h->s;
@@ -418,7 +419,7 @@ static int choose(struct pb_sample *s, struct pb_follow *f)
 
 	measure(&h);
 	if (h.nr <= CHUNKS_MIN) {
-		/* all of them would be chosen */
+		/* there are few chunks: decode all of them */
 		for (size_t i = 0; !ret && i < f->stream.nr; i++) {
 			struct waiting x = waiting_of(f, i);
 

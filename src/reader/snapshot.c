@@ -148,8 +148,9 @@ static int flush(struct writer *w)
 	return ret;
 }
 
-/* Copies a chunk into the batch. If `listed` is NULL, the chunk must not be OPEN. Otherwise it must
- * still be the chunk that was listed. Returns 0 or -errno. */
+/* Copies a chunk into the batch if it is as expected. If `listed` is NULL, the chunk must not be
+ * OPEN. Otherwise it must still be the chunk that was listed. Sets done[i] if the chunk was copied
+ * or has no records. Returns 0 or -errno. */
 static int take(struct writer *w, uint32_t i, const struct unfinished *listed)
 {
 	struct copy *to = &w->batch[w->nr];
@@ -159,6 +160,8 @@ static int take(struct writer *w, uint32_t i, const struct unfinished *listed)
 	    (listed ? to->head.serial != listed->serial || to->head.seq != listed->seq :
 		      to->head.state == PB_CHUNK_OPEN))
 		how = CHANGED;
+	/* the listed chunk was freed or taken again before it was copied, so its records are
+	 * missing */
 	if (how == NO_RECORDS && listed &&
 	    !has_records(__atomic_load_n(&chunk(w->s, i)->state, __ATOMIC_ACQUIRE)))
 		how = CHANGED;
@@ -350,7 +353,7 @@ static int take_session(struct writer *w, const char *text, size_t len)
 }
 
 /* Copies the complete records of a meta file, except those that are written at the end of a
- * recording (PB_META_THREAD, PB_META_DISCARDED, PB_META_END). Without `modules` (-1), stops at the
+ * recording (PB_META_THREAD, PB_META_DISCARDED, PB_META_END). If `modules` is -1, stops at the
  * first module. */
 static int take_records(struct writer *w, int modules, const char *at, const char *end)
 {
@@ -421,9 +424,9 @@ static int take_meta(struct writer *w, int modules)
 	return ret;
 }
 
-/* If this process is killed while it copies chunks, readers must know what the directory is. So
- * first the session's text is copied, but not the analyses of modules, because they may be large,
- * and the oldest chunks may be overwritten meanwhile. */
+/* If this process is killed while it copies chunks, readers must know what the directory is. So the
+ * session's text is copied first. The analyses of modules are copied after the chunks: analyses may
+ * be large, and while they are copied, the oldest chunks may be overwritten. */
 static int take_start(struct writer *w)
 {
 	w->meta = sizeof(struct pb_data_header);

@@ -48,6 +48,7 @@ static int by_tsc(const void *a, const void *b)
 	return x->tsc < y->tsc ? -1 : x->tsc > y->tsc;
 }
 
+/* Called if there are no two usable readings: one tick counts as 1 ns. */
 static void clock_identity(struct pb_clock *c, const struct pb_meta_clock *first)
 {
 	c->uncalibrated = !c->none;

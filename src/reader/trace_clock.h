@@ -4,7 +4,7 @@
  * clocks at several instants (PB_META_CLOCK). The conversion follows straight lines between these
  * instants. Before the first instant, the first line is extended; after the last instant, the last
  * line is. Products have 128 bits, so the result is exact to the nanosecond for lines that are
- * shorter than some hours.
+ * shorter than a few hours.
  *
  * Context: the observer; after pb_clock_init() has returned, any thread.
  */
@@ -23,8 +23,8 @@ struct pb_clock_line {
 struct pb_clock {
 	char name[16];			/* "x86-tsc", "mono", ... */
 	bool none;			/* records have no times */
-	bool uncalibrated;		/* there are fewer than two readings, so a tick counts as 1
-					 * ns */
+	bool uncalibrated;		/* there are no two usable readings, so a tick counts as
+					 * 1 ns */
 	struct pb_clock_line *lines;
 	size_t nr;
 	struct pb_clock_line mean;	/* the line from the first reading to the last */
